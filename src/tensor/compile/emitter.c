@@ -13,7 +13,7 @@
 #include "tensor/program/program.h"
 #include "tensor/program/shape.h"
 
-#define MOST_BLOCKS 4096
+#define MAX_BLOCKS 4096
 #define ARGUMENT_ALIGNMENT 64 /* the largest of a parameter */
 
 void *rondo_place_address(const rondo_place *place, const rondo_compiled *compiled) {
@@ -67,7 +67,7 @@ rondo_grid rondo_emit_grid(const rondo_emitter *emitter, size_t count, rondo_gra
   const size_t share = rondo_emit_is_cuda(emitter) ? grain.cuda : grain.cpu;
   assert(count > 0 && share > 0);
   const size_t blocks = count / share + (count % share != 0);
-  return (rondo_grid){.x = blocks > MOST_BLOCKS ? MOST_BLOCKS : (uint32_t)blocks};
+  return (rondo_grid){.x = blocks > MAX_BLOCKS ? MAX_BLOCKS : (uint32_t)blocks};
 }
 
 static const rondo_operation *joined_operation(const rondo_emitter *emitter, uint32_t index) {
@@ -295,7 +295,7 @@ static rondo_status fail_emit(const rondo_emitter *emitter, rondo_status status)
 }
 
 static rondo_status emit_current(rondo_emitter *emitter) {
-  const rondo_operation *operations[RONDO_MOST_JOINED];
+  const rondo_operation *operations[RONDO_MAX_JOINED];
   const rondo_operator *row = current(emitter)->row;
   if (row->emit != NULL && emitter->joined_count == 1) return row->emit(emitter, current(emitter));
   for (uint32_t i = 0; i < emitter->joined_count; i++) operations[i] = joined_operation(emitter, i);

@@ -34,7 +34,7 @@ RONDO_MUST_USE rondo_status rondo_edges_transpose(const rondo_allocator *allocat
 
 /* Sets of ancestors take a bit for each pair of positions, at most 32 MiB. With more positions than this, edges are not
  * reduced and branches are not planned. */
-#define RONDO_MOST_REDUCED 16384
+#define RONDO_MAX_REDUCED 16384
 
 /* All that comes before each position, directly or not: bit q of the `words` words of position p. */
 typedef struct rondo_ancestors {

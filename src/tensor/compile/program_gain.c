@@ -23,7 +23,7 @@ rondo_status rondo_record_options_keep(rondo_compiled *compiled, const rondo_com
 
 static rondo_status enqueue_run(rondo_stream *stream, void *user) {
   (void)stream; /* the program's own */
-  return rondo_compiled_play_all(user);
+  return rondo_compiled_enqueue(user);
 }
 
 static rondo_status take_gain(const char *call, rondo_compiled *compiled, uint32_t repeats) {

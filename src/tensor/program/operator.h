@@ -84,9 +84,9 @@ bool rondo_attributes_same(const rondo_attributes *a, const rondo_attributes *b)
 
 /* How operations of one row run as one kernel, if the schedule joins them (tensor/compile/join_updates.h). The kernel
  * is emitted at the position of the first. None of them has a workspace. */
-#define RONDO_MOST_JOINED 30
+#define RONDO_MAX_JOINED 30
 typedef struct rondo_join {
-  uint32_t most;          /* operations in one kernel, at most RONDO_MOST_JOINED */
+  uint32_t max;           /* operations in one kernel, at most RONDO_MAX_JOINED */
   uint32_t shared;        /* bit i: input i is the same value for all of them */
   bool is_typed;          /* input 0 has the same type in all of them */
   bool in_order;          /* one may read results of the one before it, which then need no memory */

@@ -16,26 +16,26 @@ const rondo_device_use rondo_compiled_use = {.rank = 1, .name = "compiled progra
 /* Running ---------------------------------------------------------------------------------------------------------- */
 
 /* What is recorded is verified, so the bytes are said. */
-static rondo_status play_kernel(const rondo_compiled *compiled, const rondo_step *step, rondo_stream *stream) {
+static rondo_status enqueue_kernel(const rondo_compiled *compiled, const rondo_step *step, rondo_stream *stream) {
   if (!compiled->resources.capturing)
     return rondo_launch(stream, step->kernel, step->grid, step->args, step->arg_count);
   const rondo_launch_options options = {RONDO_LAUNCH_OPTIONS_INIT, .arg_bytes = step->arg_bytes};
   return rondo_launch_with(stream, step->kernel, step->grid, step->args, step->arg_count, &options);
 }
 
-rondo_status rondo_compiled_play(rondo_compiled *compiled, const rondo_step *step, rondo_stream *stream) {
+rondo_status rondo_compiled_enqueue_step(rondo_compiled *compiled, const rondo_step *step, rondo_stream *stream) {
   assert((step->kernel != NULL) != (step->call != NULL));
-  const rondo_status status = step->kernel != NULL ? play_kernel(compiled, step, stream)
+  const rondo_status status = step->kernel != NULL ? enqueue_kernel(compiled, step, stream)
                                                    : step->call(&compiled->resources, stream, step->memory);
   if (__builtin_expect(status == RONDO_OK, 1)) return RONDO_OK;
   return rondo_fail_context(status, "%s (operator %u of %s)", step->operator_name, step->operation, compiled->label);
 }
 
-rondo_status rondo_compiled_play_all(rondo_compiled *compiled) {
-  RONDO_TRY(rondo_feeds_play_inputs(compiled));
+rondo_status rondo_compiled_enqueue(rondo_compiled *compiled) {
+  RONDO_TRY(rondo_feeds_enqueue_inputs(compiled));
   for (size_t i = 0; i < compiled->steps.count; i++)
-    RONDO_TRY(rondo_compiled_play(compiled, &compiled->steps.items[i], compiled->stream));
-  return rondo_feeds_play_outputs(compiled);
+    RONDO_TRY(rondo_compiled_enqueue_step(compiled, &compiled->steps.items[i], compiled->stream));
+  return rondo_feeds_enqueue_outputs(compiled);
 }
 
 rondo_status rondo_compiled_run_eager(rondo_compiled *compiled) {
@@ -43,7 +43,7 @@ rondo_status rondo_compiled_run_eager(rondo_compiled *compiled) {
   RONDO_TRY(rondo_capture_refuse_stray(compiled->stream, "rondo_compiled_run_eager"));
   if (!rondo_arena_is_whole(compiled)) RONDO_TRY(rondo_arena_take(compiled, "rondo_compiled_run_eager"));
   if (compiled->feeds.inputs.count > 0) RONDO_TRY(rondo_feeds_before_run(compiled, "rondo_compiled_run_eager"));
-  return rondo_executed_play(compiled);
+  return rondo_executed_enqueue(compiled);
 }
 
 rondo_status rondo_compiled_run(rondo_compiled *compiled) {
@@ -82,7 +82,7 @@ rondo_status rondo_compiled_synchronize(rondo_compiled *compiled) {
   return compiled->feeds.stream == NULL ? RONDO_OK : rondo_stream_synchronize(compiled->feeds.stream);
 }
 
-rondo_status rondo_compiled_tell_memory(const rondo_compiled *compiled, rondo_status status, const char *what,
+rondo_status rondo_compiled_fail_memory(const rondo_compiled *compiled, rondo_status status, const char *what,
                                         size_t bytes) {
   char text[RONDO_SIZE_TEXT];
   if (status == RONDO_OK) return RONDO_OK;

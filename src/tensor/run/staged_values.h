@@ -60,15 +60,15 @@ rondo_staged_input *rondo_feeds_input(const rondo_feeds *feeds, uint32_t value);
 rondo_staged_output *rondo_feeds_output(const rondo_feeds *feeds, uint32_t output);
 
 /* One copy. */
-RONDO_MUST_USE rondo_status rondo_feeds_play_input(const rondo_staged_input *input, rondo_stream *stream);
-RONDO_MUST_USE rondo_status rondo_feeds_play_output(const rondo_staged_output *output, rondo_stream *stream);
+RONDO_MUST_USE rondo_status rondo_feeds_enqueue_input(const rondo_staged_input *input, rondo_stream *stream);
+RONDO_MUST_USE rondo_status rondo_feeds_enqueue_output(const rondo_staged_output *output, rondo_stream *stream);
 
 /* The copy of an output, and its event. */
 RONDO_MUST_USE rondo_status rondo_feeds_fetch(const rondo_staged_output *output, rondo_stream *stream);
 
 /* All of them, with their events, where nothing is captured. */
-RONDO_MUST_USE rondo_status rondo_feeds_play_inputs(const rondo_compiled *compiled);
-RONDO_MUST_USE rondo_status rondo_feeds_play_outputs(const rondo_compiled *compiled);
+RONDO_MUST_USE rondo_status rondo_feeds_enqueue_inputs(const rondo_compiled *compiled);
+RONDO_MUST_USE rondo_status rondo_feeds_enqueue_outputs(const rondo_compiled *compiled);
 
 /* Gives a staged input its bytes (rondo_compiled_feed). `value` is its name. */
 RONDO_MUST_USE rondo_status rondo_feeds_write(rondo_compiled *compiled, const rondo_named_value *value,

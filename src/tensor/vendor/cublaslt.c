@@ -34,13 +34,13 @@ static rondo_status check(int code, const char *what) {
 /* The workspace has room for this many F32 copies of the result, within the limits below. No algorithm uses more well.
  */
 #define PARTS 32
-#define LEAST_WORKSPACE ((uint64_t)64 << 10)
-#define MOST_WORKSPACE ((uint64_t)32 << 20)
+#define MIN_WORKSPACE ((uint64_t)64 << 10)
+#define MAX_WORKSPACE ((uint64_t)32 << 20)
 
 static uint64_t workspace_limit(const rondo_product_shape *shape) {
   const double parts = (double)PARTS * sizeof(float) * (double)shape->batches * (double)shape->m * (double)shape->n;
-  if (parts < (double)LEAST_WORKSPACE) return LEAST_WORKSPACE;
-  return parts > (double)MOST_WORKSPACE ? MOST_WORKSPACE : (uint64_t)parts;
+  if (parts < (double)MIN_WORKSPACE) return MIN_WORKSPACE;
+  return parts > (double)MAX_WORKSPACE ? MAX_WORKSPACE : (uint64_t)parts;
 }
 
 static int type_of(rondo_type type) {
@@ -139,14 +139,14 @@ static bool is_thin(const rondo_product_shape *shape) { return shape->m <= THIN 
 /* If the tiles keep less than this share of the device busy, and each tile is as deep as the product, the library takes
  * longer than own kernels, which have smaller tiles and split the depth. Measured on an H200, it took up to 10.8 times
  * as long for products of 24 to 192 rows. It did not take longer for products of at most SHALLOW steps. */
-#define LEAST_BUSY (1.0f / 16)
+#define MIN_BUSY (1.0f / 16)
 #define SHALLOW 1024
 
 static bool takes_all(void) { return rondo_option_number(RONDO_OPTION_CUBLASLT_LEAST) <= 1; }
 
 static bool is_idle(const rondo_product_shape *shape, const cublaslt_choice *choice) {
   return !takes_all() && !is_thin(shape) && shape->k > SHALLOW && choice->workspace_bytes == 0 &&
-         choice->waves < LEAST_BUSY;
+         choice->waves < MIN_BUSY;
 }
 
 /* A single F32 result of at most this many elements: own kernels have smaller tiles and keep more of the device busy.

@@ -169,11 +169,11 @@ static rondo_status describe(rondo_convolution *c) {
 
 static const char choosing[] = "choosing how to make a convolution";
 
-#define MOST_WAYS 64
+#define MAX_WAYS 64
 
 /* The workspace limit: one copy of all tensors, in another layout or as F32, and some partial results. No engine makes
  * good use of more. */
-#define LEAST_WORKSPACE ((double)(4 << 20))
+#define MIN_WORKSPACE ((double)(4 << 20))
 
 static double workspace_limit(const rondo_convolution_shape *s) {
   const double planes_in = (double)s->images * (double)s->groups * (double)s->in_channels;
@@ -181,7 +181,7 @@ static double workspace_limit(const rondo_convolution_shape *s) {
   const double weights = (double)s->groups * (double)s->out_channels * (double)s->in_channels * (double)s->kernel[0];
   const double elements = planes_in * (double)s->in[0] * (double)s->in[1] +
                           planes_out * (double)s->out[0] * (double)s->out[1] + weights * (double)s->kernel[1];
-  return LEAST_WORKSPACE + 2 * elements * (double)rondo_type_bytes(s->type);
+  return MIN_WORKSPACE + 2 * elements * (double)rondo_type_bytes(s->type);
 }
 
 /* Accepts only engines that sum products of unrounded factors in F32, in a fixed order. */
@@ -239,13 +239,13 @@ static rondo_status try_configs(rondo_convolution *c, cudnn_descriptor *configs,
   return RONDO_OK;
 }
 
-/* Lists at most MOST_WAYS configurations, the best first. The caller owns their descriptors, also after a failure. */
+/* Lists at most MAX_WAYS configurations, the best first. The caller owns their descriptors, also after a failure. */
 static rondo_status list_configs(cudnn_descriptor heuristic, cudnn_descriptor *configs, int64_t *count) {
   int64_t listed = 0;
   RONDO_TRY(
       check(rondo_cudnn_api.descriptor_get(heuristic, CUDNN_HEURISTIC_RESULTS, CUDNN_OF_DESCRIPTOR, 0, &listed, NULL),
             choosing));
-  const int64_t room = listed < MOST_WAYS ? listed : MOST_WAYS;
+  const int64_t room = listed < MAX_WAYS ? listed : MAX_WAYS;
   for (int64_t i = 0; i < room; i++)
     RONDO_TRY(check(rondo_cudnn_api.descriptor_create(CUDNN_CONFIG, &configs[i]), choosing));
   if (room == 0) return RONDO_OK;
@@ -256,11 +256,11 @@ static rondo_status list_configs(cudnn_descriptor heuristic, cudnn_descriptor *c
 
 /* Uses the first acceptable configuration that the heuristic lists, if there is one. */
 static rondo_status choose_of(rondo_convolution *c, cudnn_descriptor heuristic) {
-  cudnn_descriptor configs[MOST_WAYS] = {NULL};
+  cudnn_descriptor configs[MAX_WAYS] = {NULL};
   int64_t count = 0;
   rondo_status status = list_configs(heuristic, configs, &count);
-  if (status == RONDO_OK) status = try_configs(c, configs, count < MOST_WAYS ? count : MOST_WAYS);
-  for (size_t i = 0; i < MOST_WAYS; i++) drop(&configs[i]);
+  if (status == RONDO_OK) status = try_configs(c, configs, count < MAX_WAYS ? count : MAX_WAYS);
+  for (size_t i = 0; i < MAX_WAYS; i++) drop(&configs[i]);
   return status;
 }
 

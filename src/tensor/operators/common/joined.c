@@ -12,7 +12,7 @@ rondo_joined_share rondo_joined_share_of(const rondo_joined_table *table, size_t
   uint32_t operation = 0;
   while (block >= table->first_blocks[operation + 1]) {
     operation++;
-    assert(operation < RONDO_MOST_JOINED);
+    assert(operation < RONDO_MAX_JOINED);
   }
   const size_t first = table->first_blocks[operation];
   const rondo_blocks blocks = {.grid = {.x = table->first_blocks[operation + 1] - (uint32_t)first}};
@@ -33,7 +33,7 @@ rondo_status rondo_require_gradient(const rondo_program *program, const rondo_op
 
 static void fill_table(const rondo_emitter *emitter, const rondo_joined_kernel *kernel,
                        const rondo_operation *const *operations, uint32_t count, rondo_joined_table *table) {
-  for (uint32_t i = 0; i < RONDO_MOST_JOINED; i++) {
+  for (uint32_t i = 0; i < RONDO_MAX_JOINED; i++) {
     uint32_t blocks = 0;
     if (i < count) {
       table->elements[i] =
@@ -52,8 +52,8 @@ rondo_status rondo_emit_joined(rondo_emitter *emitter, const rondo_joined_kernel
   rondo_joined_table table = {.first_blocks = {0}};
   void *pointers[RONDO_MAX_PARAMETERS] = {NULL};
   rondo_operand operands[RONDO_MAX_PARAMETERS] = {RONDO_OBJECT(table)};
-  const size_t first = 1 + shared_count, pointer_count = RONDO_MOST_JOINED * kernel->value_count;
-  assert(count > 0 && count <= RONDO_MOST_JOINED && kernel->typed < RONDO_MAX_OPERANDS);
+  const size_t first = 1 + shared_count, pointer_count = RONDO_MAX_JOINED * kernel->value_count;
+  assert(count > 0 && count <= RONDO_MAX_JOINED && kernel->typed < RONDO_MAX_OPERANDS);
   assert(first + pointer_count <= RONDO_MAX_PARAMETERS);
   fill_table(emitter, kernel, operations, count, &table);
   memcpy(operands + 1, shared, shared_count * sizeof *shared);
@@ -63,5 +63,5 @@ rondo_status rondo_emit_joined(rondo_emitter *emitter, const rondo_joined_kernel
   }
   for (size_t i = 0; i < pointer_count; i++) operands[first + i] = (rondo_operand)RONDO_OBJECT(pointers[i]);
   return rondo_emit_operands(emitter, operations[0], kernel->code,
-                             (rondo_grid){.x = table.first_blocks[RONDO_MOST_JOINED]}, operands, first + pointer_count);
+                             (rondo_grid){.x = table.first_blocks[RONDO_MAX_JOINED]}, operands, first + pointer_count);
 }

@@ -61,18 +61,18 @@ RONDO_INLINE float rondo_row_dot(const float *x, const float *y, size_t count) {
 /* The same for a row of any float type that begins at element `first`, chunk by chunk. */
 
 RONDO_INLINE float rondo_typed_row_max(rondo_type type, const void *x, size_t first, size_t columns) {
-  float most = -INFINITY, room[RONDO_CHUNK];
+  float most = -INFINITY, buffer[RONDO_CHUNK];
   RONDO_EACH_CHUNK(at, length, 0, columns) {
-    const float here = rondo_row_max(rondo_load_chunk(type, x, first + at, length, room), length);
+    const float here = rondo_row_max(rondo_load_chunk(type, x, first + at, length, buffer), length);
     if (here > most) most = here;
   }
   return most;
 }
 
 RONDO_INLINE float rondo_typed_row_exp_sum(rondo_type type, const void *x, size_t first, float most, size_t columns) {
-  float sum = 0, room[RONDO_CHUNK];
+  float sum = 0, buffer[RONDO_CHUNK];
   RONDO_EACH_CHUNK(at, length, 0, columns) {
-    sum += rondo_row_exp_sum(rondo_load_chunk(type, x, first + at, length, room), most, length);
+    sum += rondo_row_exp_sum(rondo_load_chunk(type, x, first + at, length, buffer), most, length);
   }
   return sum;
 }

@@ -125,7 +125,7 @@ static rondo_status emit_joined(rondo_emitter *emitter, const rondo_operation *c
 }
 
 /* Casts of parameters are joined into few kernels. */
-static const rondo_join cast_join = {.most = RONDO_MOST_JOINED, .is_early = true, .emit = emit_joined};
+static const rondo_join cast_join = {.max = RONDO_MAX_JOINED, .is_early = true, .emit = emit_joined};
 
 RONDO_OPERATOR(cast, .types = RONDO_NUMBERS, .inputs = {"value"}, .required = 1, .result_count = 1, .infer = infer_cast,
                .differentiate = differentiate_cast, .emit = emit_cast, .join = &cast_join,

@@ -18,7 +18,7 @@ enum { VALUE, INDICES };  /* inputs */
 enum { DIMENSION, SIZE }; /* sizes; SIZE: of the value along the dimension, for the gradient */
 enum { SHARES };          /* flags: there is one list of indices, [picked] */
 
-#define MOST_ADDED 64 /* the most indices along the dimension for gather_add, which compares each with all others */
+#define MAX_ADDED 64 /* the most indices along the dimension for gather_add, which compares each with all others */
 
 /* A scalar argument of the kernels; without padding. The value is [outer, size, inner], the result [outer, picked,
  * inner]. */
@@ -205,11 +205,11 @@ static size_t picked_at(const pick_shape *shape, const void *indices, size_t out
 /* Adds the elements of dy that were read from the tile, in their order. */
 static void add_picked(rondo_type type, const pick_shape *shape, const pick_tile *t, const void *dy,
                        const void *indices, float *sums) {
-  float room[RONDO_CHUNK];
+  float buffer[RONDO_CHUNK];
   memset(sums, 0, (t->last - t->first) * t->width * sizeof *sums);
   for (size_t k = 0; k < shape->picked; k++) {
     const size_t row = t->outer * shape->picked + k;
-    const float *from = rondo_load_chunk(type, dy, row * shape->inner + t->inside, t->width, room);
+    const float *from = rondo_load_chunk(type, dy, row * shape->inner + t->inside, t->width, buffer);
     for (size_t i = 0; i < t->width; i++) {
       const size_t at = picked_at(shape, indices, t->outer, k, t->inside + i);
       if (at >= t->first && at < t->last) sums[(at - t->first) * t->width + i] += from[i];
@@ -274,12 +274,12 @@ static bool is_picked_before(const pick_shape *shape, const void *indices, size_
  * indices. */
 static void add_picks(rondo_type type, const pick_shape *shape, const void *dy, const void *indices, size_t outer,
                       size_t first, size_t inside, size_t width, void *sum) {
-  float room[RONDO_CHUNK], part_room[RONDO_CHUNK];
+  float buffer[RONDO_CHUNK], part_room[RONDO_CHUNK];
   const size_t at = picked_at(shape, indices, outer, first, inside);
   const size_t place = (outer * shape->size + at) * shape->inner + inside;
   assert(width <= RONDO_CHUNK && first < shape->picked);
-  float *to = rondo_chunk_of(type, sum, place, room);
-  if (to == room) (void)rondo_load_chunk(type, sum, place, width, room);
+  float *to = rondo_chunk_of(type, sum, place, buffer);
+  if (to == buffer) (void)rondo_load_chunk(type, sum, place, width, buffer);
   for (size_t k = first; k < shape->picked; k++) {
     const size_t from = (outer * shape->picked + k) * shape->inner + inside;
     if (k == first || picked_at(shape, indices, outer, k, inside) == at)
@@ -337,7 +337,7 @@ rondo_status rondo_program_add_picked_gradient(rondo_program *program, const uin
   const rondo_attributes attributes = {.sizes = {dimension}, .size_count = 1, .flags = {[SHARES] = shares}};
   const rondo_shape *indices = rondo_program_shape(program, inputs[PICKS]);
   const size_t picked = shares ? rondo_shape_elements(indices) : indices->dims[dimension];
-  *out_is_added = *inout_sum != RONDO_NO_VALUE && picked <= MOST_ADDED;
+  *out_is_added = *inout_sum != RONDO_NO_VALUE && picked <= MAX_ADDED;
   if (!*out_is_added) return RONDO_OK;
   return rondo_program_add(program, &rondo_operator_gather_add, inputs, 3, &attributes, inout_sum);
 }

@@ -53,9 +53,9 @@ RONDO_INLINE bool is_ignored(const rows_shape *shape, int64_t label) {
 
 /* The sum of x - most over a row. */
 RONDO_INLINE float row_sum_below(rondo_type type, const void *x, size_t first, float most, size_t columns) {
-  float sums[RONDO_LANES] = {0}, room[RONDO_CHUNK];
+  float sums[RONDO_LANES] = {0}, buffer[RONDO_CHUNK];
   RONDO_EACH_CHUNK(at, length, 0, columns) {
-    const float *chunk = rondo_load_chunk(type, x, first + at, length, room);
+    const float *chunk = rondo_load_chunk(type, x, first + at, length, buffer);
     RONDO_EACH_LANE(i, lane, length, sums[lane] += chunk[i] - most);
   }
   return rondo_join_lanes(sums);
@@ -204,11 +204,11 @@ rondo_status rondo_op_cross_entropy_with(rondo_program *program, rondo_value log
 /* dlogits = (softmax(logits) - (1 - s) onehot(label) - s / n) * dloss / count; 0 in rows that are ignored. */
 RONDO_INLINE void gradient_row(rondo_type type, const rows_shape *shape, const void *logits, size_t first, float most,
                                float sum, float scale, void *to) {
-  float rooms[2][RONDO_CHUNK];
+  float buffers[2][RONDO_CHUNK];
   const float share = shape->to_each * scale;
   RONDO_EACH_CHUNK(at, length, 0, shape->columns) {
-    float *chunk = rondo_chunk_of(type, to, first + at, rooms[1]);
-    rondo_row_scaled_exp(rondo_load_chunk(type, logits, first + at, length, rooms[0]), most, scale / sum, chunk,
+    float *chunk = rondo_chunk_of(type, to, first + at, buffers[1]);
+    rondo_row_scaled_exp(rondo_load_chunk(type, logits, first + at, length, buffers[0]), most, scale / sum, chunk,
                          length);
     RONDO_EACH_LANE(i, lane, length, chunk[i] -= share);
     rondo_store_chunk(type, to, first + at, length, chunk);

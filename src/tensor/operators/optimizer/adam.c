@@ -94,9 +94,9 @@ static bool read_rates(rondo_blocks blocks, void *const *args, adam_rates *out) 
 
 /* `args` begins at the pointers of one parameter: p, m, v and g, which has this type. */
 static void update_span(rondo_type type, void *const *args, rondo_span span, adam_numbers numbers, adam_rates rates) {
-  float *p = RONDO_ARG(float *, 0), *m = RONDO_ARG(float *, 1), *v = RONDO_ARG(float *, 2), room[RONDO_CHUNK];
+  float *p = RONDO_ARG(float *, 0), *m = RONDO_ARG(float *, 1), *v = RONDO_ARG(float *, 2), buffer[RONDO_CHUNK];
   RONDO_EACH_GRADIENT(type, at, count, span.first, span.last) {
-    const float *g = rondo_load_chunk(type, RONDO_ARG(const void *, 3), at, count, room);
+    const float *g = rondo_load_chunk(type, RONDO_ARG(const void *, 3), at, count, buffer);
     adam_span(p + at, m + at, v + at, g, count, numbers, rates);
   }
 }
@@ -140,7 +140,7 @@ static rondo_status emit_adam(rondo_emitter *emitter, const rondo_operation *con
 }
 
 static const rondo_join adam_join = {
-    .most = RONDO_MOST_JOINED, .shared = 1u << RATE | 1u << FACTORS | 1u << CONTROL, .emit = emit_adam};
+    .max = RONDO_MAX_JOINED, .shared = 1u << RATE | 1u << FACTORS | 1u << CONTROL, .emit = emit_adam};
 
 RONDO_OPERATOR(adam, .inputs = {"parameter", "first moment", "second moment", "gradient", "rate", "factors", "control"},
                .required = 6, .updates = 1u << PARAMETER | 1u << FIRST | 1u << SECOND, .infer = infer_adam,

@@ -33,9 +33,9 @@ RONDO_VECTORISED(add_span, (float *restrict sum, const float *restrict g, size_t
 
 /* `args` begins at the pointers of one gradient: sum and g, which has this type. */
 static void accumulate_span(rondo_type type, void *const *args, rondo_span span, bool is_first) {
-  float *sum = RONDO_ARG(float *, 0), room[RONDO_CHUNK];
+  float *sum = RONDO_ARG(float *, 0), buffer[RONDO_CHUNK];
   RONDO_EACH_GRADIENT(type, at, count, span.first, span.last)
-  add_span(sum + at, rondo_load_chunk(type, RONDO_ARG(const void *, 1), at, count, room), count, is_first);
+  add_span(sum + at, rondo_load_chunk(type, RONDO_ARG(const void *, 1), at, count, buffer), count, is_first);
 }
 
 static void accumulate_cpu(rondo_blocks blocks, void *const *args) {
@@ -68,7 +68,7 @@ static rondo_status emit_accumulate(rondo_emitter *emitter, const rondo_operatio
   return rondo_emit_joined(emitter, &kernel, operations, count, RONDO_OPERANDS(RONDO_GATE, RONDO_INPUT(RUNS)));
 }
 
-static const rondo_join accumulate_join = {.most = RONDO_MOST_JOINED, .shared = 1u << RUNS, .emit = emit_accumulate};
+static const rondo_join accumulate_join = {.max = RONDO_MAX_JOINED, .shared = 1u << RUNS, .emit = emit_accumulate};
 
 RONDO_OPERATOR(accumulate, .inputs = {"sum", "gradient", "runs"}, .required = 3, .updates = 1u << SUM,
                .infer = infer_accumulate, .join = &accumulate_join);
@@ -77,15 +77,15 @@ RONDO_OPERATOR(accumulate, .inputs = {"sum", "gradient", "runs"}, .required = 3,
 
 enum { FIRST_GRADIENT = 1 }; /* input 0: the sums so far, if any */
 
-#define MOST_SQUARES 16 /* operations of a kernel */
-#define MOST_SQUARED (MOST_SQUARES * RONDO_SQUARED_GRADIENTS)
+#define MAX_SQUARES 16 /* operations of a kernel */
+#define MAX_SQUARED (MAX_SQUARES * RONDO_SQUARED_GRADIENTS)
 
 /* The elements and the type of each gradient. A gradient that is left out has 0 elements and a NULL pointer. Without
  * padding. */
 typedef struct squared_counts {
-  size_t elements[MOST_SQUARED];
+  size_t elements[MAX_SQUARED];
   uint64_t is_first; /* there are no sums so far */
-  uint8_t types[MOST_SQUARED];
+  uint8_t types[MAX_SQUARED];
 } squared_counts;
 
 RONDO_VECTORISED(add_squares, (const float *restrict x, float *restrict sums, size_t count), (x, sums, count)) {
@@ -94,9 +94,9 @@ RONDO_VECTORISED(add_squares, (const float *restrict x, float *restrict sums, si
 
 static float squares_of(rondo_type type, const void *g, rondo_span span) {
   assert(g != NULL && span.first <= span.last);
-  float sums[RONDO_LANES] = {0}, room[RONDO_CHUNK];
+  float sums[RONDO_LANES] = {0}, buffer[RONDO_CHUNK];
   RONDO_EACH_GRADIENT(type, at, count, span.first, span.last)
-  add_squares(rondo_load_chunk(type, g, at, count, room), sums, count);
+  add_squares(rondo_load_chunk(type, g, at, count, buffer), sums, count);
   for (size_t lane = 1; lane < RONDO_LANES; lane++) sums[0] += sums[lane];
   return sums[0];
 }
@@ -108,7 +108,7 @@ static void gradient_squares_cpu(rondo_blocks blocks, void *const *args) {
   assert(blocks.last <= PARTS && (counts->is_first != 0 || before != NULL));
   for (size_t part = blocks.first; part < blocks.last; part++) {
     float sum = counts->is_first != 0 ? 0.0f : before[part];
-    for (size_t g = 0; g < MOST_SQUARED; g++) {
+    for (size_t g = 0; g < MAX_SQUARED; g++) {
       const rondo_span span = rondo_block_span(part, blocks, counts->elements[g], RONDO_LANES);
       if (counts->elements[g] > 0)
         sum += squares_of((rondo_type)counts->types[g], RONDO_ARG(const void *, 3 + g), span);
@@ -148,22 +148,22 @@ static void list_gradients(const rondo_emitter *emitter, const rondo_operation *
 
 /* The intermediate sums stay in the kernel. */
 static rondo_status emit_squares(rondo_emitter *emitter, const rondo_operation *const *operations, uint32_t count) {
-  const void *x[MOST_SQUARED] = {NULL}, *args[3 + MOST_SQUARED];
+  const void *x[MAX_SQUARED] = {NULL}, *args[3 + MAX_SQUARED];
   const float *before = rondo_emit_address(emitter, operations[0]->inputs[0]);
   float *parts = rondo_emit_address(emitter, operations[count - 1]->results[0]);
   squared_counts counts = {.is_first = before == NULL};
-  assert(count > 0 && count <= MOST_SQUARES);
+  assert(count > 0 && count <= MAX_SQUARES);
   for (uint32_t i = 0; i < count; i++)
     list_gradients(emitter, operations[i], counts.elements + i * RONDO_SQUARED_GRADIENTS,
                    counts.types + i * RONDO_SQUARED_GRADIENTS, x + i * RONDO_SQUARED_GRADIENTS);
   args[0] = &counts;
   args[1] = &before;
   args[2] = &parts;
-  for (size_t g = 0; g < MOST_SQUARED; g++) args[3 + g] = &x[g];
-  return rondo_emit_kernel(emitter, &gradient_squares_code, (rondo_grid){.x = PARTS}, args, 3 + MOST_SQUARED);
+  for (size_t g = 0; g < MAX_SQUARED; g++) args[3 + g] = &x[g];
+  return rondo_emit_kernel(emitter, &gradient_squares_code, (rondo_grid){.x = PARTS}, args, 3 + MAX_SQUARED);
 }
 
-static const rondo_join squares_join = {.most = MOST_SQUARES, .in_order = true, .emit = emit_squares};
+static const rondo_join squares_join = {.max = MAX_SQUARES, .in_order = true, .emit = emit_squares};
 
 RONDO_OPERATOR(gradient_squares,
                .inputs = {"parts", "gradient", "gradient", "gradient", "gradient", "gradient", "gradient", "gradient"},

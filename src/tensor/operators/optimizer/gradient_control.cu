@@ -23,13 +23,13 @@ extern "C" __global__ void accumulate(joined_table table, GATE, const int *runs 
                 [&](size_t i, float gradient) { sum[i] = is_first ? gradient : sum[i] + gradient; });
 }
 
-#define SQUARED 7       /* gradients of an operation */
-#define MOST_SQUARES 16 /* operations of a kernel */
+#define SQUARED 7      /* gradients of an operation */
+#define MAX_SQUARES 16 /* operations of a kernel */
 
 struct squared_counts {
-  size_t elements[MOST_SQUARES * SQUARED];
+  size_t elements[MAX_SQUARES * SQUARED];
   u64 is_first;
-  unsigned char types[MOST_SQUARES * SQUARED];
+  unsigned char types[MAX_SQUARES * SQUARED];
 };
 
 /* The squares of a block's part: every NORM_PARTS-th run of BLOCK_THREADS elements of each gradient. */
@@ -63,13 +63,13 @@ __device__ inline float join_block(float sum) {
 /* Adds operation by operation, as separate kernels do. An operation without gradients ends the list. */
 extern "C" __global__ void gradient_squares(squared_counts counts, const float *before,
                                             float *parts EACH_SQUARES(GRADIENTS)) {
-  __shared__ const void *x[MOST_SQUARES * SQUARED];
+  __shared__ const void *x[MAX_SQUARES * SQUARED];
   float total = counts.is_first ? 0.0f : before[blockIdx.x];
   if (threadIdx.x == 0) {
     EACH_SQUARES(LIST)
   }
   __syncthreads();
-  for (unsigned first = 0; first < MOST_SQUARES * SQUARED && counts.elements[first] > 0; first += SQUARED) {
+  for (unsigned first = 0; first < MAX_SQUARES * SQUARED && counts.elements[first] > 0; first += SQUARED) {
     float sum = 0;
     for (unsigned i = first; i < first + SQUARED; i++) sum += squares_of(counts.types[i], x[i], counts.elements[i]);
     total += join_block(sum);

@@ -47,9 +47,9 @@ static bool read_rates(rondo_blocks blocks, void *const *args, sgd_rates *out) {
 
 /* `args` begins at the pointers of one parameter: p, g, which has this type, and v. */
 static void update_span(rondo_type type, void *const *args, rondo_span span, sgd_rates rates) {
-  float *p = RONDO_ARG(float *, 0), *v = RONDO_ARG(float *, 2), room[RONDO_CHUNK];
+  float *p = RONDO_ARG(float *, 0), *v = RONDO_ARG(float *, 2), buffer[RONDO_CHUNK];
   RONDO_EACH_GRADIENT(type, at, count, span.first, span.last) {
-    const float *g = rondo_load_chunk(type, RONDO_ARG(const void *, 1), at, count, room);
+    const float *g = rondo_load_chunk(type, RONDO_ARG(const void *, 1), at, count, buffer);
     if (v != NULL)
       momentum_span(p + at, g, v + at, count, rates);
     else
@@ -98,7 +98,7 @@ static rondo_status emit_sgd(rondo_emitter *emitter, const rondo_operation *cons
 }
 
 static const rondo_join sgd_join = {
-    .most = RONDO_MOST_JOINED, .shared = 1u << RATE | 1u << CONTROL | 1u << MOMENTUM, .emit = emit_sgd};
+    .max = RONDO_MAX_JOINED, .shared = 1u << RATE | 1u << CONTROL | 1u << MOMENTUM, .emit = emit_sgd};
 
 #define SGD_ROW .required = 3, .infer = infer_sgd, .join = &sgd_join
 

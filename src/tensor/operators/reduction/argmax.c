@@ -36,11 +36,11 @@ static place_tile tile_at(const place_shape *shape, size_t number) {
     return (is_least ? x < best : x > best) || (is_nan(x) && !is_nan(best));                               \
   }                                                                                                        \
   static int32_t name##_in_row(rondo_type type, const place_shape *s, const void *x, size_t first) {       \
-    number best = 0, room[RONDO_CHUNK];                                                                    \
+    number best = 0, buffer[RONDO_CHUNK];                                                                  \
     size_t place = 0;                                                                                      \
     for (size_t at = 0; at < s->size; at += RONDO_CHUNK) {                                                 \
       const size_t length = rondo_chunk_length(at, s->size);                                               \
-      const number *chunk = load(type, x, first + at, length, room);                                       \
+      const number *chunk = load(type, x, first + at, length, buffer);                                     \
       for (size_t i = 0; i < length; i++) {                                                                \
         if (at + i > 0 && !name##_is_better(chunk[i], best, s->is_least != 0)) continue;                   \
         best = chunk[i];                                                                                   \
@@ -51,9 +51,9 @@ static place_tile tile_at(const place_shape *shape, size_t number) {
   }                                                                                                        \
   static void name##_in_columns(rondo_type type, const place_shape *s, const place_tile *t, const void *x, \
                                 int32_t *places) {                                                         \
-    number best[RONDO_CHUNK] = {0}, room[RONDO_CHUNK];                                                     \
+    number best[RONDO_CHUNK] = {0}, buffer[RONDO_CHUNK];                                                   \
     for (size_t at = 0; at < s->size; at++) {                                                              \
-      const number *chunk = load(type, x, t->first + at * s->inner, t->width, room);                       \
+      const number *chunk = load(type, x, t->first + at * s->inner, t->width, buffer);                     \
       for (size_t i = 0; i < t->width; i++) {                                                              \
         if (at > 0 && !name##_is_better(chunk[i], best[i], s->is_least != 0)) continue;                    \
         best[i] = chunk[i];                                                                                \

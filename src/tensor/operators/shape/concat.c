@@ -9,7 +9,7 @@
 #include "tensor/operators/common/operator_tools.h"
 #include "tensor/operators/shape/strided.h"
 
-#define MOST_PARTS RONDO_MAX_OPERANDS
+#define MAX_PARTS RONDO_MAX_OPERANDS
 
 enum { DIMENSION, LENGTHS }; /* sizes; LENGTHS: of split, the first of the parts' lengths along the dimension */
 
@@ -17,8 +17,8 @@ enum { DIMENSION, LENGTHS }; /* sizes; LENGTHS: of split, the first of the parts
 typedef struct parts_shape {
   size_t rows, width; /* of the whole, in units */
   size_t parts;
-  size_t starts[MOST_PARTS + 1]; /* of each part in a row, in units; then width */
-  size_t unit_bytes;             /* 2, 4, 8 or 16 */
+  size_t starts[MAX_PARTS + 1]; /* of each part in a row, in units; then width */
+  size_t unit_bytes;            /* 2, 4, 8 or 16 */
 } parts_shape;
 
 /* Doubles the unit while two units are always copied together. */
@@ -77,7 +77,7 @@ RONDO_UNTYPED_KERNEL(split, concat, RONDO_SCALAR(parts_shape), RONDO_READS, FOUR
 static rondo_status emit_parts(rondo_emitter *emitter, const rondo_kernel_options *code, const parts_shape *shape,
                                const uint32_t *parts, uint32_t whole_value) {
   void *whole = rondo_emit_address(emitter, whole_value);
-  void *at[MOST_PARTS] = {NULL};
+  void *at[MAX_PARTS] = {NULL};
   for (size_t i = 0; i < shape->parts; i++) at[i] = rondo_emit_address(emitter, parts[i]);
   const bool is_cuda = rondo_emit_is_cuda(emitter);
   const rondo_grain grain = {32768 / (shape->width * shape->unit_bytes) + 1, RONDO_CUDA_THREADS};
@@ -88,7 +88,7 @@ static rondo_status emit_parts(rondo_emitter *emitter, const rondo_kernel_option
 
 /* The operator that splits into so many parts. */
 static const rondo_operator *split_row(size_t count) {
-  assert(count >= 2 && count <= MOST_PARTS);
+  assert(count >= 2 && count <= MAX_PARTS);
   static const rondo_operator *const rows[] = {
       &rondo_operator_split_2, &rondo_operator_split_3, &rondo_operator_split_4, &rondo_operator_split_5,
       &rondo_operator_split_6, &rondo_operator_split_7, &rondo_operator_split_8};
@@ -99,7 +99,7 @@ static const rondo_operator *split_row(size_t count) {
 
 static size_t input_count(const rondo_operation *operation) {
   size_t count = 0;
-  while (count < MOST_PARTS && operation->inputs[count] != RONDO_NO_VALUE) count++;
+  while (count < MAX_PARTS && operation->inputs[count] != RONDO_NO_VALUE) count++;
   return count;
 }
 
@@ -170,14 +170,14 @@ static rondo_status copy_list(const rondo_program *program, const char *call, co
   return RONDO_OK;
 }
 
-/* An operation has at most MOST_PARTS inputs. More values are concatenated in groups, and the groups in the same way,
- * so the elements are copied once for each power of MOST_PARTS. Changes the list. */
+/* An operation has at most MAX_PARTS inputs. More values are concatenated in groups, and the groups in the same way,
+ * so the elements are copied once for each power of MAX_PARTS. Changes the list. */
 static rondo_status concat_list(rondo_program *program, rondo_value *list, size_t count, size_t dimension) {
   const rondo_attributes attributes = {.sizes = {dimension}, .size_count = 1};
   while (count > 1) {
     size_t groups = 0;
-    for (size_t first = 0; first < count; first += MOST_PARTS, groups++) {
-      const size_t together = rondo_smaller(count - first, MOST_PARTS);
+    for (size_t first = 0; first < count; first += MAX_PARTS, groups++) {
+      const size_t together = rondo_smaller(count - first, MAX_PARTS);
       rondo_value whole = list[first];
       if (together > 1)
         RONDO_TRY(rondo_program_apply(program, &rondo_operator_concat, list + first, (uint32_t)together, &attributes,
@@ -367,12 +367,12 @@ static rondo_status add_lengths(const size_t *lengths, size_t count, size_t *out
   return RONDO_OK;
 }
 
-/* An operation has at most MOST_PARTS results. For more parts, a value is split into groups first, as in concat_list.
+/* An operation has at most MAX_PARTS results. For more parts, a value is split into groups first, as in concat_list.
  * `first`: the index of the first of these parts. */
 static rondo_status split_list(const splitter *s, uint32_t value, const size_t *lengths, size_t first, size_t count) {
-  size_t sums[MOST_PARTS], together = 1, groups = 0;
+  size_t sums[MAX_PARTS], together = 1, groups = 0;
   uint32_t results[RONDO_MAX_RESULTS];
-  while ((count - 1) / together >= MOST_PARTS) together *= MOST_PARTS;
+  while ((count - 1) / together >= MAX_PARTS) together *= MAX_PARTS;
   for (size_t at = 0; at < count; at += together)
     RONDO_TRY(add_lengths(lengths + first + at, rondo_smaller(count - at, together), &sums[groups++]));
   RONDO_TRY(add_split(s, value, sums, groups, results));
