@@ -107,7 +107,7 @@ void *rondo_emit_object(const rondo_emitter *emitter);                   /* rond
 typedef struct rondo_check_memory {
   void *cell;
   void *run, *mark; /* of the gate; NULL: there is none */
-  void *begun;      /* where the number of the run goes; NULL: another kernel writes it */
+  void *begun;      /* receives the number of the run; NULL: another kernel writes it */
 } rondo_check_memory;
 #define RONDO_CHECK_PARAMETERS RONDO_UPDATES, RONDO_READS, RONDO_UPDATES, RONDO_UPDATES
 #define RONDO_CHECK_ARGUMENTS(memory) &(memory).cell, &(memory).run, &(memory).mark, &(memory).begun
@@ -119,7 +119,7 @@ RONDO_MUST_USE rondo_status rondo_emit_index_check(rondo_emitter *emitter, uint3
 typedef struct rondo_gate_memory {
   uint32_t count; /* of marks; 0: nothing can fail */
   void *marks;
-  void *next; /* where the number of the next run goes; NULL: another kernel writes it */
+  void *next; /* receives the number of the next run; NULL: another kernel writes it */
 } rondo_gate_memory;
 #define RONDO_GATE_PARAMETERS RONDO_SCALAR(uint32_t), RONDO_READS, RONDO_UPDATES
 #define RONDO_GATE_ARGUMENTS(gate) &(gate).count, &(gate).marks, &(gate).next

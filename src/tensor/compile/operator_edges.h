@@ -18,7 +18,7 @@ typedef struct rondo_edges {
   size_t room; /* of items */
 } rondo_edges;
 
-/* `count` positions without edges, and room for `room` edges. Errors of all: OUT_OF_MEMORY. */
+/* `count` positions without edges, and capacity for `room` edges. Errors of all: OUT_OF_MEMORY. */
 RONDO_MUST_USE rondo_status rondo_edges_make(const rondo_allocator *allocator, uint32_t count, size_t room,
                                              rondo_edges *out);
 RONDO_MUST_USE rondo_status rondo_edges_copy(const rondo_allocator *allocator, const rondo_edges *edges,

@@ -103,7 +103,7 @@ static inline const rondo_operation *rondo_schedule_operation(const rondo_progra
 void rondo_schedule_name(const rondo_program *program, const rondo_schedule *schedule, uint32_t number, char *buffer,
                          size_t room);
 
-/* Whether the value is an input or a result, so that its bytes lie in the arena while it is live. */
+/* Whether the value is an input or a result, so that its bytes are in the arena while it is live. */
 bool rondo_value_is_transient(const rondo_program *program, uint32_t value);
 
 #endif

@@ -305,7 +305,7 @@ static rondo_status refuse_later_change(const divider *d, uint32_t number, uint3
       if (operation->inputs[k] != state || !rondo_operation_updates(operation, k)) continue;
       return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_NONE,
                         "%s (operator %u of %s) on %s reads the state '%s' of %s between two changes of it "
-                        "in one run: place it where the state lies",
+                        "in one run: place it on the device of the state",
                         operation_at(d, number)->row->name, number, d->program->label,
                         d->list->names[d->places.of_operation[number]], value_at(d, state)->name,
                         d->list->names[d->places.of_value[state]]);

@@ -207,10 +207,10 @@ static rondo_status infer(const rondo_program *program, const rondo_operation *o
   return RONDO_OK;
 }
 
-/* Makes room for the operation and its results, so that adding them cannot fail halfway. */
-static rondo_status make_room(rondo_program *program, uint32_t results) {
+/* Reserves memory for the operation and its results, so that adding them cannot fail halfway. */
+static rondo_status reserve(rondo_program *program, uint32_t results) {
   if (program->values.count + results >= RONDO_NO_VALUE - 1) {
-    return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE, "%s has %zu values, which is the most",
+    return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE, "%s has %zu values, which is the maximum",
                       program->label, program->values.count);
   }
   const rondo_allocator *allocator = &program->allocator;
@@ -232,7 +232,7 @@ rondo_status rondo_program_add(rondo_program *program, const rondo_operator *row
   for (uint32_t i = 0; i < RONDO_MAX_RESULTS; i++) operation.results[i] = RONDO_NO_VALUE;
   if (attributes != NULL) operation.attributes = *attributes;
   RONDO_TRY(infer(program, &operation, shapes));
-  RONDO_TRY(make_room(program, row->result_count));
+  RONDO_TRY(reserve(program, row->result_count));
   for (uint32_t i = 0; i < row->result_count; i++) {
     operation.results[i] = (uint32_t)program->values.count;
     program->values.items[program->values.count++] =

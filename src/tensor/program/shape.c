@@ -13,12 +13,12 @@
 rondo_status rondo_shape_make(const char *what, rondo_type type, const size_t *dims, size_t rank, rondo_shape *out) {
   if (type == RONDO_F64 || rondo_type_bytes(type) == 0) {
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_TYPE,
-                      "%s: type %d (%s) is none of a value: use RONDO_F32, F16, BF16, I32 or I64", what, (int)type,
+                      "%s: values cannot have type %d (%s): use RONDO_F32, F16, BF16, I32 or I64", what, (int)type,
                       rondo_type_name(type));
   }
   if (rank > RONDO_MAX_DIMENSIONS) {
-    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE, "%s: %zu dimensions; the most is %d", what, rank,
-                      RONDO_MAX_DIMENSIONS);
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE, "%s: %zu dimensions; at most %d are possible", what,
+                      rank, RONDO_MAX_DIMENSIONS);
   }
   rondo_shape shape = {.type = type, .rank = (uint32_t)rank};
   size_t bytes = rondo_type_bytes(type);

@@ -105,7 +105,8 @@ RONDO_MUST_USE rondo_status rondo_compiled_fail_memory(const rondo_compiled *com
 /* Waits for all runs, and fails if one of them found a wrong index. */
 RONDO_MUST_USE rondo_status rondo_compiled_judge(rondo_compiled *compiled);
 
-/* CAPTURE_REFUSED/UNSUPPORTED_CALL for a call that waits or acts at once, if the stream captures. The capture goes on.
+/* CAPTURE_REFUSED/UNSUPPORTED_CALL for a call that waits or acts at once, if the stream captures. The capture
+ * continues.
  */
 RONDO_MUST_USE rondo_status rondo_compiled_refuse_capturing(const rondo_compiled *compiled, const char *call);
 

@@ -17,7 +17,7 @@ enum { COST_ROUNDS = 3, MIN_ROUNDS = 2, MAX_ROUNDS = 9 };
 rondo_status rondo_executed_keep(rondo_compiled *compiled, const rondo_compile_options *given) {
   if ((unsigned)given->executor_policy > RONDO_EXECUTOR_ALWAYS)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
-                      "rondo_compile: %u is no policy of executors: use a RONDO_EXECUTOR_ name",
+                      "rondo_compile: executor policy %u does not exist: use a RONDO_EXECUTOR_ name",
                       (unsigned)given->executor_policy);
   compiled->executed.policy = given->executor_policy;
   compiled->executed.executor = given->executor;

@@ -262,8 +262,7 @@ rondo_status rondo_feeds_refuse_mapped(const rondo_compiled *compiled, const cha
     const rondo_named_value *value = &compiled->values.items[i];
     if (value->input == NULL || !value->input->is_mapped) continue;
     return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE,
-                      "%s: '%s' of %s is mapped: end that with rondo_compiled_unmap first", call, value->name,
-                      compiled->label);
+                      "%s: '%s' of %s is mapped: call rondo_compiled_unmap first", call, value->name, compiled->label);
   }
   return RONDO_OK;
 }

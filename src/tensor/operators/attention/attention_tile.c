@@ -23,7 +23,7 @@ typedef struct panel {
 
 /* The running maximum and sum of exponentials of each row of a tile. */
 typedef struct row_state {
-  float most[TILE], sum[TILE];
+  float largest[TILE], sum[TILE];
 } row_state;
 
 typedef struct attention_data {
@@ -103,10 +103,10 @@ RONDO_INLINE void scale_row(float factor, float *x, size_t count) { RONDO_EACH_L
 RONDO_INLINE size_t whole_lanes(size_t count) { return rondo_divide_up(count, RONDO_LANES) * RONDO_LANES; }
 
 /* x[i] = exp(scale x[i] - most) for visible columns; 0 for the others and for the padding of the last lanes. */
-RONDO_INLINE void exponentiate_row(float scale, float most, float *x, size_t seen, size_t count) {
+RONDO_INLINE void exponentiate_row(float scale, float largest, float *x, size_t seen, size_t count) {
   const size_t whole = whole_lanes(seen);
   memset(x + seen, 0, (whole - seen) * sizeof *x);
-  RONDO_EACH_LANE(i, lane, whole, x[i] = rondo_exp_negative(scale * x[i] - most));
+  RONDO_EACH_LANE(i, lane, whole, x[i] = rondo_exp_negative(scale * x[i] - largest));
   memset(x + seen, 0, (whole_lanes(count) - seen) * sizeof *x);
 }
 
@@ -122,24 +122,24 @@ static void store_rows(const attention_data *data, void *memory, const head_rows
 
 /* Turns scores, of which `seen` are visible, into exponentials. What the row has accumulated so far, if anything, is
  * scaled to the new maximum. */
-RONDO_INLINE void soften_row(float scale, size_t seen, size_t count, float *scores, float *most, float *sum, float *y,
-                             size_t size) {
+RONDO_INLINE void soften_row(float scale, size_t seen, size_t count, float *scores, float *largest, float *sum,
+                             float *y, size_t size) {
   if (seen == 0) {
     memset(scores, 0, count * sizeof *scores);
     return;
   }
   const float here = scale * rondo_row_max(scores, seen);
-  const float next = here > *most ? here : *most;
+  const float next = here > *largest ? here : *largest;
   float sums[RONDO_LANES] = {0};
   if (*sum != 0) {
-    const float correction = rondo_exp_negative(*most - next);
+    const float correction = rondo_exp_negative(*largest - next);
     *sum *= correction;
     scale_row(correction, y, size);
   }
   exponentiate_row(scale, next, scores, seen, count);
   RONDO_EACH_LANE(i, lane, whole_lanes(seen), sums[lane] += scores[i]);
   *sum += rondo_join_lanes(sums);
-  *most = next;
+  *largest = next;
 }
 
 /* The same for the rows of a tile. */
@@ -148,8 +148,8 @@ RONDO_VECTORISED(soften_rows,
                   row_state *state, float *y),
                  (shape, q, columns, scores, state, y)) {
   for (size_t i = 0; i < q->count; i++)
-    soften_row(shape->scale, seen_of(shape, q->first + i, columns), columns->count, scores + i * TILE, &state->most[i],
-               &state->sum[i], y + i * shape->size, shape->size);
+    soften_row(shape->scale, seen_of(shape, q->first + i, columns), columns->count, scores + i * TILE,
+               &state->largest[i], &state->sum[i], y + i * shape->size, shape->size);
 }
 
 static void see_columns(const attention_data *data, const panel *q, size_t head, row_state *state, float *y) {
@@ -176,14 +176,14 @@ static void attend(const attention_data *data, size_t head, size_t first, void *
   load(data, data->q, &from, first, &q);
   memset(rows, 0, q.count * shape->size * sizeof *rows);
   for (size_t i = 0; i < q.count; i++) {
-    state.most[i] = -INFINITY;
+    state.largest[i] = -INFINITY;
     state.sum[i] = 0;
   }
   see_columns(data, &q, head, &state, rows);
   for (size_t i = 0; i < q.count; i++) scale_row(1.0f / state.sum[i], rows + i * shape->size, shape->size);
   store_rows(data, y, &to, first, q.count, rows);
   for (size_t i = 0; sums != NULL && i < q.count; i++)
-    sums[head * shape->rows + first + i] = state.most[i] + logf(state.sum[i]);
+    sums[head * shape->rows + first + i] = state.largest[i] + logf(state.sum[i]);
 }
 
 void rondo_attention_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
@@ -349,16 +349,16 @@ RONDO_VECTORISED(decode_row,
                   const seen_rows *values, float *y),
                  (shape, type, q, keys, values, y)) {
   const size_t size = shape->size;
-  float buffer[RONDO_HEAD_MAX], most = -INFINITY, sum = 0;
+  float buffer[RONDO_HEAD_MAX], largest = -INFINITY, sum = 0;
   memset(y, 0, size * sizeof *y);
   for (size_t row = 0; row <= keys->count; row++) {
     const float score = shape->scale * rondo_row_dot(q, seen_row(type, keys, row, size, buffer), size);
-    const float next = score > most ? score : most;
-    const float correction = rondo_exp_negative(most - next), weight = rondo_exp_negative(score - next);
+    const float next = score > largest ? score : largest;
+    const float correction = rondo_exp_negative(largest - next), weight = rondo_exp_negative(score - next);
     const float *value = seen_row(type, values, row, size, buffer);
     RONDO_EACH_LANE(i, lane, size, y[i] = y[i] * correction + weight * value[i]);
     sum = sum * correction + weight;
-    most = next;
+    largest = next;
   }
   scale_row(1.0f / sum, y, size);
 }

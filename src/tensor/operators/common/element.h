@@ -11,7 +11,7 @@
 #include "tensor/operators/common/vectors.h"
 #include "tensor/operators/elementwise/elementary.h"
 
-#define RONDO_CHUNK 256 /* the most elements of a chunk; a multiple of RONDO_LANES */
+#define RONDO_CHUNK 256 /* the maximum of elements in a chunk; a multiple of RONDO_LANES */
 
 RONDO_INLINE float rondo_from_bf16(uint16_t bits) { return rondo_float_of((uint32_t)bits << 16); }
 

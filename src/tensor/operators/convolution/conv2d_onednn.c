@@ -86,9 +86,9 @@ static bool is_gradient(const rondo_onednn_convolution *c, int which) {
 #define MAX_PARTS 16 /* each has its own copies in the workspace */
 #define MIN_PARTS 4
 #define SLICE_CHANNELS 16 /* channels of a vector */
-/* The largest divisor of `count` that is at most `most`. */
-static size_t divisor(size_t count, size_t most) {
-  size_t found = rondo_smaller(most, count);
+/* The largest divisor of `count` that is at most `largest`. */
+static size_t divisor(size_t count, size_t largest) {
+  size_t found = rondo_smaller(largest, count);
   assert(found > 0);
   while (count % found != 0) found--;
   return found;
@@ -357,8 +357,8 @@ static bool is_worth_while(const rondo_onednn_convolution *c, const rondo_conv2d
   return multiplications(shape) >= least && part_count(c) >= MIN_PARTS && is_quicker(c, shape);
 }
 
-/* The most memory: so many times what is read and written, plus so many bytes. For large windows the library gathers
- * the elements that they cover. */
+/* The memory limit: MAX_MEMORY times the bytes that are read and written, plus ANY_MEMORY bytes. For large windows the
+ * library gathers the elements that they cover. */
 #define MAX_MEMORY 3.0
 #define ANY_MEMORY 0x1p24
 

@@ -18,7 +18,8 @@ enum { VALUE, INDICES };  /* inputs */
 enum { DIMENSION, SIZE }; /* sizes; SIZE: of the value along the dimension, for the gradient */
 enum { SHARES };          /* flags: there is one list of indices, [picked] */
 
-#define MAX_ADDED 64 /* the most indices along the dimension for gather_add, which compares each with all others */
+/* gather_add compares each index along the dimension with all others, so their number is limited. */
+#define MAX_ADDED 64
 
 /* A scalar argument of the kernels; without padding. The value is [outer, size, inner], the result [outer, picked,
  * inner]. */
@@ -293,11 +294,11 @@ static void gather_add_cpu(rondo_type type, rondo_blocks blocks, void *const *ar
   const void *dy = RONDO_ARG(const void *, 1);
   const void *indices = RONDO_ARG(const void *, 2);
   void *sum = RONDO_ARG(void *, 3);
-  const size_t most = shape->shares != 0 ? RONDO_CHUNK : 1;
+  const size_t largest = shape->shares != 0 ? RONDO_CHUNK : 1;
   const rondo_span span = rondo_blocks_span(blocks, shape->outer * shape->inner, RONDO_LANES);
   for (size_t i = span.first, width; i < span.last; i += width) {
     const size_t outer = i / shape->inner, inside = i % shape->inner, left = span.last - i;
-    width = rondo_smaller(rondo_smaller(shape->inner - inside, left), most);
+    width = rondo_smaller(rondo_smaller(shape->inner - inside, left), largest);
     for (size_t k = 0; k < shape->picked; k++) {
       if (!is_picked_before(shape, indices, outer, k, inside))
         add_picks(type, shape, dy, indices, outer, k, inside, width, sum);

@@ -34,7 +34,7 @@ RONDO_TYPED_KERNEL_OF(batch_norm_gradient, rondo_batch_norm_gradient_cpu, batch_
 
 #define MAX_PARTS 64
 #define CUDA_WIDTH 32 /* channels of a tile: batch_norm.cu */
-#define CPU_PART 8192 /* the fewest elements of a part */
+#define CPU_PART 8192 /* the minimum of elements in a part */
 #define CUDA_PART 2048
 
 static size_t most_parts(size_t images) { return rondo_smaller(images, MAX_PARTS); }

@@ -6,7 +6,7 @@
  *                      and the norm.
  *
  * Clipping by the global norm (Pascanu, Mikolov and Bengio 2013); dynamic loss scaling (Micikevicius et al. 2018), with
- * the rules of PyTorch's GradScaler: half after an overflow, twice after so many good steps. Threads: as
+ * the rules of PyTorch's GradScaler: half after an overflow, twice after growth_interval good steps. Threads: as
  * tensor/program/operator.h says.
  */
 #include <assert.h>

@@ -23,12 +23,12 @@ static bool reduces(const rondo_operation *operation, uint32_t dimension) {
 #define CUDA_TILE 32
 #define CPU_TILE RONDO_CHUNK
 
-/* So many blocks keep a large GPU busy. A part has at least so many elements of a row, or rows. */
+/* Enough blocks to keep a large GPU busy, and the minimum of elements (of a row) or rows in a part. */
 #define ENOUGH_BLOCKS 512
 #define MIN_OF_ROW 2048
 #define MIN_ROWS 64
-/* Up to so many rows of a matrix, one kernel sums the columns, even if they are few: this saves a launch, and the sums
- * of several matrices can be joined (reductions.c). */
+/* For a matrix with at most this many rows, one kernel sums the columns, even if they are few: this saves a launch, and
+ * the sums of several matrices can be joined (reductions.c). */
 #define MAX_ROWS 8192
 
 static bool is_of_columns(const rondo_reduction *shape) { return shape->kept_strides[shape->kept_rank - 1] == 1; }
@@ -43,8 +43,8 @@ static void cut_into_parts(rondo_reduction *shape) {
   const size_t blocks = of_columns                          ? column_tiles(shape, CUDA_TILE)
                         : shape->reduced > RONDO_NARROW_ROW ? shape->kept
                                                             : rondo_divide_up(shape->kept, RONDO_CUDA_THREADS / 32);
-  const size_t most = shape->reduced / (of_columns ? MIN_ROWS : MIN_OF_ROW);
-  const size_t parts = rondo_smaller(ENOUGH_BLOCKS / blocks, most);
+  const size_t largest = shape->reduced / (of_columns ? MIN_ROWS : MIN_OF_ROW);
+  const size_t parts = rondo_smaller(ENOUGH_BLOCKS / blocks, largest);
   shape->part = parts < 2 ? shape->reduced : rondo_divide_up(shape->reduced, parts);
   shape->parts = rondo_divide_up(shape->reduced, shape->part);
 }
@@ -321,8 +321,9 @@ rondo_status rondo_apply_reduction(rondo_program *program, const rondo_operator 
   rondo_attributes attributes = {.flags = {[RONDO_REDUCE_ALL] = dims == NULL, [RONDO_REDUCE_KEEPS] = keeps}};
   if (out_value != NULL) *out_value = (rondo_value){0};
   if (dims != NULL && dim_count > RONDO_MAX_DIMENSIONS) {
-    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE, "%s: %zu dimensions to reduce; the most is %d",
-                      row->name, dim_count, RONDO_MAX_DIMENSIONS);
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE,
+                      "%s: %zu dimensions to reduce; at most %d are possible", row->name, dim_count,
+                      RONDO_MAX_DIMENSIONS);
   }
   for (size_t i = 0; dims != NULL && i < dim_count; i++) attributes.sizes[attributes.size_count++] = dims[i];
   return rondo_program_apply(program, row, &value, 1, &attributes, out_value);

@@ -34,17 +34,17 @@ RONDO_INLINE void shift_chunk(const float *restrict x, float by, float *restrict
 
 RONDO_INLINE void softmax_row(rondo_type type, const softmax_shape *shape, size_t first, const void *x, void *y) {
   float buffers[2][RONDO_CHUNK];
-  const float most = rondo_typed_row_max(type, x, first, shape->columns);
-  const float sum = rondo_typed_row_exp_sum(type, x, first, most, shape->columns);
+  const float largest = rondo_typed_row_max(type, x, first, shape->columns);
+  const float sum = rondo_typed_row_exp_sum(type, x, first, largest, shape->columns);
   const float log_sum = logf(sum);
   RONDO_EACH_CHUNK(at, length, 0, shape->columns) {
     const float *from = rondo_load_chunk(type, x, first + at, length, buffers[0]);
     float *to = rondo_chunk_of(type, y, first + at, buffers[1]);
     if (shape->is_log != 0) {
-      shift_chunk(from, most, to, length); /* in two steps, because most + log_sum might round log_sum away */
+      shift_chunk(from, largest, to, length); /* in two steps, because most + log_sum might round log_sum away */
       for (size_t i = 0; i < length; i++) to[i] -= log_sum;
     } else {
-      rondo_row_scaled_exp(from, most, 1.0f / sum, to, length);
+      rondo_row_scaled_exp(from, largest, 1.0f / sum, to, length);
     }
     rondo_store_chunk(type, y, first + at, length, to);
   }

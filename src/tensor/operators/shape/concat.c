@@ -86,7 +86,7 @@ static rondo_status emit_parts(rondo_emitter *emitter, const rondo_kernel_option
                            RONDO_ARGS(shape, &whole, &at[0], &at[1], &at[2], &at[3], &at[4], &at[5], &at[6], &at[7]));
 }
 
-/* The operator that splits into so many parts. */
+/* The operator that splits into this number of parts. */
 static const rondo_operator *split_row(size_t count) {
   assert(count >= 2 && count <= MAX_PARTS);
   static const rondo_operator *const rows[] = {
