@@ -31,21 +31,19 @@ typedef struct pick_shape {
 static pick_shape shape_of(const rondo_shape *result, const rondo_shape *indices, const rondo_attributes *attributes,
                            size_t size) {
   const size_t dimension = attributes->sizes[DIMENSION];
-  pick_shape shape = {.outer = 1,
-                      .size = size,
-                      .picked = result->dims[dimension],
-                      .inner = 1,
-                      .unit_bytes = rondo_type_bytes(result->type),
-                      .wide_indices = indices->type == RONDO_I64,
-                      .shares = attributes->flags[SHARES]};
-  for (size_t i = 0; i < dimension; i++) shape.outer *= result->dims[i];
-  for (size_t i = dimension + 1; i < result->rank; i++) shape.inner *= result->dims[i];
+  const pick_shape shape = {.outer = rondo_shape_elements_of(result, 0, dimension),
+                            .size = size,
+                            .picked = result->dims[dimension],
+                            .inner = rondo_shape_elements_of(result, dimension + 1, result->rank),
+                            .unit_bytes = rondo_type_bytes(result->type),
+                            .wide_indices = indices->type == RONDO_I64,
+                            .shares = attributes->flags[SHARES]};
   assert(dimension < result->rank && shape.outer * shape.picked * shape.inner == rondo_shape_elements(result));
   return shape;
 }
 
 /* The position of the index for element `inside` of row `row`, out of outer x picked. */
-static size_t index_place(const pick_shape *shape, size_t row, size_t inside) {
+static size_t index_position(const pick_shape *shape, size_t row, size_t inside) {
   return shape->shares != 0 ? row % shape->picked : row * shape->inner + inside;
 }
 
@@ -54,9 +52,9 @@ static size_t index_place(const pick_shape *shape, size_t row, size_t inside) {
 /* Copies the elements of a row, out of outer x picked, that one index selects. */
 static void pick(const pick_shape *shape, const char *x, const void *indices, size_t row, size_t inside, size_t count,
                  char *y, rondo_index_cell cell) {
-  const size_t place = index_place(shape, row, inside), bytes = shape->unit_bytes;
-  const int64_t index = rondo_index_at(indices, shape->wide_indices, place);
-  const size_t at = rondo_check_index(cell, place, index, shape->size) ? (size_t)index : 0;
+  const size_t position = index_position(shape, row, inside), bytes = shape->unit_bytes;
+  const int64_t index = rondo_index_at(indices, shape->wide_indices, position);
+  const size_t at = rondo_check_index(cell, position, index, shape->size) ? (size_t)index : 0;
   const size_t from = (row / shape->picked * shape->size + at) * shape->inner + inside;
   memcpy(y + (row * shape->inner + inside) * bytes, x + from * bytes, count * bytes);
 }
@@ -76,12 +74,6 @@ static void gather_cpu(rondo_blocks blocks, void *const *args) {
 RONDO_UNTYPED_KERNEL(gather, gather, RONDO_SCALAR(pick_shape), RONDO_READS, RONDO_READS, RONDO_WRITES,
                      RONDO_CHECK_PARAMETERS);
 
-static bool fits(const rondo_shape *value, const rondo_shape *indices, size_t dimension) {
-  bool is_fit = value->rank == indices->rank;
-  for (uint32_t i = 0; i < value->rank && is_fit; i++) is_fit = i == dimension || value->dims[i] == indices->dims[i];
-  return is_fit;
-}
-
 static rondo_status require_pickable(const rondo_program *program, const rondo_operation *operation) {
   const rondo_shape *value = rondo_operation_input(program, operation, VALUE);
   const size_t dimension = operation->attributes.sizes[DIMENSION];
@@ -100,9 +92,9 @@ static rondo_status infer_gather(const rondo_program *program, const rondo_opera
   const size_t dimension = operation->attributes.sizes[DIMENSION];
   RONDO_TRY(rondo_require_indices(program, operation, INDICES, RONDO_ANY_RANK));
   RONDO_TRY(require_pickable(program, operation));
-  if (!fits(value, indices, dimension)) {
+  if (!rondo_shape_same_except(value, indices, dimension)) {
     return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE,
-                                "indices must have the value's sizes but along dimension %zu", dimension);
+                                "indices must have the value's sizes except along dimension %zu", dimension);
   }
   results[0] = *indices;
   results[0].type = value->type;
@@ -198,8 +190,8 @@ static pick_tile tile_at(const pick_shape *shape, size_t number) {
 
 /* The element along the dimension that index k of one of `outer` selects; 0 for a wrong index. */
 static size_t picked_at(const pick_shape *shape, const void *indices, size_t outer, size_t k, size_t inside) {
-  const size_t place = index_place(shape, outer * shape->picked + k, inside);
-  const int64_t index = rondo_index_at(indices, shape->wide_indices, place);
+  const size_t position = index_position(shape, outer * shape->picked + k, inside);
+  const int64_t index = rondo_index_at(indices, shape->wide_indices, position);
   return index >= 0 && (uint64_t)index < shape->size ? (size_t)index : 0;
 }
 
@@ -277,16 +269,16 @@ static void add_picks(rondo_type type, const pick_shape *shape, const void *dy, 
                       size_t first, size_t inside, size_t width, void *sum) {
   float buffer[RONDO_CHUNK], part_room[RONDO_CHUNK];
   const size_t at = picked_at(shape, indices, outer, first, inside);
-  const size_t place = (outer * shape->size + at) * shape->inner + inside;
+  const size_t position = (outer * shape->size + at) * shape->inner + inside;
   assert(width <= RONDO_CHUNK && first < shape->picked);
-  float *to = rondo_chunk_of(type, sum, place, buffer);
-  if (to == buffer) (void)rondo_load_chunk(type, sum, place, width, buffer);
+  float *to = rondo_chunk_of(type, sum, position, buffer);
+  if (to == buffer) (void)rondo_load_chunk(type, sum, position, width, buffer);
   for (size_t k = first; k < shape->picked; k++) {
     const size_t from = (outer * shape->picked + k) * shape->inner + inside;
     if (k == first || picked_at(shape, indices, outer, k, inside) == at)
       rondo_add_floats(rondo_load_chunk(type, dy, from, width, part_room), to, width);
   }
-  rondo_store_chunk(type, sum, place, width, to);
+  rondo_store_chunk(type, sum, position, width, to);
 }
 
 static void gather_add_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {

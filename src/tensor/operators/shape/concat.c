@@ -35,10 +35,10 @@ static void widen(parts_shape *shape) {
 
 static parts_shape shape_of(const rondo_emitter *emitter, const uint32_t *parts, size_t count, const rondo_shape *whole,
                             size_t dimension) {
-  parts_shape shape = {.rows = 1, .parts = count, .unit_bytes = rondo_type_bytes(whole->type)};
-  size_t inner = 1;
-  for (size_t i = 0; i < dimension; i++) shape.rows *= whole->dims[i];
-  for (size_t i = dimension + 1; i < whole->rank; i++) inner *= whole->dims[i];
+  parts_shape shape = {.rows = rondo_shape_elements_of(whole, 0, dimension),
+                       .parts = count,
+                       .unit_bytes = rondo_type_bytes(whole->type)};
+  const size_t inner = rondo_shape_elements_of(whole, dimension + 1, whole->rank);
   for (size_t i = 0; i < count; i++)
     shape.starts[i + 1] = shape.starts[i] + rondo_emit_shape(emitter, parts[i])->dims[dimension] * inner;
   shape.width = shape.starts[count];
@@ -103,19 +103,13 @@ static size_t input_count(const rondo_operation *operation) {
   return count;
 }
 
-static bool can_concat(const rondo_shape *a, const rondo_shape *b, size_t dimension) {
-  bool fits = a->type == b->type && a->rank == b->rank;
-  for (uint32_t i = 0; i < a->rank && fits; i++) fits = i == dimension || a->dims[i] == b->dims[i];
-  return fits;
-}
-
 static rondo_status infer_concat(const rondo_program *program, const rondo_operation *operation, rondo_shape *results) {
   const size_t dimension = operation->attributes.sizes[DIMENSION];
   results[0] = *rondo_operation_input(program, operation, 0);
   RONDO_TRY(rondo_require_dimension(program, operation, 0, dimension));
   for (uint32_t i = 1; i < input_count(operation); i++) {
     const rondo_shape *part = rondo_operation_input(program, operation, i);
-    if (!can_concat(&results[0], part, dimension)) {
+    if (part->type != results[0].type || !rondo_shape_same_except(part, &results[0], dimension)) {
       return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE,
                                   "all inputs must have one type and the same sizes except in dimension %zu",
                                   dimension);
