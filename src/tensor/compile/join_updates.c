@@ -167,8 +167,8 @@ static size_t sum_up_to(const joiner *j, size_t most) {
   return sum;
 }
 
-/* The most bytes of a small operation: the largest power of two for which all small operations together fit into the
- * spare bytes. Takes these bytes from the spare ones. */
+/* The maximum of bytes of a small operation: the largest power of two for which all small operations together fit into
+ * the spare bytes. Takes these bytes from the spare ones. */
 static size_t take_small(joiner *j) {
   size_t most = 0;
   for (size_t next = 1; next <= j->spare && sum_up_to(j, next) <= j->spare; next *= 2) most = next;

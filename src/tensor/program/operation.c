@@ -111,7 +111,7 @@ static rondo_status fail_type(const rondo_program *program, const rondo_operatio
 rondo_status rondo_require_input(const rondo_program *program, const rondo_operation *operation, uint32_t input,
                                  rondo_type type, uint32_t rank) {
   const rondo_shape *shape = rondo_operation_input(program, operation, input);
-  if (shape == NULL) return RONDO_OK; /* an optional input that is left out */
+  if (shape == NULL) return RONDO_OK; /* an omitted optional input */
   if (shape->type != type) return fail_type(program, operation, input, rondo_type_name(type));
   return require_rank(program, operation, input, rank);
 }
@@ -119,7 +119,7 @@ rondo_status rondo_require_input(const rondo_program *program, const rondo_opera
 rondo_status rondo_require_float(const rondo_program *program, const rondo_operation *operation, uint32_t input,
                                  uint32_t rank) {
   const rondo_shape *shape = rondo_operation_input(program, operation, input);
-  if (shape == NULL) return RONDO_OK; /* an optional input that is left out */
+  if (shape == NULL) return RONDO_OK; /* an omitted optional input */
   if (!rondo_shape_is_float(shape)) return fail_type(program, operation, input, "f32, f16 or bf16");
   return require_rank(program, operation, input, rank);
 }

@@ -14,7 +14,7 @@
 
 #define TILE RONDO_ATTENTION_TILE
 
-/* Rows of a head from `first` on, as floats: in place, or converted into buffer. */
+/* Rows of a head from `first` on, as floats: in place, or converted into `buffer`. */
 typedef struct panel {
   const float *at;
   size_t stride, first, count;
@@ -102,7 +102,7 @@ RONDO_INLINE void scale_row(float factor, float *x, size_t count) { RONDO_EACH_L
 /* Rounded up to a multiple of the lanes; a row of the tile has space for them. */
 RONDO_INLINE size_t whole_lanes(size_t count) { return rondo_divide_up(count, RONDO_LANES) * RONDO_LANES; }
 
-/* x[i] = exp(scale x[i] - most) for visible columns; 0 for the others and for the padding of the last lanes. */
+/* x[i] = exp(scale x[i] - largest) for visible columns; 0 for the others and for the padding of the last lanes. */
 RONDO_INLINE void exponentiate_row(float scale, float largest, float *x, size_t seen, size_t count) {
   const size_t whole = whole_lanes(seen);
   memset(x + seen, 0, (whole - seen) * sizeof *x);

@@ -60,7 +60,7 @@ __device__ inline float row_max(const row_team &team, const T *x, size_t columns
   return team_join<join_max>(team, largest);
 }
 
-/* The sum of exp(x[i] - most), where most is the row's maximum. */
+/* The sum of exp(x[i] - largest), where largest is the row's maximum. */
 template <class T>
 __device__ inline float row_exp_sum(const row_team &team, const T *x, float largest, size_t columns) {
   float sum = 0;

@@ -39,14 +39,14 @@ RONDO_INLINE float rondo_join_lanes(float *sums) {
   return (sums[0] + sums[2]) + (sums[1] + sums[3]);
 }
 
-/* The sum of exp(x[i] - most), where most is the row's maximum. */
+/* The sum of exp(x[i] - largest), where largest is the row's maximum. */
 RONDO_INLINE float rondo_row_exp_sum(const float *x, float largest, size_t count) {
   float sums[RONDO_LANES] = {0};
   RONDO_EACH_LANE(i, lane, count, sums[lane] += rondo_exp_negative(x[i] - largest));
   return rondo_join_lanes(sums);
 }
 
-/* y[i] = scale * exp(x[i] - most). */
+/* y[i] = scale * exp(x[i] - largest). */
 RONDO_INLINE void rondo_row_scaled_exp(const float *restrict x, float largest, float scale, float *restrict y,
                                        size_t count) {
   RONDO_EACH_LANE(i, lane, count, y[i] = scale * rondo_exp_negative(x[i] - largest));

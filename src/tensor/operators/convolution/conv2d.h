@@ -57,7 +57,7 @@ static inline size_t rondo_conv2d_tiles(const rondo_conv2d_shape *s, rondo_conv2
 #define RONDO_CONV2D_EDGE 128 /* the largest tile */
 
 /* Depthwise convolutions, which have CPU functions of their own (conv2d_depthwise.c): each group has one input channel
- * and one output channel, and windows and strides are at most so large. */
+ * and one output channel, and windows and strides have at most these sizes. */
 #define RONDO_CONV2D_DEPTHWISE_EXTENT 16
 #define RONDO_CONV2D_DEPTHWISE_STRIDE 4
 bool rondo_conv2d_is_depthwise(const rondo_conv2d_shape *s);

@@ -74,7 +74,7 @@ const void *rondo_load_numbers(rondo_type type, const void *memory, size_t first
                                 : (const void *)rondo_load_chunk(type, memory, first, count, buffer->floats);
 }
 
-/* Defines `name`, which gathers a run of contiguous elements, or one that is repeated, into buffer. */
+/* Defines `name`, which gathers a run of contiguous elements, or one that is repeated, into `buffer`. */
 #define GATHER(name, number, load)                                                                                 \
   static void name(rondo_type type, const void *memory, size_t offset, bool repeats, size_t run, number *buffer) { \
     const number *from = load(type, memory, offset, repeats ? 1 : run, buffer);                                    \

@@ -314,7 +314,7 @@ rondo_status rondo_op_embedding_bag(rondo_program *program, rondo_value table, r
 /* Gradient of the table -------------------------------------------------------------------------------------------- */
 
 /* On a CPU each block reads all indices, so there are few blocks: enough for a typical number of workers. On CUDA a
- * piece is a row, or so many columns of a row. It belongs to a block or, if there are many pieces, to a warp
+ * piece is a row, or GRADIENT_COLUMNS columns of one. It belongs to a block or, if there are many pieces, to a warp
  * (embedding.cu). */
 #define GRADIENT_BLOCKS 16
 #define GRADIENT_COLUMNS 128

@@ -51,7 +51,7 @@ RONDO_INLINE bool is_ignored(const rows_shape *shape, int64_t label) {
 
 /* Forward ---------------------------------------------------------------------------------------------------------- */
 
-/* The sum of x - most over a row. */
+/* The sum of x - largest over a row. */
 RONDO_INLINE float row_sum_below(rondo_type type, const void *x, size_t first, float largest, size_t columns) {
   float sums[RONDO_LANES] = {0}, buffer[RONDO_CHUNK];
   RONDO_EACH_CHUNK(at, length, 0, columns) {

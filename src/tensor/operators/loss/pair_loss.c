@@ -12,7 +12,7 @@
 
 /* The `family` of a row. */
 typedef struct pair_loss {
-  const rondo_kernel_options *code; /* one per type */
+  const rondo_kernel_options *code; /* one for each type */
   const rondo_operator *gradient;   /* NULL for the gradient itself */
 } pair_loss;
 

@@ -47,7 +47,7 @@ static void spread(const norm_tile *t, float *slots) {
   for (size_t i = 1; i < t->slots && is_one_channel(t); i++) slots[i] = slots[0];
 }
 
-/* For a tile of one channel: puts the sum of all slots into all. */
+/* For a tile of one channel: sets all slots to their sum. */
 static void add_up(const norm_tile *t, float *slots) {
   for (size_t i = 1; i < t->slots && is_one_channel(t); i++) slots[0] += slots[i];
   spread(t, slots);
@@ -79,7 +79,7 @@ RONDO_VECTORISED(add_squares, (const float *restrict x, const float *restrict me
   RONDO_EACH_LANE(i, lane, count, sums[i] += (x[i] - mean[i]) * (x[i] - mean[i]));
 }
 
-/* Into each slot the sum of x, or of (x - mean)^2. */
+/* Sums x, or (x - mean)^2, in each slot. */
 static void add_part(rondo_type type, const rondo_batch_norm_shape *s, const norm_tile *t, const void *x,
                      const float *mean, float *sums) {
   float buffer[RONDO_CHUNK];

@@ -282,7 +282,7 @@ typedef struct norm_memory {
   const void *addend; /* what is added to dx; NULL for none */
 } norm_memory;
 
-/* Computes h for `length` elements of a row; returns their dy, in place or in buffer. */
+/* Computes h for `length` elements of a row; returns their dy, in place or in `buffer`. */
 RONDO_INLINE const float *load_chunk(const norm_memory *memory, size_t row, size_t columns, size_t at, size_t length,
                                      float *h, float *buffer) {
   float of_x[RONDO_CHUNK];
@@ -297,7 +297,7 @@ RONDO_INLINE void product_chunk(const float *restrict a, const float *restrict b
   RONDO_EACH_LANE(i, lane, count, y[i] = a[i] * b[i]);
 }
 
-/* g, in dy or in buffer. */
+/* Returns g, in dy or in `buffer`. */
 RONDO_INLINE const float *scale_chunk(const norm_memory *memory, size_t at, size_t length, const float *dy,
                                       float *buffer) {
   float of_scale[RONDO_CHUNK];

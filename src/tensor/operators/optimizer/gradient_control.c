@@ -80,7 +80,7 @@ enum { FIRST_GRADIENT = 1 }; /* input 0: the sums so far, if any */
 #define MAX_SQUARES 16 /* operations of a kernel */
 #define MAX_SQUARED (MAX_SQUARES * RONDO_SQUARED_GRADIENTS)
 
-/* The elements and the type of each gradient. A gradient that is left out has 0 elements and a NULL pointer. Without
+/* The elements and the type of each gradient. An omitted gradient has 0 elements and a NULL pointer. Without
  * padding. */
 typedef struct squared_counts {
   size_t elements[MAX_SQUARED];
@@ -230,7 +230,7 @@ static rondo_status infer_control(const rondo_program *program, const rondo_oper
   return RONDO_OK;
 }
 
-/* An input that is left out is never read. Its argument is the address of another input. */
+/* The kernel never reads an omitted input. Its argument is the address of another input. */
 static rondo_status emit_control(rondo_emitter *emitter, const rondo_operation *operation) {
   const control_numbers numbers = {.max_norm = operation->attributes.numbers[MAX_NORM],
                                    .round = (int32_t)operation->attributes.sizes[ROUND],

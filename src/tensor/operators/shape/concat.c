@@ -337,7 +337,7 @@ SPLIT_ROW(6);
 SPLIT_ROW(7);
 SPLIT_ROW(8);
 
-/* The program, the dimension, and where the parts go. */
+/* The program, the dimension, and the array that receives the parts. */
 typedef struct splitter {
   rondo_program *program;
   size_t dimension;
