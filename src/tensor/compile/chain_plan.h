@@ -22,8 +22,8 @@
 #define RONDO_CHAIN_LAYOUTS 4 /* different ways in which inputs are broadcast */
 #define RONDO_CHAIN_PACK 4    /* elements that a CUDA kernel takes together: PACK in floats.cuh */
 
-/* How a broadcast input lies under the elements: dimensions that lie alike are one, none is 1, the last varies fastest;
- * strides in elements, 0 repeats. */
+/* The strides of a broadcast input along the elements of the result, in elements; 0 repeats. Dimensions that can be
+ * merged are merged, no dimension is 1, and the last varies fastest. */
 typedef struct rondo_chain_layout {
   size_t rank; /* at least 1 */
   size_t dims[RONDO_MAX_DIMENSIONS];

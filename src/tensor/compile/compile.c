@@ -39,7 +39,7 @@ static rondo_status allocate_block(const compiler *c, size_t bytes, const char *
   *out = NULL;
   if (bytes == 0) return RONDO_OK;
   const rondo_status status = rondo_malloc(c->compiled->device, bytes, what, &address);
-  RONDO_TRY(rondo_compiled_tell_memory(c->compiled, status, what, bytes));
+  RONDO_TRY(rondo_compiled_fail_memory(c->compiled, status, what, bytes));
   *out = address;
   return RONDO_OK;
 }
@@ -48,7 +48,7 @@ static rondo_status take_arena(const compiler *c, size_t bytes) {
   rondo_compiled *compiled = c->compiled;
   if (bytes == 0) return RONDO_OK;
   const rondo_status status = rondo_sharing_take_arena(compiled->sharing, bytes, &compiled->arena);
-  RONDO_TRY(rondo_compiled_tell_memory(compiled, status, "arena", bytes));
+  RONDO_TRY(rondo_compiled_fail_memory(compiled, status, "arena", bytes));
   if (compiled->arena->users > 1) compiled->info.shared_bytes += bytes;
   return RONDO_OK;
 }
@@ -72,10 +72,10 @@ static rondo_status allocate_host_memory(const compiler *c) {
   rondo_index_checks *checks = &compiled->checks;
   const size_t cells = c->layout.check_count;
   rondo_status status = rondo_bounce_init(bounce, compiled->device, input_bytes(c));
-  RONDO_TRY(rondo_compiled_tell_memory(compiled, status, "memory for writes", rondo_bounce_bytes(bounce)));
+  RONDO_TRY(rondo_compiled_fail_memory(compiled, status, "memory for writes", rondo_bounce_bytes(bounce)));
   RONDO_TRY(rondo_feeds_init(c->program, &c->layout, &c->staged, compiled));
   status = rondo_index_checks_init(checks, &compiled->allocator, compiled->device, cells);
-  RONDO_TRY(rondo_compiled_tell_memory(compiled, status, "cells for wrong indices", cells * sizeof *checks->cells));
+  RONDO_TRY(rondo_compiled_fail_memory(compiled, status, "cells for wrong indices", cells * sizeof *checks->cells));
   compiled->info.staging_host_bytes = compiled->feeds.host_bytes;
   compiled->info.staging_device_bytes = compiled->feeds.memory_bytes;
   compiled->info.host_bytes = compiled->feeds.host_bytes + rondo_bounce_bytes(bounce) +

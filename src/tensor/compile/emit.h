@@ -82,8 +82,7 @@ typedef struct rondo_operand {
 #define RONDO_OPERANDS(...) \
   (const rondo_operand[]){__VA_ARGS__}, sizeof((const rondo_operand[]){__VA_ARGS__}) / sizeof(rondo_operand)
 
-/* Adds a kernel of the operation with these arguments, at most RONDO_MOST_ARGUMENTS. */
-#define RONDO_MOST_ARGUMENTS 16
+/* Adds a kernel of the operation with these arguments, at most RONDO_MAX_PARAMETERS. */
 RONDO_MUST_USE rondo_status rondo_emit_operands(rondo_emitter *emitter, const rondo_operation *operation,
                                                 const rondo_kernel_options *code, rondo_grid grid,
                                                 const rondo_operand *operands, size_t count);
@@ -108,7 +107,7 @@ void *rondo_emit_object(const rondo_emitter *emitter);                   /* rond
 typedef struct rondo_check_memory {
   void *cell;
   void *run, *mark; /* of the gate; NULL: there is none */
-  void *begun;      /* where the number of the run goes; NULL: another kernel writes it */
+  void *begun;      /* receives the number of the run; NULL: another kernel writes it */
 } rondo_check_memory;
 #define RONDO_CHECK_PARAMETERS RONDO_UPDATES, RONDO_READS, RONDO_UPDATES, RONDO_UPDATES
 #define RONDO_CHECK_ARGUMENTS(memory) &(memory).cell, &(memory).run, &(memory).mark, &(memory).begun
@@ -120,7 +119,7 @@ RONDO_MUST_USE rondo_status rondo_emit_index_check(rondo_emitter *emitter, uint3
 typedef struct rondo_gate_memory {
   uint32_t count; /* of marks; 0: nothing can fail */
   void *marks;
-  void *next; /* where the number of the next run goes; NULL: another kernel writes it */
+  void *next; /* receives the number of the next run; NULL: another kernel writes it */
 } rondo_gate_memory;
 #define RONDO_GATE_PARAMETERS RONDO_SCALAR(uint32_t), RONDO_READS, RONDO_UPDATES
 #define RONDO_GATE_ARGUMENTS(gate) &(gate).count, &(gate).marks, &(gate).next

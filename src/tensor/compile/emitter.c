@@ -13,7 +13,7 @@
 #include "tensor/program/program.h"
 #include "tensor/program/shape.h"
 
-#define MOST_BLOCKS 4096
+#define MAX_BLOCKS 4096
 #define ARGUMENT_ALIGNMENT 64 /* the largest of a parameter */
 
 void *rondo_place_address(const rondo_place *place, const rondo_compiled *compiled) {
@@ -67,7 +67,7 @@ rondo_grid rondo_emit_grid(const rondo_emitter *emitter, size_t count, rondo_gra
   const size_t share = rondo_emit_is_cuda(emitter) ? grain.cuda : grain.cpu;
   assert(count > 0 && share > 0);
   const size_t blocks = count / share + (count % share != 0);
-  return (rondo_grid){.x = blocks > MOST_BLOCKS ? MOST_BLOCKS : (uint32_t)blocks};
+  return (rondo_grid){.x = blocks > MAX_BLOCKS ? MAX_BLOCKS : (uint32_t)blocks};
 }
 
 static const rondo_operation *joined_operation(const rondo_emitter *emitter, uint32_t index) {
@@ -97,12 +97,12 @@ static rondo_status push_step(rondo_emitter *emitter, rondo_step *step) {
   return status;
 }
 
-/* Bytes from the start of the arguments to the end of the last; offsets[i] is where argument i lies. */
+/* Bytes from the start of the arguments to the end of the last; offsets[i] is that of argument i. */
 static size_t lay_out_arguments(const rondo_parameter *parameters, size_t count, size_t *offsets) {
   size_t end = 0;
   for (size_t i = 0; i < count; i++) {
     assert(parameters[i].alignment > 0 && parameters[i].alignment <= ARGUMENT_ALIGNMENT);
-    offsets[i] = (end + parameters[i].alignment - 1) / parameters[i].alignment * parameters[i].alignment;
+    offsets[i] = rondo_round_up(end, parameters[i].alignment);
     end = offsets[i] + parameters[i].bytes;
   }
   return end;
@@ -238,20 +238,20 @@ rondo_gate_memory rondo_emit_gate(rondo_emitter *emitter) {
 
 /* The arguments of a kernel and what they point to. */
 typedef struct argument_list {
-  const void *items[RONDO_MOST_ARGUMENTS];
+  const void *items[RONDO_MAX_PARAMETERS];
   size_t count;
-  void *addresses[RONDO_MOST_ARGUMENTS];
+  void *addresses[RONDO_MAX_PARAMETERS];
   rondo_gate_memory gate;
   rondo_check_memory check;
 } argument_list;
 
 static void add_arguments(argument_list *list, const void *const *arguments, size_t count) {
-  assert(list->count + count <= RONDO_MOST_ARGUMENTS);
+  assert(list->count + count <= RONDO_MAX_PARAMETERS);
   for (size_t i = 0; i < count; i++) list->items[list->count++] = arguments[i];
 }
 
 static void add_address(argument_list *list, void *address) {
-  assert(list->count < RONDO_MOST_ARGUMENTS);
+  assert(list->count < RONDO_MAX_PARAMETERS);
   void **at = &list->addresses[list->count];
   *at = address;
   add_arguments(list, (const void *[]){at}, 1);
@@ -295,9 +295,9 @@ static rondo_status fail_emit(const rondo_emitter *emitter, rondo_status status)
 }
 
 static rondo_status emit_current(rondo_emitter *emitter) {
-  const rondo_operation *operations[RONDO_MOST_JOINED];
+  const rondo_operation *operations[RONDO_MAX_JOINED];
   const rondo_operator *row = current(emitter)->row;
-  if (emitter->joined_count == 1) return row->emit(emitter, current(emitter));
+  if (row->emit != NULL && emitter->joined_count == 1) return row->emit(emitter, current(emitter));
   for (uint32_t i = 0; i < emitter->joined_count; i++) operations[i] = joined_operation(emitter, i);
   return row->join->emit(emitter, operations, emitter->joined_count);
 }

@@ -69,13 +69,13 @@ static bool reads(const fuser *f, const rondo_operation *operation, uint32_t own
   return false;
 }
 
-/* The place in the base order of the operation, or of the chain that it is in. */
+/* The position in the base order of the operation, or of the chain that it is in. */
 static uint32_t place_of(const fuser *f, uint32_t number) {
   if (number == UINT32_MAX || f->schedule->chain_of[number] == 0) return number;
   return f->schedule->chains.items[f->schedule->chain_of[number] - 1].place;
 }
 
-/* Bytes whose live range fusing would extend to the chain's place: without it, nothing there or later reads them. */
+/* Bytes whose live range fusing would extend to the chain's position: without it, nothing there or later reads them. */
 static size_t prolonged_bytes(const fuser *f, const rondo_chain *chain, uint32_t number) {
   const rondo_operation *operation = operation_at(f, number);
   size_t bytes = 0;
@@ -110,7 +110,7 @@ static size_t smallest_result(const fuser *f, const rondo_chain *chain, uint32_t
   return least;
 }
 
-/* Whether the memory allows fusing, and the place of the chain with the operation. */
+/* Whether the memory allows fusing, and the position of the chain with the operation. */
 static bool allows(const fuser *f, const rondo_chain *chain, uint32_t number, uint32_t *out_place) {
   *out_place = chain->place;
   if (prolonged_bytes(f, chain, number) <= bytes_of(f, operation_at(f, number)->results[0])) return true;
@@ -121,7 +121,7 @@ static bool allows(const fuser *f, const rondo_chain *chain, uint32_t number, ui
 
 /* Fusing ----------------------------------------------------------------------------------------------------------- */
 
-/* The chain of a step, which may be a single operator so far. */
+/* The chain of a step. It may have only one operator so far. */
 static rondo_chain chain_of(const fuser *f, uint32_t step) {
   const uint32_t chain = f->schedule->chain_of[step];
   if (chain != 0) return f->schedule->chains.items[chain - 1];

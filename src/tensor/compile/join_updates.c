@@ -167,8 +167,8 @@ static size_t sum_up_to(const joiner *j, size_t most) {
   return sum;
 }
 
-/* The most bytes of a small operation: the largest power of two for which all small operations together fit into the
- * spare bytes. Takes these bytes from the spare ones. */
+/* The maximum of bytes of a small operation: the largest power of two for which all small operations together fit into
+ * the spare bytes. Takes these bytes from the spare ones. */
 static size_t take_small(joiner *j) {
   size_t most = 0;
   for (size_t next = 1; next <= j->spare && sum_up_to(j, next) <= j->spare; next *= 2) most = next;
@@ -202,7 +202,7 @@ static group *find_open(const joiner *j, uint32_t position, bool is_small) {
 }
 
 static bool can_move_later(const joiner *j, const group *g, uint32_t position) {
-  if (g->count == j->row->join->most || g->first_after <= position) return false;
+  if (g->count == j->row->join->max || g->first_after <= position) return false;
   for (uint32_t p = g->last + 1; p <= position && !g->is_small; p++) {
     if (j->live[p] + g->held > j->most_live) return false;
   }
@@ -211,7 +211,7 @@ static bool can_move_later(const joiner *j, const group *g, uint32_t position) {
 
 /* The same for moving earlier: the results of the group are live from then on. */
 static bool can_move_earlier(const joiner *j, const group *g, uint32_t position) {
-  if (g->count == j->row->join->most) return false;
+  if (g->count == j->row->join->max) return false;
   for (uint32_t p = position; p < g->first && !g->is_small; p++) {
     if (j->live[p] + g->held > j->most_live) return false;
   }
@@ -282,7 +282,7 @@ static const group *group_at(const joiner *j, uint32_t position) {
 }
 
 static void place_position(joiner *j, uint32_t *at, uint32_t position, uint32_t joined) {
-  assert(*at < j->schedule->count && joined <= RONDO_MOST_JOINED);
+  assert(*at < j->schedule->count && joined <= RONDO_MAX_JOINED);
   j->order[*at] = j->schedule->order[position];
   j->joined[*at] = joined;
   j->place[position] = (*at)++;

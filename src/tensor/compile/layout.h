@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * Where each value of a scheduled program lies: the decisions of a compilation that need no device. States and cells
- * lie permanently in the block of states, or, in a program that shares them, where they already are. Constants lie in a
- * block of the compiled program. Inputs and results lie in the arena, where values whose live ranges do not overlap
+ * The address of each value of a scheduled program: the decisions of a compilation that need no device. States and
+ * cells are permanently in the block of states; a program that shares them uses the existing ones. Constants are in a
+ * block of the compiled program. Inputs and results are in the arena, where values whose live ranges do not overlap
  * share bytes. An input is live during the whole run, because the user writes it between runs; a staged input only
  * until its last use. An output is live until the end of the run, and a workspace while its operation runs.
  *
- * The arena is planned for the schedule's order, or, if that takes hardly more memory, for its dependencies alone. Then
+ * The arena is planned for the schedule's order, or, if that takes little more memory, for its dependencies alone. Then
  * the recorded graph has branches.
  */
 #ifndef RONDO_TENSOR_COMPILE_LAYOUT_H

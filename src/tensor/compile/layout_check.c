@@ -7,7 +7,7 @@
 
 #include <assert.h>
 
-#define MOST_PLACES 3000 /* with more, pairs are not compared */
+#define MAX_PLACES 3000 /* with more, pairs are not compared */
 
 static void check_order(const rondo_schedule *schedule) {
   const rondo_edges *before = &schedule->before;
@@ -60,7 +60,7 @@ static void check_arena(const rondo_layout *layout) {
     if (place == NULL) continue;
     check_place(layout, place);
     check_users(layout, i, place);
-    for (size_t k = 0; k < i && count <= MOST_PLACES; k++)
+    for (size_t k = 0; k < i && count <= MAX_PLACES; k++)
       assert(rondo_layout_place(layout, k) == NULL || !overlap(place, rondo_layout_place(layout, k)));
   }
 }

@@ -110,7 +110,7 @@ static void drop_implied(rondo_edges *edges, const rondo_ancestors *ancestors) {
 
 rondo_status rondo_edges_reduce(const rondo_allocator *allocator, rondo_edges *edges) {
   rondo_ancestors ancestors;
-  if (edges->count > RONDO_MOST_REDUCED) return RONDO_OK;
+  if (edges->count > RONDO_MAX_REDUCED) return RONDO_OK;
   RONDO_TRY(allocate_ancestors(allocator, edges->count, &ancestors));
   drop_implied(edges, &ancestors);
   rondo_ancestors_free(allocator, &ancestors);

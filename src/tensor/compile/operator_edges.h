@@ -18,7 +18,7 @@ typedef struct rondo_edges {
   size_t room; /* of items */
 } rondo_edges;
 
-/* `count` positions without edges, and room for `room` edges. Errors of all: OUT_OF_MEMORY. */
+/* `count` positions without edges, and capacity for `room` edges. Errors of all: OUT_OF_MEMORY. */
 RONDO_MUST_USE rondo_status rondo_edges_make(const rondo_allocator *allocator, uint32_t count, size_t room,
                                              rondo_edges *out);
 RONDO_MUST_USE rondo_status rondo_edges_copy(const rondo_allocator *allocator, const rondo_edges *edges,
@@ -34,7 +34,7 @@ RONDO_MUST_USE rondo_status rondo_edges_transpose(const rondo_allocator *allocat
 
 /* Sets of ancestors take a bit for each pair of positions, at most 32 MiB. With more positions than this, edges are not
  * reduced and branches are not planned. */
-#define RONDO_MOST_REDUCED 16384
+#define RONDO_MAX_REDUCED 16384
 
 /* All that comes before each position, directly or not: bit q of the `words` words of position p. */
 typedef struct rondo_ancestors {

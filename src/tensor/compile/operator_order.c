@@ -2,8 +2,8 @@
  * The order of operations. The base order follows the meaning of a run: first what computes, in the program's order,
  * then what updates. Its dependencies form a DAG: a reader comes after the writer of the bytes, and a writer after the
  * readers before it. The orders that are tried are topological orders of the DAG: updates as early as they can, and
- * greedy ones from the front and from the end, which take next what leaves the fewest bytes live. The order with the
- * lowest peak is chosen, the first of equals.
+ * greedy ones from the front and from the end, which choose as the next operation the one that leaves the fewest bytes
+ * live. The order with the lowest peak is chosen, the first of equals.
  *
  * This is list scheduling for registers (Sethi and Ullman 1970; Goodman and Hsu 1988) with bytes instead of registers.
  */
@@ -196,7 +196,7 @@ static size_t dying_bytes(const scheduler *s, uint32_t position) {
   return bytes;
 }
 
-/* Most bytes live at once in an order of all positions. */
+/* The peak of live bytes in an order of all positions. */
 static size_t peak_of(scheduler *s, const uint32_t *order) {
   size_t live = 0, peak = 0;
   if (s->schedule->values > 0) memcpy(s->left, s->uses, s->schedule->values * sizeof *s->left);

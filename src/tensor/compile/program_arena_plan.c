@@ -17,7 +17,7 @@
 #include "tensor/program/shape.h"
 
 /* Branches may take this much of the order's memory, in hundredths. */
-#define MOST_BRANCH_BYTES 110
+#define MAX_BRANCH_BYTES 110
 
 /* Search steps where the fast path leaves a gap: of one plan, and of all plans for branches. */
 #define SEARCH_STEPS 20000
@@ -292,10 +292,10 @@ static rondo_status try_branches(arena *a, rondo_branch_policy branches) {
   static const uint32_t widths[] = {0, 32, 16, 8, 4, 2};
   const rondo_edges *before = &a->layout->schedule.before;
   if (branches == RONDO_BRANCHES_NEVER || rondo_edges_are_chain(before)) return RONDO_OK;
-  a->layout->ended_early = before->count > RONDO_MOST_REDUCED;
+  a->layout->ended_early = before->count > RONDO_MAX_REDUCED;
   if (a->layout->ended_early) return RONDO_OK;
   const bool always = branches == RONDO_BRANCHES_ALWAYS;
-  const size_t most_bytes = always ? SIZE_MAX : a->layout->straight_bytes / 100 * MOST_BRANCH_BYTES;
+  const size_t most_bytes = always ? SIZE_MAX : a->layout->straight_bytes / 100 * MAX_BRANCH_BYTES;
   bool taken = false;
   for (size_t i = 0; i < sizeof widths / sizeof widths[0] && !taken && !a->layout->ended_early; i++) {
     if (widths[i] >= before->count) continue;

@@ -23,7 +23,7 @@ rondo_status rondo_record_options_keep(rondo_compiled *compiled, const rondo_com
 
 static rondo_status enqueue_run(rondo_stream *stream, void *user) {
   (void)stream; /* the program's own */
-  return rondo_compiled_play_all(user);
+  return rondo_compiled_enqueue(user);
 }
 
 static rondo_status take_gain(const char *call, rondo_compiled *compiled, uint32_t repeats) {
@@ -134,7 +134,7 @@ static rondo_status measure(const char *call, rondo_compiled *compiled, uint32_t
   return status == RONDO_OK ? freed : status;
 }
 
-/* As compiling does, so that no capture of another thread is disturbed. */
+/* As compiling does, so that captures of other threads are not disturbed. */
 static rondo_status measure_relaxed(const char *call, rondo_compiled *compiled, uint32_t repeats) {
   rondo_capture_mode mode = RONDO_CAPTURE_RELAXED;
   RONDO_TRY(rondo_capture_exchange_thread_mode(&mode));

@@ -9,7 +9,7 @@
 /* The options of recording, checked and kept. Errors: INVALID_ARGUMENT with BAD_OPTIONS, OUT_OF_RANGE. */
 RONDO_MUST_USE rondo_status rondo_record_options_keep(rondo_compiled *compiled, const rondo_compile_options *given);
 
-/* Decides, of a program that has warmed up, whether it is recorded; compiled->info.eager_reason says why not. May run
+/* Decides whether a program that has warmed up is recorded; compiled->info.eager_reason says why not. May run
  * it, which changes its memory. */
 RONDO_MUST_USE rondo_status rondo_record_decide(rondo_compiled *compiled, bool *out_is_recorded);
 

@@ -21,7 +21,7 @@ static rondo_status explain_warm_up(rondo_status status) {
 }
 
 rondo_status rondo_warm_up(rondo_compiled *compiled) {
-  const rondo_status status = rondo_compiled_play_all(compiled);
+  const rondo_status status = rondo_compiled_enqueue(compiled);
   return status == RONDO_OK ? rondo_stream_synchronize(compiled->stream) : explain_warm_up(status);
 }
 
@@ -95,7 +95,7 @@ static rondo_status capture_call(recorder *r, const rondo_step *step) {
   size_t seen = 0;
   RONDO_TRY(rondo_capture_get_info(compiled->stream, &info));
   RONDO_TRY(rondo_graph_nodes(info.graph, NULL, &seen));
-  const rondo_status status = rondo_compiled_play(compiled, step, compiled->stream);
+  const rondo_status status = rondo_compiled_enqueue_step(compiled, step, compiled->stream);
   rondo_saved_error error;
   rondo_error_save(&error);
   RONDO_TRY(rondo_capture_get_info(compiled->stream, &info));
@@ -111,7 +111,8 @@ static rondo_status capture_call(recorder *r, const rondo_step *step) {
 /* A kernel is one node. */
 static rondo_status capture_step(recorder *r, rondo_step *step) {
   if (step->kernel != NULL) r->nodes++;
-  RONDO_TRY(step->kernel != NULL ? rondo_compiled_play(r->compiled, step, r->compiled->stream) : capture_call(r, step));
+  RONDO_TRY(step->kernel != NULL ? rondo_compiled_enqueue_step(r->compiled, step, r->compiled->stream)
+                                 : capture_call(r, step));
   step->nodes_end = r->nodes;
   return RONDO_OK;
 }
@@ -139,7 +140,7 @@ static rondo_status capture_inputs(recorder *r) {
   if (feeds->inputs.count == 0) return RONDO_OK;
   for (size_t i = 0; i < feeds->inputs.count; i++) {
     RONDO_TRY(set_frontier(r, NULL, 0, true));
-    RONDO_TRY(rondo_feeds_play_input(&feeds->inputs.items[i], r->compiled->stream));
+    RONDO_TRY(rondo_feeds_enqueue_input(&feeds->inputs.items[i], r->compiled->stream));
     RONDO_TRY(read_frontier(r, &r->copies[i]));
   }
   RONDO_TRY(set_frontier(r, r->copies, feeds->inputs.count, true));
@@ -170,7 +171,7 @@ static rondo_status capture_outputs(recorder *r, uint32_t operation) {
     rondo_node first;
     if (output->operation != operation) continue;
     RONDO_TRY(read_frontier(r, &first));
-    RONDO_TRY(rondo_feeds_play_output(output, r->compiled->stream));
+    RONDO_TRY(rondo_feeds_enqueue_output(output, r->compiled->stream));
     RONDO_TRY(rondo_event_record_external(output->ready, r->compiled->stream));
     RONDO_TRY(set_frontier(r, r->frontier.items, r->frontier.count, true));
     r->nodes += 2;

@@ -36,7 +36,7 @@ typedef struct rondo_schedule {
   uint32_t *joined;    /* by position: how many operations from it on run as one kernel, 1 for most; 0: it runs with one
                           before it. Made by rondo_joins_make */
   rondo_edges before;  /* between positions of the order */
-  size_t program_peak; /* most bytes of results and workspaces that are live at once: in the program's order, */
+  size_t program_peak; /* maximum bytes of results and workspaces that are live at once: in the program's order, */
   size_t peak;         /* and in this one */
   uint64_t looks;      /* how often orders were searched for the next operation: the work of choosing them */
 } rondo_schedule;
@@ -103,7 +103,7 @@ static inline const rondo_operation *rondo_schedule_operation(const rondo_progra
 void rondo_schedule_name(const rondo_program *program, const rondo_schedule *schedule, uint32_t number, char *buffer,
                          size_t room);
 
-/* Whether the value is an input or a result, so that its bytes lie in the arena while it is live. */
+/* Whether the value is an input or a result, so that its bytes are in the arena while it is live. */
 bool rondo_value_is_transient(const rondo_program *program, uint32_t value);
 
 #endif

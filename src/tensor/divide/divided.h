@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The inside of a divided program: its parts, each a compiled program, and the links by which an output of one part
  * becomes an input of another. Parts of one device share its states, and have their own streams and arenas. Each waits
- * on the device for the part that ran there last, so all work of a device is in order. A link to another device goes
+ * on the device for the part that ran there last, so all work of a device is in order. A link to another device copies
  * through host memory: the sender waits on the host until the previous copy was taken, and the receiver until it was
  * sent. A part that changes states comes after all parts that may fail, waits for them, and does not run if one has
  * failed. Thread-compatible.

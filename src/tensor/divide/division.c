@@ -45,9 +45,9 @@ static bool has_value(const divider *d, uint32_t part, uint32_t value) {
 
 /* Finding parts ---------------------------------------------------------------------------------------------------- */
 
-/* Parts are found by a greedy walk. The next part is at the place of the ready operation with the most changes of place
- * on a path from it, and takes all operations of that place that can run by then. For two places no other choice gives
- * fewer parts: each part of the path with the most changes is as early as it can be. */
+/* Parts are found by a greedy walk. The next part is on the device of the ready operation with the most changes of
+ * device on a path from it, and takes all operations of that device that can run by then. For two devices no other
+ * choice gives fewer parts: each part of the path with the most changes is as early as it can be. */
 
 /* `after` runs after `before`. Edges are sorted by `after`, in the order of the walk. */
 typedef struct part_edge {
@@ -59,7 +59,7 @@ typedef struct walker {
   const rondo_places *places;
   uint32_t *part_of;
   uint32_t *order, count; /* the operations that run: updates last, the others as they were added */
-  uint32_t *heights;      /* by operation: the most changes of place on a path from it */
+  uint32_t *heights;      /* by operation: the maximum number of changes of device on a path from it */
   RONDO_ARRAY(part_edge) edges;
   size_t *first_edge; /* by position of the order, and the end */
 } walker;
@@ -305,7 +305,7 @@ static rondo_status refuse_later_change(const divider *d, uint32_t number, uint3
       if (operation->inputs[k] != state || !rondo_operation_updates(operation, k)) continue;
       return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_NONE,
                         "%s (operator %u of %s) on %s reads the state '%s' of %s between two changes of it "
-                        "in one run: place it where the state lies",
+                        "in one run: place it on the device of the state",
                         operation_at(d, number)->row->name, number, d->program->label,
                         d->list->names[d->places.of_operation[number]], value_at(d, state)->name,
                         d->list->names[d->places.of_value[state]]);

@@ -157,7 +157,7 @@ static uint32_t decide(const finder *f, const rondo_operation *operation) {
 static rondo_status refuse_change(const finder *f, uint32_t number, uint32_t state) {
   const uint32_t place = f->places->of_operation[number], there = f->places->of_value[state];
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
-                    "%s (operator %u of %s) runs on %s and changes the state '%s', which lies on %s: place "
+                    "%s (operator %u of %s) runs on %s and changes the state '%s', which is on %s: place "
                     "both on one device (rondo_program_place)",
                     operation_at(f, number)->row->name, number, f->program->label, f->list->names[place],
                     f->program->values.items[state].name, f->list->names[there]);

@@ -14,7 +14,7 @@
 #include "tensor/program/shape.h"
 #include "tensor/run/compiled.h"
 
-enum { MOST_NAMED = 8 }; /* at most this many states of an optimizer are named in the text */
+enum { MAX_NAMED = 8 }; /* at most this many states of an optimizer are named in the text */
 
 /* Recording -------------------------------------------------------------------------------------------------------- */
 
@@ -299,9 +299,9 @@ static void explain_states(const rondo_compiled *compiled, size_t first, rondo_d
   rondo_document_count(out, NULL, count, " % state(s)");
   rondo_document_list_begin(out, "states");
   for (size_t i = first; i < compiled->values.count; i = find_trained(compiled, i + 1, optimizer), listed++)
-    rondo_document_string_item(out, compiled->values.items[i].name, listed < MOST_NAMED ? "'%'" : NULL);
+    rondo_document_string_item(out, compiled->values.items[i].name, listed < MAX_NAMED ? "'%'" : NULL);
   rondo_document_list_end(out);
-  rondo_document_count(out, NULL, count - MOST_NAMED, count > MOST_NAMED ? " and % more" : NULL);
+  rondo_document_count(out, NULL, count - MAX_NAMED, count > MAX_NAMED ? " and % more" : NULL);
   rondo_document_object_end(out);
 }
 

@@ -16,7 +16,7 @@
 #include "tensor/files/checksum.h"
 
 #define LENGTH_BYTES 8
-#define MOST_HEADER_BYTES 100000000u
+#define MAX_HEADER_BYTES 100000000u
 
 /* A tensor of the header; the document owns the name. Offsets count from the end of the header. `skips` is set for a
  * tensor that Rondo cannot represent. */
@@ -53,10 +53,10 @@ static rondo_status read_length(reader *r) {
   if (r->count < LENGTH_BYTES) return fail_truncated(r->count, LENGTH_BYTES, "the header's length");
   uint64_t length = 0;
   for (size_t i = LENGTH_BYTES; i > 0; i--) length = length << 8 | r->bytes[i - 1];
-  if (length < 2 || length > MOST_HEADER_BYTES) {
+  if (length < 2 || length > MAX_HEADER_BYTES) {
     return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_MALFORMED,
                       "a header of %llu bytes; it has 2 to %u: this is not a safetensors file",
-                      (unsigned long long)length, MOST_HEADER_BYTES);
+                      (unsigned long long)length, MAX_HEADER_BYTES);
   }
   if (length > r->count - LENGTH_BYTES) return fail_truncated(r->count, LENGTH_BYTES + length, "the header");
   r->header_bytes = (size_t)length;

@@ -17,7 +17,7 @@ typedef struct rondo_repeats {
   bool keeps_places; /* operations with different placement are not equal. Unset at first */
 } rondo_repeats;
 
-/* Allocates room for the operations that the program has now. Errors: OUT_OF_MEMORY. */
+/* Allocates a table for the operations that the program has now. Errors: OUT_OF_MEMORY. */
 RONDO_MUST_USE rondo_status rondo_repeats_make(const rondo_program *program, rondo_repeats *out);
 void rondo_repeats_free(const rondo_program *program, rondo_repeats *repeats);
 

@@ -231,10 +231,10 @@ rondo_status rondo_program_gradients(rondo_program *program, rondo_value loss, c
   for (size_t i = 0; i < count; i++) out_gradients[i] = (rondo_value){0};
   uint32_t index = 0;
   RONDO_TRY(rondo_program_resolve(program, loss, call, "loss", &index));
-  uint32_t *asked = NULL; /* and the gradients behind them */
-  RONDO_TRY(rondo_allocate_items(&program->allocator, count, 2 * sizeof *asked, &asked));
-  const rondo_status status = add_gradients(program, index, values, count, asked, out_gradients);
+  uint32_t *indices = NULL; /* followed by the indices of their gradients */
+  RONDO_TRY(rondo_allocate_items(&program->allocator, count, 2 * sizeof *indices, &indices));
+  const rondo_status status = add_gradients(program, index, values, count, indices, out_gradients);
   rondo_program_check(program);
-  rondo_release(&program->allocator, asked, count, 2 * sizeof *asked);
+  rondo_release(&program->allocator, indices, count, 2 * sizeof *indices);
   return status;
 }

@@ -111,7 +111,7 @@ static rondo_status fail_type(const rondo_program *program, const rondo_operatio
 rondo_status rondo_require_input(const rondo_program *program, const rondo_operation *operation, uint32_t input,
                                  rondo_type type, uint32_t rank) {
   const rondo_shape *shape = rondo_operation_input(program, operation, input);
-  if (shape == NULL) return RONDO_OK; /* an optional input that is left out */
+  if (shape == NULL) return RONDO_OK; /* an omitted optional input */
   if (shape->type != type) return fail_type(program, operation, input, rondo_type_name(type));
   return require_rank(program, operation, input, rank);
 }
@@ -119,7 +119,7 @@ rondo_status rondo_require_input(const rondo_program *program, const rondo_opera
 rondo_status rondo_require_float(const rondo_program *program, const rondo_operation *operation, uint32_t input,
                                  uint32_t rank) {
   const rondo_shape *shape = rondo_operation_input(program, operation, input);
-  if (shape == NULL) return RONDO_OK; /* an optional input that is left out */
+  if (shape == NULL) return RONDO_OK; /* an omitted optional input */
   if (!rondo_shape_is_float(shape)) return fail_type(program, operation, input, "f32, f16 or bf16");
   return require_rank(program, operation, input, rank);
 }
@@ -207,10 +207,10 @@ static rondo_status infer(const rondo_program *program, const rondo_operation *o
   return RONDO_OK;
 }
 
-/* Makes room for the operation and its results, so that adding them cannot fail halfway. */
-static rondo_status make_room(rondo_program *program, uint32_t results) {
+/* Reserves memory for the operation and its results, so that adding them cannot fail halfway. */
+static rondo_status reserve(rondo_program *program, uint32_t results) {
   if (program->values.count + results >= RONDO_NO_VALUE - 1) {
-    return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE, "%s has %zu values, which is the most",
+    return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE, "%s has %zu values, which is the maximum",
                       program->label, program->values.count);
   }
   const rondo_allocator *allocator = &program->allocator;
@@ -232,7 +232,7 @@ rondo_status rondo_program_add(rondo_program *program, const rondo_operator *row
   for (uint32_t i = 0; i < RONDO_MAX_RESULTS; i++) operation.results[i] = RONDO_NO_VALUE;
   if (attributes != NULL) operation.attributes = *attributes;
   RONDO_TRY(infer(program, &operation, shapes));
-  RONDO_TRY(make_room(program, row->result_count));
+  RONDO_TRY(reserve(program, row->result_count));
   for (uint32_t i = 0; i < row->result_count; i++) {
     operation.results[i] = (uint32_t)program->values.count;
     program->values.items[program->values.count++] =

@@ -6,7 +6,7 @@
 
 #include "tensor/program/program_internal.h"
 
-/* Adds an operator. Inputs from index `count` on are omitted. attributes may be NULL. out_results has room for the
+/* Adds an operator. Inputs from index `count` on are omitted. attributes may be NULL. out_results receives the
  * row's results, or is NULL. */
 RONDO_MUST_USE rondo_status rondo_program_add(rondo_program *program, const rondo_operator *row, const uint32_t *inputs,
                                               uint32_t count, const rondo_attributes *attributes,

@@ -84,9 +84,9 @@ bool rondo_attributes_same(const rondo_attributes *a, const rondo_attributes *b)
 
 /* How operations of one row run as one kernel, if the schedule joins them (tensor/compile/join_updates.h). The kernel
  * is emitted at the position of the first. None of them has a workspace. */
-#define RONDO_MOST_JOINED 30
+#define RONDO_MAX_JOINED 30
 typedef struct rondo_join {
-  uint32_t most;          /* operations in one kernel, at most RONDO_MOST_JOINED */
+  uint32_t max;           /* operations in one kernel, at most RONDO_MAX_JOINED */
   uint32_t shared;        /* bit i: input i is the same value for all of them */
   bool is_typed;          /* input 0 has the same type in all of them */
   bool in_order;          /* one may read results of the one before it, which then need no memory */
@@ -96,7 +96,7 @@ typedef struct rondo_join {
   /* Whether the operation can be joined. NULL: all of the row can. */
   bool (*takes)(const rondo_program *program, const rondo_operation *operation);
 
-  /* Emits the kernel of `count` operations, at least two, in their order. */
+  /* Emits the kernel of `count` operations in their order: at least two, or one if the row has no `emit`. */
   rondo_status (*emit)(rondo_emitter *emitter, const rondo_operation *const *operations, uint32_t count);
 } rondo_join;
 
@@ -138,7 +138,7 @@ struct rondo_operator {
   rondo_status (*prepare)(rondo_resources *resources, const rondo_program *program, uint32_t operation,
                           size_t *out_workspace_bytes);
 
-  /* Emits kernels and calls (tensor/compile/emit.h). NULL for views. */
+  /* Emits kernels and calls (tensor/compile/emit.h). NULL for views, and if `join` emits also single operations. */
   rondo_status (*emit)(rondo_emitter *emitter, const rondo_operation *operation);
 
   const rondo_join *join; /* NULL: operations of the row are never joined */

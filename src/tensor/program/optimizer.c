@@ -27,7 +27,7 @@ typedef struct trainees {
   uint32_t *states;
   uint32_t *gradients;
   size_t count;
-  size_t room;
+  size_t capacity;
 } trainees;
 
 /* Values that the gradient options add to the program before the updates; RONDO_NO_VALUE: not added. */
@@ -64,15 +64,15 @@ static rondo_status check_entry(const trainees *t, size_t entry) {
   RONDO_TRY(rondo_program_resolve(t->program, t->list[entry], t->call, what, &state));
   const rondo_program_value *value = &t->program->values.items[state];
   if (value->kind != RONDO_VALUE_STATE)
-    return fail_entry(t, entry, state, RONDO_REASON_TYPE, ", which is no state: optimizers update states");
+    return fail_entry(t, entry, state, RONDO_REASON_TYPE, ", which is not a state: pass states only");
   if (value->shape.type != RONDO_F32)
     return fail_entry(t, entry, state, RONDO_REASON_TYPE,
-                      ", and optimizers update states of f32: keep one and cast it");
+                      ", but optimizers update only f32 states: declare the state as f32 and cast it where it is used");
   if (value->frozen)
     return fail_entry(t, entry, state, RONDO_REASON_BAD_OPTIONS, ", which is frozen (rondo_state_options)");
   for (size_t i = 0; i < entry; i++) {
     char again[48];
-    (void)snprintf(again, sizeof again, ", which entry %zu is, too", i);
+    (void)snprintf(again, sizeof again, ", which is also entry %zu", i);
     if (t->list[i].id == t->list[entry].id) return fail_entry(t, entry, state, RONDO_REASON_DUPLICATE_NAME, again);
   }
   return RONDO_OK;
@@ -82,12 +82,12 @@ static rondo_status check_list(const trainees *t) {
   if (t->list == NULL && t->list_count > 0) return rondo_require(t->call, "states", NULL);
   if (t->list != NULL && t->list_count == 0)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
-                      "%s: states is an empty list: NULL stands for all states that can be trained", t->call);
+                      "%s: states is an empty list: pass NULL to train all states that can be trained", t->call);
   for (size_t i = 0; i < t->list_count; i++) RONDO_TRY(check_entry(t, i));
   return RONDO_OK;
 }
 
-static bool is_asked(const trainees *t, uint32_t state) {
+static bool is_requested(const trainees *t, uint32_t state) {
   const rondo_value tag = rondo_program_tag(t->program, state);
   for (size_t i = 0; i < t->list_count; i++)
     if (t->list[i].id == tag.id) return true;
@@ -107,7 +107,7 @@ static rondo_status require_gradients(const trainees *t) {
     RONDO_TRY(rondo_program_resolve(t->program, t->list[i], t->call, "states", &state));
     return fail_entry(
         t, i, state, RONDO_REASON_NONE,
-        ", and the loss has no gradient for it: it does not depend on it, or through stop_gradient alone");
+        ", but the loss has no gradient for it: the loss does not depend on it, or only through stop_gradient");
   }
   return RONDO_OK;
 }
@@ -117,19 +117,19 @@ static rondo_status require_gradients(const trainees *t) {
 static rondo_status collect(trainees *t, uint32_t loss) {
   const rondo_program *program = t->program;
   bool *needed = NULL;
-  t->room = program->values.count;
-  RONDO_TRY(rondo_allocate_items(&program->allocator, t->room, sizeof *needed, &needed));
-  rondo_status status = rondo_allocate_items(&program->allocator, t->room, sizeof *t->states, &t->states);
+  t->capacity = program->values.count;
+  RONDO_TRY(rondo_allocate_items(&program->allocator, t->capacity, sizeof *needed, &needed));
+  rondo_status status = rondo_allocate_items(&program->allocator, t->capacity, sizeof *t->states, &t->states);
   if (status == RONDO_OK) {
-    status = rondo_allocate_items(&program->allocator, t->room, sizeof *t->gradients, &t->gradients);
+    status = rondo_allocate_items(&program->allocator, t->capacity, sizeof *t->gradients, &t->gradients);
   }
   if (status == RONDO_OK) rondo_program_mark_sources(program, loss, needed);
-  for (uint32_t i = 0; status == RONDO_OK && i < t->room; i++) {
+  for (uint32_t i = 0; status == RONDO_OK && i < t->capacity; i++) {
     const rondo_program_value *value = &program->values.items[i];
     const bool can_be = value->kind == RONDO_VALUE_STATE && value->shape.type == RONDO_F32 && !value->frozen;
-    if (needed[i] && can_be && is_asked(t, i)) t->states[t->count++] = i;
+    if (needed[i] && can_be && is_requested(t, i)) t->states[t->count++] = i;
   }
-  rondo_release(&program->allocator, needed, t->room, sizeof *needed);
+  rondo_release(&program->allocator, needed, t->capacity, sizeof *needed);
   return status;
 }
 
@@ -145,15 +145,15 @@ static rondo_status keep_differentiable(trainees *t) {
   t->count = kept;
   if (kept > 0) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NONE,
-                    "%s: the loss of %s has a gradient for no f32 state that is not frozen, so there is "
+                    "%s: the loss of %s has no gradient for any f32 state that is not frozen, so there is "
                     "nothing to train",
                     t->call, t->program->label);
 }
 
 /* Names ------------------------------------------------------------------------------------------------------------ */
 
-/* A state beside the one called `name`: "<name><suffix>" of the same shape. */
-static rondo_status declare_beside(rondo_program *program, uint32_t state, const char *suffix, uint32_t *out_index) {
+/* Declares a state of the same shape as `state`. Its name is that of `state` with the suffix. */
+static rondo_status declare_companion(rondo_program *program, uint32_t state, const char *suffix, uint32_t *out_index) {
   const rondo_shape shape = *rondo_program_shape(program, state);
   const char *base = program->values.items[state].name;
   const size_t bytes = strlen(base) + strlen(suffix) + 1;
@@ -217,7 +217,7 @@ static void skip_casts(trainees *t) {
 static rondo_status accumulate(trainees *t, const gradient_setup *setup) {
   for (size_t i = 0; i < t->count && setup->given.accumulate > 1; i++) {
     uint32_t inputs[] = {0, t->gradients[i], setup->runs};
-    RONDO_TRY(declare_beside(t->program, t->states[i], ".accumulated", &inputs[0]));
+    RONDO_TRY(declare_companion(t->program, t->states[i], ".accumulated", &inputs[0]));
     RONDO_TRY(rondo_program_add(t->program, &rondo_operator_accumulate, inputs, 3, NULL, NULL));
     t->gradients[i] = inputs[0];
   }
@@ -273,8 +273,8 @@ static rondo_status train(trainees t, uint32_t loss, const rondo_gradient_option
   RONDO_TRY(read_gradient_options(gradients, t.call, &setup.given));
   RONDO_TRY(check_list(&t));
   const rondo_status status = add_updates(&t, loss, &setup, by);
-  rondo_release(&program->allocator, t.states, t.room, sizeof *t.states);
-  rondo_release(&program->allocator, t.gradients, t.room, sizeof *t.gradients);
+  rondo_release(&program->allocator, t.states, t.capacity, sizeof *t.states);
+  rondo_release(&program->allocator, t.gradients, t.capacity, sizeof *t.gradients);
   if (status != RONDO_OK) rondo_program_roll_back(program, mark);
   rondo_program_check(program);
   return status;
@@ -303,7 +303,7 @@ static rondo_status read_rate(const rondo_program *program, rondo_value rate, co
   if (schedule == NULL) return resolve_scalar(program, rate, call, "learning_rate", &out->rate);
   if (rate.id == 0) return rondo_rate_read(schedule, call, &out->schedule);
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
-                    "%s: both a learning_rate and a schedule are given: leave one out", call);
+                    "%s: both a learning_rate and a schedule are given: pass only one", call);
 }
 
 /* `updates` is the state that counts the updates. */
@@ -339,7 +339,7 @@ static rondo_status add_sgd(const trainees *t, uint32_t state, uint32_t gradient
   uint32_t inputs[] = {state, gradient, setup->source.rate, control, RONDO_NO_VALUE, setup->momentum};
   if (setup->momentum == RONDO_NO_VALUE)
     return rondo_program_add(t->program, &rondo_operator_sgd, inputs, 4, &setup->attributes, NULL);
-  RONDO_TRY(declare_beside(t->program, state, ".momentum", &inputs[4]));
+  RONDO_TRY(declare_companion(t->program, state, ".momentum", &inputs[4]));
   return rondo_program_add(t->program, &rondo_operator_sgd_momentum, inputs, 6, &setup->attributes, NULL);
 }
 
@@ -385,8 +385,8 @@ typedef struct adam_setup {
 static rondo_status add_adam(const trainees *t, uint32_t state, uint32_t gradient, uint32_t control, const void *user) {
   const adam_setup *setup = user;
   uint32_t inputs[] = {state, 0, 0, gradient, setup->source.rate, setup->factors, control};
-  RONDO_TRY(declare_beside(t->program, state, ".m", &inputs[1]));
-  RONDO_TRY(declare_beside(t->program, state, ".v", &inputs[2]));
+  RONDO_TRY(declare_companion(t->program, state, ".m", &inputs[1]));
+  RONDO_TRY(declare_companion(t->program, state, ".v", &inputs[2]));
   return rondo_program_add(t->program, &rondo_operator_adam, inputs, 7, &setup->attributes, NULL);
 }
 
@@ -396,7 +396,7 @@ static rondo_status check_numbers(const rondo_adam_options *given, rondo_attribu
   const float epsilon = given->epsilon == 0 ? 1e-8f : given->epsilon;
   if (!(beta1 > 0 && beta1 < 1 && beta2 > 0 && beta2 < 1 && epsilon > 0)) {
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
-                      "rondo_program_adam: beta1 %g and beta2 %g must lie between 0 and 1, epsilon %g above 0",
+                      "rondo_program_adam: beta1 %g and beta2 %g must be between 0 and 1, epsilon %g above 0",
                       (double)beta1, (double)beta2, (double)epsilon);
   }
   *out = (rondo_attributes){.numbers = {beta1, beta2, epsilon, given->weight_decay}};

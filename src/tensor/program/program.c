@@ -143,7 +143,7 @@ static rondo_status check_name(const rondo_program *program, const char *name) {
 
 static rondo_status push_value(rondo_program *program, const rondo_program_value *value, uint32_t *out_index) {
   if (program->values.count >= RONDO_NO_VALUE - 1) {
-    return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE, "%s has %zu values, which is the most",
+    return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE, "%s has %zu values, which is the maximum",
                       program->label, program->values.count);
   }
   RONDO_TRY(rondo_array_push(&program->allocator, &program->values, value));

@@ -13,12 +13,12 @@
 rondo_status rondo_shape_make(const char *what, rondo_type type, const size_t *dims, size_t rank, rondo_shape *out) {
   if (type == RONDO_F64 || rondo_type_bytes(type) == 0) {
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_TYPE,
-                      "%s: type %d (%s) is none of a value: use RONDO_F32, F16, BF16, I32 or I64", what, (int)type,
+                      "%s: values cannot have type %d (%s): use RONDO_F32, F16, BF16, I32 or I64", what, (int)type,
                       rondo_type_name(type));
   }
   if (rank > RONDO_MAX_DIMENSIONS) {
-    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE, "%s: %zu dimensions; the most is %d", what, rank,
-                      RONDO_MAX_DIMENSIONS);
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE, "%s: %zu dimensions; at most %d are possible", what,
+                      rank, RONDO_MAX_DIMENSIONS);
   }
   rondo_shape shape = {.type = type, .rank = (uint32_t)rank};
   size_t bytes = rondo_type_bytes(type);
@@ -47,12 +47,14 @@ rondo_shape rondo_shape_matrix(rondo_type type, size_t m, size_t n) {
   return (rondo_shape){.type = type, .rank = 2, .dims = {m, n}};
 }
 
-size_t rondo_shape_elements(const rondo_shape *shape) {
-  assert(shape->rank <= RONDO_MAX_DIMENSIONS);
+size_t rondo_shape_elements_of(const rondo_shape *shape, size_t first, size_t end) {
+  assert(end <= shape->rank && shape->rank <= RONDO_MAX_DIMENSIONS);
   size_t elements = 1;
-  for (uint32_t i = 0; i < shape->rank; i++) elements *= shape->dims[i];
+  for (size_t i = first; i < end; i++) elements *= shape->dims[i];
   return elements;
 }
+
+size_t rondo_shape_elements(const rondo_shape *shape) { return rondo_shape_elements_of(shape, 0, shape->rank); }
 
 size_t rondo_shape_bytes(const rondo_shape *shape) {
   return rondo_shape_elements(shape) * rondo_type_bytes(shape->type);
@@ -66,6 +68,12 @@ bool rondo_shape_is_float(const rondo_shape *shape) {
 
 bool rondo_shape_same(const rondo_shape *a, const rondo_shape *b) {
   return a->type == b->type && a->rank == b->rank && memcmp(a->dims, b->dims, a->rank * sizeof a->dims[0]) == 0;
+}
+
+bool rondo_shape_same_except(const rondo_shape *a, const rondo_shape *b, size_t dimension) {
+  bool is_same = a->rank == b->rank;
+  for (uint32_t i = 0; i < a->rank && is_same; i++) is_same = i == dimension || a->dims[i] == b->dims[i];
+  return is_same;
 }
 
 const char *rondo_shape_text(char buffer[RONDO_SHAPE_TEXT], const rondo_shape *shape) {

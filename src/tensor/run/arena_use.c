@@ -44,7 +44,7 @@ rondo_status rondo_arena_take(rondo_compiled *compiled, const char *call) {
     const rondo_named_value *value = &compiled->values.items[i];
     if (value->kind != 'i' || !is_lost(compiled, value)) continue;
     return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_OVERWRITTEN,
-                      "%s: input '%s' of %s lies in memory that another program has used since it was "
+                      "%s: input '%s' of %s is in memory that another program has used since it was "
                       "written: write it before each run that follows one of a program that shares the arena, or stage "
                       "it (rondo_compile_options.staged)",
                       call, value->name, compiled->label);
@@ -58,7 +58,7 @@ rondo_status rondo_arena_take(rondo_compiled *compiled, const char *call) {
 rondo_status rondo_arena_require(const rondo_compiled *compiled, const rondo_named_value *value, const char *call) {
   if (!is_lost(compiled, value)) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_OVERWRITTEN,
-                    "%s: output '%s' of %s lies in memory that another program has used since it was "
+                    "%s: output '%s' of %s is in memory that another program has used since it was "
                     "computed: read it before a program that shares the arena runs or is written to, or stage it "
                     "(rondo_compile_options.staged)",
                     call, value->name, compiled->label);

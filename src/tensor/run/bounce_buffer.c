@@ -9,13 +9,13 @@
 #include <rondo/memory.h>
 #include "base/error.h"
 
-#define LEAST_HALF ((size_t)64 << 10)
-#define MOST_HALF ((size_t)8 << 20)
+#define MIN_HALF ((size_t)64 << 10)
+#define MAX_HALF ((size_t)8 << 20)
 #define PIECE_ALIGNMENT 64
 
 rondo_status rondo_bounce_init(rondo_bounce *bounce, rondo_device *device, size_t bytes) {
-  size_t half = bytes < MOST_HALF ? 2 * bytes : MOST_HALF;
-  if (half < LEAST_HALF) half = LEAST_HALF;
+  size_t half = bytes < MAX_HALF ? 2 * bytes : MAX_HALF;
+  if (half < MIN_HALF) half = MIN_HALF;
   half = half / PIECE_ALIGNMENT * PIECE_ALIGNMENT;
   *bounce = (rondo_bounce){.device = device, .half_bytes = half};
   void *memory;

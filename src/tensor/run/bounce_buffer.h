@@ -19,7 +19,7 @@ typedef struct rondo_bounce {
 
 /* `bytes`: what is usually written between two runs. */
 RONDO_MUST_USE rondo_status rondo_bounce_init(rondo_bounce *bounce, rondo_device *device, size_t bytes);
-/* The stream's work is done. One that is zeroed, or whose init failed, is fine. */
+/* The stream's work is done. A zeroed one, or one whose init failed, is allowed. */
 RONDO_MUST_USE rondo_status rondo_bounce_deinit(rondo_bounce *bounce);
 
 /* Of both halves; a zeroed one has none. */

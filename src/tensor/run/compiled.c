@@ -15,27 +15,27 @@ const rondo_device_use rondo_compiled_use = {.rank = 1, .name = "compiled progra
 
 /* Running ---------------------------------------------------------------------------------------------------------- */
 
-/* What is recorded is verified, so the bytes are said. */
-static rondo_status play_kernel(const rondo_compiled *compiled, const rondo_step *step, rondo_stream *stream) {
+/* Recorded kernels are verified, so their capture declares the bytes that each argument may access. */
+static rondo_status enqueue_kernel(const rondo_compiled *compiled, const rondo_step *step, rondo_stream *stream) {
   if (!compiled->resources.capturing)
     return rondo_launch(stream, step->kernel, step->grid, step->args, step->arg_count);
   const rondo_launch_options options = {RONDO_LAUNCH_OPTIONS_INIT, .arg_bytes = step->arg_bytes};
   return rondo_launch_with(stream, step->kernel, step->grid, step->args, step->arg_count, &options);
 }
 
-rondo_status rondo_compiled_play(rondo_compiled *compiled, const rondo_step *step, rondo_stream *stream) {
+rondo_status rondo_compiled_enqueue_step(rondo_compiled *compiled, const rondo_step *step, rondo_stream *stream) {
   assert((step->kernel != NULL) != (step->call != NULL));
-  const rondo_status status = step->kernel != NULL ? play_kernel(compiled, step, stream)
+  const rondo_status status = step->kernel != NULL ? enqueue_kernel(compiled, step, stream)
                                                    : step->call(&compiled->resources, stream, step->memory);
   if (__builtin_expect(status == RONDO_OK, 1)) return RONDO_OK;
   return rondo_fail_context(status, "%s (operator %u of %s)", step->operator_name, step->operation, compiled->label);
 }
 
-rondo_status rondo_compiled_play_all(rondo_compiled *compiled) {
-  RONDO_TRY(rondo_feeds_play_inputs(compiled));
+rondo_status rondo_compiled_enqueue(rondo_compiled *compiled) {
+  RONDO_TRY(rondo_feeds_enqueue_inputs(compiled));
   for (size_t i = 0; i < compiled->steps.count; i++)
-    RONDO_TRY(rondo_compiled_play(compiled, &compiled->steps.items[i], compiled->stream));
-  return rondo_feeds_play_outputs(compiled);
+    RONDO_TRY(rondo_compiled_enqueue_step(compiled, &compiled->steps.items[i], compiled->stream));
+  return rondo_feeds_enqueue_outputs(compiled);
 }
 
 rondo_status rondo_compiled_run_eager(rondo_compiled *compiled) {
@@ -43,7 +43,7 @@ rondo_status rondo_compiled_run_eager(rondo_compiled *compiled) {
   RONDO_TRY(rondo_capture_refuse_stray(compiled->stream, "rondo_compiled_run_eager"));
   if (!rondo_arena_is_whole(compiled)) RONDO_TRY(rondo_arena_take(compiled, "rondo_compiled_run_eager"));
   if (compiled->feeds.inputs.count > 0) RONDO_TRY(rondo_feeds_before_run(compiled, "rondo_compiled_run_eager"));
-  return rondo_executed_play(compiled);
+  return rondo_executed_enqueue(compiled);
 }
 
 rondo_status rondo_compiled_run(rondo_compiled *compiled) {
@@ -54,8 +54,8 @@ rondo_status rondo_compiled_run(rondo_compiled *compiled) {
   return rondo_exec_launch(compiled->exec, compiled->stream);
 }
 
-/* Of a failure that was told nothing is left: a run that stopped half way, which no update ended, has the number of the
- * next. */
+/* Clears the traces of a failure that was reported. Without this, a run that stopped halfway, before an update ended
+ * it, would have the number of the next run. */
 static rondo_status clear_gate(rondo_compiled *compiled) {
   if (compiled->gate == NULL) return RONDO_OK;
   const rondo_fill zeros = {
@@ -82,7 +82,7 @@ rondo_status rondo_compiled_synchronize(rondo_compiled *compiled) {
   return compiled->feeds.stream == NULL ? RONDO_OK : rondo_stream_synchronize(compiled->feeds.stream);
 }
 
-rondo_status rondo_compiled_tell_memory(const rondo_compiled *compiled, rondo_status status, const char *what,
+rondo_status rondo_compiled_fail_memory(const rondo_compiled *compiled, rondo_status status, const char *what,
                                         size_t bytes) {
   char text[RONDO_SIZE_TEXT];
   if (status == RONDO_OK) return RONDO_OK;
@@ -149,15 +149,15 @@ static void free_host(rondo_compiled *compiled) {
   rondo_device_end_use(device, &rondo_compiled_use);
 }
 
-/* Work that was never waited for has its say once more: a wrong index, or what the stream has kept. Where waiting
- * failed, the stream may still run. */
+/* Reports failures of work that the caller has not waited for: a wrong index, or an error that the stream keeps. If
+ * waiting failed, the stream may still run. */
 static rondo_status finish_work(rondo_compiled *compiled) {
   if (compiled->stream == NULL) return RONDO_OK;
   rondo_saved_error error;
   const rondo_status status = rondo_compiled_judge(compiled);
   rondo_error_save(&error);
   if (status == RONDO_OK) return RONDO_OK;
-  rondo_status_ignore(rondo_stream_synchronize(compiled->stream), "the first failure is the one to tell");
+  rondo_status_ignore(rondo_stream_synchronize(compiled->stream), "the first failure is returned");
   return rondo_error_raise(&error);
 }
 
@@ -179,7 +179,7 @@ static rondo_status settle(rondo_compiled *compiled) {
 
 rondo_status rondo_compiled_destroy(rondo_compiled *compiled) {
   if (compiled == NULL || compiled->device->is_inherited) return RONDO_OK;
-  rondo_capture_mode mode = RONDO_CAPTURE_RELAXED; /* freeing must not disturb a capture of somebody else's */
+  rondo_capture_mode mode = RONDO_CAPTURE_RELAXED; /* freeing must not disturb captures of other threads */
   rondo_status status = rondo_capture_exchange_thread_mode(&mode);
   rondo_status_keep_first(&status, settle(compiled));
   rondo_status_keep_first(&status, rondo_capture_exchange_thread_mode(&mode));

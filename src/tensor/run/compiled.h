@@ -92,19 +92,21 @@ void rondo_compiled_check(const rondo_compiled *compiled);
 #endif
 
 /* Enqueues one step; a failure names the operator. */
-RONDO_MUST_USE rondo_status rondo_compiled_play(rondo_compiled *compiled, const rondo_step *step, rondo_stream *stream);
+RONDO_MUST_USE rondo_status rondo_compiled_enqueue_step(rondo_compiled *compiled, const rondo_step *step,
+                                                        rondo_stream *stream);
 
 /* Enqueues a whole run, sequentially, with staged inputs and outputs. */
-RONDO_MUST_USE rondo_status rondo_compiled_play_all(rondo_compiled *compiled);
+RONDO_MUST_USE rondo_status rondo_compiled_enqueue(rondo_compiled *compiled);
 
 /* Adds `what`, the program and the bytes to the failure of an allocation. */
-RONDO_MUST_USE rondo_status rondo_compiled_tell_memory(const rondo_compiled *compiled, rondo_status status,
+RONDO_MUST_USE rondo_status rondo_compiled_fail_memory(const rondo_compiled *compiled, rondo_status status,
                                                        const char *what, size_t bytes);
 
 /* Waits for all runs, and fails if one of them found a wrong index. */
 RONDO_MUST_USE rondo_status rondo_compiled_judge(rondo_compiled *compiled);
 
-/* CAPTURE_REFUSED/UNSUPPORTED_CALL for a call that waits or acts at once, if the stream captures. The capture goes on.
+/* CAPTURE_REFUSED/UNSUPPORTED_CALL for a call that waits or acts at once, if the stream captures. The capture
+ * continues.
  */
 RONDO_MUST_USE rondo_status rondo_compiled_refuse_capturing(const rondo_compiled *compiled, const char *call);
 

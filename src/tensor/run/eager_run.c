@@ -10,14 +10,14 @@
 #include "device/device.h"
 #include "tensor/run/run_nodes.h"
 
-enum { COST_ROUNDS = 3, FEWEST_ROUNDS = 2, MOST_ROUNDS = 9 };
+enum { COST_ROUNDS = 3, MIN_ROUNDS = 2, MAX_ROUNDS = 9 };
 #define ROUNDS_END_NS UINT64_C(100000000)
-#define LEAST_GAIN 1.05
+#define MIN_GAIN 1.05
 
 rondo_status rondo_executed_keep(rondo_compiled *compiled, const rondo_compile_options *given) {
   if ((unsigned)given->executor_policy > RONDO_EXECUTOR_ALWAYS)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
-                      "rondo_compile: %u is no policy of executors: use a RONDO_EXECUTOR_ name",
+                      "rondo_compile: executor policy %u does not exist: use a RONDO_EXECUTOR_ name",
                       (unsigned)given->executor_policy);
   compiled->executed.policy = given->executor_policy;
   compiled->executed.executor = given->executor;
@@ -32,7 +32,7 @@ rondo_status rondo_executed_keep(rondo_compiled *compiled, const rondo_compile_o
 
 static rondo_status time_node(rondo_compiled *compiled, const rondo_run_node *node, uint64_t *inout_ns) {
   const uint64_t begin = rondo_clock_ns();
-  RONDO_TRY(rondo_run_node_play(compiled, node, compiled->stream));
+  RONDO_TRY(rondo_run_node_enqueue(compiled, node, compiled->stream));
   if (rondo_executor_computes(compiled->executed.executor)) RONDO_TRY(rondo_stream_synchronize(compiled->stream));
   const uint64_t ns = rondo_clock_ns() - begin;
   if (ns < *inout_ns) *inout_ns = ns;
@@ -68,9 +68,9 @@ static rondo_status find_expensive(rondo_compiled *compiled, bool *is_expensive)
 /* Plans ------------------------------------------------------------------------------------------------------------ */
 
 /* rondo_executor_run_node; user: the compiled program. */
-static rondo_status play_node(void *user, uint32_t node, rondo_stream *stream) {
+static rondo_status enqueue_node(void *user, uint32_t node, rondo_stream *stream) {
   rondo_compiled *compiled = user;
-  return rondo_run_node_play(compiled, &compiled->executed.nodes[node], stream);
+  return rondo_run_node_enqueue(compiled, &compiled->executed.nodes[node], stream);
 }
 
 static rondo_purpose purpose_of(const rondo_compiled *compiled, const rondo_run_node *node) {
@@ -99,7 +99,7 @@ static rondo_status make_plan(rondo_compiled *compiled, const rondo_edges *befor
                                     .before = before->items,
                                     .purposes = purposes,
                                     .is_expensive = is_expensive,
-                                    .run_node = play_node};
+                                    .run_node = enqueue_node};
   return rondo_executor_plan_create(executed->executor, &work, &executed->plan);
 }
 
@@ -122,7 +122,7 @@ static rondo_status time_run(rondo_compiled *compiled, bool by_executor, bool *i
   bool has_run = true;
   const uint64_t begin = rondo_clock_ns();
   RONDO_TRY(by_executor ? rondo_executor_run(compiled->executed.plan, compiled->stream, compiled, &has_run)
-                        : rondo_compiled_play_all(compiled));
+                        : rondo_compiled_enqueue(compiled));
   RONDO_TRY(rondo_stream_synchronize(compiled->stream));
   const double us = (double)(rondo_clock_ns() - begin) / 1e3;
   if (*inout_us == 0 || us < *inout_us) *inout_us = us;
@@ -136,8 +136,8 @@ static rondo_status compare(rondo_compiled *compiled, bool *out_ran) {
   rondo_compiled_info *info = &compiled->info;
   const uint64_t begin = rondo_clock_ns();
   *out_ran = true;
-  for (int round = 0; round < MOST_ROUNDS && *out_ran; round++) {
-    if (round >= FEWEST_ROUNDS && rondo_clock_ns() - begin > ROUNDS_END_NS) break;
+  for (int round = 0; round < MAX_ROUNDS && *out_ran; round++) {
+    if (round >= MIN_ROUNDS && rondo_clock_ns() - begin > ROUNDS_END_NS) break;
     RONDO_TRY(time_run(compiled, false, out_ran, &info->sequential_us));
     RONDO_TRY(time_run(compiled, true, out_ran, &info->executor_us));
   }
@@ -146,7 +146,7 @@ static rondo_status compare(rondo_compiled *compiled, bool *out_ran) {
 
 static rondo_sequential_reason decide(const rondo_compiled_info *info, bool has_run) {
   if (!has_run) return RONDO_SEQUENTIAL_BUSY;
-  return info->sequential_us >= LEAST_GAIN * info->executor_us ? RONDO_SEQUENTIAL_NONE : RONDO_SEQUENTIAL_FASTER;
+  return info->sequential_us >= MIN_GAIN * info->executor_us ? RONDO_SEQUENTIAL_NONE : RONDO_SEQUENTIAL_FASTER;
 }
 
 static void drop_plan(rondo_compiled *compiled) {
@@ -207,9 +207,9 @@ void rondo_executed_deinit(rondo_compiled *compiled) {
   compiled->executed.executor = NULL;
 }
 
-rondo_status rondo_executed_play(rondo_compiled *compiled) {
+rondo_status rondo_executed_enqueue(rondo_compiled *compiled) {
   bool has_run = false;
   if (compiled->executed.plan != NULL)
     RONDO_TRY(rondo_executor_run(compiled->executed.plan, compiled->stream, compiled, &has_run));
-  return has_run ? RONDO_OK : rondo_compiled_play_all(compiled);
+  return has_run ? RONDO_OK : rondo_compiled_enqueue(compiled);
 }

@@ -32,6 +32,6 @@ RONDO_MUST_USE rondo_status rondo_executed_make(const rondo_program *program, co
 void rondo_executed_deinit(rondo_compiled *compiled);
 
 /* Enqueues a run, by the executor or sequentially. */
-RONDO_MUST_USE rondo_status rondo_executed_play(rondo_compiled *compiled);
+RONDO_MUST_USE rondo_status rondo_executed_enqueue(rondo_compiled *compiled);
 
 #endif

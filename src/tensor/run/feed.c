@@ -16,8 +16,7 @@
 static rondo_status refuse_mapped(const rondo_compiled *compiled, const rondo_named_value *value, const char *call) {
   if (!value->input->is_mapped) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE,
-                    "%s: '%s' of %s is mapped: end that with rondo_compiled_unmap first", call, value->name,
-                    compiled->label);
+                    "%s: '%s' of %s is mapped: call rondo_compiled_unmap first", call, value->name, compiled->label);
 }
 
 /* Orders the feed stream after the copies of the last run, and after what another stream wrote for the next run. */
@@ -74,14 +73,15 @@ static rondo_status find_staged(rondo_compiled *compiled, const char *call, cons
   RONDO_TRY(rondo_values_find(compiled, call, name, "i", out));
   if ((*out)->input != NULL) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NONE,
-                    "%s: input '%s' of %s is not staged: say so in rondo_compile_options.staged, or write it", call,
+                    "%s: input '%s' of %s is not staged: add it to rondo_compile_options.staged, or write it", call,
                     name, compiled->label);
 }
 
 static rondo_status check_host_stream(const rondo_stream *stream, const char *call, const char *name) {
   if (stream == NULL) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
-                    "%s: '%s' is staged in host memory, which the caller writes and no stream: give NULL", call, name);
+                    "%s: '%s' is staged in host memory, which only the caller writes, not a stream: pass NULL", call,
+                    name);
 }
 
 static rondo_status check_writer(const rondo_compiled *compiled, rondo_stream *stream, const char *call,

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * How a wrong index makes a run fail, and how that keeps the run from changing states. A kernel cannot return an error,
- * so it writes the wrong index into a cell (rondo_check_index), one cell an operation; whoever waits for the program
- * looks at the cells. The cells are sticky: a later run does not clear what an earlier one found. A finding is
+ * so it writes the wrong index into a cell (rondo_check_index), one cell for each operation. A call that waits for the
+ * program reads the cells. The cells are sticky: a later run does not clear what an earlier one found. A finding is
  * returned once, and the cells are cleared.
  *
- * The cells are host memory that kernels write where it is (pinned on CUDA). So a right run touches none of them: there
- * is no copy to the host, neither after a replay nor in it. A wrong one pays with a few accesses across
- * the bus. Only one device writes a cell and the host looks when that is idle, so that atomics of the device's own are
- * enough.
+ * The cells are host memory that kernels write directly (pinned on CUDA). A run without wrong indices does not access
+ * them, and no replay copies them to the host. A run with wrong indices makes a few accesses across the bus. Only one
+ * device writes a cell and the host reads it when the device is idle, so device-scope atomics are enough.
  *
  * A host function at the end of the graph would add a round trip to every replay for a rare mistake. It is not needed:
  * row 0, which the kernels use instead, is harmless until the host checks.
@@ -28,18 +27,18 @@
 typedef struct rondo_index_check {
   const char *operator_name; /* static */
   uint32_t operation;
-  const char *input; /* what the operator calls its indices; static */
+  const char *input; /* the name of the operator's indices; static */
   const char *rule;  /* the end of the message; static */
   size_t bound;      /* right: 0 <= index < bound */
-  bool is_wide;      /* indices of 64 bits, of which the cell holds the nearest of 32 */
+  bool is_wide;      /* indices are I64; the cell holds the nearest I32 */
 } rondo_index_check;
 
 /* In device memory; zeroed before the first run. Updates read it from `begun` on. Checks that find nothing write
- * nothing there, as several run side by side. */
+ * nothing there, because several run concurrently. */
 typedef struct rondo_update_gate {
-  uint64_t run;      /* the number of the run that is next, or under way until one of its updates has begun */
-  uint64_t begun;    /* the number of the run that is under way, once the first check has begun */
-  uint64_t failed[]; /* one a check: the number plus one of the last run in which it failed; 0: none */
+  uint64_t run;      /* the number of the next run, or of the current one until one of its updates has begun */
+  uint64_t begun;    /* the number of the current run, once the first check has begun */
+  uint64_t failed[]; /* one for each check: the number plus one of the last run in which it failed; 0: none */
 } rondo_update_gate;
 
 typedef struct rondo_index_checks {

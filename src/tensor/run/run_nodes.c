@@ -278,10 +278,10 @@ void rondo_run_nodes_free(const rondo_allocator *allocator, rondo_run_nodes *nod
 
 /* Enqueuing -------------------------------------------------------------------------------------------------------- */
 
-rondo_status rondo_run_node_play(rondo_compiled *compiled, const rondo_run_node *node, rondo_stream *stream) {
+rondo_status rondo_run_node_enqueue(rondo_compiled *compiled, const rondo_run_node *node, rondo_stream *stream) {
   switch (node->kind) {
     case RONDO_RUN_INPUT:
-      return rondo_feeds_play_input(&compiled->feeds.inputs.items[node->first], stream);
+      return rondo_feeds_enqueue_input(&compiled->feeds.inputs.items[node->first], stream);
     case RONDO_RUN_TAKEN:
       return rondo_event_record(compiled->feeds.taken, stream);
     case RONDO_RUN_OUTPUT:
@@ -290,6 +290,6 @@ rondo_status rondo_run_node_play(rondo_compiled *compiled, const rondo_run_node 
       break;
   }
   for (uint32_t i = node->first; i < node->end; i++)
-    RONDO_TRY(rondo_compiled_play(compiled, &compiled->steps.items[i], stream));
+    RONDO_TRY(rondo_compiled_enqueue_step(compiled, &compiled->steps.items[i], stream));
   return RONDO_OK;
 }

@@ -34,7 +34,7 @@ RONDO_MUST_USE rondo_status rondo_run_nodes_make(const rondo_program *program, c
 void rondo_run_nodes_free(const rondo_allocator *allocator, rondo_run_nodes *nodes);
 
 /* Enqueues a node's work on the stream. */
-RONDO_MUST_USE rondo_status rondo_run_node_play(rondo_compiled *compiled, const rondo_run_node *node,
-                                                rondo_stream *stream);
+RONDO_MUST_USE rondo_status rondo_run_node_enqueue(rondo_compiled *compiled, const rondo_run_node *node,
+                                                   rondo_stream *stream);
 
 #endif

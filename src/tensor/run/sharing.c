@@ -77,7 +77,7 @@ rondo_status rondo_sharing_borrow(rondo_sharing *lender, const char *name, rondo
   if (status == RONDO_OK) return RONDO_OK;
   rondo_saved_error error;
   rondo_error_save(&error);
-  rondo_status_ignore(rondo_sharing_release(*out), "the failure that led here is the one to tell");
+  rondo_status_ignore(rondo_sharing_release(*out), "the first failure is returned");
   *out = NULL;
   return rondo_error_raise(&error);
 }

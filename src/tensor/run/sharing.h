@@ -26,17 +26,17 @@ typedef struct rondo_arena {
   unsigned char *memory;
   size_t bytes;
   uint32_t users;
-  const rondo_compiled *holder; /* compared only; NULL: nobody */
+  const rondo_compiled *holder; /* compared only; NULL: none */
 } rondo_arena;
 
 typedef struct rondo_sharing {
-  struct rondo_sharing *lender; /* whose values are among these; NULL: nobody's */
+  struct rondo_sharing *lender; /* whose values are among these; NULL: none */
   rondo_allocator allocator;
   rondo_device *device;
   rondo_stream *stream;
   uint32_t users;
   RONDO_ARRAY(rondo_shared_value) values;
-  RONDO_ARRAY(void *) blocks; /* that the values lie in */
+  RONDO_ARRAY(void *) blocks; /* that hold the values */
   RONDO_ARRAY(rondo_arena *) arenas;
   rondo_kernel_set kernels;
   rondo_product_maker maker;
@@ -48,13 +48,13 @@ RONDO_MUST_USE rondo_status rondo_sharing_create(const rondo_allocator *allocato
                                                  const char *name, rondo_sharing **out);
 /* The same with the values of another, which stays as long as this one. */
 RONDO_MUST_USE rondo_status rondo_sharing_borrow(rondo_sharing *lender, const char *name, rondo_sharing **out);
-/* Releases one use; the last user's work is done. NULL is fine. */
+/* Releases one use; the last user's work is done. NULL is allowed. */
 RONDO_MUST_USE rondo_status rondo_sharing_release(rondo_sharing *sharing);
 
 /* Its index, or RONDO_NO_VALUE. sharing may be NULL. */
 uint32_t rondo_sharing_find(const rondo_sharing *sharing, const char *name);
 
-/* Adds states and cells, whose names are copied, and the block that they lie in, which belongs to it from then on.
+/* Adds states and cells, whose names are copied, and the block that holds them, which it then owns.
  * Everything is as before on failure. */
 RONDO_MUST_USE rondo_status rondo_sharing_adopt(rondo_sharing *sharing, void *block, const rondo_shared_value *values,
                                                 size_t count);
@@ -62,9 +62,9 @@ RONDO_MUST_USE rondo_status rondo_sharing_adopt(rondo_sharing *sharing, void *bl
 /* Takes back the last adoption: `count` values remain, and the block is the caller's again. */
 void *rondo_sharing_give_back(rondo_sharing *sharing, size_t count);
 
-/* The largest arena if it has so many bytes, else a new one; its users are one more. */
+/* Takes the largest arena if it has at least `bytes` bytes, else a new one, and counts one more user. */
 RONDO_MUST_USE rondo_status rondo_sharing_take_arena(rondo_sharing *sharing, size_t bytes, rondo_arena **out);
-/* One user less, whose work is done. NULL is fine. */
+/* Counts one user less. The work of that user is done. NULL is allowed. */
 RONDO_MUST_USE rondo_status rondo_sharing_leave_arena(rondo_sharing *sharing, rondo_arena *arena,
                                                       const rondo_compiled *user);
 

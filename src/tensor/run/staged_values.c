@@ -140,12 +140,12 @@ static rondo_status make_buffers(rondo_compiled *compiled) {
   for (size_t i = 0; i < feeds->outputs.count; i++) (void)append(feeds->outputs.items[i].bytes, &feeds->host_bytes);
   if (feeds->host_bytes > 0) {
     const rondo_status status = rondo_host_malloc(compiled->device, feeds->host_bytes, &host);
-    RONDO_TRY(rondo_compiled_tell_memory(compiled, status, "host buffers of staged values", feeds->host_bytes));
+    RONDO_TRY(rondo_compiled_fail_memory(compiled, status, "host buffers of staged values", feeds->host_bytes));
   }
   feeds->host = host;
   if (feeds->memory_bytes > 0) {
     const rondo_status status = rondo_malloc(compiled->device, feeds->memory_bytes, "staging", &memory);
-    RONDO_TRY(rondo_compiled_tell_memory(compiled, status, "device buffers of staged inputs", feeds->memory_bytes));
+    RONDO_TRY(rondo_compiled_fail_memory(compiled, status, "device buffers of staged inputs", feeds->memory_bytes));
   }
   feeds->memory = memory;
   return RONDO_OK;
@@ -170,7 +170,7 @@ static rondo_status make_stream(rondo_compiled *compiled) {
   RONDO_TRY(rondo_stream_create(compiled->device, &options, &feeds->stream));
   RONDO_TRY(rondo_event_create(compiled->device, NULL, &feeds->fed));
   const rondo_status status = rondo_bounce_init(&feeds->bounce, compiled->device, feeds->memory_bytes);
-  return rondo_compiled_tell_memory(compiled, status, "memory for feeding inputs", rondo_bounce_bytes(&feeds->bounce));
+  return rondo_compiled_fail_memory(compiled, status, "memory for feeding inputs", rondo_bounce_bytes(&feeds->bounce));
 }
 
 rondo_status rondo_feeds_init(const rondo_program *program, const rondo_layout *layout, const rondo_staged_list *staged,
@@ -223,28 +223,28 @@ rondo_staged_output *rondo_feeds_output(const rondo_feeds *feeds, uint32_t outpu
 
 /* Playing ---------------------------------------------------------------------------------------------------------- */
 
-rondo_status rondo_feeds_play_input(const rondo_staged_input *input, rondo_stream *stream) {
+rondo_status rondo_feeds_enqueue_input(const rondo_staged_input *input, rondo_stream *stream) {
   assert(input->slot != NULL && input->buffer != NULL);
   return rondo_copy_async(stream, input->slot, input->buffer, input->bytes);
 }
 
-rondo_status rondo_feeds_play_output(const rondo_staged_output *output, rondo_stream *stream) {
+rondo_status rondo_feeds_enqueue_output(const rondo_staged_output *output, rondo_stream *stream) {
   return rondo_copy_async(stream, output->buffer, output->slot, output->bytes);
 }
 
 rondo_status rondo_feeds_fetch(const rondo_staged_output *output, rondo_stream *stream) {
-  RONDO_TRY(rondo_feeds_play_output(output, stream));
+  RONDO_TRY(rondo_feeds_enqueue_output(output, stream));
   return rondo_event_record(output->ready, stream);
 }
 
-rondo_status rondo_feeds_play_inputs(const rondo_compiled *compiled) {
+rondo_status rondo_feeds_enqueue_inputs(const rondo_compiled *compiled) {
   const rondo_feeds *feeds = &compiled->feeds;
   for (size_t i = 0; i < feeds->inputs.count; i++)
-    RONDO_TRY(rondo_feeds_play_input(&feeds->inputs.items[i], compiled->stream));
+    RONDO_TRY(rondo_feeds_enqueue_input(&feeds->inputs.items[i], compiled->stream));
   return feeds->taken == NULL ? RONDO_OK : rondo_event_record(feeds->taken, compiled->stream);
 }
 
-rondo_status rondo_feeds_play_outputs(const rondo_compiled *compiled) {
+rondo_status rondo_feeds_enqueue_outputs(const rondo_compiled *compiled) {
   const rondo_feeds *feeds = &compiled->feeds;
   for (size_t i = 0; i < feeds->outputs.count; i++)
     RONDO_TRY(rondo_feeds_fetch(&feeds->outputs.items[i], compiled->stream));
@@ -262,8 +262,7 @@ rondo_status rondo_feeds_refuse_mapped(const rondo_compiled *compiled, const cha
     const rondo_named_value *value = &compiled->values.items[i];
     if (value->input == NULL || !value->input->is_mapped) continue;
     return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE,
-                      "%s: '%s' of %s is mapped: end that with rondo_compiled_unmap first", call, value->name,
-                      compiled->label);
+                      "%s: '%s' of %s is mapped: call rondo_compiled_unmap first", call, value->name, compiled->label);
   }
   return RONDO_OK;
 }

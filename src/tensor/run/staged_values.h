@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Staged inputs and outputs of a compiled program (<rondo/feed.h>): their buffers, the copies between these and the
- * slots, which are played like the steps of a run, and the events that say how far a run is with them. The calls of
+ * slots, which are enqueued like the steps of a run, and the events that track them. The calls of
  * users are in feed.c.
  */
 #ifndef RONDO_TENSOR_RUN_STAGED_VALUES_H
@@ -18,7 +18,7 @@ typedef struct rondo_staged_input {
   size_t bytes;
   bool is_mapped, is_written;
   rondo_stream *writer; /* DEVICE: the stream that it is mapped for, */
-  rondo_event *written; /* and what is done when that has written it, which no run waits for yet if is_written */
+  rondo_event *written; /* and the event after its writes; if is_written, no run waits for it yet */
 } rondo_staged_input;
 
 typedef struct rondo_staged_output {
@@ -35,15 +35,15 @@ typedef struct rondo_feeds {
   unsigned char *host, *memory; /* the buffers: pinned, and of the device */
   size_t host_bytes, memory_bytes;
   rondo_event *taken;   /* the last run has copied all inputs; NULL without inputs */
-  rondo_stream *stream; /* DEVICE: what is fed goes here, */
-  rondo_bounce bounce;  /* by this memory; */
-  rondo_event *fed;     /* and what is done when it is there, */
+  rondo_stream *stream; /* DEVICE: fed values are copied on this stream, */
+  rondo_bounce bounce;  /* through this memory; */
+  rondo_event *fed;     /* and this event is recorded after the copy, */
   bool has_fed;         /* which no run waits for yet */
   bool is_free;         /* the stream waits for `taken` of the last run already */
 } rondo_feeds;
 
-/* Whether the list can be done. Errors: NULL_ARGUMENT (a name), BAD_OPTIONS (no such way, or none for outputs; an
- * output that is no operator's result), DUPLICATE_NAME, NOT_FOUND/UNKNOWN_NAME. */
+/* Checks the list. Errors: NULL_ARGUMENT (a name), BAD_OPTIONS (an unknown staging, or one that outputs cannot have; an
+ * output that is not the result of an operator), DUPLICATE_NAME, NOT_FOUND/UNKNOWN_NAME. */
 RONDO_MUST_USE rondo_status rondo_feeds_check(const rondo_program *program, const rondo_staged_list *staged);
 
 /* Buffers, events and the stream. The compiled program's blocks are allocated. Errors: OUT_OF_MEMORY. Freed by deinit
@@ -60,15 +60,15 @@ rondo_staged_input *rondo_feeds_input(const rondo_feeds *feeds, uint32_t value);
 rondo_staged_output *rondo_feeds_output(const rondo_feeds *feeds, uint32_t output);
 
 /* One copy. */
-RONDO_MUST_USE rondo_status rondo_feeds_play_input(const rondo_staged_input *input, rondo_stream *stream);
-RONDO_MUST_USE rondo_status rondo_feeds_play_output(const rondo_staged_output *output, rondo_stream *stream);
+RONDO_MUST_USE rondo_status rondo_feeds_enqueue_input(const rondo_staged_input *input, rondo_stream *stream);
+RONDO_MUST_USE rondo_status rondo_feeds_enqueue_output(const rondo_staged_output *output, rondo_stream *stream);
 
 /* The copy of an output, and its event. */
 RONDO_MUST_USE rondo_status rondo_feeds_fetch(const rondo_staged_output *output, rondo_stream *stream);
 
 /* All of them, with their events, where nothing is captured. */
-RONDO_MUST_USE rondo_status rondo_feeds_play_inputs(const rondo_compiled *compiled);
-RONDO_MUST_USE rondo_status rondo_feeds_play_outputs(const rondo_compiled *compiled);
+RONDO_MUST_USE rondo_status rondo_feeds_enqueue_inputs(const rondo_compiled *compiled);
+RONDO_MUST_USE rondo_status rondo_feeds_enqueue_outputs(const rondo_compiled *compiled);
 
 /* Gives a staged input its bytes (rondo_compiled_feed). `value` is its name. */
 RONDO_MUST_USE rondo_status rondo_feeds_write(rondo_compiled *compiled, const rondo_named_value *value,

@@ -16,7 +16,7 @@ struct rondo_product {
   rondo_product_shape shape;
   cublaslt_product product;
   cublaslt_layout a, b, c; /* in the caller's order */
-  bool has_way;            /* whether the next two fields hold an algorithm */
+  bool has_algorithm;      /* whether the next two fields hold an algorithm */
   cublaslt_algorithm algorithm;
   size_t workspace_bytes;
   rondo_product_memory memory;
@@ -26,21 +26,20 @@ static rondo_status check(int code, const char *what) {
   if (code == CUBLASLT_OK) return RONDO_OK;
   const char *name = rondo_cublaslt_api.status_name(code);
   return rondo_fail_driver(code == CUBLASLT_NO_MEMORY ? RONDO_OUT_OF_MEMORY : RONDO_EXECUTION_FAILED, RONDO_REASON_NONE,
-                           code, name, "%s: cuBLASLt refused it (RONDO_CUBLASLT_LIBRARY=none does without)", what);
+                           code, name, "%s: cuBLASLt failed (RONDO_CUBLASLT_LIBRARY=none disables it)", what);
 }
 
-/* Making ready ----------------------------------------------------------------------------------------------------- */
+/* Preparing -------------------------------------------------------------------------------------------------------- */
 
-/* The workspace has room for this many F32 copies of the result, within the limits below. No algorithm uses more well.
- */
+/* The workspace limit in F32 copies of the result, and its bounds in bytes. No algorithm benefits from more. */
 #define PARTS 32
-#define LEAST_WORKSPACE ((uint64_t)64 << 10)
-#define MOST_WORKSPACE ((uint64_t)32 << 20)
+#define MIN_WORKSPACE ((uint64_t)64 << 10)
+#define MAX_WORKSPACE ((uint64_t)32 << 20)
 
 static uint64_t workspace_limit(const rondo_product_shape *shape) {
   const double parts = (double)PARTS * sizeof(float) * (double)shape->batches * (double)shape->m * (double)shape->n;
-  if (parts < (double)LEAST_WORKSPACE) return LEAST_WORKSPACE;
-  return parts > (double)MOST_WORKSPACE ? MOST_WORKSPACE : (uint64_t)parts;
+  if (parts < (double)MIN_WORKSPACE) return MIN_WORKSPACE;
+  return parts > (double)MAX_WORKSPACE ? MAX_WORKSPACE : (uint64_t)parts;
 }
 
 static int type_of(rondo_type type) {
@@ -121,7 +120,7 @@ static uint32_t reductions_of(const rondo_product_shape *shape) {
   return shape->type == RONDO_F32 ? in_f32 | CUBLASLT_REDUCE_OUTPUT_TYPE : in_f32;
 }
 
-static int wish(const rondo_product *p, cublaslt_wishes wishes) {
+static int set_preferences(const rondo_product *p, cublaslt_wishes wishes) {
   const uint64_t most = workspace_limit(&p->shape);
   const uint32_t reductions = reductions_of(&p->shape);
   const int code = rondo_cublaslt_api.wishes_set(wishes, CUBLASLT_WISH_WORKSPACE, &most, sizeof most);
@@ -130,7 +129,8 @@ static int wish(const rondo_product *p, cublaslt_wishes wishes) {
              : code;
 }
 
-/* A product with so few rows or columns is nearly a matrix times a vector. Own kernels are not made for that. */
+/* A product with so few rows or columns is nearly a matrix times a vector. Rondo's own kernels are not designed for
+ * that. */
 #define THIN 8
 #define THIN_SHARE 8
 
@@ -139,14 +139,14 @@ static bool is_thin(const rondo_product_shape *shape) { return shape->m <= THIN 
 /* If the tiles keep less than this share of the device busy, and each tile is as deep as the product, the library takes
  * longer than own kernels, which have smaller tiles and split the depth. Measured on an H200, it took up to 10.8 times
  * as long for products of 24 to 192 rows. It did not take longer for products of at most SHALLOW steps. */
-#define LEAST_BUSY (1.0f / 16)
+#define MIN_BUSY (1.0f / 16)
 #define SHALLOW 1024
 
 static bool takes_all(void) { return rondo_option_number(RONDO_OPTION_CUBLASLT_LEAST) <= 1; }
 
 static bool is_idle(const rondo_product_shape *shape, const cublaslt_choice *choice) {
   return !takes_all() && !is_thin(shape) && shape->k > SHALLOW && choice->workspace_bytes == 0 &&
-         choice->waves < LEAST_BUSY;
+         choice->waves < MIN_BUSY;
 }
 
 /* A single F32 result of at most this many elements: own kernels have smaller tiles and keep more of the device busy.
@@ -165,12 +165,12 @@ static int choose(rondo_product *p) {
   int count = 0;
   int code = rondo_cublaslt_api.wishes_create(&wishes);
   if (code != CUBLASLT_OK) return code;
-  code = wish(p, wishes);
+  code = set_preferences(p, wishes);
   if (code == CUBLASLT_OK)
     code = rondo_cublaslt_api.choose(p->maker->handle, p->product, p->b, p->a, p->c, p->c, wishes, 1, &choice, &count);
   (void)rondo_cublaslt_api.wishes_destroy(wishes); /* it exists, so this cannot fail */
   if (code == CUBLASLT_NO_SUCH || (code == CUBLASLT_OK && count == 0)) return CUBLASLT_OK;
-  p->has_way = code == CUBLASLT_OK && choice.status == CUBLASLT_OK && !is_idle(&p->shape, &choice);
+  p->has_algorithm = code == CUBLASLT_OK && choice.status == CUBLASLT_OK && !is_idle(&p->shape, &choice);
   p->algorithm = choice.algorithm;
   p->workspace_bytes = choice.workspace_bytes;
   return code;
@@ -179,15 +179,14 @@ static int choose(rondo_product *p) {
 /* rondo_library_call. */
 static rondo_status make_ready(void *user) {
   rondo_product *p = user;
-  if (p->maker->handle == NULL)
-    RONDO_TRY(check(rondo_cublaslt_api.create(&p->maker->handle), "beginning to use cuBLASLt"));
+  if (p->maker->handle == NULL) RONDO_TRY(check(rondo_cublaslt_api.create(&p->maker->handle), "initializing cuBLASLt"));
   RONDO_TRY(check(describe(p), "describing a matrix product"));
-  return check(choose(p), "choosing how to make a matrix product");
+  return check(choose(p), "choosing the algorithm of a matrix product");
 }
 
-static void log_no_way(const rondo_product_shape *shape) {
+static void log_unsupported(const rondo_product_shape *shape) {
   rondo_log(RONDO_LOG_DEBUG, "tensor",
-            "cuBLASLt has no quick way of making %zu matrix products of %zu x %zu, %zu deep, activation %d",
+            "cuBLASLt has no fast algorithm for %zu matrix products of %zu x %zu, depth %zu, activation %d",
             shape->batches, shape->m, shape->n, shape->k, (int)shape->activation);
 }
 
@@ -208,11 +207,11 @@ rondo_status rondo_product_create(rondo_product_maker *maker, const rondo_produc
   RONDO_TRY(rondo_allocate_items(&maker->allocator, 1, sizeof *made, &made));
   *made = (rondo_product){.maker = maker, .shape = *shape};
   const rondo_status status = rondo_device_call_library(maker->device, RONDO_LIBRARY_AT_ONCE, make_ready, made);
-  if (status == RONDO_OK && made->has_way) {
+  if (status == RONDO_OK && made->has_algorithm) {
     *out = made;
     return RONDO_OK;
   }
-  if (status == RONDO_OK) log_no_way(shape);
+  if (status == RONDO_OK) log_unsupported(shape);
   rondo_product_destroy(made);
   return status;
 }
@@ -262,13 +261,13 @@ static rondo_status name_memory(rondo_product *product, int attribute, const voi
 
 rondo_status rondo_product_bind(rondo_product *product, const rondo_product_memory *memory) {
   const void *kept = memory->unactivated;
-  assert(product->has_way && (memory->workspace != NULL || product->workspace_bytes == 0));
+  assert(product->has_algorithm && (memory->workspace != NULL || product->workspace_bytes == 0));
   assert(!product->shape.has_bias || memory->bias != NULL);
   product->memory = *memory;
   if (product->shape.has_bias)
-    RONDO_TRY(name_memory(product, CUBLASLT_PRODUCT_BIAS, &memory->bias, "naming the bias of a matrix product"));
+    RONDO_TRY(name_memory(product, CUBLASLT_PRODUCT_BIAS, &memory->bias, "setting the bias of a matrix product"));
   if (!product->shape.keeps_unactivated) return RONDO_OK;
-  return name_memory(product, CUBLASLT_PRODUCT_KEPT, &kept, "naming what a matrix product keeps");
+  return name_memory(product, CUBLASLT_PRODUCT_KEPT, &kept, "setting the unactivated result of a matrix product");
 }
 
 typedef struct product_run {

@@ -48,10 +48,9 @@ typedef struct rondo_product_memory {
 } rondo_product_memory;
 
 /* Prepares a product. *out is NULL, with status OK, if own kernels are to compute it: the device does not run
- * libraries, own kernels are faster for so small a product (RONDO_CUBLASLT_LEAST; at 1 or less, the
- * library computes all),
- * cuBLASLt is not available, or it has no algorithm for this shape that keeps the device busy. Errors: OUT_OF_MEMORY,
- * DEVICE_LOST, EXECUTION_FAILED with the library's code. */
+ * libraries, own kernels are faster for a product of this size (RONDO_CUBLASLT_LEAST; at 1 or less,
+ * the library computes all), cuBLASLt is not available, or it has no algorithm for this shape that keeps the device
+ * busy. Errors: OUT_OF_MEMORY, DEVICE_LOST, EXECUTION_FAILED with the library's code. */
 RONDO_MUST_USE rondo_status rondo_product_create(rondo_product_maker *maker, const rondo_product_shape *shape,
                                                  rondo_product **out);
 void rondo_product_destroy(rondo_product *product); /* NULL is allowed */

@@ -24,23 +24,23 @@ struct rondo_convolution {
 };
 
 /* Copies the library's last error message as one line. */
-static void read_words(char *words, size_t room) {
-  words[0] = '\0';
-  rondo_cudnn_api.last_words(words, room);
-  words[room - 1] = '\0';
-  for (char *c = words; *c != '\0'; c++)
+static void read_message(char *message, size_t room) {
+  message[0] = '\0';
+  rondo_cudnn_api.last_words(message, room);
+  message[room - 1] = '\0';
+  for (char *c = message; *c != '\0'; c++)
     if (*c == '\n') *c = ' ';
 }
 
 static rondo_status check(int code, const char *what) {
-  char words[256];
+  char message[256];
   if (code == CUDNN_OK) return RONDO_OK;
   const char *name = rondo_cudnn_api.status_name(code);
   const bool is_memory = code == CUDNN_NO_MEMORY || code == CUDNN_NO_HOST_MEMORY;
-  read_words(words, sizeof words);
+  read_message(message, sizeof message);
   return rondo_fail_driver(is_memory ? RONDO_OUT_OF_MEMORY : RONDO_EXECUTION_FAILED, RONDO_REASON_NONE, code, name,
-                           "%s: cuDNN refused it%s%s (RONDO_CUDNN_LIBRARY=none does without)", what,
-                           words[0] == '\0' ? "" : ": ", words);
+                           "%s: cuDNN failed%s%s (RONDO_CUDNN_LIBRARY=none disables it)", what,
+                           message[0] == '\0' ? "" : ": ", message);
 }
 
 /* The library does not support it. Other codes are failures. */
@@ -167,13 +167,13 @@ static rondo_status describe(rondo_convolution *c) {
 
 /* Choosing --------------------------------------------------------------------------------------------------------- */
 
-static const char choosing[] = "choosing how to make a convolution";
+static const char choosing[] = "choosing the engine of a convolution";
 
-#define MOST_WAYS 64
+#define MAX_CONFIGS 64
 
 /* The workspace limit: one copy of all tensors, in another layout or as F32, and some partial results. No engine makes
  * good use of more. */
-#define LEAST_WORKSPACE ((double)(4 << 20))
+#define MIN_WORKSPACE ((double)(4 << 20))
 
 static double workspace_limit(const rondo_convolution_shape *s) {
   const double planes_in = (double)s->images * (double)s->groups * (double)s->in_channels;
@@ -181,7 +181,7 @@ static double workspace_limit(const rondo_convolution_shape *s) {
   const double weights = (double)s->groups * (double)s->out_channels * (double)s->in_channels * (double)s->kernel[0];
   const double elements = planes_in * (double)s->in[0] * (double)s->in[1] +
                           planes_out * (double)s->out[0] * (double)s->out[1] + weights * (double)s->kernel[1];
-  return LEAST_WORKSPACE + 2 * elements * (double)rondo_type_bytes(s->type);
+  return MIN_WORKSPACE + 2 * elements * (double)rondo_type_bytes(s->type);
 }
 
 /* Accepts only engines that sum products of unrounded factors in F32, in a fixed order. */
@@ -196,7 +196,7 @@ static bool may_take(const rondo_convolution *c, const int *notes, int64_t count
   return true;
 }
 
-static rondo_status look_at_engine(const rondo_convolution *c, cudnn_descriptor config, bool *out_may_take) {
+static rondo_status check_engine(const rondo_convolution *c, cudnn_descriptor config, bool *out_may_take) {
   cudnn_descriptor engine = NULL;
   int notes[CUDNN_NOTES];
   int64_t count = 0;
@@ -215,7 +215,7 @@ static rondo_status look_at_engine(const rondo_convolution *c, cudnn_descriptor 
 static rondo_status try_config(rondo_convolution *c, cudnn_descriptor config) {
   bool takes = false;
   int64_t bytes = 0, count = 0;
-  RONDO_TRY(look_at_engine(c, config, &takes));
+  RONDO_TRY(check_engine(c, config, &takes));
   if (!takes) return RONDO_OK;
   RONDO_TRY(make(c, PLAN, CUDNN_PLAN,
                  SETTINGS({CUDNN_PLAN_CONFIG, CUDNN_OF_DESCRIPTOR, 1, &config},
@@ -239,13 +239,13 @@ static rondo_status try_configs(rondo_convolution *c, cudnn_descriptor *configs,
   return RONDO_OK;
 }
 
-/* Lists at most MOST_WAYS configurations, the best first. The caller owns their descriptors, also after a failure. */
+/* Lists at most MAX_WAYS configurations, the best first. The caller owns their descriptors, also after a failure. */
 static rondo_status list_configs(cudnn_descriptor heuristic, cudnn_descriptor *configs, int64_t *count) {
   int64_t listed = 0;
   RONDO_TRY(
       check(rondo_cudnn_api.descriptor_get(heuristic, CUDNN_HEURISTIC_RESULTS, CUDNN_OF_DESCRIPTOR, 0, &listed, NULL),
             choosing));
-  const int64_t room = listed < MOST_WAYS ? listed : MOST_WAYS;
+  const int64_t room = listed < MAX_CONFIGS ? listed : MAX_CONFIGS;
   for (int64_t i = 0; i < room; i++)
     RONDO_TRY(check(rondo_cudnn_api.descriptor_create(CUDNN_CONFIG, &configs[i]), choosing));
   if (room == 0) return RONDO_OK;
@@ -256,11 +256,11 @@ static rondo_status list_configs(cudnn_descriptor heuristic, cudnn_descriptor *c
 
 /* Uses the first acceptable configuration that the heuristic lists, if there is one. */
 static rondo_status choose_of(rondo_convolution *c, cudnn_descriptor heuristic) {
-  cudnn_descriptor configs[MOST_WAYS] = {NULL};
+  cudnn_descriptor configs[MAX_CONFIGS] = {NULL};
   int64_t count = 0;
   rondo_status status = list_configs(heuristic, configs, &count);
-  if (status == RONDO_OK) status = try_configs(c, configs, count < MOST_WAYS ? count : MOST_WAYS);
-  for (size_t i = 0; i < MOST_WAYS; i++) drop(&configs[i]);
+  if (status == RONDO_OK) status = try_configs(c, configs, count < MAX_CONFIGS ? count : MAX_CONFIGS);
+  for (size_t i = 0; i < MAX_CONFIGS; i++) drop(&configs[i]);
   return status;
 }
 
@@ -275,24 +275,25 @@ static rondo_status choose(rondo_convolution *c, int mode) {
   return status;
 }
 
-/* Making ready ----------------------------------------------------------------------------------------------------- */
+/* Preparing -------------------------------------------------------------------------------------------------------- */
 
 /* rondo_library_call. */
 static rondo_status make_ready(void *user) {
   rondo_convolution *c = user;
-  if (c->maker->handle == NULL) RONDO_TRY(check(rondo_cudnn_api.create(&c->maker->handle), "beginning to use cuDNN"));
+  if (c->maker->handle == NULL) RONDO_TRY(check(rondo_cudnn_api.create(&c->maker->handle), "initializing cuDNN"));
   RONDO_TRY(describe(c));
   if (c->is_lacking) return RONDO_OK;
   RONDO_TRY(choose(c, CUDNN_HEURISTIC_LEARNED));
   return c->descriptors[PLAN] == NULL ? choose(c, CUDNN_HEURISTIC_SAFE) : RONDO_OK;
 }
 
-static void log_no_way(const rondo_convolution_shape *s) {
-  rondo_log(RONDO_LOG_DEBUG, "tensor",
-            "cuDNN has no way of making pass %d of a convolution of %zu images [%zu, %zu, %zu] by %zu windows [%zu, "
-            "%zu, %zu] of each of %zu groups",
-            (int)s->pass, s->images, s->groups * s->in_channels, s->in[0], s->in[1], s->out_channels, s->in_channels,
-            s->kernel[0], s->kernel[1], s->groups);
+static void log_unsupported(const rondo_convolution_shape *s) {
+  rondo_log(
+      RONDO_LOG_DEBUG, "tensor",
+      "cuDNN has no suitable engine for pass %d of a convolution of %zu images [%zu, %zu, %zu] by %zu windows [%zu, "
+      "%zu, %zu] of each of %zu groups",
+      (int)s->pass, s->images, s->groups * s->in_channels, s->in[0], s->in[1], s->out_channels, s->in_channels,
+      s->kernel[0], s->kernel[1], s->groups);
 }
 
 static bool is_worth_while(const rondo_convolution_shape *s) {
@@ -314,7 +315,7 @@ rondo_status rondo_convolution_create(rondo_convolution_maker *maker, const rond
     *out = made;
     return RONDO_OK;
   }
-  if (status == RONDO_OK) log_no_way(shape);
+  if (status == RONDO_OK) log_unsupported(shape);
   rondo_convolution_destroy(made);
   return status;
 }
@@ -365,7 +366,7 @@ rondo_status rondo_convolution_bind(rondo_convolution *convolution, const rondo_
   const setting settings[] = {{CUDNN_PACK_NUMBERS, CUDNN_OF_INT64, 3, numbers},
                               {CUDNN_PACK_ADDRESSES, CUDNN_OF_ADDRESS, 3, addresses},
                               {CUDNN_PACK_WORKSPACE, CUDNN_OF_ADDRESS, 1, &memory->workspace}};
-  const char *const what = "naming the memory of a convolution";
+  const char *const what = "setting the memory of a convolution";
   cudnn_descriptor *pack = &convolution->descriptors[PACK];
   assert(convolution->descriptors[PLAN] != NULL && *pack == NULL);
   RONDO_TRY(check(rondo_cudnn_api.descriptor_create(CUDNN_PACK, pack), what));

@@ -54,7 +54,7 @@ typedef struct rondo_convolution_memory {
 } rondo_convolution_memory;
 
 /* Prepares a convolution. *out is NULL, with status OK, if own kernels are to compute it: the device does not run
- * libraries, own kernels are faster for so small a convolution (RONDO_CUDNN_LEAST; at 1 or less, the
+ * libraries, own kernels are faster for a convolution of this size (RONDO_CUDNN_LEAST; at 1 or less, the
  * library computes all), cuDNN is not available, or it has no such engine for this shape. Errors: OUT_OF_MEMORY,
  * DEVICE_LOST, EXECUTION_FAILED with the library's code and message. */
 RONDO_MUST_USE rondo_status rondo_convolution_create(rondo_convolution_maker *maker,

@@ -155,7 +155,7 @@ TEST(test_fw1_compiling) {
   options.staged_count = 1;
   options.executor_policy = (rondo_executor_policy)9;
   assert_not_compiled(t, program, &options, RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
-                      "9 is no policy of executors: use a RONDO_EXECUTOR_ name");
+                      "executor policy 9 does not exist: use a RONDO_EXECUTOR_ name");
 }
 
 /* An executor is kept by what was compiled with it; the bytes of a value are its shape's. */

@@ -367,5 +367,5 @@ TEST(test_a_loss_without_a_trained_state_is_refused) {
   assert_ok(rondo_op_sum(program, y, NULL, 0, false, &loss));
   const rondo_sgd_options sgd = {RONDO_SGD_OPTIONS_INIT, .learning_rate = rate, .weight_decay = 0.1f};
   assert_invalid(rondo_program_sgd(program, loss, &sgd), RONDO_REASON_NONE);
-  assert_message("has a gradient for no f32 state");
+  assert_message("has no gradient for any f32 state");
 }

@@ -147,11 +147,11 @@ TEST(test_pr1_wrong_lists_are_refused) {
     size_t count;
     rondo_reason reason;
     const char *message;
-  } wrong[] = {{{n.a, far}, 2, RONDO_REASON_NONE, "states entry 1 is 'far' [4], and the loss has no gradient for it"},
+  } wrong[] = {{{n.a, far}, 2, RONDO_REASON_NONE, "states entry 1 is 'far' [4], but the loss has no gradient for it"},
                {{whole}, 1, RONDO_REASON_TYPE, "'whole' [4] i32"},
-               {{n.a, input}, 2, RONDO_REASON_TYPE, "states entry 1 is 'x' [4], which is no state"},
-               {{x}, 1, RONDO_REASON_TYPE, "which is no state"},
-               {{n.a, n.a}, 2, RONDO_REASON_DUPLICATE_NAME, "states entry 1 is 'a' [4], which entry 0 is, too"},
+               {{n.a, input}, 2, RONDO_REASON_TYPE, "states entry 1 is 'x' [4], which is not a state"},
+               {{x}, 1, RONDO_REASON_TYPE, "which is not a state"},
+               {{n.a, n.a}, 2, RONDO_REASON_DUPLICATE_NAME, "states entry 1 is 'a' [4], which is also entry 0"},
                {{n.b}, 1, RONDO_REASON_BAD_OPTIONS, "which is frozen"},
                {{none}, 1, RONDO_REASON_NULL_ARGUMENT, "states entry 0 is no value"},
                {{n.a}, 0, RONDO_REASON_BAD_OPTIONS, "states is an empty list"}};
@@ -193,7 +193,7 @@ TEST(test_pr1_an_optimizer_stops_there) {
   const rondo_value listed[] = {table};
   const rondo_sgd_options wrong = {RONDO_SGD_OPTIONS_INIT, .learning_rate = rate, .states = listed, .state_count = 1};
   assert_invalid(rondo_program_sgd(program, loss, &wrong), RONDO_REASON_NONE);
-  assert_message("'b' [4], and the loss has no gradient for it");
+  assert_message("'b' [4], but the loss has no gradient for it");
   const rondo_sgd_options sgd = {RONDO_SGD_OPTIONS_INIT, .learning_rate = rate};
   assert_ok(rondo_program_sgd(program, loss, &sgd));
   rondo_compiled *compiled = compile(t, program);

@@ -221,7 +221,7 @@ UNIT_TEST(test_wrong_attention_is_refused) {
   assert_ok(rondo_program_cell(program, "scale", 1, &length));
   assert_ok(rondo_program_state(program, "cache", RONDO_F32, (const size_t[]){1, 2, 4, 8}, 4, &cache));
   assert_error(rondo_op_attention(program, wide, wide, wide, NULL, &y), BAD, RONDO_REASON_SHAPE);
-  assert_message("a head has 129 elements; the most is 128");
+  assert_message("a head has 129 elements; the maximum is 128");
   assert_error(rondo_op_attention(program, two, q, q, &causal, &y), BAD, RONDO_REASON_SHAPE);
   assert_error(rondo_op_attention_decode(program, q, q, q, cache, cache, length, NULL, &y), BAD, RONDO_REASON_TYPE);
   const rondo_value steps = sized(program, "steps", RONDO_I32, 0, NULL);
@@ -386,7 +386,7 @@ UNIT_TEST(test_wrong_optimizers_are_refused) {
   adam.beta1 = 0;
   assert_error(rondo_program_adam(c.program, c.product, &adam), BAD, RONDO_REASON_SHAPE);
   assert_fails(rondo_program_adam(c.program, lonely, &adam), BAD);
-  assert_message("has a gradient for no f32 state");
+  assert_message("has no gradient for any f32 state");
   assert_error(rondo_program_adam(c.program, c.loss, NULL), BAD, RONDO_REASON_NULL_ARGUMENT);
   assert_message("rondo_program_adam: options is NULL");
   const rondo_sgd_options sgd = {RONDO_SGD_OPTIONS_INIT, .learning_rate = rate, .momentum = c.v};

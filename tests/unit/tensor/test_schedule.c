@@ -221,7 +221,7 @@ UNIT_TEST(test_too_many_operators_end_early) {
   rondo_program *program = new_program(&x);
   lines[0] = x;
   assert_ok(rondo_op_tanh(program, x, &lines[1]));
-  for (int i = 0; i < RONDO_MOST_REDUCED + 2; i++) assert_ok(rondo_op_softmax(program, lines[i % 2], &lines[i % 2]));
+  for (int i = 0; i < RONDO_MAX_REDUCED + 2; i++) assert_ok(rondo_op_softmax(program, lines[i % 2], &lines[i % 2]));
   assert_ok(rondo_program_output(program, "a", lines[0]));
   assert_ok(rondo_program_output(program, "b", lines[1]));
   assert_ok(rondo_layout_make(program, NULL, &layout));
@@ -240,7 +240,7 @@ static size_t count_kernels(const rondo_schedule *schedule, const rondo_program 
     const rondo_operator *row = program->operations.items[schedule->order[first]].row;
     const uint32_t end = first + schedule->joined[first];
     assert_true(schedule->joined[first] > 0 && end <= schedule->count);
-    assert_true(end == first + 1 || schedule->joined[first] <= row->join->most);
+    assert_true(end == first + 1 || schedule->joined[first] <= row->join->max);
     for (uint32_t p = first + 1; p < end; p++) {
       assert_int_equal(schedule->joined[p], 0);
       assert_ptr_equal(program->operations.items[schedule->order[p]].row, row);

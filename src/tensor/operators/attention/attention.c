@@ -29,7 +29,7 @@ static size_t tile_on_cuda(size_t size) { return size <= 32 ? 64 : size <= 64 ? 
 static rondo_grid grid_of(const rondo_emitter *emitter, const rondo_attention_shape *shape, bool is_gradient) {
   const size_t tile = rondo_emit_is_cuda(emitter) ? tile_on_cuda(shape->size) : RONDO_ATTENTION_TILE;
   size_t blocks = shape->batches * shape->heads * rondo_divide_up(shape->rows, tile);
-  assert(shape->groups > 0 && shape->heads % shape->groups == 0 && shape->size <= RONDO_HEAD_MOST);
+  assert(shape->groups > 0 && shape->heads % shape->groups == 0 && shape->size <= RONDO_HEAD_MAX);
   if (is_gradient) blocks += shape->batches * shape->groups * rondo_divide_up(shape->columns, tile);
   return rondo_tile_grid(blocks);
 }
@@ -75,9 +75,9 @@ rondo_status rondo_require_attention(const rondo_program *program, const rondo_o
   RONDO_TRY(rondo_require_same_shape(program, operation, K, V));
   if (q->dims[0] != k->dims[0] || q->dims[1] % k->dims[1] != 0 || q->dims[3] != k->dims[3])
     return fail_shapes(program, operation);
-  if (q->dims[3] > RONDO_HEAD_MOST) {
-    return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE, "a head has %zu elements; the most is %d",
-                                q->dims[3], RONDO_HEAD_MOST);
+  if (q->dims[3] > RONDO_HEAD_MAX) {
+    return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE, "a head has %zu elements; the maximum is %d",
+                                q->dims[3], RONDO_HEAD_MAX);
   }
   if (!operation->attributes.flags[RONDO_ATTENTION_CAUSAL] || q->dims[2] <= k->dims[2]) return RONDO_OK;
   return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE,

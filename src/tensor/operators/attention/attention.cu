@@ -18,7 +18,7 @@ struct attention_memory {
 /* The running maximum and sum of each row of a tile, and the factor that corrects earlier sums. */
 template <class T>
 struct row_states {
-  float most[T::TILE], sum[T::TILE], correction[T::TILE];
+  float largest[T::TILE], sum[T::TILE], correction[T::TILE];
 };
 
 template <class T>
@@ -35,25 +35,25 @@ __device__ inline void soften_rows(const attention_shape &shape, size_t first_ro
   for (unsigned row = threadIdx.x / WARP; row < T::TILE; row += WARPS) {
     const size_t limit = sees(shape, first_row + row);
     float *const line = scores + row * T::SCORES;
-    float most = __int_as_float(0xff800000), sum = 0; /* less than any number */
+    float largest = __int_as_float(0xff800000), sum = 0; /* less than any number */
     for (unsigned i = lane; i < T::TILE; i += WARP)
-      if (first_column + i < limit) most = fmaxf(most, shape.scale * line[i]);
+      if (first_column + i < limit) largest = fmaxf(largest, shape.scale * line[i]);
     for (unsigned distance = WARP / 2; distance > 0; distance /= 2)
-      most = fmaxf(most, __shfl_xor_sync(ALL_LANES, most, distance));
-    const float before = states.most[row];
-    most = fmaxf(most, before);
+      largest = fmaxf(largest, __shfl_xor_sync(ALL_LANES, largest, distance));
+    const float before = states.largest[row];
+    largest = fmaxf(largest, before);
     for (unsigned i = lane; i < T::TILE; i += WARP) {
-      const float x = first_column + i < limit ? expf(shape.scale * line[i] - most) : 0.0f;
+      const float x = first_column + i < limit ? expf(shape.scale * line[i] - largest) : 0.0f;
       line[i] = x;
       sum += x;
     }
     for (unsigned distance = WARP / 2; distance > 0; distance /= 2) sum += __shfl_xor_sync(ALL_LANES, sum, distance);
     __syncwarp();
     if (lane == 0) {
-      const float correction = expf(before - most);
+      const float correction = expf(before - largest);
       states.correction[row] = correction;
       states.sum[row] = states.sum[row] * correction + sum;
-      states.most[row] = most;
+      states.largest[row] = largest;
     }
   }
 }
@@ -94,7 +94,7 @@ __device__ inline void attend(const attention_shape &shape, const attention_memo
   clear<T>(sums);
   load<T>(shape, memory.q, q_rows(shape, head), first, shared.q);
   if (threadIdx.x < T::TILE) {
-    states.most[threadIdx.x] = __int_as_float(0xff800000);
+    states.largest[threadIdx.x] = __int_as_float(0xff800000);
     states.sum[threadIdx.x] = 0;
   }
   for (size_t column = 0; column < end; column += T::TILE) {
@@ -114,7 +114,7 @@ __device__ inline void attend(const attention_shape &shape, const attention_memo
     const float sum = states.sum[threadIdx.x];
     states.correction[threadIdx.x] = 1.0f / sum;
     if (row_sums != NULL && first + threadIdx.x < shape.rows)
-      row_sums[head * shape.rows + first + threadIdx.x] = states.most[threadIdx.x] + logf(sum);
+      row_sums[head * shape.rows + first + threadIdx.x] = states.largest[threadIdx.x] + logf(sum);
   }
   __syncthreads();
   store<T>(shape, y, y_rows(shape, head), first, sums, states.correction);

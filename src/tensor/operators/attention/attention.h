@@ -9,7 +9,7 @@
 
 #include "tensor/operators/common/element.h"
 
-#define RONDO_HEAD_MOST 128 /* the most elements of a row of a head */
+#define RONDO_HEAD_MAX 128 /* the maximum of elements in a row of a head */
 
 /* The strides of heads, in elements: from one batch, one head and one row to the next. */
 typedef struct rondo_attention_place {
@@ -60,7 +60,8 @@ RONDO_MUST_USE rondo_status rondo_require_attention(const rondo_program *program
 rondo_attention_shape rondo_attention_shape_of(const rondo_emitter *emitter, const rondo_operation *operation,
                                                uint32_t keys);
 
-/* SHAPE or TYPE unless each row of input 0 is the packed q, k and v of so many heads. Gives the elements of a head. */
+/* SHAPE or TYPE unless each row of input 0 is the packed q, k and v of the heads in the attributes. Returns the
+ * elements of a head. */
 RONDO_MUST_USE rondo_status rondo_require_packed(const rondo_program *program, const rondo_operation *operation,
                                                  size_t *out_size);
 

@@ -109,7 +109,7 @@ RONDO_OPERATOR(attention_decode_packed, DECODE_ROW, .inputs = {"qkv", "k_cache",
 /* Caches ----------------------------------------------------------------------------------------------------------- */
 
 /* A scalar argument of the kernel. The caches are [heads, columns, size], with the heads of all batches, of elements of
- * so many bytes. `count` rows of each head are copied, with the strides `from`, in batches of `groups` heads. */
+ * `bytes` bytes. `count` rows of each head are copied, with the strides `from`, in batches of `groups` heads. */
 typedef struct append_shape {
   size_t heads, columns, size, bytes, count, groups;
   rondo_attention_place from;

@@ -9,7 +9,7 @@
 
 /* The running result of a warp. All lanes have the same maximum and sum; each has its elements of the weighted rows. */
 struct seen {
-  float most, sum, values[PARTS];
+  float largest, sum, values[PARTS];
 };
 
 __device__ inline void load_row(const element *row, size_t size, float *out) {
@@ -28,30 +28,30 @@ __device__ inline void see_row(const float *q, const element *key, const element
   for (unsigned i = 0; i < PARTS; i++) score += q[i] * row[i];
   for (unsigned distance = WARP / 2; distance > 0; distance /= 2) score += __shfl_xor_sync(ALL_LANES, score, distance);
   score *= scale;
-  const float most = fmaxf(so_far.most, score);
-  const float correction = expf(so_far.most - most), weight = expf(score - most);
+  const float largest = fmaxf(so_far.largest, score);
+  const float correction = expf(so_far.largest - largest), weight = expf(score - largest);
   load_row(value, size, row);
 #pragma unroll
   for (unsigned i = 0; i < PARTS; i++) so_far.values[i] = so_far.values[i] * correction + weight * row[i];
   so_far.sum = so_far.sum * correction + weight;
-  so_far.most = most;
+  so_far.largest = largest;
 }
 
 __device__ inline void join_warps(const seen &mine, element *y, size_t size) {
-  __shared__ float most[WARPS], sums[WARPS], values[WARPS][MOST];
+  __shared__ float largest[WARPS], sums[WARPS], values[WARPS][MOST];
   const unsigned warp = threadIdx.x / WARP;
 #pragma unroll
   for (unsigned i = 0; i < PARTS; i++) values[warp][threadIdx.x % WARP + WARP * i] = mine.values[i];
   if (threadIdx.x % WARP == 0) {
-    most[warp] = mine.most;
+    largest[warp] = mine.largest;
     sums[warp] = mine.sum;
   }
   __syncthreads();
   if (threadIdx.x < size) {
-    float all = most[0], sum = 0, value = 0;
-    for (unsigned i = 1; i < WARPS; i++) all = fmaxf(all, most[i]);
+    float all = largest[0], sum = 0, value = 0;
+    for (unsigned i = 1; i < WARPS; i++) all = fmaxf(all, largest[i]);
     for (unsigned i = 0; i < WARPS; i++) {
-      const float factor = sums[i] == 0.0f ? 0.0f : expf(most[i] - all); /* a warp without rows */
+      const float factor = sums[i] == 0.0f ? 0.0f : expf(largest[i] - all); /* a warp without rows */
       sum += factor * sums[i];
       value += factor * values[i][threadIdx.x];
     }

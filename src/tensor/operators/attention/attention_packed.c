@@ -25,9 +25,9 @@ rondo_status rondo_require_packed(const rondo_program *program, const rondo_oper
         row, heads, groups);
   }
   *out_size = row / (heads + 2 * groups);
-  if (*out_size <= RONDO_HEAD_MOST) return RONDO_OK;
-  return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE, "a head has %zu elements; the most is %d",
-                              *out_size, RONDO_HEAD_MOST);
+  if (*out_size <= RONDO_HEAD_MAX) return RONDO_OK;
+  return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE, "a head has %zu elements; the maximum is %d",
+                              *out_size, RONDO_HEAD_MAX);
 }
 
 rondo_attention_shape rondo_attention_packed_shape(const rondo_emitter *emitter, const rondo_operation *operation) {
@@ -36,7 +36,7 @@ rondo_attention_shape rondo_attention_packed_shape(const rondo_emitter *emitter,
   const size_t heads = attributes->sizes[RONDO_ATTENTION_HEADS], groups = attributes->sizes[RONDO_ATTENTION_GROUPS];
   const size_t rows = qkv->dims[1], size = qkv->dims[2] / (heads + 2 * groups);
   const rondo_attention_place place = rondo_attention_abreast(rows, qkv->dims[2], size);
-  assert(heads % groups == 0 && size <= RONDO_HEAD_MOST);
+  assert(heads % groups == 0 && size <= RONDO_HEAD_MAX);
   return (rondo_attention_shape){.batches = qkv->dims[0],
                                  .heads = heads,
                                  .groups = groups,

@@ -14,16 +14,16 @@
 
 #define TILE RONDO_ATTENTION_TILE
 
-/* Rows of a head from `first` on, as floats: in place, or converted into room. */
+/* Rows of a head from `first` on, as floats: in place, or converted into `buffer`. */
 typedef struct panel {
   const float *at;
   size_t stride, first, count;
-  float room[TILE * RONDO_HEAD_MOST];
+  float buffer[TILE * RONDO_HEAD_MAX];
 } panel;
 
 /* The running maximum and sum of exponentials of each row of a tile. */
 typedef struct row_state {
-  float most[TILE], sum[TILE];
+  float largest[TILE], sum[TILE];
 } row_state;
 
 typedef struct attention_data {
@@ -59,13 +59,13 @@ static size_t group_of(const rondo_attention_shape *shape, size_t head) {
 static void load(const attention_data *data, const void *memory, const head_rows *rows, size_t first, panel *out) {
   const size_t size = data->shape->size, begin = rows->begin + first * rows->stride;
   out->first = first;
-  assert(first < rows->count && size <= RONDO_HEAD_MOST);
+  assert(first < rows->count && size <= RONDO_HEAD_MAX);
   out->count = rondo_smaller(rows->count - first, TILE);
-  out->at = data->type == RONDO_F32 ? (const float *)memory + begin : out->room;
+  out->at = data->type == RONDO_F32 ? (const float *)memory + begin : out->buffer;
   out->stride = data->type == RONDO_F32 ? rows->stride : size;
   if (data->type == RONDO_F32) return;
   for (size_t i = 0; i < out->count; i++)
-    (void)rondo_load_chunk(data->type, memory, begin + i * rows->stride, size, out->room + i * size);
+    (void)rondo_load_chunk(data->type, memory, begin + i * rows->stride, size, out->buffer + i * size);
 }
 
 /* scores = a bᵀ. */
@@ -99,14 +99,14 @@ RONDO_INLINE size_t seen_of(const rondo_attention_shape *shape, size_t row, cons
 
 RONDO_INLINE void scale_row(float factor, float *x, size_t count) { RONDO_EACH_LANE(i, lane, count, x[i] *= factor); }
 
-/* Rounded up to a multiple of the lanes; a row of the tile has room for them. */
+/* Rounded up to a multiple of the lanes; a row of the tile has space for them. */
 RONDO_INLINE size_t whole_lanes(size_t count) { return rondo_divide_up(count, RONDO_LANES) * RONDO_LANES; }
 
-/* x[i] = exp(scale x[i] - most) for visible columns; 0 for the others and for the padding of the last lanes. */
-RONDO_INLINE void exponentiate_row(float scale, float most, float *x, size_t seen, size_t count) {
+/* x[i] = exp(scale x[i] - largest) for visible columns; 0 for the others and for the padding of the last lanes. */
+RONDO_INLINE void exponentiate_row(float scale, float largest, float *x, size_t seen, size_t count) {
   const size_t whole = whole_lanes(seen);
   memset(x + seen, 0, (whole - seen) * sizeof *x);
-  RONDO_EACH_LANE(i, lane, whole, x[i] = rondo_exp_negative(scale * x[i] - most));
+  RONDO_EACH_LANE(i, lane, whole, x[i] = rondo_exp_negative(scale * x[i] - largest));
   memset(x + seen, 0, (whole_lanes(count) - seen) * sizeof *x);
 }
 
@@ -122,24 +122,24 @@ static void store_rows(const attention_data *data, void *memory, const head_rows
 
 /* Turns scores, of which `seen` are visible, into exponentials. What the row has accumulated so far, if anything, is
  * scaled to the new maximum. */
-RONDO_INLINE void soften_row(float scale, size_t seen, size_t count, float *scores, float *most, float *sum, float *y,
-                             size_t size) {
+RONDO_INLINE void soften_row(float scale, size_t seen, size_t count, float *scores, float *largest, float *sum,
+                             float *y, size_t size) {
   if (seen == 0) {
     memset(scores, 0, count * sizeof *scores);
     return;
   }
   const float here = scale * rondo_row_max(scores, seen);
-  const float next = here > *most ? here : *most;
+  const float next = here > *largest ? here : *largest;
   float sums[RONDO_LANES] = {0};
   if (*sum != 0) {
-    const float correction = rondo_exp_negative(*most - next);
+    const float correction = rondo_exp_negative(*largest - next);
     *sum *= correction;
     scale_row(correction, y, size);
   }
   exponentiate_row(scale, next, scores, seen, count);
   RONDO_EACH_LANE(i, lane, whole_lanes(seen), sums[lane] += scores[i]);
   *sum += rondo_join_lanes(sums);
-  *most = next;
+  *largest = next;
 }
 
 /* The same for the rows of a tile. */
@@ -148,8 +148,8 @@ RONDO_VECTORISED(soften_rows,
                   row_state *state, float *y),
                  (shape, q, columns, scores, state, y)) {
   for (size_t i = 0; i < q->count; i++)
-    soften_row(shape->scale, seen_of(shape, q->first + i, columns), columns->count, scores + i * TILE, &state->most[i],
-               &state->sum[i], y + i * shape->size, shape->size);
+    soften_row(shape->scale, seen_of(shape, q->first + i, columns), columns->count, scores + i * TILE,
+               &state->largest[i], &state->sum[i], y + i * shape->size, shape->size);
 }
 
 static void see_columns(const attention_data *data, const panel *q, size_t head, row_state *state, float *y) {
@@ -170,20 +170,20 @@ static void see_columns(const attention_data *data, const panel *q, size_t head,
 static void attend(const attention_data *data, size_t head, size_t first, void *y, float *sums) {
   const rondo_attention_shape *shape = data->shape;
   const head_rows from = q_rows(shape, head), to = y_rows(shape, head);
-  float rows[TILE * RONDO_HEAD_MOST];
+  float rows[TILE * RONDO_HEAD_MAX];
   row_state state;
   panel q;
   load(data, data->q, &from, first, &q);
   memset(rows, 0, q.count * shape->size * sizeof *rows);
   for (size_t i = 0; i < q.count; i++) {
-    state.most[i] = -INFINITY;
+    state.largest[i] = -INFINITY;
     state.sum[i] = 0;
   }
   see_columns(data, &q, head, &state, rows);
   for (size_t i = 0; i < q.count; i++) scale_row(1.0f / state.sum[i], rows + i * shape->size, shape->size);
   store_rows(data, y, &to, first, q.count, rows);
   for (size_t i = 0; sums != NULL && i < q.count; i++)
-    sums[head * shape->rows + first + i] = state.most[i] + logf(state.sum[i]);
+    sums[head * shape->rows + first + i] = state.largest[i] + logf(state.sum[i]);
 }
 
 void rondo_attention_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
@@ -208,12 +208,12 @@ typedef struct row_panel {
 static void load_rows(const attention_data *data, size_t head, size_t first, row_panel *out) {
   const rondo_attention_shape *shape = data->shape;
   const head_rows of_q = q_rows(shape, head), of_y = y_rows(shape, head);
-  float room[RONDO_HEAD_MOST];
+  float buffer[RONDO_HEAD_MAX];
   load(data, data->q, &of_q, first, &out->q);
   load(data, data->dy, &of_y, first, &out->dy);
   for (size_t i = 0; i < out->dy.count; i++) {
     const size_t at = of_y.begin + (first + i) * of_y.stride;
-    out->shares[i] = rondo_row_dot(rondo_load_chunk(data->type, data->y, at, shape->size, room),
+    out->shares[i] = rondo_row_dot(rondo_load_chunk(data->type, data->y, at, shape->size, buffer),
                                    out->dy.at + i * out->dy.stride, shape->size);
   }
 }
@@ -263,7 +263,7 @@ static void find_slopes(const attention_data *data, size_t head, const row_panel
 static void make_q_gradient(const attention_data *data, size_t head, size_t first, void *dq) {
   const rondo_attention_shape *shape = data->shape;
   const head_rows to = q_rows(shape, head);
-  float made[TILE * RONDO_HEAD_MOST];
+  float made[TILE * RONDO_HEAD_MAX];
   row_panel rows;
   column_panel columns;
   slopes s;
@@ -295,7 +295,7 @@ static void make_k_gradient(const attention_data *data, size_t group, size_t fir
   const rondo_attention_shape *shape = data->shape;
   const size_t of_group = shape->heads / shape->groups;
   const head_rows to = k_rows(shape, group);
-  float of_k[TILE * RONDO_HEAD_MOST], of_v[TILE * RONDO_HEAD_MOST];
+  float of_k[TILE * RONDO_HEAD_MAX], of_v[TILE * RONDO_HEAD_MAX];
   column_panel columns;
   load_columns(data, group, first, &columns);
   memset(of_k, 0, columns.k.count * shape->size * sizeof *of_k);
@@ -337,10 +337,10 @@ typedef struct seen_rows {
   size_t own_begin, count; /* the first element of its own row; rows of the cache */
 } seen_rows;
 
-RONDO_INLINE const float *seen_row(rondo_type type, const seen_rows *rows, size_t row, size_t size, float *room) {
+RONDO_INLINE const float *seen_row(rondo_type type, const seen_rows *rows, size_t row, size_t size, float *buffer) {
   return row < rows->count
-             ? rondo_load_chunk(type, rows->cache, rows->in_cache.begin + row * rows->in_cache.stride, size, room)
-             : rondo_load_chunk(type, rows->own, rows->own_begin, size, room);
+             ? rondo_load_chunk(type, rows->cache, rows->in_cache.begin + row * rows->in_cache.stride, size, buffer)
+             : rondo_load_chunk(type, rows->own, rows->own_begin, size, buffer);
 }
 
 /* One row of q, in one pass over the visible rows; y is scaled down whenever the maximum grows. */
@@ -349,16 +349,16 @@ RONDO_VECTORISED(decode_row,
                   const seen_rows *values, float *y),
                  (shape, type, q, keys, values, y)) {
   const size_t size = shape->size;
-  float room[RONDO_HEAD_MOST], most = -INFINITY, sum = 0;
+  float buffer[RONDO_HEAD_MAX], largest = -INFINITY, sum = 0;
   memset(y, 0, size * sizeof *y);
   for (size_t row = 0; row <= keys->count; row++) {
-    const float score = shape->scale * rondo_row_dot(q, seen_row(type, keys, row, size, room), size);
-    const float next = score > most ? score : most;
-    const float correction = rondo_exp_negative(most - next), weight = rondo_exp_negative(score - next);
-    const float *value = seen_row(type, values, row, size, room);
+    const float score = shape->scale * rondo_row_dot(q, seen_row(type, keys, row, size, buffer), size);
+    const float next = score > largest ? score : largest;
+    const float correction = rondo_exp_negative(largest - next), weight = rondo_exp_negative(score - next);
+    const float *value = seen_row(type, values, row, size, buffer);
     RONDO_EACH_LANE(i, lane, size, y[i] = y[i] * correction + weight * value[i]);
     sum = sum * correction + weight;
-    most = next;
+    largest = next;
   }
   scale_row(1.0f / sum, y, size);
 }
@@ -376,13 +376,13 @@ void rondo_attention_decode_cpu(rondo_type type, rondo_blocks blocks, void *cons
   void *y = RONDO_ARG(void *, 7);
   const rondo_index_cell cell = rondo_begin_check(blocks, args + 8);
   const size_t heads = shape->batches * shape->heads;
-  float rooms[2][RONDO_HEAD_MOST];
+  float buffers[2][RONDO_HEAD_MAX];
   keys.count = values.count = length_of(shape, RONDO_ARG(const int32_t *, 6));
   if (blocks.first == 0) (void)rondo_check_index(cell, 0, *RONDO_ARG(const int32_t *, 6), shape->columns);
   RONDO_EACH_TILE(head, blocks, heads) {
     const size_t group = group_of(shape, head), at = y_rows(shape, head).begin;
-    const float *from = rondo_load_chunk(type, q, q_rows(shape, head).begin, shape->size, rooms[0]);
-    float *to = rondo_chunk_of(type, y, at, rooms[1]);
+    const float *from = rondo_load_chunk(type, q, q_rows(shape, head).begin, shape->size, buffers[0]);
+    float *to = rondo_chunk_of(type, y, at, buffers[1]);
     keys.in_cache = values.in_cache = k_rows(shape, group);
     keys.own_begin = values.own_begin = rows_in(&shape->own, shape->groups, group, 1).begin;
     decode_row(shape, type, from, &keys, &values, to);

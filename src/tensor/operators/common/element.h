@@ -11,7 +11,7 @@
 #include "tensor/operators/common/vectors.h"
 #include "tensor/operators/elementwise/elementary.h"
 
-#define RONDO_CHUNK 256 /* the most elements of a chunk; a multiple of RONDO_LANES */
+#define RONDO_CHUNK 256 /* the maximum of elements in a chunk; a multiple of RONDO_LANES */
 
 RONDO_INLINE float rondo_from_bf16(uint16_t bits) { return rondo_float_of((uint32_t)bits << 16); }
 
@@ -58,23 +58,23 @@ RONDO_INLINE size_t rondo_chunk_length(size_t at, size_t count) {
 #define RONDO_EACH_CHUNK(at, length, first, last) \
   for (size_t at = (first), length; at < (last) && (length = rondo_chunk_length(at, last)) > 0; at += length)
 
-/* `count` (at most RONDO_CHUNK) elements from `first` on, as floats: in place, or converted into `room`. */
+/* `count` (at most RONDO_CHUNK) elements from `first` on, as floats: in place, or converted into `buffer`. */
 RONDO_INLINE const float *rondo_load_chunk(rondo_type type, const void *memory, size_t first, size_t count,
-                                           float *room) {
+                                           float *buffer) {
   if (type == RONDO_F32) return (const float *)memory + first;
   assert((type == RONDO_BF16 || type == RONDO_F16) && count <= RONDO_CHUNK);
   const uint16_t *from = (const uint16_t *)memory + first;
   if (type == RONDO_BF16) {
-    RONDO_EACH_LANE(i, lane, count, room[i] = rondo_from_bf16(from[i]));
+    RONDO_EACH_LANE(i, lane, count, buffer[i] = rondo_from_bf16(from[i]));
   } else {
-    RONDO_EACH_LANE(i, lane, count, room[i] = rondo_from_f16(from[i]));
+    RONDO_EACH_LANE(i, lane, count, buffer[i] = rondo_from_f16(from[i]));
   }
-  return room;
+  return buffer;
 }
 
-/* Where to write the floats that rondo_store_chunk then converts: in place, or `room`. */
-RONDO_INLINE float *rondo_chunk_of(rondo_type type, void *memory, size_t first, float *room) {
-  return type == RONDO_F32 ? (float *)memory + first : room;
+/* Where to write the floats that rondo_store_chunk then converts: in place, or `buffer`. */
+RONDO_INLINE float *rondo_chunk_of(rondo_type type, void *memory, size_t first, float *buffer) {
+  return type == RONDO_F32 ? (float *)memory + first : buffer;
 }
 
 RONDO_INLINE void rondo_store_chunk(rondo_type type, void *memory, size_t first, size_t count, const float *chunk) {
@@ -94,8 +94,8 @@ RONDO_INLINE void rondo_store_floats(rondo_type type, void *memory, size_t first
 
 /* One element. */
 RONDO_INLINE float rondo_load_one(rondo_type type, const void *memory, size_t at) {
-  float room;
-  return *rondo_load_chunk(type, memory, at, 1, &room);
+  float buffer;
+  return *rondo_load_chunk(type, memory, at, 1, &buffer);
 }
 RONDO_INLINE void rondo_store_one(rondo_type type, void *memory, size_t at, float x) {
   rondo_store_floats(type, memory, at, 1, &x);
@@ -103,12 +103,12 @@ RONDO_INLINE void rondo_store_one(rondo_type type, void *memory, size_t at, floa
 
 /* The same for I32 and I64, as int64_t. A result that does not fit an I32 keeps its lower 32 bits. */
 RONDO_INLINE const int64_t *rondo_load_integers(rondo_type type, const void *memory, size_t first, size_t count,
-                                                int64_t *room) {
+                                                int64_t *buffer) {
   if (type == RONDO_I64) return (const int64_t *)memory + first;
   assert(type == RONDO_I32 && count <= RONDO_CHUNK);
   const int32_t *from = (const int32_t *)memory + first;
-  for (size_t i = 0; i < count; i++) room[i] = from[i];
-  return room;
+  for (size_t i = 0; i < count; i++) buffer[i] = from[i];
+  return buffer;
 }
 
 RONDO_INLINE void rondo_store_integers(rondo_type type, void *memory, size_t first, size_t count,
@@ -135,11 +135,11 @@ RONDO_VECTORISED(rondo_add_scaled, (const float *restrict from, float factor, fl
 /* Adds `count` (at most RONDO_CHUNK) elements of `from` to those of `to`. Each sum is rounded once. */
 RONDO_INLINE void rondo_add_chunk(rondo_type type, const void *from, size_t first, void *to, size_t to_first,
                                   size_t count) {
-  float room[RONDO_CHUNK], sums[RONDO_CHUNK];
+  float buffer[RONDO_CHUNK], sums[RONDO_CHUNK];
   assert(count <= RONDO_CHUNK && from != to);
   float *chunk = rondo_chunk_of(type, to, to_first, sums);
   if (chunk == sums) (void)rondo_load_chunk(type, to, to_first, count, sums);
-  rondo_add_floats(rondo_load_chunk(type, from, first, count, room), chunk, count);
+  rondo_add_floats(rondo_load_chunk(type, from, first, count, buffer), chunk, count);
   rondo_store_chunk(type, to, to_first, count, chunk);
 }
 

@@ -12,7 +12,7 @@ rondo_joined_share rondo_joined_share_of(const rondo_joined_table *table, size_t
   uint32_t operation = 0;
   while (block >= table->first_blocks[operation + 1]) {
     operation++;
-    assert(operation < RONDO_MOST_JOINED);
+    assert(operation < RONDO_MAX_JOINED);
   }
   const size_t first = table->first_blocks[operation];
   const rondo_blocks blocks = {.grid = {.x = table->first_blocks[operation + 1] - (uint32_t)first}};
@@ -33,7 +33,7 @@ rondo_status rondo_require_gradient(const rondo_program *program, const rondo_op
 
 static void fill_table(const rondo_emitter *emitter, const rondo_joined_kernel *kernel,
                        const rondo_operation *const *operations, uint32_t count, rondo_joined_table *table) {
-  for (uint32_t i = 0; i < RONDO_MOST_JOINED; i++) {
+  for (uint32_t i = 0; i < RONDO_MAX_JOINED; i++) {
     uint32_t blocks = 0;
     if (i < count) {
       table->elements[i] =
@@ -47,23 +47,21 @@ static void fill_table(const rondo_emitter *emitter, const rondo_joined_kernel *
 }
 
 rondo_status rondo_emit_joined(rondo_emitter *emitter, const rondo_joined_kernel *kernel,
-                               const rondo_operation *const *operations, uint32_t count, const void *const *shared,
+                               const rondo_operation *const *operations, uint32_t count, const rondo_operand *shared,
                                size_t shared_count) {
   rondo_joined_table table = {.first_blocks = {0}};
-  void *pointers[RONDO_MAX_PARAMETERS];
-  const void *args[RONDO_MAX_PARAMETERS] = {&table};
-  size_t arg_count = 1;
-  assert(count > 0 && count <= RONDO_MOST_JOINED && kernel->typed < RONDO_MAX_OPERANDS);
+  void *pointers[RONDO_MAX_PARAMETERS] = {NULL};
+  rondo_operand operands[RONDO_MAX_PARAMETERS] = {RONDO_OBJECT(table)};
+  const size_t first = 1 + shared_count, pointer_count = RONDO_MAX_JOINED * kernel->value_count;
+  assert(count > 0 && count <= RONDO_MAX_JOINED && kernel->typed < RONDO_MAX_OPERANDS);
+  assert(first + pointer_count <= RONDO_MAX_PARAMETERS);
   fill_table(emitter, kernel, operations, count, &table);
-  for (size_t i = 0; i < shared_count; i++) args[arg_count++] = shared[i];
-  assert(arg_count + RONDO_MOST_JOINED * kernel->value_count <= RONDO_MAX_PARAMETERS);
-  for (uint32_t i = 0; i < RONDO_MOST_JOINED; i++) {
-    for (uint32_t k = 0; k < kernel->value_count; k++, arg_count++) {
-      pointers[arg_count] =
-          i < count ? rondo_emit_address(emitter, rondo_operand_value(operations[i], kernel->values[k])) : NULL;
-      args[arg_count] = &pointers[arg_count];
-    }
+  memcpy(operands + 1, shared, shared_count * sizeof *shared);
+  for (size_t i = 0; i < count * kernel->value_count; i++) {
+    const rondo_operation *operation = operations[i / kernel->value_count];
+    pointers[i] = rondo_emit_address(emitter, rondo_operand_value(operation, kernel->values[i % kernel->value_count]));
   }
-  return rondo_emit_kernel(emitter, kernel->code, (rondo_grid){.x = table.first_blocks[RONDO_MOST_JOINED]}, args,
-                           arg_count);
+  for (size_t i = 0; i < pointer_count; i++) operands[first + i] = (rondo_operand)RONDO_OBJECT(pointers[i]);
+  return rondo_emit_operands(emitter, operations[0], kernel->code,
+                             (rondo_grid){.x = table.first_blocks[RONDO_MAX_JOINED]}, operands, first + pointer_count);
 }

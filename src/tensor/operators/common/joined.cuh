@@ -14,16 +14,16 @@
  */
 #include "tensor/operators/optimizer/gradient_sums.cuh"
 
-#define MOST_JOINED 30 /* RONDO_MOST_JOINED */
+#define MAX_JOINED 30 /* RONDO_MAX_JOINED */
 
 #define EACH_OF_TEN(ROW, t) \
   ROW(t##0) ROW(t##1) ROW(t##2) ROW(t##3) ROW(t##4) ROW(t##5) ROW(t##6) ROW(t##7) ROW(t##8) ROW(t##9)
 #define EACH_JOINED(ROW) EACH_OF_TEN(ROW, ) EACH_OF_TEN(ROW, 1) EACH_OF_TEN(ROW, 2)
 
 struct joined_table {
-  size_t elements[MOST_JOINED];
-  unsigned first_blocks[MOST_JOINED + 2];
-  unsigned char types[MOST_JOINED + 2];
+  size_t elements[MAX_JOINED];
+  unsigned first_blocks[MAX_JOINED + 2];
+  unsigned char types[MAX_JOINED + 2];
 };
 
 /* for (size_t i = share.first; i < share.elements; i += share.stride) */
@@ -37,7 +37,7 @@ __device__ inline joined_share share_of(const joined_table &table) {
   joined_share share;
   share.operation = 0;
 #pragma unroll
-  for (unsigned i = 1; i < MOST_JOINED; i++) share.operation += blockIdx.x >= table.first_blocks[i];
+  for (unsigned i = 1; i < MAX_JOINED; i++) share.operation += blockIdx.x >= table.first_blocks[i];
   share.type = table.types[share.operation];
   const unsigned begin = table.first_blocks[share.operation];
   share.first = (size_t)(blockIdx.x - begin) * BLOCK_THREADS + threadIdx.x;

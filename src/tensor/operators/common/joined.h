@@ -4,7 +4,7 @@
  * other, so each element has the same bits as from a kernel of its own. All memory that the kernel accesses is among
  * its parameters, so that verification sees it.
  *
- * The parameters are the table, the arguments that all operations share, and then the pointers of RONDO_MOST_JOINED
+ * The parameters are the table, the arguments that all operations share, and then the pointers of RONDO_MAX_JOINED
  * operations; NULL where there are fewer. joined.cuh is the CUDA form. One input may have a different type in each
  * operation. Gradients may have any float type: each element is converted to F32 when it is read.
  */
@@ -15,9 +15,9 @@
 
 /* The first parameter, without padding. */
 typedef struct rondo_joined_table {
-  size_t elements[RONDO_MOST_JOINED];
-  uint32_t first_blocks[RONDO_MOST_JOINED + 2]; /* of each operation; after the last, the number of all blocks */
-  uint8_t types[RONDO_MOST_JOINED + 2];         /* of the input whose type may differ */
+  size_t elements[RONDO_MAX_JOINED];
+  uint32_t first_blocks[RONDO_MAX_JOINED + 2]; /* of each operation; after the last, the number of all blocks */
+  uint8_t types[RONDO_MAX_JOINED + 2];         /* of the input whose type may differ */
 } rondo_joined_table;
 
 /* The work of a block. */
@@ -53,9 +53,9 @@ typedef struct rondo_joined_kernel {
   rondo_grain grain;
 } rondo_joined_kernel;
 
-/* `shared`: the arguments after the table. */
+/* `shared`: the arguments after the table (RONDO_OPERANDS), those of the first operation. */
 RONDO_MUST_USE rondo_status rondo_emit_joined(rondo_emitter *emitter, const rondo_joined_kernel *kernel,
                                               const rondo_operation *const *operations, uint32_t count,
-                                              const void *const *shared, size_t shared_count);
+                                              const rondo_operand *shared, size_t shared_count);
 
 #endif

@@ -55,15 +55,15 @@ __device__ inline float team_join(const row_team &team, float value) {
 
 template <class T>
 __device__ inline float row_max(const row_team &team, const T *x, size_t columns) {
-  float most = __int_as_float(0xff800000); /* less than any number */
-  for (size_t i = team.lane; i < columns; i += team.lanes) most = fmaxf(most, to_float(x[i]));
-  return team_join<join_max>(team, most);
+  float largest = __int_as_float(0xff800000); /* less than any number */
+  for (size_t i = team.lane; i < columns; i += team.lanes) largest = fmaxf(largest, to_float(x[i]));
+  return team_join<join_max>(team, largest);
 }
 
-/* The sum of exp(x[i] - most), where most is the row's maximum. */
+/* The sum of exp(x[i] - largest), where largest is the row's maximum. */
 template <class T>
-__device__ inline float row_exp_sum(const row_team &team, const T *x, float most, size_t columns) {
+__device__ inline float row_exp_sum(const row_team &team, const T *x, float largest, size_t columns) {
   float sum = 0;
-  for (size_t i = team.lane; i < columns; i += team.lanes) sum += expf(to_float(x[i]) - most);
+  for (size_t i = team.lane; i < columns; i += team.lanes) sum += expf(to_float(x[i]) - largest);
   return team_join<join_sum>(team, sum);
 }

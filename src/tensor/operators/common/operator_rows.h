@@ -10,7 +10,7 @@
 #include "tensor/operators/common/element.h"
 #include "tensor/operators/common/kernel_support.h"
 
-/* On CUDA, a warp reduces a row of at most so many columns; a whole block reduces a wider one (operator_rows.cuh). */
+/* On CUDA, a warp reduces a row of at most this many columns; a whole block reduces a wider one (operator_rows.cuh). */
 #define RONDO_NARROW_ROW 1024
 
 /* Rows of a block. On a CPU, a block has some thousand elements. */
@@ -21,15 +21,15 @@ RONDO_INLINE rondo_grain rondo_row_grain(size_t columns) {
 
 /* May ignore NaN: the sum of exponentials is NaN if any element is. */
 RONDO_INLINE float rondo_row_max(const float *x, size_t count) {
-  float most[RONDO_LANES];
+  float largest[RONDO_LANES];
   assert(count > 0);
-  for (size_t lane = 0; lane < RONDO_LANES; lane++) most[lane] = x[lane < count ? lane : 0];
-  RONDO_EACH_LANE(i, lane, count, most[lane] = x[i] > most[lane] ? x[i] : most[lane]);
+  for (size_t lane = 0; lane < RONDO_LANES; lane++) largest[lane] = x[lane < count ? lane : 0];
+  RONDO_EACH_LANE(i, lane, count, largest[lane] = x[i] > largest[lane] ? x[i] : largest[lane]);
   for (size_t half = RONDO_LANES / 2; half > 0; half /= 2) {
     for (size_t lane = 0; lane < half; lane++)
-      most[lane] = most[lane + half] > most[lane] ? most[lane + half] : most[lane];
+      largest[lane] = largest[lane + half] > largest[lane] ? largest[lane + half] : largest[lane];
   }
-  return most[0];
+  return largest[0];
 }
 
 /* Adds the lanes pair by pair: the upper half to the lower half. */
@@ -39,17 +39,17 @@ RONDO_INLINE float rondo_join_lanes(float *sums) {
   return (sums[0] + sums[2]) + (sums[1] + sums[3]);
 }
 
-/* The sum of exp(x[i] - most), where most is the row's maximum. */
-RONDO_INLINE float rondo_row_exp_sum(const float *x, float most, size_t count) {
+/* The sum of exp(x[i] - largest), where largest is the row's maximum. */
+RONDO_INLINE float rondo_row_exp_sum(const float *x, float largest, size_t count) {
   float sums[RONDO_LANES] = {0};
-  RONDO_EACH_LANE(i, lane, count, sums[lane] += rondo_exp_negative(x[i] - most));
+  RONDO_EACH_LANE(i, lane, count, sums[lane] += rondo_exp_negative(x[i] - largest));
   return rondo_join_lanes(sums);
 }
 
-/* y[i] = scale * exp(x[i] - most). */
-RONDO_INLINE void rondo_row_scaled_exp(const float *restrict x, float most, float scale, float *restrict y,
+/* y[i] = scale * exp(x[i] - largest). */
+RONDO_INLINE void rondo_row_scaled_exp(const float *restrict x, float largest, float scale, float *restrict y,
                                        size_t count) {
-  RONDO_EACH_LANE(i, lane, count, y[i] = scale * rondo_exp_negative(x[i] - most));
+  RONDO_EACH_LANE(i, lane, count, y[i] = scale * rondo_exp_negative(x[i] - largest));
 }
 
 RONDO_INLINE float rondo_row_dot(const float *x, const float *y, size_t count) {
@@ -61,18 +61,19 @@ RONDO_INLINE float rondo_row_dot(const float *x, const float *y, size_t count) {
 /* The same for a row of any float type that begins at element `first`, chunk by chunk. */
 
 RONDO_INLINE float rondo_typed_row_max(rondo_type type, const void *x, size_t first, size_t columns) {
-  float most = -INFINITY, room[RONDO_CHUNK];
+  float largest = -INFINITY, buffer[RONDO_CHUNK];
   RONDO_EACH_CHUNK(at, length, 0, columns) {
-    const float here = rondo_row_max(rondo_load_chunk(type, x, first + at, length, room), length);
-    if (here > most) most = here;
+    const float here = rondo_row_max(rondo_load_chunk(type, x, first + at, length, buffer), length);
+    if (here > largest) largest = here;
   }
-  return most;
+  return largest;
 }
 
-RONDO_INLINE float rondo_typed_row_exp_sum(rondo_type type, const void *x, size_t first, float most, size_t columns) {
-  float sum = 0, room[RONDO_CHUNK];
+RONDO_INLINE float rondo_typed_row_exp_sum(rondo_type type, const void *x, size_t first, float largest,
+                                           size_t columns) {
+  float sum = 0, buffer[RONDO_CHUNK];
   RONDO_EACH_CHUNK(at, length, 0, columns) {
-    sum += rondo_row_exp_sum(rondo_load_chunk(type, x, first + at, length, room), most, length);
+    sum += rondo_row_exp_sum(rondo_load_chunk(type, x, first + at, length, buffer), largest, length);
   }
   return sum;
 }

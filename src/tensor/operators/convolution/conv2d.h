@@ -51,13 +51,13 @@ static inline rondo_conv2d_product rondo_conv2d_weight_gradient(const rondo_conv
 }
 
 static inline size_t rondo_conv2d_tiles(const rondo_conv2d_shape *s, rondo_conv2d_product p) {
-  return p.count * ((p.rows + s->edge - 1) / s->edge) * ((p.columns + s->edge - 1) / s->edge);
+  return p.count * rondo_divide_up(p.rows, s->edge) * rondo_divide_up(p.columns, s->edge);
 }
 
 #define RONDO_CONV2D_EDGE 128 /* the largest tile */
 
 /* Depthwise convolutions, which have CPU functions of their own (conv2d_depthwise.c): each group has one input channel
- * and one output channel, and windows and strides are at most so large. */
+ * and one output channel, and windows and strides have at most these sizes. */
 #define RONDO_CONV2D_DEPTHWISE_EXTENT 16
 #define RONDO_CONV2D_DEPTHWISE_STRIDE 4
 bool rondo_conv2d_is_depthwise(const rondo_conv2d_shape *s);

@@ -4,7 +4,7 @@
  *
  * Results are computed in patches. The input of a patch's windows is gathered as floats into a buffer on the stack,
  * with zeros for the padding. Every stride-th row and column go into a plane of their own, a phase. Rows of planes and
- * of sums have the same length, so one tap of all windows is contiguous: sums[i] += weight[t] * room[offset[t] + i],
+ * of sums have the same length, so one tap of all windows is contiguous: sums[i] += weight[t] * buffer[offset[t] + i],
  * over the taps in their order. Sums between two rows belong to no window and are ignored.
  *
  * For dx the roles are exchanged: dy has one plane, and each phase of dx uses some of the taps. Threads: any.
@@ -45,14 +45,14 @@ typedef struct tap {
 
 /* Computes `count` sums, rounded up to whole lanes. */
 RONDO_VECTORISED(correlate,
-                 (const float *restrict room, const tap *taps, size_t tap_count, float first, size_t count,
+                 (const float *restrict buffer, const tap *taps, size_t tap_count, float first, size_t count,
                   float *restrict sums),
-                 (room, taps, tap_count, first, count, sums)) {
+                 (buffer, taps, tap_count, first, count, sums)) {
   for (size_t i = 0; i < count; i += RONDO_LANES) {
     float lanes[RONDO_LANES];
     for (size_t lane = 0; lane < RONDO_LANES; lane++) lanes[lane] = first;
     for (size_t t = 0; t < tap_count; t++) {
-      const float *x = room + taps[t].offset + i, weight = taps[t].weight;
+      const float *x = buffer + taps[t].offset + i, weight = taps[t].weight;
       for (size_t lane = 0; lane < RONDO_LANES; lane++) lanes[lane] += weight * x[lane];
     }
     memcpy(sums + i, lanes, sizeof lanes);
@@ -150,16 +150,16 @@ static void gather_line(const source *s, size_t plane, int64_t row, int64_t colu
 }
 
 /* All phases of the input of the patch's windows. */
-static void gather_phases(const source *s, const rondo_window *w, const patch *p, size_t plane, float *room) {
+static void gather_phases(const source *s, const rondo_window *w, const patch *p, size_t plane, float *buffer) {
   const size_t down = w->stride[RONDO_HEIGHT], across = w->stride[RONDO_WIDTH];
   for (size_t phase = 0; phase < down * across; phase++) {
     const int64_t column = (int64_t)(p->column * across + phase % across) - (int64_t)w->padding[RONDO_WIDTH];
     for (size_t i = 0; i < p->rows + p->reach[RONDO_HEIGHT]; i++) {
       const int64_t row = (int64_t)((p->row + i) * down + phase / across) - (int64_t)w->padding[RONDO_HEIGHT];
-      gather_line(s, plane, row, column, (int64_t)across, p->pitch, room + phase * p->plane + i * p->pitch);
+      gather_line(s, plane, row, column, (int64_t)across, p->pitch, buffer + phase * p->plane + i * p->pitch);
     }
   }
-  memset(room + down * across * p->plane, 0, SLACK * sizeof *room);
+  memset(buffer + down * across * p->plane, 0, SLACK * sizeof *buffer);
 }
 
 /* Sets the offset of each tap in these planes. */
@@ -187,9 +187,9 @@ static void convolve(const source *x, const rondo_conv2d_shape *s, const patch *
                      float first, void *y) {
   const rondo_window *w = &s->window;
   const size_t width = w->out[RONDO_WIDTH];
-  float room[ROOM + SLACK], sums[ROOM + RONDO_LANES];
-  gather_phases(x, w, p, plane * rondo_conv2d_in(s), room);
-  correlate(room, taps, rondo_conv2d_taps(s), first, p->rows * p->pitch, sums);
+  float buffer[ROOM + SLACK], sums[ROOM + RONDO_LANES];
+  gather_phases(x, w, p, plane * rondo_conv2d_in(s), buffer);
+  correlate(buffer, taps, rondo_conv2d_taps(s), first, p->rows * p->pitch, sums);
   for (size_t i = 0; i < p->rows; i++) {
     const size_t at = plane * rondo_conv2d_out(s) + (p->row + i) * width + p->column;
     rondo_store_floats(x->type, y, at, p->columns, sums + i * p->pitch);
@@ -220,12 +220,12 @@ void rondo_conv2d_depthwise_cpu(rondo_type type, rondo_blocks blocks, void *cons
 /* dx --------------------------------------------------------------------------------------------------------------- */
 
 /* The windows that contain an element of a stride are at that stride or before it. */
-static void gather_windows(const source *dy, const rondo_window *w, const patch *p, size_t plane, float *room) {
+static void gather_windows(const source *dy, const rondo_window *w, const patch *p, size_t plane, float *buffer) {
   const int64_t down = (int64_t)(first_stride(w, RONDO_HEIGHT) + p->row) - (int64_t)p->reach[RONDO_HEIGHT];
   const int64_t across = (int64_t)(first_stride(w, RONDO_WIDTH) + p->column) - (int64_t)p->reach[RONDO_WIDTH];
   for (size_t i = 0; i < p->rows + p->reach[RONDO_HEIGHT]; i++)
-    gather_line(dy, plane, down + (int64_t)i, across, 1, p->pitch, room + i * p->pitch);
-  memset(room + p->plane, 0, SLACK * sizeof *room);
+    gather_line(dy, plane, down + (int64_t)i, across, 1, p->pitch, buffer + i * p->pitch);
+  memset(buffer + p->plane, 0, SLACK * sizeof *buffer);
 }
 
 /* Lists the taps that contribute to a phase of dx; returns how many there are. */
@@ -276,13 +276,13 @@ static void make_input_gradient(const source *dy, const rondo_conv2d_shape *s, c
                                 const tap *weights, void *to) {
   const rondo_window *w = &s->window;
   const source dx = {.type = dy->type, .size = w->in};
-  float room[ROOM + SLACK], sums[ROOM + RONDO_LANES];
+  float buffer[ROOM + SLACK], sums[ROOM + RONDO_LANES];
   tap taps[EXTENT * EXTENT];
-  gather_windows(dy, w, p, plane * rondo_conv2d_out(s), room);
+  gather_windows(dy, w, p, plane * rondo_conv2d_out(s), buffer);
   for (size_t down = 0; down < w->stride[RONDO_HEIGHT]; down++) {
     for (size_t across = 0; across < w->stride[RONDO_WIDTH]; across++) {
       const size_t count = list_taps(w, p, down, across, weights, taps);
-      correlate(room, taps, count, 0.0f, p->rows * p->pitch, sums);
+      correlate(buffer, taps, count, 0.0f, p->rows * p->pitch, sums);
       store_phase(&dx, w, p, plane * rondo_conv2d_in(s), down, across, sums, to);
     }
   }
@@ -310,15 +310,15 @@ void rondo_conv2d_depthwise_input_gradient_cpu(rondo_type type, rondo_blocks blo
 static void add_patch(const source *x, const source *dy, const rondo_conv2d_shape *s, const patch *p, size_t plane,
                       const tap *taps, float *sums) {
   const rondo_window *w = &s->window;
-  float room[ROOM + SLACK], gradients[ROOM];
-  gather_phases(x, w, p, plane * rondo_conv2d_in(s), room);
+  float buffer[ROOM + SLACK], gradients[ROOM];
+  gather_phases(x, w, p, plane * rondo_conv2d_in(s), buffer);
   for (size_t i = 0; i < p->rows; i++) {
     float *row = gradients + i * p->pitch;
     gather_line(dy, plane * rondo_conv2d_out(s), (int64_t)(p->row + i), (int64_t)p->column, 1, p->columns, row);
     memset(row + p->columns, 0, p->reach[RONDO_WIDTH] * sizeof *row);
   }
   for (size_t t = 0; t < rondo_conv2d_taps(s); t++)
-    add_dot(gradients, room + taps[t].offset, p->rows * p->pitch, &sums[t]);
+    add_dot(gradients, buffer + taps[t].offset, p->rows * p->pitch, &sums[t]);
 }
 
 void rondo_conv2d_depthwise_weight_gradient_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {

@@ -83,12 +83,12 @@ static bool is_gradient(const rondo_onednn_convolution *c, int which) {
 /* Parts ------------------------------------------------------------------------------------------------------------ */
 
 #define ENOUGH_PARTS 8
-#define MOST_PARTS 16 /* each has its own copies in the workspace */
-#define FEWEST_PARTS 4
+#define MAX_PARTS 16 /* each has its own copies in the workspace */
+#define MIN_PARTS 4
 #define SLICE_CHANNELS 16 /* channels of a vector */
-/* The largest divisor of `count` that is at most `most`. */
-static size_t divisor(size_t count, size_t most) {
-  size_t found = rondo_smaller(most, count);
+/* The largest divisor of `count` that is at most `largest`. */
+static size_t divisor(size_t count, size_t largest) {
+  size_t found = rondo_smaller(largest, count);
   assert(found > 0);
   while (count % found != 0) found--;
   return found;
@@ -96,11 +96,11 @@ static size_t divisor(size_t count, size_t most) {
 
 static void cut_images(rondo_onednn_convolution *c) {
   const size_t images = c->shape.images;
-  c->image_parts = makes_weights(c) ? divisor(images, ENOUGH_PARTS) : images < MOST_PARTS ? images : MOST_PARTS;
+  c->image_parts = makes_weights(c) ? divisor(images, ENOUGH_PARTS) : images < MAX_PARTS ? images : MAX_PARTS;
   c->part_images = rondo_divide_up(images, c->image_parts);
   c->image_parts = rondo_divide_up(images, c->part_images);
   c->batch = makes_weights(c) ? c->part_images : 1;
-  assert(c->image_parts > 0 && c->image_parts <= MOST_PARTS);
+  assert(c->image_parts > 0 && c->image_parts <= MAX_PARTS);
 }
 
 static void cut_channels(rondo_onednn_convolution *c) {
@@ -329,14 +329,14 @@ static bool is_quicker(const rondo_onednn_convolution *c, const rondo_conv2d_sha
 }
 
 /* The library computes with ints: for larger sizes, 2.6.3 divides by zero or does not return. */
-#define MOST_EXTENT ((size_t)1 << 14)
-#define MOST_ELEMENTS 0x1p29
+#define MAX_EXTENT ((size_t)1 << 14)
+#define MAX_ELEMENTS 0x1p29
 
 static bool is_small(const rondo_window *w, int axis) {
   const size_t extents[] = {w->in[axis],     w->out[axis],     w->kernel[axis],
                             w->stride[axis], w->padding[axis], w->dilation[axis]};
   for (size_t i = 0; i < sizeof extents / sizeof extents[0]; i++)
-    if (extents[i] > MOST_EXTENT) return false;
+    if (extents[i] > MAX_EXTENT) return false;
   return true;
 }
 
@@ -345,21 +345,21 @@ static bool fits_library(const rondo_onednn_convolution *c, const rondo_conv2d_s
   const double groups = (double)s->groups, in = (double)s->in_channels, out = (double)s->out_channels;
   const double images = groups * (double)c->batch;
   return is_small(&s->window, RONDO_HEIGHT) && is_small(&s->window, RONDO_WIDTH) &&
-         images * in * (double)rondo_conv2d_in(s) < MOST_ELEMENTS &&
-         images * out * (double)rondo_conv2d_out(s) < MOST_ELEMENTS &&
-         groups * in * out * (double)rondo_conv2d_taps(s) < MOST_ELEMENTS;
+         images * in * (double)rondo_conv2d_in(s) < MAX_ELEMENTS &&
+         images * out * (double)rondo_conv2d_out(s) < MAX_ELEMENTS &&
+         groups * in * out * (double)rondo_conv2d_taps(s) < MAX_ELEMENTS;
 }
 
 static bool is_worth_while(const rondo_onednn_convolution *c, const rondo_conv2d_shape *shape) {
   const double least = (double)rondo_option_number(RONDO_OPTION_ONEDNN_LEAST);
   if (!fits_library(c, shape)) return false;
   if (least <= 1) return true;
-  return multiplications(shape) >= least && part_count(c) >= FEWEST_PARTS && is_quicker(c, shape);
+  return multiplications(shape) >= least && part_count(c) >= MIN_PARTS && is_quicker(c, shape);
 }
 
-/* The most memory: so many times what is read and written, plus so many bytes. For large windows the library gathers
- * the elements that they cover. */
-#define MOST_MEMORY 3.0
+/* The memory limit: MAX_MEMORY times the bytes that are read and written, plus ANY_MEMORY bytes. For large windows the
+ * library gathers the elements that they cover. */
+#define MAX_MEMORY 3.0
 #define ANY_MEMORY 0x1p24
 
 static bool takes_little(const rondo_onednn_convolution *c, const rondo_conv2d_shape *s) {
@@ -368,7 +368,7 @@ static bool takes_little(const rondo_onednn_convolution *c, const rondo_conv2d_s
       images * (double)s->in_channels * (double)rondo_conv2d_in(s) +
       images * (double)s->out_channels * (double)rondo_conv2d_out(s) +
       (double)s->groups * (double)s->in_channels * (double)s->out_channels * (double)rondo_conv2d_taps(s);
-  return (double)c->workspace_bytes <= MOST_MEMORY * elements * sizeof(float) + ANY_MEMORY;
+  return (double)c->workspace_bytes <= MAX_MEMORY * elements * sizeof(float) + ANY_MEMORY;
 }
 
 static rondo_status make_ready(rondo_onednn_convolution *c, int *out_code) {

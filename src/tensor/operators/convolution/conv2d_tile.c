@@ -163,14 +163,14 @@ static void multiply(const conv_tile *t, size_t depth, const float *left, size_t
   rondo_gemm_run(&gemm);
 }
 
-/* Rows of `depth` elements, `stride` apart in memory, as floats: in place, or converted into `room`. *out_stride is the
- * stride of the result. */
+/* Rows of `depth` elements, `stride` apart in memory, as floats: in place, or converted into `buffer`. *out_stride is
+ * the stride of the result. */
 static const float *load_rows(rondo_type type, const void *memory, size_t first, size_t stride, size_t rows,
-                              size_t depth, float *room, size_t *out_stride) {
+                              size_t depth, float *buffer, size_t *out_stride) {
   *out_stride = type == RONDO_F32 ? stride : depth;
   if (type == RONDO_F32) return (const float *)memory + first;
-  for (size_t i = 0; i < rows; i++) (void)rondo_load_chunk(type, memory, first + i * stride, depth, room + i * depth);
-  return room;
+  for (size_t i = 0; i < rows; i++) (void)rondo_load_chunk(type, memory, first + i * stride, depth, buffer + i * depth);
+  return buffer;
 }
 
 /* The first element of the tile in the result. */

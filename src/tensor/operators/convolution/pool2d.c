@@ -64,12 +64,12 @@ static float share_of(const pool_shape *s, const extent *inside_window) {
 static size_t find_largest(const pool_shape *s, rondo_type type, const void *x, size_t plane, extent e) {
   const size_t width = s->window.in[RONDO_WIDTH];
   size_t best = e.first[RONDO_HEIGHT] * width + e.first[RONDO_WIDTH];
-  float most = rondo_load_one(type, x, plane + best);
+  float largest = rondo_load_one(type, x, plane + best);
   for (size_t i = e.first[RONDO_HEIGHT]; i < e.last[RONDO_HEIGHT]; i++) {
     for (size_t j = e.first[RONDO_WIDTH]; j < e.last[RONDO_WIDTH]; j++) {
       const float here = rondo_load_one(type, x, plane + i * width + j);
-      if (!(here > most) && !(here != here && most == most)) continue;
-      most = here;
+      if (!(here > largest) && !(here != here && largest == largest)) continue;
+      largest = here;
       best = i * width + j;
     }
   }

@@ -50,12 +50,12 @@ __device__ inline float share_of(const pool_shape &s, const extent &e) {
 
 __device__ inline size_t find_largest(const pool_shape &s, const element *plane, const extent &e) {
   size_t best = e.first[HEIGHT] * s.w.in[WIDTH] + e.first[WIDTH];
-  float most = to_float(plane[best]);
+  float largest = to_float(plane[best]);
   for (size_t i = e.first[HEIGHT]; i < e.last[HEIGHT]; i++) {
     for (size_t j = e.first[WIDTH]; j < e.last[WIDTH]; j++) {
       const float here = to_float(plane[i * s.w.in[WIDTH] + j]);
-      if (!(here > most) && !(here != here && most == most)) continue;
-      most = here;
+      if (!(here > largest) && !(here != here && largest == largest)) continue;
+      largest = here;
       best = i * s.w.in[WIDTH] + j;
     }
   }

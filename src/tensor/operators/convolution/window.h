@@ -48,8 +48,8 @@ static inline bool rondo_window_tap(const rondo_window *w, int axis, size_t out,
 /* The windows whose tap `tap` is in the image: first <= out < last. */
 static inline rondo_span rondo_window_inside(const rondo_window *w, int axis, size_t tap) {
   const size_t stride = w->stride[axis], from = tap * w->dilation[axis], end = w->in[axis] + w->padding[axis];
-  const size_t first = from < w->padding[axis] ? (w->padding[axis] - from + stride - 1) / stride : 0;
-  const size_t fits = from < end ? (end - from + stride - 1) / stride : 0;
+  const size_t first = from < w->padding[axis] ? rondo_divide_up(w->padding[axis] - from, stride) : 0;
+  const size_t fits = from < end ? rondo_divide_up(end - from, stride) : 0;
   const size_t last = fits < w->out[axis] ? fits : w->out[axis];
   return (rondo_span){first < last ? first : last, last};
 }

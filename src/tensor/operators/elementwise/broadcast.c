@@ -69,43 +69,43 @@ static void advance(cursor *c, size_t count) {
 }
 
 const void *rondo_load_numbers(rondo_type type, const void *memory, size_t first, size_t count,
-                               rondo_chunk_room *room) {
-  return rondo_is_integer(type) ? (const void *)rondo_load_integers(type, memory, first, count, room->integers)
-                                : (const void *)rondo_load_chunk(type, memory, first, count, room->floats);
+                               rondo_chunk_buffer *buffer) {
+  return rondo_is_integer(type) ? (const void *)rondo_load_integers(type, memory, first, count, buffer->integers)
+                                : (const void *)rondo_load_chunk(type, memory, first, count, buffer->floats);
 }
 
-/* Defines `name`, which gathers a run of contiguous elements, or one that is repeated, into room. */
-#define GATHER(name, number, load)                                                                               \
-  static void name(rondo_type type, const void *memory, size_t offset, bool repeats, size_t run, number *room) { \
-    const number *from = load(type, memory, offset, repeats ? 1 : run, room);                                    \
-    const number first = from[0];                                                                                \
-    if (repeats) {                                                                                               \
-      for (size_t i = 0; i < run; i++) room[i] = first;                                                          \
-    } else if (from != room) {                                                                                   \
-      memcpy(room, from, run * sizeof *room);                                                                    \
-    }                                                                                                            \
+/* Defines `name`, which gathers a run of contiguous elements, or one that is repeated, into `buffer`. */
+#define GATHER(name, number, load)                                                                                 \
+  static void name(rondo_type type, const void *memory, size_t offset, bool repeats, size_t run, number *buffer) { \
+    const number *from = load(type, memory, offset, repeats ? 1 : run, buffer);                                    \
+    const number first = from[0];                                                                                  \
+    if (repeats) {                                                                                                 \
+      for (size_t i = 0; i < run; i++) buffer[i] = first;                                                          \
+    } else if (from != buffer) {                                                                                   \
+      memcpy(buffer, from, run * sizeof *buffer);                                                                  \
+    }                                                                                                              \
   }
 
 GATHER(gather_floats, float, rondo_load_chunk)
 GATHER(gather_integers, int64_t, rondo_load_integers)
 
 const void *rondo_load_layout(const rondo_layout *layout, rondo_type type, const void *memory, size_t first,
-                              size_t count, rondo_chunk_room *room) {
+                              size_t count, rondo_chunk_buffer *buffer) {
   assert(layout->rank > 0 && layout->rank <= RONDO_MAX_DIMENSIONS && count <= RONDO_CHUNK);
   const size_t last = layout->rank - 1;
   const bool repeats = layout->strides[last] == 0;
   cursor c = cursor_at(layout, first);
   for (size_t done = 0, run = 0; done < count; done += run) {
     run = rondo_smaller(layout->dims[last] - c.at[last], count - done);
-    if (run == count && !repeats) return rondo_load_numbers(type, memory, c.offset, count, room);
+    if (run == count && !repeats) return rondo_load_numbers(type, memory, c.offset, count, buffer);
     if (rondo_is_integer(type)) {
-      gather_integers(type, memory, c.offset, repeats, run, room->integers + done);
+      gather_integers(type, memory, c.offset, repeats, run, buffer->integers + done);
     } else {
-      gather_floats(type, memory, c.offset, repeats, run, room->floats + done);
+      gather_floats(type, memory, c.offset, repeats, run, buffer->floats + done);
     }
     advance(&c, run);
   }
-  return room;
+  return buffer;
 }
 
 void rondo_store_numbers(rondo_type type, void *memory, size_t first, size_t count, const void *numbers) {
@@ -116,8 +116,9 @@ void rondo_store_numbers(rondo_type type, void *memory, size_t first, size_t cou
   }
 }
 
-void *rondo_numbers_of(rondo_type type, void *memory, size_t first, rondo_chunk_room *room) {
-  return rondo_is_integer(type) ? (void *)room->integers : (void *)rondo_chunk_of(type, memory, first, room->floats);
+void *rondo_numbers_of(rondo_type type, void *memory, size_t first, rondo_chunk_buffer *buffer) {
+  return rondo_is_integer(type) ? (void *)buffer->integers
+                                : (void *)rondo_chunk_of(type, memory, first, buffer->floats);
 }
 
 static rondo_term_chunk chunk_of(const rondo_operator *row, rondo_type type) {
@@ -131,7 +132,7 @@ void rondo_broadcast_cpu(const rondo_operator *row, rondo_type type, rondo_block
   const rondo_type result = family->gives_flags ? RONDO_I32 : type;
   void *y = RONDO_ARG(void *, row->required + 1);
   const void *terms[RONDO_MAX_TERMS];
-  rondo_chunk_room rooms[RONDO_MAX_TERMS + 1];
+  rondo_chunk_buffer buffers[RONDO_MAX_TERMS + 1];
   assert(row->required > 0 && row->required <= RONDO_MAX_TERMS && shape->rank > 0);
   const rondo_span span = rondo_blocks_span(blocks, shape->count, RONDO_LANES);
   RONDO_EACH_CHUNK(at, length, span.first, span.last) {
@@ -140,9 +141,9 @@ void rondo_broadcast_cpu(const rondo_operator *row, rondo_type type, rondo_block
       const rondo_layout layout = {shape->rank, shape->dims, shape->strides[t]};
       terms[t] = t >= row->required
                      ? terms[0]
-                     : rondo_load_layout(&layout, term_type, RONDO_ARG(const void *, t + 1), at, length, &rooms[t]);
+                     : rondo_load_layout(&layout, term_type, RONDO_ARG(const void *, t + 1), at, length, &buffers[t]);
     }
-    void *to = rondo_numbers_of(result, y, at, &rooms[RONDO_MAX_TERMS]);
+    void *to = rondo_numbers_of(result, y, at, &buffers[RONDO_MAX_TERMS]);
     chunk_of(row, type)(terms, to, length);
     rondo_store_numbers(result, y, at, length, to);
   }

@@ -26,10 +26,10 @@ typedef struct rondo_broadcast {
 static inline bool rondo_is_integer(rondo_type type) { return type == RONDO_I32 || type == RONDO_I64; }
 
 /* The numbers of a chunk: float, or int64_t for integer types. */
-typedef union rondo_chunk_room {
+typedef union rondo_chunk_buffer {
   float floats[RONDO_CHUNK];
   int64_t integers[RONDO_CHUNK];
-} rondo_chunk_room;
+} rondo_chunk_buffer;
 
 /* The strides of one input. */
 typedef struct rondo_layout {
@@ -37,14 +37,15 @@ typedef struct rondo_layout {
   const size_t *dims, *strides;
 } rondo_layout;
 
-/* `count` elements from `first` on as numbers: in place, or converted into room. With a layout, the elements of the
+/* `count` elements from `first` on as numbers: in place, or converted into `buffer`. With a layout, the elements of the
  * input for these elements of the result. */
-const void *rondo_load_numbers(rondo_type type, const void *memory, size_t first, size_t count, rondo_chunk_room *room);
+const void *rondo_load_numbers(rondo_type type, const void *memory, size_t first, size_t count,
+                               rondo_chunk_buffer *buffer);
 const void *rondo_load_layout(const rondo_layout *layout, rondo_type type, const void *memory, size_t first,
-                              size_t count, rondo_chunk_room *room);
+                              size_t count, rondo_chunk_buffer *buffer);
 
-/* Where to write numbers that rondo_store_numbers then stores: in place, or room. */
-void *rondo_numbers_of(rondo_type type, void *memory, size_t first, rondo_chunk_room *room);
+/* Where to write numbers that rondo_store_numbers then stores: in place, or `buffer`. */
+void *rondo_numbers_of(rondo_type type, void *memory, size_t first, rondo_chunk_buffer *buffer);
 void rondo_store_numbers(rondo_type type, void *memory, size_t first, size_t count, const void *numbers);
 
 /* Computes result[i] from terms[..][i]: float, or int64_t. */
@@ -65,7 +66,7 @@ typedef void (*rondo_term_chunk)(const void *const *terms, void *result, size_t 
 
 /* The `family` of a row. */
 typedef struct rondo_broadcast_row {
-  const rondo_kernel_options *code; /* one per type of the last input */
+  const rondo_kernel_options *code; /* one for each type of the last input */
   rondo_term_chunk floats;
   rondo_term_chunk integers; /* NULL: of float types only */
   bool gives_flags;          /* the result is I32 */

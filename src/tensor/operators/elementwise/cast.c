@@ -121,11 +121,11 @@ static rondo_status emit_joined(rondo_emitter *emitter, const rondo_operation *c
   static const uint32_t values[] = {0, RONDO_RESULT_NUMBER(0)};
   const rondo_joined_kernel kernel = {&cast_joined_code, values, 2, 0, RONDO_PACKED_GRAIN};
   const uint32_t to = (uint32_t)operations[0]->attributes.sizes[TYPE];
-  return rondo_emit_joined(emitter, &kernel, operations, count, RONDO_ARGS(&to));
+  return rondo_emit_joined(emitter, &kernel, operations, count, RONDO_OPERANDS(RONDO_OBJECT(to)));
 }
 
 /* Casts of parameters are joined into few kernels. */
-static const rondo_join cast_join = {.most = RONDO_MOST_JOINED, .is_early = true, .emit = emit_joined};
+static const rondo_join cast_join = {.max = RONDO_MAX_JOINED, .is_early = true, .emit = emit_joined};
 
 RONDO_OPERATOR(cast, .types = RONDO_NUMBERS, .inputs = {"value"}, .required = 1, .result_count = 1, .infer = infer_cast,
                .differentiate = differentiate_cast, .emit = emit_cast, .join = &cast_join,

@@ -71,11 +71,11 @@ RONDO_INLINE float rondo_choose(uint32_t mask, float a, float b) {
 
 /* 2^n is applied in two halves, so that results may be subnormal, 0 or infinite. */
 RONDO_INLINE float rondo_exp(float x) {
-  const uint32_t most = 0x42d00000u; /* 104: exp(104) is infinite, exp(-104) is 0 */
+  const uint32_t largest = 0x42d00000u; /* 104: exp(104) is infinite, exp(-104) is 0 */
   const uint32_t magnitude = rondo_float_bits(x) & 0x7fffffffu;
   const uint32_t sign = rondo_float_bits(x) & 0x80000000u;
   uint32_t exponent;
-  const float q = rondo_reduce_exponent(rondo_float_of((magnitude < most ? magnitude : most) | sign), &exponent);
+  const float q = rondo_reduce_exponent(rondo_float_of((magnitude < largest ? magnitude : largest) | sign), &exponent);
   const uint32_t half = (exponent - 0x4b400000u + 512u) / 2u - 256u; /* n / 2, rounded down; n may be negative */
   const float power = rondo_float_of((half + 127u) << 23);
   const float rest = rondo_float_of((exponent - half + 127u) << 23);

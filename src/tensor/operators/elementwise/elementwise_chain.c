@@ -15,7 +15,7 @@
 /* Elements of a block, which has the work of several operators. */
 #define GRAIN ((rondo_grain){2048, RONDO_CHAIN_PACK * RONDO_CUDA_THREADS})
 
-#define MOST_VALUES (RONDO_CHAIN_INPUTS + RONDO_CHAIN_STEPS)
+#define MAX_VALUES (RONDO_CHAIN_INPUTS + RONDO_CHAIN_STEPS)
 
 /* Chunks ----------------------------------------------------------------------------------------------------------- */
 
@@ -45,8 +45,8 @@ typedef struct passage {
   const rondo_chain_form *form;
   const rondo_operator *const *table;
   void *const *args;
-  const void *values[MOST_VALUES];
-  rondo_chunk_room rooms[MOST_VALUES];
+  const void *values[MAX_VALUES];
+  rondo_chunk_buffer buffers[MAX_VALUES];
 } passage;
 
 static void load_inputs(passage *p, size_t first, size_t count) {
@@ -56,11 +56,11 @@ static void load_inputs(passage *p, size_t first, size_t count) {
     if (input->reading == RONDO_CHAIN_WHOLE) {
       p->values[i] = memory;
     } else if (input->reading == RONDO_CHAIN_EACH) {
-      p->values[i] = rondo_load_numbers(input->type, memory, first, count, &p->rooms[i]);
+      p->values[i] = rondo_load_numbers(input->type, memory, first, count, &p->buffers[i]);
     } else {
       const rondo_chain_layout *of = &p->form->layouts[input->reading - RONDO_CHAIN_LAYOUT];
       const rondo_layout layout = {of->rank, of->dims, of->strides};
-      p->values[i] = rondo_load_layout(&layout, input->type, memory, first, count, &p->rooms[i]);
+      p->values[i] = rondo_load_layout(&layout, input->type, memory, first, count, &p->buffers[i]);
     }
   }
 }
@@ -94,13 +94,13 @@ static void run_chunk(passage *p, size_t first, size_t count) {
   void *y = *(void *const *)p->args[1 + form->input_count];
   load_inputs(p, first, count);
   for (uint32_t s = 0; s < last; s++) {
-    rondo_chunk_room *mine = &p->rooms[RONDO_CHAIN_INPUTS + s];
+    rondo_chunk_buffer *mine = &p->buffers[RONDO_CHAIN_INPUTS + s];
     compute_step(p, s, first, count, mine);
     round_chunk(form->steps[s].type, mine, count);
     p->values[RONDO_CHAIN_INPUTS + s] = mine;
   }
   const rondo_type type = (rondo_type)form->result_type;
-  void *to = rondo_numbers_of(type, y, first, &p->rooms[RONDO_CHAIN_INPUTS + last]);
+  void *to = rondo_numbers_of(type, y, first, &p->buffers[RONDO_CHAIN_INPUTS + last]);
   compute_step(p, last, first, count, to);
   rondo_store_numbers(type, y, first, count, to);
 }

@@ -18,7 +18,7 @@ RONDO_VECTORISED(compute_blocks, (const rondo_operator *row, rondo_type type, ro
   const uint32_t inputs = row->required, elements = inputs - row->element.others;
   void *y = RONDO_ARG(void *, inputs);
   const size_t count = RONDO_ARG(size_t, inputs + 1);
-  float rooms[RONDO_MAX_TERMS + 1][RONDO_CHUNK];
+  float buffers[RONDO_MAX_TERMS + 1][RONDO_CHUNK];
   rondo_chunk_call call = {.row = row};
   for (uint32_t n = 0; n < row->element.numbers; n++) call.numbers[n] = RONDO_ARG(float, inputs + 2 + n);
   for (uint32_t t = elements; t < inputs; t++) call.terms[t] = RONDO_ARG(const void *, t);
@@ -26,8 +26,8 @@ RONDO_VECTORISED(compute_blocks, (const rondo_operator *row, rondo_type type, ro
   const rondo_span span = rondo_blocks_span(blocks, count, RONDO_LANES);
   RONDO_EACH_CHUNK(at, length, span.first, span.last) {
     for (uint32_t t = 0; t < elements; t++)
-      call.terms[t] = rondo_load_chunk(type, RONDO_ARG(const void *, t), at, length, rooms[t]);
-    call.result = rondo_chunk_of(type, y, at, rooms[RONDO_MAX_TERMS]);
+      call.terms[t] = rondo_load_chunk(type, RONDO_ARG(const void *, t), at, length, buffers[t]);
+    call.result = rondo_chunk_of(type, y, at, buffers[RONDO_MAX_TERMS]);
     call.first = at;
     call.count = length;
     row->element.compute(&call);

@@ -185,11 +185,11 @@ rondo_status rondo_op_embedding(rondo_program *program, rondo_value table, rondo
 /* `length` columns of a bag's result, from `at` on. */
 static void add_bag(rondo_type type, const gather_shape *shape, rondo_span bag, const void *table, const void *indices,
                     const void *weights, float factor, size_t at, size_t length, float *sums) {
-  float room[RONDO_CHUNK];
+  float buffer[RONDO_CHUNK];
   memset(sums, 0, length * sizeof *sums);
   for (size_t i = bag.first; i < bag.last; i++) {
     const size_t first = row_at(shape, indices, i) * shape->columns + at;
-    rondo_add_scaled(rondo_load_chunk(type, table, first, length, room), weight_at(type, weights, i), sums, length);
+    rondo_add_scaled(rondo_load_chunk(type, table, first, length, buffer), weight_at(type, weights, i), sums, length);
   }
   RONDO_EACH_LANE(i, lane, length, sums[i] *= factor);
 }
@@ -207,12 +207,12 @@ static void embedding_bag_cpu(rondo_type type, rondo_blocks blocks, void *const 
   const void *weights = RONDO_ARG(const void *, 4);
   void *y = RONDO_ARG(void *, 5);
   const rondo_index_cell cell = rondo_begin_check(blocks, args + 6);
-  float room[RONDO_CHUNK];
+  float buffer[RONDO_CHUNK];
   RONDO_EACH_ITEM(bag, blocks, shape->bags) {
     const rondo_span in_bag = bag_span(shape, offsets, bag);
     check_bag(shape, in_bag, indices, cell);
     RONDO_EACH_CHUNK(at, length, 0, shape->columns) {
-      float *to = rondo_chunk_of(type, y, bag * shape->columns + at, room);
+      float *to = rondo_chunk_of(type, y, bag * shape->columns + at, buffer);
       add_bag(type, shape, in_bag, table, indices, weights, bag_factor(shape, offsets, bag), at, length, to);
       rondo_store_chunk(type, y, bag * shape->columns + at, length, to);
     }
@@ -314,7 +314,7 @@ rondo_status rondo_op_embedding_bag(rondo_program *program, rondo_value table, r
 /* Gradient of the table -------------------------------------------------------------------------------------------- */
 
 /* On a CPU each block reads all indices, so there are few blocks: enough for a typical number of workers. On CUDA a
- * piece is a row, or so many columns of a row. It belongs to a block or, if there are many pieces, to a warp
+ * piece is a row, or GRADIENT_COLUMNS columns of one. It belongs to a block or, if there are many pieces, to a warp
  * (embedding.cu). */
 #define GRADIENT_BLOCKS 16
 #define GRADIENT_COLUMNS 128
@@ -338,11 +338,11 @@ typedef struct gather_memory {
 } gather_memory;
 
 static void add_index(const gather_memory *memory, const gather_shape *shape, size_t i, float *to) {
-  float room[RONDO_CHUNK];
+  float buffer[RONDO_CHUNK];
   const size_t bag = bag_of(shape, memory->offsets, i);
   const float factor = bag_factor(shape, memory->offsets, bag) * weight_at(memory->type, memory->weights, i);
   RONDO_EACH_CHUNK(at, length, 0, shape->columns) {
-    rondo_add_scaled(rondo_load_chunk(memory->type, memory->dy, bag * shape->columns + at, length, room), factor,
+    rondo_add_scaled(rondo_load_chunk(memory->type, memory->dy, bag * shape->columns + at, length, buffer), factor,
                      to + at, length);
   }
 }
@@ -413,11 +413,11 @@ RONDO_OPERATOR(embedding_gradient, .inputs = {"indices", "gradient", "offsets", 
 
 /* The gradient of a weight is the dot product of its row and the row of dy, times the factor of the bag. */
 RONDO_INLINE float row_dot(rondo_type type, const void *x, size_t first, const void *y, size_t second, size_t columns) {
-  float sum = 0, rooms[2][RONDO_CHUNK];
+  float sum = 0, buffers[2][RONDO_CHUNK];
   RONDO_EACH_CHUNK(at, length, 0, columns) {
     float sums[RONDO_LANES] = {0};
-    const float *a = rondo_load_chunk(type, x, first + at, length, rooms[0]);
-    const float *b = rondo_load_chunk(type, y, second + at, length, rooms[1]);
+    const float *a = rondo_load_chunk(type, x, first + at, length, buffers[0]);
+    const float *b = rondo_load_chunk(type, y, second + at, length, buffers[1]);
     RONDO_EACH_LANE(i, lane, length, sums[lane] += a[i] * b[i]);
     sum += rondo_join_lanes(sums);
   }

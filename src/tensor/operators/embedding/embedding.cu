@@ -134,7 +134,7 @@ __device__ inline unsigned find_row(const unsigned *read, unsigned count, size_t
   return matches;
 }
 
-/* The rows of dy that are read before the first is added: so many reads are in flight. */
+/* The rows of dy that are read before the first is added, so that several reads are in flight. */
 #define BATCH 8
 
 /* What the kernel of the gradient reads. */
@@ -169,7 +169,7 @@ __device__ inline void add_rows(const gather_shape &shape, const gather_memory &
   }
 }
 
-/* From so many pieces on, each belongs to a warp. Fewer pieces are shared by the warps of a block. */
+/* With at least this many pieces, each belongs to a warp. Otherwise the warps of a block share a piece. */
 #define MANY_PIECES 4096
 
 /* The gradient of a wrong index is added to row 0, which the forward operator read. The last argument is for CPUs. */

@@ -18,7 +18,8 @@ enum { VALUE, INDICES };  /* inputs */
 enum { DIMENSION, SIZE }; /* sizes; SIZE: of the value along the dimension, for the gradient */
 enum { SHARES };          /* flags: there is one list of indices, [picked] */
 
-#define MOST_ADDED 64 /* the most indices along the dimension for gather_add, which compares each with all others */
+/* gather_add compares each index along the dimension with all others, so their number is limited. */
+#define MAX_ADDED 64
 
 /* A scalar argument of the kernels; without padding. The value is [outer, size, inner], the result [outer, picked,
  * inner]. */
@@ -30,21 +31,19 @@ typedef struct pick_shape {
 static pick_shape shape_of(const rondo_shape *result, const rondo_shape *indices, const rondo_attributes *attributes,
                            size_t size) {
   const size_t dimension = attributes->sizes[DIMENSION];
-  pick_shape shape = {.outer = 1,
-                      .size = size,
-                      .picked = result->dims[dimension],
-                      .inner = 1,
-                      .unit_bytes = rondo_type_bytes(result->type),
-                      .wide_indices = indices->type == RONDO_I64,
-                      .shares = attributes->flags[SHARES]};
-  for (size_t i = 0; i < dimension; i++) shape.outer *= result->dims[i];
-  for (size_t i = dimension + 1; i < result->rank; i++) shape.inner *= result->dims[i];
+  const pick_shape shape = {.outer = rondo_shape_elements_of(result, 0, dimension),
+                            .size = size,
+                            .picked = result->dims[dimension],
+                            .inner = rondo_shape_elements_of(result, dimension + 1, result->rank),
+                            .unit_bytes = rondo_type_bytes(result->type),
+                            .wide_indices = indices->type == RONDO_I64,
+                            .shares = attributes->flags[SHARES]};
   assert(dimension < result->rank && shape.outer * shape.picked * shape.inner == rondo_shape_elements(result));
   return shape;
 }
 
 /* The position of the index for element `inside` of row `row`, out of outer x picked. */
-static size_t index_place(const pick_shape *shape, size_t row, size_t inside) {
+static size_t index_position(const pick_shape *shape, size_t row, size_t inside) {
   return shape->shares != 0 ? row % shape->picked : row * shape->inner + inside;
 }
 
@@ -53,9 +52,9 @@ static size_t index_place(const pick_shape *shape, size_t row, size_t inside) {
 /* Copies the elements of a row, out of outer x picked, that one index selects. */
 static void pick(const pick_shape *shape, const char *x, const void *indices, size_t row, size_t inside, size_t count,
                  char *y, rondo_index_cell cell) {
-  const size_t place = index_place(shape, row, inside), bytes = shape->unit_bytes;
-  const int64_t index = rondo_index_at(indices, shape->wide_indices, place);
-  const size_t at = rondo_check_index(cell, place, index, shape->size) ? (size_t)index : 0;
+  const size_t position = index_position(shape, row, inside), bytes = shape->unit_bytes;
+  const int64_t index = rondo_index_at(indices, shape->wide_indices, position);
+  const size_t at = rondo_check_index(cell, position, index, shape->size) ? (size_t)index : 0;
   const size_t from = (row / shape->picked * shape->size + at) * shape->inner + inside;
   memcpy(y + (row * shape->inner + inside) * bytes, x + from * bytes, count * bytes);
 }
@@ -75,12 +74,6 @@ static void gather_cpu(rondo_blocks blocks, void *const *args) {
 RONDO_UNTYPED_KERNEL(gather, gather, RONDO_SCALAR(pick_shape), RONDO_READS, RONDO_READS, RONDO_WRITES,
                      RONDO_CHECK_PARAMETERS);
 
-static bool fits(const rondo_shape *value, const rondo_shape *indices, size_t dimension) {
-  bool is_fit = value->rank == indices->rank;
-  for (uint32_t i = 0; i < value->rank && is_fit; i++) is_fit = i == dimension || value->dims[i] == indices->dims[i];
-  return is_fit;
-}
-
 static rondo_status require_pickable(const rondo_program *program, const rondo_operation *operation) {
   const rondo_shape *value = rondo_operation_input(program, operation, VALUE);
   const size_t dimension = operation->attributes.sizes[DIMENSION];
@@ -99,9 +92,9 @@ static rondo_status infer_gather(const rondo_program *program, const rondo_opera
   const size_t dimension = operation->attributes.sizes[DIMENSION];
   RONDO_TRY(rondo_require_indices(program, operation, INDICES, RONDO_ANY_RANK));
   RONDO_TRY(require_pickable(program, operation));
-  if (!fits(value, indices, dimension)) {
+  if (!rondo_shape_same_except(value, indices, dimension)) {
     return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE,
-                                "indices must have the value's sizes but along dimension %zu", dimension);
+                                "indices must have the value's sizes except along dimension %zu", dimension);
   }
   results[0] = *indices;
   results[0].type = value->type;
@@ -197,19 +190,19 @@ static pick_tile tile_at(const pick_shape *shape, size_t number) {
 
 /* The element along the dimension that index k of one of `outer` selects; 0 for a wrong index. */
 static size_t picked_at(const pick_shape *shape, const void *indices, size_t outer, size_t k, size_t inside) {
-  const size_t place = index_place(shape, outer * shape->picked + k, inside);
-  const int64_t index = rondo_index_at(indices, shape->wide_indices, place);
+  const size_t position = index_position(shape, outer * shape->picked + k, inside);
+  const int64_t index = rondo_index_at(indices, shape->wide_indices, position);
   return index >= 0 && (uint64_t)index < shape->size ? (size_t)index : 0;
 }
 
 /* Adds the elements of dy that were read from the tile, in their order. */
 static void add_picked(rondo_type type, const pick_shape *shape, const pick_tile *t, const void *dy,
                        const void *indices, float *sums) {
-  float room[RONDO_CHUNK];
+  float buffer[RONDO_CHUNK];
   memset(sums, 0, (t->last - t->first) * t->width * sizeof *sums);
   for (size_t k = 0; k < shape->picked; k++) {
     const size_t row = t->outer * shape->picked + k;
-    const float *from = rondo_load_chunk(type, dy, row * shape->inner + t->inside, t->width, room);
+    const float *from = rondo_load_chunk(type, dy, row * shape->inner + t->inside, t->width, buffer);
     for (size_t i = 0; i < t->width; i++) {
       const size_t at = picked_at(shape, indices, t->outer, k, t->inside + i);
       if (at >= t->first && at < t->last) sums[(at - t->first) * t->width + i] += from[i];
@@ -274,18 +267,18 @@ static bool is_picked_before(const pick_shape *shape, const void *indices, size_
  * indices. */
 static void add_picks(rondo_type type, const pick_shape *shape, const void *dy, const void *indices, size_t outer,
                       size_t first, size_t inside, size_t width, void *sum) {
-  float room[RONDO_CHUNK], part_room[RONDO_CHUNK];
+  float buffer[RONDO_CHUNK], part_room[RONDO_CHUNK];
   const size_t at = picked_at(shape, indices, outer, first, inside);
-  const size_t place = (outer * shape->size + at) * shape->inner + inside;
+  const size_t position = (outer * shape->size + at) * shape->inner + inside;
   assert(width <= RONDO_CHUNK && first < shape->picked);
-  float *to = rondo_chunk_of(type, sum, place, room);
-  if (to == room) (void)rondo_load_chunk(type, sum, place, width, room);
+  float *to = rondo_chunk_of(type, sum, position, buffer);
+  if (to == buffer) (void)rondo_load_chunk(type, sum, position, width, buffer);
   for (size_t k = first; k < shape->picked; k++) {
     const size_t from = (outer * shape->picked + k) * shape->inner + inside;
     if (k == first || picked_at(shape, indices, outer, k, inside) == at)
       rondo_add_floats(rondo_load_chunk(type, dy, from, width, part_room), to, width);
   }
-  rondo_store_chunk(type, sum, place, width, to);
+  rondo_store_chunk(type, sum, position, width, to);
 }
 
 static void gather_add_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
@@ -293,11 +286,11 @@ static void gather_add_cpu(rondo_type type, rondo_blocks blocks, void *const *ar
   const void *dy = RONDO_ARG(const void *, 1);
   const void *indices = RONDO_ARG(const void *, 2);
   void *sum = RONDO_ARG(void *, 3);
-  const size_t most = shape->shares != 0 ? RONDO_CHUNK : 1;
+  const size_t largest = shape->shares != 0 ? RONDO_CHUNK : 1;
   const rondo_span span = rondo_blocks_span(blocks, shape->outer * shape->inner, RONDO_LANES);
   for (size_t i = span.first, width; i < span.last; i += width) {
     const size_t outer = i / shape->inner, inside = i % shape->inner, left = span.last - i;
-    width = rondo_smaller(rondo_smaller(shape->inner - inside, left), most);
+    width = rondo_smaller(rondo_smaller(shape->inner - inside, left), largest);
     for (size_t k = 0; k < shape->picked; k++) {
       if (!is_picked_before(shape, indices, outer, k, inside))
         add_picks(type, shape, dy, indices, outer, k, inside, width, sum);
@@ -337,7 +330,7 @@ rondo_status rondo_program_add_picked_gradient(rondo_program *program, const uin
   const rondo_attributes attributes = {.sizes = {dimension}, .size_count = 1, .flags = {[SHARES] = shares}};
   const rondo_shape *indices = rondo_program_shape(program, inputs[PICKS]);
   const size_t picked = shares ? rondo_shape_elements(indices) : indices->dims[dimension];
-  *out_is_added = *inout_sum != RONDO_NO_VALUE && picked <= MOST_ADDED;
+  *out_is_added = *inout_sum != RONDO_NO_VALUE && picked <= MAX_ADDED;
   if (!*out_is_added) return RONDO_OK;
   return rondo_program_add(program, &rondo_operator_gather_add, inputs, 3, &attributes, inout_sum);
 }

@@ -18,9 +18,9 @@ struct pick_all {
   __device__ void run() const {
     const size_t along = shape.picked * shape.inner;
     for (size_t i = first_element(); i < shape.outer * along; i += element_stride()) {
-      const size_t place = shape.shares ? i / shape.inner % shape.picked : i;
-      const long long index = index_at(indices, shape.wide_indices, place);
-      const size_t at = check_index(to, place, index, shape.size) ? (size_t)index : 0;
+      const size_t position = shape.shares ? i / shape.inner % shape.picked : i;
+      const long long index = index_at(indices, shape.wide_indices, position);
+      const size_t at = check_index(to, position, index, shape.size) ? (size_t)index : 0;
       ((unit *)y)[i] = ((const unit *)x)[(i / along * shape.size + at) * shape.inner + i % shape.inner];
     }
   }

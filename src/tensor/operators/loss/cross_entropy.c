@@ -51,22 +51,22 @@ RONDO_INLINE bool is_ignored(const rows_shape *shape, int64_t label) {
 
 /* Forward ---------------------------------------------------------------------------------------------------------- */
 
-/* The sum of x - most over a row. */
-RONDO_INLINE float row_sum_below(rondo_type type, const void *x, size_t first, float most, size_t columns) {
-  float sums[RONDO_LANES] = {0}, room[RONDO_CHUNK];
+/* The sum of x - largest over a row. */
+RONDO_INLINE float row_sum_below(rondo_type type, const void *x, size_t first, float largest, size_t columns) {
+  float sums[RONDO_LANES] = {0}, buffer[RONDO_CHUNK];
   RONDO_EACH_CHUNK(at, length, 0, columns) {
-    const float *chunk = rondo_load_chunk(type, x, first + at, length, room);
-    RONDO_EACH_LANE(i, lane, length, sums[lane] += chunk[i] - most);
+    const float *chunk = rondo_load_chunk(type, x, first + at, length, buffer);
+    RONDO_EACH_LANE(i, lane, length, sums[lane] += chunk[i] - largest);
   }
   return rondo_join_lanes(sums);
 }
 
 RONDO_INLINE float row_loss(rondo_type type, const rows_shape *shape, const void *logits, size_t first, size_t label,
-                            float most, float sum) {
+                            float largest, float sum) {
   const float at_label = rondo_load_one(type, logits, first + label);
-  const float loss = logf(sum) - shape->to_label * (at_label - most);
+  const float loss = logf(sum) - shape->to_label * (at_label - largest);
   if (shape->is_smoothed == 0) return loss;
-  return loss - shape->to_each * row_sum_below(type, logits, first, most, shape->columns);
+  return loss - shape->to_each * row_sum_below(type, logits, first, largest, shape->columns);
 }
 
 RONDO_VECTORISED_KERNEL(cross_entropy_rows_cpu) {
@@ -202,13 +202,13 @@ rondo_status rondo_op_cross_entropy_with(rondo_program *program, rondo_value log
 /* Gradient --------------------------------------------------------------------------------------------------------- */
 
 /* dlogits = (softmax(logits) - (1 - s) onehot(label) - s / n) * dloss / count; 0 in rows that are ignored. */
-RONDO_INLINE void gradient_row(rondo_type type, const rows_shape *shape, const void *logits, size_t first, float most,
-                               float sum, float scale, void *to) {
-  float rooms[2][RONDO_CHUNK];
+RONDO_INLINE void gradient_row(rondo_type type, const rows_shape *shape, const void *logits, size_t first,
+                               float largest, float sum, float scale, void *to) {
+  float buffers[2][RONDO_CHUNK];
   const float share = shape->to_each * scale;
   RONDO_EACH_CHUNK(at, length, 0, shape->columns) {
-    float *chunk = rondo_chunk_of(type, to, first + at, rooms[1]);
-    rondo_row_scaled_exp(rondo_load_chunk(type, logits, first + at, length, rooms[0]), most, scale / sum, chunk,
+    float *chunk = rondo_chunk_of(type, to, first + at, buffers[1]);
+    rondo_row_scaled_exp(rondo_load_chunk(type, logits, first + at, length, buffers[0]), largest, scale / sum, chunk,
                          length);
     RONDO_EACH_LANE(i, lane, length, chunk[i] -= share);
     rondo_store_chunk(type, to, first + at, length, chunk);
@@ -216,11 +216,11 @@ RONDO_INLINE void gradient_row(rondo_type type, const rows_shape *shape, const v
 }
 
 /* The element of the label, computed again, because the stored one has been rounded. */
-RONDO_INLINE void gradient_of_label(rondo_type type, const rows_shape *shape, const void *logits, size_t at, float most,
-                                    float sum, float scale, void *to) {
+RONDO_INLINE void gradient_of_label(rondo_type type, const rows_shape *shape, const void *logits, size_t at,
+                                    float largest, float sum, float scale, void *to) {
   const float x = rondo_load_one(type, logits, at);
   float made;
-  rondo_row_scaled_exp(&x, most, scale / sum, &made, 1);
+  rondo_row_scaled_exp(&x, largest, scale / sum, &made, 1);
   rondo_store_one(type, to, at, made - (shape->to_each * scale + shape->to_label * scale));
 }
 

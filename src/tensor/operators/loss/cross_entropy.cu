@@ -11,21 +11,21 @@ extern "C" __global__ void cross_entropy_rows_TYPE(rows_shape shape, const eleme
   const row_team team = team_of(shape.columns);
   for (size_t row = team.first; row < shape.rows; row += team.stride) {
     const element *x = logits + row * shape.columns;
-    const float most = row_max(team, x, shape.columns);
-    const float sum = row_exp_sum(team, x, most, shape.columns);
+    const float largest = row_max(team, x, shape.columns);
+    const float sum = row_exp_sum(team, x, largest, shape.columns);
     float below = 0;
     if (shape.is_smoothed) {
-      for (size_t i = team.lane; i < shape.columns; i += team.lanes) below += to_float(x[i]) - most;
+      for (size_t i = team.lane; i < shape.columns; i += team.lanes) below += to_float(x[i]) - largest;
       below = team_join<join_sum>(team, below);
     }
     if (team.lane > 0) continue;
     const long long given = index_at(labels, shape.wide_labels, row);
-    maxima[row] = most;
+    maxima[row] = largest;
     sums[row] = sum;
     losses[row] = 0;
     if (is_ignored(shape, given)) continue;
     const size_t label = check_index(to, row, given, shape.columns) ? (size_t)given : 0;
-    losses[row] = logf(sum) - shape.to_label * (to_float(x[label]) - most) - shape.to_each * below;
+    losses[row] = logf(sum) - shape.to_label * (to_float(x[label]) - largest) - shape.to_each * below;
   }
 }
 
@@ -41,12 +41,12 @@ extern "C" __global__ void cross_entropy_gradient_TYPE(rows_shape shape, const e
     const long long given = index_at(labels, shape.wide_labels, row);
     const bool ignored = is_ignored(shape, given);
     const size_t label = is_index(given, shape.columns) ? (size_t)given : 0;
-    const float most = maxima[row], factor = scale / sums[row];
+    const float largest = maxima[row], factor = scale / sums[row];
     const element *x = logits + row * shape.columns;
     element *to = gradient + row * shape.columns;
     for (size_t i = team.lane; i < shape.columns; i += team.lanes) {
       const float of_label = i == label ? share + shape.to_label * scale : share;
-      to[i] = to_element(ignored ? 0.0f : factor * expf(to_float(x[i]) - most) - of_label);
+      to[i] = to_element(ignored ? 0.0f : factor * expf(to_float(x[i]) - largest) - of_label);
     }
   }
 }

@@ -12,7 +12,7 @@
 
 /* The `family` of a row. */
 typedef struct pair_loss {
-  const rondo_kernel_options *code; /* one per type */
+  const rondo_kernel_options *code; /* one for each type */
   const rondo_operator *gradient;   /* NULL for the gradient itself */
 } pair_loss;
 
@@ -29,13 +29,13 @@ typedef void (*loss_slope_chunk)(const float *restrict a, const float *restrict 
 
 enum { MEAN, SECOND }; /* flags: a mean, not a sum; of a gradient: for the second input */
 
-#define PART 8192 /* the fewest elements of a part */
-#define MOST_PARTS 1024
+#define PART 8192 /* the minimum of elements in a part */
+#define MAX_PARTS 1024
 
 static pair_shape shape_of(const rondo_shape *shape, const rondo_attributes *attributes) {
   const size_t count = rondo_shape_elements(shape);
   assert(count > 0);
-  return (pair_shape){count, rondo_larger(rondo_divide_up(count, MOST_PARTS), PART), attributes->flags[SECOND]};
+  return (pair_shape){count, rondo_larger(rondo_divide_up(count, MAX_PARTS), PART), attributes->flags[SECOND]};
 }
 
 static size_t parts_of(const pair_shape *shape) { return rondo_divide_up(shape->count, shape->part); }
@@ -44,14 +44,14 @@ static size_t parts_of(const pair_shape *shape) { return rondo_divide_up(shape->
 
 static double part_sum(rondo_type type, loss_chunk chunk, const pair_shape *shape, size_t part, const void *a,
                        const void *b) {
-  float rooms[2][RONDO_CHUNK];
+  float buffers[2][RONDO_CHUNK];
   const size_t first = part * shape->part;
   const size_t last = rondo_smaller(first + shape->part, shape->count);
   double total = 0;
   assert(first < last);
   RONDO_EACH_CHUNK(at, length, first, last) {
     float sums[RONDO_LANES] = {0};
-    chunk(rondo_load_chunk(type, a, at, length, rooms[0]), rondo_load_chunk(type, b, at, length, rooms[1]), sums,
+    chunk(rondo_load_chunk(type, a, at, length, buffers[0]), rondo_load_chunk(type, b, at, length, buffers[1]), sums,
           length);
     total += (double)rondo_join_lanes(sums);
   }
@@ -87,11 +87,11 @@ static void pair_slope(rondo_type type, loss_slope_chunk chunk, rondo_blocks blo
   const void *b = RONDO_ARG(const void *, 3);
   const float scale = *RONDO_ARG(const float *, 4) * factor;
   void *d = RONDO_ARG(void *, 5);
-  float rooms[3][RONDO_CHUNK];
+  float buffers[3][RONDO_CHUNK];
   const rondo_span span = rondo_blocks_span(blocks, shape->count, RONDO_LANES);
   RONDO_EACH_CHUNK(at, length, span.first, span.last) {
-    float *to = rondo_chunk_of(type, d, at, rooms[2]);
-    chunk(rondo_load_chunk(type, a, at, length, rooms[0]), rondo_load_chunk(type, b, at, length, rooms[1]), scale,
+    float *to = rondo_chunk_of(type, d, at, buffers[2]);
+    chunk(rondo_load_chunk(type, a, at, length, buffers[0]), rondo_load_chunk(type, b, at, length, buffers[1]), scale,
           shape->second != 0, to, length);
     rondo_store_chunk(type, d, at, length, to);
   }

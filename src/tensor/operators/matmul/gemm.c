@@ -15,8 +15,9 @@
 
 typedef void (*set_threads_function)(int threads);
 
-/* From so many multiplications on, oneDNN is faster. OpenBLAS has kernels for small products that pack nothing first,
- * but not for a transposed b. For oneDNN, signals are blocked, which takes half a microsecond (vendor/onednn.h). */
+/* With at least this many multiplications, oneDNN is faster. OpenBLAS has kernels for small products that pack nothing
+ * first, but not for a transposed b. For oneDNN, signals are blocked, which takes half a microsecond (vendor/onednn.h).
+ */
 #define ONEDNN_LEAST 524288.0
 #define ONEDNN_LEAST_TRANSPOSED 131072.0
 

@@ -183,7 +183,7 @@ static rondo_product_shape product_shape_of(const rondo_matmul_problem *problem,
                                .has_bias = has_bias};
 }
 
-/* Without the activation, which is then a step of its own. Unless the input of the activation is kept anyway, it is in
+/* Without the activation, which is then a separate step. Unless the input of the activation is kept anyway, it is in
  * the workspace, after the product's own. */
 static rondo_status prepare_unactivated(rondo_resources *resources, uint32_t number, rondo_product_shape shape,
                                         const rondo_shape *result, size_t *out_workspace_bytes) {
@@ -228,7 +228,7 @@ static rondo_status run_product(rondo_resources *resources, rondo_stream *stream
   return rondo_product_run(product, stream);
 }
 
-/* Where the product goes before a step of its own applies the activation. */
+/* The address of the product before a separate step applies the activation. */
 static void *room_of(rondo_emitter *emitter, const rondo_product *product, const rondo_operation *operation) {
   void *unactivated = rondo_emit_address(emitter, operation->results[UNACTIVATED]);
   size_t offset = 0;

@@ -94,9 +94,9 @@ static size_t count_tiles(const rondo_matmul_problem *p, size_t rows, size_t col
   return p->batches * rondo_divide_up(p->m, rows) * rondo_divide_up(p->n, columns);
 }
 
-static void cut_for_cpu(const rondo_matmul_problem *p, size_t most, rondo_tiling *t) {
-  t->rows = rondo_smaller(p->m, most);
-  t->columns = rondo_smaller(p->n, most);
+static void cut_for_cpu(const rondo_matmul_problem *p, size_t largest, rondo_tiling *t) {
+  t->rows = rondo_smaller(p->m, largest);
+  t->columns = rondo_smaller(p->n, largest);
   while (count_tiles(p, t->rows, t->columns) < rondo_gemm_tiles() &&
          (double)t->rows * (double)t->columns * (double)p->k > ENOUGH_PRODUCTS && (t->rows > 16 || t->columns > 16)) {
     if (t->columns > t->rows) { /* libraries lose less if rows are split */
@@ -108,10 +108,10 @@ static void cut_for_cpu(const rondo_matmul_problem *p, size_t most, rondo_tiling
 }
 
 static size_t cuda_edge(const rondo_matmul_problem *p) {
-  const size_t asked = (size_t)rondo_option_number(RONDO_OPTION_CUDA_TILE), shorter = p->m < p->n ? p->m : p->n;
+  const size_t requested = (size_t)rondo_option_number(RONDO_OPTION_CUDA_TILE), shorter = p->m < p->n ? p->m : p->n;
   size_t i = 0;
-  while (cuda_tiles[i].enough > 0 && cuda_tiles[i].edge != asked &&
-         (asked > 0 || cuda_tiles[i].edge / 2 >= shorter ||
+  while (cuda_tiles[i].enough > 0 && cuda_tiles[i].edge != requested &&
+         (requested > 0 || cuda_tiles[i].edge / 2 >= shorter ||
           count_tiles(p, cuda_tiles[i].edge, cuda_tiles[i].edge) < cuda_tiles[i].enough))
     i++;
   return cuda_tiles[i].edge;

@@ -4,7 +4,7 @@
  */
 #include "tensor/operators/matmul/matmul_problem.cuh"
 
-#define MOST_COLUMNS 4 /* THIN_COLUMNS of matmul_problem.c */
+#define MAX_COLUMNS 4 /* THIN_COLUMNS of matmul_problem.c */
 
 /* The strides of b. */
 struct thin_steps {
@@ -17,7 +17,7 @@ __device__ inline void add_products(const matmul_problem &problem, const element
   for (size_t depth = threadIdx.x % WARP; depth < problem.k; depth += WARP) {
     const float left = to_float(row[depth]);
 #pragma unroll
-    for (unsigned j = 0; j < MOST_COLUMNS; j++)
+    for (unsigned j = 0; j < MAX_COLUMNS; j++)
       if (j < problem.n) sums[j] += left * to_float(b[depth * steps.depth + j * steps.column]);
   }
 }
@@ -25,7 +25,7 @@ __device__ inline void add_products(const matmul_problem &problem, const element
 __device__ inline void write_row(const matmul_problem &problem, const matmul_memory &memory, size_t row,
                                  const float *sums) {
 #pragma unroll
-  for (unsigned j = 0; j < MOST_COLUMNS; j++) {
+  for (unsigned j = 0; j < MAX_COLUMNS; j++) {
     float sum = sums[j];
 #pragma unroll
     for (unsigned apart = WARP / 2; apart > 0; apart /= 2) sum += __shfl_xor_sync(ALL_LANES, sum, apart);
@@ -42,7 +42,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
   for (size_t tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
     const size_t product = tile / problem.tiles.down, row = tile % problem.tiles.down * WARPS + threadIdx.x / WARP;
     const matmul_memory memory = memory_of(problem, {a, b, bias, y, unactivated}, product);
-    float sums[MOST_COLUMNS] = {0};
+    float sums[MAX_COLUMNS] = {0};
     if (row >= problem.m) continue;
     add_products(problem, memory.a + row * problem.k, memory.b, steps, sums);
     write_row(problem, memory, row, sums);

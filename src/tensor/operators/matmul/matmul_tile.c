@@ -61,11 +61,11 @@ static void multiply_singles(const tile *t, const float *a, const float *b, cons
   const rondo_activation activation = (rondo_activation)t->problem->activation;
   const size_t n = t->problem->n, first = t->c + t->row * n + t->column;
   float *made = activation != RONDO_ACTIVATION_NONE && unactivated != NULL ? unactivated : y;
-  float room[RONDO_MATMUL_EDGE];
+  float buffer[RONDO_MATMUL_EDGE];
   multiply(t, a, b, bias, made + first);
   for (size_t i = 0; activation != RONDO_ACTIVATION_NONE && i < t->rows; i++) {
     const float *row = made + first + i * n;
-    if (made == y) row = memcpy(room, row, t->columns * sizeof *room);
+    if (made == y) row = memcpy(buffer, row, t->columns * sizeof *buffer);
     rondo_activate(activation, row, y + first + i * n, t->columns);
   }
 }
@@ -105,7 +105,7 @@ static void add_panels(rondo_type type, const tile *t, const void *a, const void
 static void multiply_others(rondo_type type, const tile *t, const void *a, const void *b, const void *bias, void *y,
                             void *unactivated) {
   const rondo_matmul_problem *p = t->problem;
-  float sums[EDGE * EDGE], room[EDGE];
+  float sums[EDGE * EDGE], buffer[EDGE];
   assert(t->rows <= EDGE && t->columns <= EDGE);
   for (size_t i = 0; i < t->rows; i++) {
     float *row = sums + i * t->columns;
@@ -121,8 +121,8 @@ static void multiply_others(rondo_type type, const tile *t, const void *a, const
     const size_t first = t->c + (t->row + i) * p->n + t->column;
     if (unactivated != NULL) rondo_store_chunk(type, unactivated, first, t->columns, row);
     if (p->activation != RONDO_ACTIVATION_NONE) {
-      rondo_activate((rondo_activation)p->activation, row, room, t->columns);
-      row = room;
+      rondo_activate((rondo_activation)p->activation, row, buffer, t->columns);
+      row = buffer;
     }
     rondo_store_chunk(type, y, first, t->columns, row);
   }

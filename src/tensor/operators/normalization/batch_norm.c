@@ -32,12 +32,12 @@ RONDO_TYPED_KERNEL_OF(batch_norm_gradient, rondo_batch_norm_gradient_cpu, batch_
                       RONDO_SCALAR(rondo_batch_norm_shape), RONDO_READS, RONDO_READS, RONDO_READS, RONDO_READS,
                       RONDO_READS, RONDO_READS, RONDO_WRITES, RONDO_WRITES, RONDO_WRITES);
 
-#define MOST_PARTS 64
+#define MAX_PARTS 64
 #define CUDA_WIDTH 32 /* channels of a tile: batch_norm.cu */
-#define CPU_PART 8192 /* the fewest elements of a part */
+#define CPU_PART 8192 /* the minimum of elements in a part */
 #define CUDA_PART 2048
 
-static size_t most_parts(size_t images) { return rondo_smaller(images, MOST_PARTS); }
+static size_t most_parts(size_t images) { return rondo_smaller(images, MAX_PARTS); }
 
 static rondo_batch_norm_shape shape_of(const rondo_emitter *emitter, const rondo_shape *value,
                                        const rondo_operation *operation) {
@@ -54,7 +54,7 @@ static rondo_batch_norm_shape shape_of(const rondo_emitter *emitter, const rondo
   const size_t parts = of_tile / (is_cuda ? CUDA_PART : CPU_PART) + 1;
   s.share = rondo_divide_up(s.images, rondo_smaller(parts, most_parts(s.images)));
   s.parts = rondo_divide_up(s.images, s.share);
-  assert(s.parts > 0 && s.parts <= MOST_PARTS);
+  assert(s.parts > 0 && s.parts <= MAX_PARTS);
   return s;
 }
 

@@ -14,14 +14,14 @@
 /* A scalar argument of the kernels; without padding. */
 typedef struct rondo_batch_norm_shape {
   size_t images, channels, inner;
-  size_t width;        /* the most channels of a tile; 1 unless inner is 1 */
+  size_t width;        /* channels of a tile, the last may have fewer; 1 unless inner is 1 */
   size_t parts, share; /* share: images of a part; the last may have fewer */
   float epsilon;
   uint32_t is_fixed; /* mean and variance are given */
 } rondo_batch_norm_shape;
 
 static inline size_t rondo_batch_norm_tiles(const rondo_batch_norm_shape *s) {
-  return (s->channels + s->width - 1) / s->width;
+  return rondo_divide_up(s->channels, s->width);
 }
 
 /* shape, x, sums */

@@ -47,7 +47,7 @@ static void spread(const norm_tile *t, float *slots) {
   for (size_t i = 1; i < t->slots && is_one_channel(t); i++) slots[i] = slots[0];
 }
 
-/* For a tile of one channel: puts the sum of all slots into all. */
+/* For a tile of one channel: sets all slots to their sum. */
 static void add_up(const norm_tile *t, float *slots) {
   for (size_t i = 1; i < t->slots && is_one_channel(t); i++) slots[0] += slots[i];
   spread(t, slots);
@@ -79,13 +79,13 @@ RONDO_VECTORISED(add_squares, (const float *restrict x, const float *restrict me
   RONDO_EACH_LANE(i, lane, count, sums[i] += (x[i] - mean[i]) * (x[i] - mean[i]));
 }
 
-/* Into each slot the sum of x, or of (x - mean)^2. */
+/* Sums x, or (x - mean)^2, in each slot. */
 static void add_part(rondo_type type, const rondo_batch_norm_shape *s, const norm_tile *t, const void *x,
                      const float *mean, float *sums) {
-  float room[RONDO_CHUNK];
+  float buffer[RONDO_CHUNK];
   memset(sums, 0, t->slots * sizeof *sums);
   EACH_PIECE(s, t, first, length) {
-    const float *chunk = rondo_load_chunk(type, x, first, length, room);
+    const float *chunk = rondo_load_chunk(type, x, first, length, buffer);
     if (mean == NULL) add_chunk(chunk, sums, length);
     if (mean != NULL) add_squares(chunk, mean, sums, length);
   }
@@ -166,14 +166,14 @@ void rondo_batch_norm_cpu(rondo_type type, rondo_blocks blocks, void *const *arg
   const rondo_batch_norm_shape *s = args[0];
   const void *x = RONDO_ARG(const void *, 1);
   void *y = RONDO_ARG(void *, 7);
-  float rooms[2][RONDO_CHUNK];
+  float buffers[2][RONDO_CHUNK];
   norm_slots slots;
   RONDO_EACH_ITEM(number, blocks, rondo_batch_norm_tiles(s) * s->parts) {
     const norm_tile t = tile_at(s, number);
     make_slots(s, &t, args, &slots);
     EACH_PIECE(s, &t, first, length) {
-      float *to = rondo_chunk_of(type, y, first, rooms[1]);
-      normalise_chunk(&slots, rondo_load_chunk(type, x, first, length, rooms[0]), to, length);
+      float *to = rondo_chunk_of(type, y, first, buffers[1]);
+      normalise_chunk(&slots, rondo_load_chunk(type, x, first, length, buffers[0]), to, length);
       rondo_store_chunk(type, y, first, length, to);
     }
   }
@@ -217,7 +217,7 @@ static void make_statistics_slots(const rondo_batch_norm_shape *s, const norm_ti
 void rondo_batch_norm_gradient_sums_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
   const rondo_batch_norm_shape *s = args[0];
   const void *x = RONDO_ARG(const void *, 1), *dy = RONDO_ARG(const void *, 2);
-  float rooms[2][RONDO_CHUNK], g[RONDO_CHUNK], gh[RONDO_CHUNK];
+  float buffers[2][RONDO_CHUNK], g[RONDO_CHUNK], gh[RONDO_CHUNK];
   gradient_slots slots;
   RONDO_EACH_ITEM(number, blocks, rondo_batch_norm_tiles(s) * s->parts) {
     const norm_tile t = tile_at(s, number);
@@ -225,8 +225,8 @@ void rondo_batch_norm_gradient_sums_cpu(rondo_type type, rondo_blocks blocks, vo
     memset(g, 0, sizeof g);
     memset(gh, 0, sizeof gh);
     EACH_PIECE(s, &t, first, length) {
-      add_products(&slots, rondo_load_chunk(type, x, first, length, rooms[0]),
-                   rondo_load_chunk(type, dy, first, length, rooms[1]), g, gh, length);
+      add_products(&slots, rondo_load_chunk(type, x, first, length, buffers[0]),
+                   rondo_load_chunk(type, dy, first, length, buffers[1]), g, gh, length);
     }
     add_up(&t, g);
     add_up(&t, gh);
@@ -263,15 +263,15 @@ void rondo_batch_norm_gradient_cpu(rondo_type type, rondo_blocks blocks, void *c
   const rondo_batch_norm_shape *s = args[0];
   const void *x = RONDO_ARG(const void *, 1), *dy = RONDO_ARG(const void *, 2);
   void *dx = RONDO_ARG(void *, 7);
-  float rooms[3][RONDO_CHUNK];
+  float buffers[3][RONDO_CHUNK];
   gradient_slots slots;
   RONDO_EACH_ITEM(number, blocks, rondo_batch_norm_tiles(s) * s->parts) {
     const norm_tile t = tile_at(s, number);
     make_gradient_slots(s, &t, args, &slots);
     EACH_PIECE(s, &t, first, length) {
-      float *to = rondo_chunk_of(type, dx, first, rooms[2]);
-      gradient_chunk(&slots, rondo_load_chunk(type, x, first, length, rooms[0]),
-                     rondo_load_chunk(type, dy, first, length, rooms[1]), to, length);
+      float *to = rondo_chunk_of(type, dx, first, buffers[2]);
+      gradient_chunk(&slots, rondo_load_chunk(type, x, first, length, buffers[0]),
+                     rondo_load_chunk(type, dy, first, length, buffers[1]), to, length);
       rondo_store_chunk(type, dx, first, length, to);
     }
   }

@@ -37,8 +37,8 @@ typedef struct norm_shape {
   uint32_t is_centred, f32_parameters;
 } norm_shape;
 
-#define LEAST_PART_ROWS 8
-#define MOST_PARTS 256
+#define MIN_PART_ROWS 8
+#define MAX_PARTS 256
 
 static bool is_centred(const rondo_operation *operation) {
   const norm_family *family = operation->row->family;
@@ -51,7 +51,7 @@ static norm_shape shape_of(const rondo_shape *value, const rondo_operation *oper
     shape.columns *= value->dims[value->rank - 1 - i];
   shape.rows = rondo_shape_elements(value) / shape.columns;
   assert(shape.rows * shape.columns == rondo_shape_elements(value));
-  shape.part_rows = rondo_larger(rondo_divide_up(shape.rows, MOST_PARTS), LEAST_PART_ROWS);
+  shape.part_rows = rondo_larger(rondo_divide_up(shape.rows, MAX_PARTS), MIN_PART_ROWS);
   shape.parts = rondo_divide_up(shape.rows, shape.part_rows);
   shape.is_centred = is_centred(operation);
   shape.f32_parameters = operation->attributes.flags[F32_PARAMETERS];
@@ -65,18 +65,18 @@ RONDO_INLINE rondo_type parameter_type(const norm_shape *shape, rondo_type type)
 /* Forward ---------------------------------------------------------------------------------------------------------- */
 
 RONDO_INLINE float row_sum(rondo_type type, const void *x, size_t first, size_t columns) {
-  float sums[RONDO_LANES] = {0}, room[RONDO_CHUNK];
+  float sums[RONDO_LANES] = {0}, buffer[RONDO_CHUNK];
   RONDO_EACH_CHUNK(at, length, 0, columns) {
-    const float *chunk = rondo_load_chunk(type, x, first + at, length, room);
+    const float *chunk = rondo_load_chunk(type, x, first + at, length, buffer);
     RONDO_EACH_LANE(i, lane, length, sums[lane] += chunk[i]);
   }
   return rondo_join_lanes(sums);
 }
 
 RONDO_INLINE float row_square_sum(rondo_type type, const void *x, size_t first, size_t columns, float mean) {
-  float sums[RONDO_LANES] = {0}, room[RONDO_CHUNK];
+  float sums[RONDO_LANES] = {0}, buffer[RONDO_CHUNK];
   RONDO_EACH_CHUNK(at, length, 0, columns) {
-    const float *chunk = rondo_load_chunk(type, x, first + at, length, room);
+    const float *chunk = rondo_load_chunk(type, x, first + at, length, buffer);
     RONDO_EACH_LANE(i, lane, length, sums[lane] += (chunk[i] - mean) * (chunk[i] - mean));
   }
   return rondo_join_lanes(sums);
@@ -100,11 +100,11 @@ RONDO_INLINE void sum_chunks(const float *restrict a, const float *restrict b, f
 
 /* Adds x and an addend; sums are rounded to the type. */
 RONDO_INLINE void add_row(rondo_type type, const void *x, const void *addend, size_t first, size_t columns, void *sum) {
-  float rooms[3][RONDO_CHUNK];
+  float buffers[3][RONDO_CHUNK];
   RONDO_EACH_CHUNK(at, length, 0, columns) {
-    const float *a = rondo_load_chunk(type, x, first + at, length, rooms[0]);
-    const float *b = rondo_load_chunk(type, addend, first + at, length, rooms[1]);
-    float *to = rondo_chunk_of(type, sum, first + at, rooms[2]);
+    const float *a = rondo_load_chunk(type, x, first + at, length, buffers[0]);
+    const float *b = rondo_load_chunk(type, addend, first + at, length, buffers[1]);
+    float *to = rondo_chunk_of(type, sum, first + at, buffers[2]);
     sum_chunks(a, b, to, length);
     rondo_store_chunk(type, sum, first + at, length, to);
   }
@@ -129,14 +129,14 @@ RONDO_INLINE void measure_row(const norm_forward *call, size_t first, float *out
 }
 
 RONDO_INLINE void normalise_row(const norm_forward *call, size_t first, float mean, float deviation) {
-  float rooms[2][RONDO_CHUNK];
+  float buffers[2][RONDO_CHUNK];
   RONDO_EACH_CHUNK(at, length, 0, call->columns) {
-    float *to = rondo_chunk_of(call->type, call->y, first + at, rooms[1]);
-    centre_chunk(rondo_load_chunk(call->type, call->x, first + at, length, rooms[0]), mean, deviation, to, length);
+    float *to = rondo_chunk_of(call->type, call->y, first + at, buffers[1]);
+    centre_chunk(rondo_load_chunk(call->type, call->x, first + at, length, buffers[0]), mean, deviation, to, length);
     if (call->scale != NULL)
-      multiply_chunk(rondo_load_chunk(call->of_parameters, call->scale, at, length, rooms[0]), to, length);
+      multiply_chunk(rondo_load_chunk(call->of_parameters, call->scale, at, length, buffers[0]), to, length);
     if (call->shift != NULL)
-      add_chunk(rondo_load_chunk(call->of_parameters, call->shift, at, length, rooms[0]), to, length);
+      add_chunk(rondo_load_chunk(call->of_parameters, call->shift, at, length, buffers[0]), to, length);
     rondo_store_chunk(call->type, call->y, first + at, length, to);
   }
 }
@@ -282,28 +282,28 @@ typedef struct norm_memory {
   const void *addend; /* what is added to dx; NULL for none */
 } norm_memory;
 
-/* Computes h for `length` elements of a row; returns their dy, in place or in room. */
+/* Computes h for `length` elements of a row; returns their dy, in place or in `buffer`. */
 RONDO_INLINE const float *load_chunk(const norm_memory *memory, size_t row, size_t columns, size_t at, size_t length,
-                                     float *h, float *room) {
+                                     float *h, float *buffer) {
   float of_x[RONDO_CHUNK];
   const size_t first = row * columns + at;
   const float mean = memory->means != NULL ? memory->means[row] : 0;
   centre_chunk(rondo_load_chunk(memory->type, memory->x, first, length, of_x), mean, memory->deviations[row], h,
                length);
-  return rondo_load_chunk(memory->type, memory->dy, first, length, room);
+  return rondo_load_chunk(memory->type, memory->dy, first, length, buffer);
 }
 
 RONDO_INLINE void product_chunk(const float *restrict a, const float *restrict b, float *restrict y, size_t count) {
   RONDO_EACH_LANE(i, lane, count, y[i] = a[i] * b[i]);
 }
 
-/* g, in dy or in room. */
+/* Returns g, in dy or in `buffer`. */
 RONDO_INLINE const float *scale_chunk(const norm_memory *memory, size_t at, size_t length, const float *dy,
-                                      float *room) {
+                                      float *buffer) {
   float of_scale[RONDO_CHUNK];
   if (memory->scale == NULL) return dy;
-  product_chunk(dy, rondo_load_chunk(memory->of_parameters, memory->scale, at, length, of_scale), room, length);
-  return room;
+  product_chunk(dy, rondo_load_chunk(memory->of_parameters, memory->scale, at, length, of_scale), buffer, length);
+  return buffer;
 }
 
 /* Adds g and g h to sums in lanes. */
@@ -314,10 +314,10 @@ RONDO_INLINE void sum_products(const float *restrict g, const float *restrict h,
 
 /* The means of g and of g h over a row. */
 RONDO_INLINE void row_means(const norm_memory *memory, size_t row, size_t columns, float *out_g, float *out_gh) {
-  float sums[2][RONDO_LANES] = {{0}}, h[RONDO_CHUNK], rooms[2][RONDO_CHUNK];
+  float sums[2][RONDO_LANES] = {{0}}, h[RONDO_CHUNK], buffers[2][RONDO_CHUNK];
   RONDO_EACH_CHUNK(at, length, 0, columns) {
-    const float *dy = load_chunk(memory, row, columns, at, length, h, rooms[0]);
-    const float *g = scale_chunk(memory, at, length, dy, rooms[1]);
+    const float *dy = load_chunk(memory, row, columns, at, length, h, buffers[0]);
+    const float *g = scale_chunk(memory, at, length, dy, buffers[1]);
     sum_products(g, h, sums[0], sums[1], length);
   }
   *out_g = rondo_join_lanes(sums[0]) / (float)columns;
@@ -331,25 +331,25 @@ RONDO_INLINE void gradient_chunk(const float *restrict g, const float *restrict 
 
 /* dx += addend; rounded once more. */
 RONDO_INLINE void add_to_row(rondo_type type, const void *addend, size_t first, size_t columns, void *dx) {
-  float rooms[2][RONDO_CHUNK];
+  float buffers[2][RONDO_CHUNK];
   RONDO_EACH_CHUNK(at, length, 0, columns) {
-    float *to = rondo_chunk_of(type, dx, first + at, rooms[0]);
+    float *to = rondo_chunk_of(type, dx, first + at, buffers[0]);
     (void)rondo_load_chunk(type, dx, first + at, length, to);
-    add_chunk(rondo_load_chunk(type, addend, first + at, length, rooms[1]), to, length);
+    add_chunk(rondo_load_chunk(type, addend, first + at, length, buffers[1]), to, length);
     rondo_store_chunk(type, dx, first + at, length, to);
   }
 }
 
 RONDO_INLINE void row_gradient(const norm_memory *memory, const norm_shape *shape, size_t row, void *dx) {
-  float h[RONDO_CHUNK], rooms[3][RONDO_CHUNK], of_g, of_gh;
+  float h[RONDO_CHUNK], buffers[3][RONDO_CHUNK], of_g, of_gh;
   const float deviation = memory->deviations[row];
   row_means(memory, row, shape->columns, &of_g, &of_gh);
   if (shape->is_centred == 0) of_g = 0;
   RONDO_EACH_CHUNK(at, length, 0, shape->columns) {
     const size_t first = row * shape->columns + at;
-    const float *dy = load_chunk(memory, row, shape->columns, at, length, h, rooms[0]);
-    const float *g = scale_chunk(memory, at, length, dy, rooms[1]);
-    float *to = rondo_chunk_of(memory->type, dx, first, rooms[2]);
+    const float *dy = load_chunk(memory, row, shape->columns, at, length, h, buffers[0]);
+    const float *g = scale_chunk(memory, at, length, dy, buffers[1]);
+    float *to = rondo_chunk_of(memory->type, dx, first, buffers[2]);
     gradient_chunk(g, h, of_g, of_gh, deviation, to, length);
     rondo_store_chunk(memory->type, dx, first, length, to);
   }
@@ -375,9 +375,9 @@ RONDO_INLINE void add_columns(const float *restrict dy, const float *restrict h,
 RONDO_INLINE void add_part(const norm_memory *memory, const norm_shape *shape, size_t part, size_t at, float *sums) {
   const size_t length = rondo_chunk_length(at, shape->columns);
   const rondo_span rows = rows_of_part(shape, part);
-  float h[RONDO_CHUNK], room[RONDO_CHUNK], of_scale[RONDO_CHUNK] = {0}, of_shift[RONDO_CHUNK] = {0};
+  float h[RONDO_CHUNK], buffer[RONDO_CHUNK], of_scale[RONDO_CHUNK] = {0}, of_shift[RONDO_CHUNK] = {0};
   for (size_t row = rows.first; row < rows.last; row++) {
-    const float *dy = load_chunk(memory, row, shape->columns, at, length, h, room);
+    const float *dy = load_chunk(memory, row, shape->columns, at, length, h, buffer);
     add_columns(dy, h, of_scale, of_shift, length);
   }
   memcpy(sums + part * shape->columns + at, of_scale, length * sizeof *sums);
@@ -447,8 +447,8 @@ typedef struct sums_shape {
 /* Sums a chunk of all parts and stores it in this type. */
 RONDO_INLINE void join_parts(rondo_type type, const float *sums, const sums_shape *shape, size_t at, void *to) {
   const size_t length = rondo_smaller(shape->columns - at, shape->width);
-  float room[RONDO_CHUNK];
-  float *chunk = rondo_chunk_of(type, to, at, room);
+  float buffer[RONDO_CHUNK];
+  float *chunk = rondo_chunk_of(type, to, at, buffer);
   memcpy(chunk, sums + at, length * sizeof *chunk);
   for (size_t part = 1; part < shape->parts; part++) add_chunk(sums + part * shape->columns + at, chunk, length);
   rondo_store_chunk(type, to, at, length, chunk);
@@ -482,31 +482,27 @@ static rondo_status infer_parameters(const rondo_program *program, const rondo_o
 }
 
 /* All operations have the same attributes. Unused pointers are NULL. */
-static rondo_status join_parameters(rondo_emitter *emitter, const rondo_operation *const *operations, uint32_t count) {
+static rondo_status emit_parameters(rondo_emitter *emitter, const rondo_operation *const *operations, uint32_t count) {
   const rondo_shape *result = rondo_emit_shape(emitter, operations[0]->results[0]);
   sums_shape shape = {.columns = rondo_shape_elements(result),
                       .parts = operations[0]->attributes.sizes[PARTS],
                       .width = rondo_emit_is_cuda(emitter) ? WARP : RONDO_CHUNK,
                       .results = operations[0]->row->result_count};
-  assert(count > 0 && count <= RONDO_MOST_JOINED && shape.results <= 2);
+  assert(count > 0 && count <= RONDO_MAX_JOINED && shape.results <= 2);
   shape.tiles = (uint32_t)rondo_divide_up(shape.columns, shape.width);
-  void *pointers[3 * RONDO_MOST_JOINED] = {NULL};
-  const void *args[1 + 3 * RONDO_MOST_JOINED] = {&shape};
+  void *pointers[3 * RONDO_MAX_JOINED] = {NULL};
+  const void *args[1 + 3 * RONDO_MAX_JOINED] = {&shape};
   for (uint32_t i = 0; i < count; i++) {
     pointers[3 * i] = rondo_emit_address(emitter, operations[i]->inputs[0]);
     for (uint32_t r = 0; r < shape.results; r++)
       pointers[3 * i + 1 + r] = rondo_emit_address(emitter, operations[i]->results[r]);
   }
-  for (size_t i = 0; i < 3 * RONDO_MOST_JOINED; i++) args[1 + i] = &pointers[i];
+  for (size_t i = 0; i < 3 * RONDO_MAX_JOINED; i++) args[1 + i] = &pointers[i];
   return rondo_emit_kernel(emitter, &layer_norm_parameters_code[result->type],
-                           (rondo_grid){.x = count * shape.tiles * shape.results}, args, 1 + 3 * RONDO_MOST_JOINED);
+                           (rondo_grid){.x = count * shape.tiles * shape.results}, args, 1 + 3 * RONDO_MAX_JOINED);
 }
 
-static rondo_status emit_parameters(rondo_emitter *emitter, const rondo_operation *operation) {
-  return join_parameters(emitter, &operation, 1);
-}
-
-static const rondo_join parameters_join = {.most = RONDO_MOST_JOINED, .emit = join_parameters};
+static const rondo_join parameters_join = {.max = RONDO_MAX_JOINED, .emit = emit_parameters};
 
 /* Rows ------------------------------------------------------------------------------------------------------------- */
 
@@ -518,8 +514,7 @@ static const norm_family rms_family = {false, &rondo_operator_rms_norm_gradient,
 #define GRADIENT_ROW                                                                                         \
   .inputs = {"value", "gradient", "deviation", "mean", "scale", "addend"}, .required = 3, .result_count = 2, \
   .spare_results = 1u << VALUE_GRADIENT | 1u << SUMS, .infer = infer_gradient, .emit = emit_gradient
-#define PARAMETERS_ROW \
-  .inputs = {"sums"}, .required = 1, .infer = infer_parameters, .emit = emit_parameters, .join = &parameters_join
+#define PARAMETERS_ROW .inputs = {"sums"}, .required = 1, .infer = infer_parameters, .join = &parameters_join
 
 RONDO_OPERATOR(layer_norm, .types = RONDO_FLOATS, .family = &layer_family, .inputs = {"value", "scale", "shift"},
                .required = 1, .result_count = 3, NORM_ROW);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Adam (Kingma and Ba 2015, algorithm 1), optionally with decoupled weight decay (Loshchilov and Hutter 2019).
  * adam_step counts the step, a state on the device, and computes the two factors 1 / (1 - beta^t) that correct the bias
- * of the moments. adam updates one parameter and its moments; a joined kernel updates several. The decays and epsilon
+ * of the moments. The kernel of adam updates several parameters and their moments. The decays and epsilon
  * are attributes (numbers), the rate is a cell (FW-5). The optional control is [factor, apply] of gradient_control.c.
  * Threads: as tensor/program/operator.h says.
  */
@@ -94,23 +94,14 @@ static bool read_rates(rondo_blocks blocks, void *const *args, adam_rates *out) 
 
 /* `args` begins at the pointers of one parameter: p, m, v and g, which has this type. */
 static void update_span(rondo_type type, void *const *args, rondo_span span, adam_numbers numbers, adam_rates rates) {
-  float *p = RONDO_ARG(float *, 0), *m = RONDO_ARG(float *, 1), *v = RONDO_ARG(float *, 2), room[RONDO_CHUNK];
+  float *p = RONDO_ARG(float *, 0), *m = RONDO_ARG(float *, 1), *v = RONDO_ARG(float *, 2), buffer[RONDO_CHUNK];
   RONDO_EACH_GRADIENT(type, at, count, span.first, span.last) {
-    const float *g = rondo_load_chunk(type, RONDO_ARG(const void *, 3), at, count, room);
+    const float *g = rondo_load_chunk(type, RONDO_ARG(const void *, 3), at, count, buffer);
     adam_span(p + at, m + at, v + at, g, count, numbers, rates);
   }
 }
 
 static void adam_cpu(rondo_blocks blocks, void *const *args) {
-  const adam_numbers *numbers = args[3];
-  const size_t count = RONDO_ARG(size_t, 7);
-  const rondo_type type = (rondo_type)RONDO_ARG(uint32_t, 12);
-  adam_rates rates;
-  if (!read_rates(blocks, args, &rates)) return;
-  update_span(type, args + 8, rondo_blocks_span(blocks, count, RONDO_LANES), *numbers, rates);
-}
-
-static void adam_joined_cpu(rondo_blocks blocks, void *const *args) {
   const rondo_joined_table *table = args[0];
   const adam_numbers *numbers = args[4];
   adam_rates rates;
@@ -127,8 +118,7 @@ static void adam_joined_cpu(rondo_blocks blocks, void *const *args) {
 static const rondo_parameter joined_parameters[] = {RONDO_SCALAR(rondo_joined_table), SHARED,
                                                     RONDO_JOINED_PARAMETERS(POINTERS)};
 
-RONDO_UNTYPED_KERNEL(adam, adam, SHARED, RONDO_SCALAR(size_t), POINTERS, RONDO_SCALAR(uint32_t));
-RONDO_UNTYPED_KERNEL_LIST(adam_joined, adam, joined_parameters);
+RONDO_UNTYPED_KERNEL_LIST(adam, adam, joined_parameters);
 
 static rondo_status infer_adam(const rondo_program *program, const rondo_operation *operation, rondo_shape *results) {
   (void)results;
@@ -140,33 +130,18 @@ static rondo_status infer_adam(const rondo_program *program, const rondo_operati
   return rondo_require_input(program, operation, FACTORS, RONDO_F32, 1);
 }
 
-static rondo_status emit_joined(rondo_emitter *emitter, const rondo_operation *const *operations, uint32_t count) {
+static rondo_status emit_adam(rondo_emitter *emitter, const rondo_operation *const *operations, uint32_t count) {
   static const uint32_t inputs[] = {PARAMETER, FIRST, SECOND, GRADIENT};
-  const rondo_joined_kernel kernel = {&adam_joined_code, inputs, 4, GRADIENT, RONDO_ELEMENTWISE_GRAIN};
-  const uint32_t *shared = operations[0]->inputs;
+  const rondo_joined_kernel kernel = {&adam_code, inputs, 4, GRADIENT, RONDO_ELEMENTWISE_GRAIN};
   const adam_numbers numbers = numbers_of(operations[0]);
-  const float *rate = rondo_emit_address(emitter, shared[RATE]);
-  const float *factors = rondo_emit_address(emitter, shared[FACTORS]);
-  const float *control = rondo_emit_address(emitter, shared[CONTROL]);
-  const rondo_gate_memory gate = rondo_emit_gate(emitter);
-  return rondo_emit_joined(emitter, &kernel, operations, count,
-                           RONDO_ARGS(RONDO_GATE_ARGUMENTS(gate), &numbers, &rate, &factors, &control));
-}
-
-static rondo_status emit_adam(rondo_emitter *emitter, const rondo_operation *operation) {
-  const size_t count = rondo_shape_elements(rondo_emit_shape(emitter, operation->inputs[PARAMETER]));
-  const adam_numbers numbers = numbers_of(operation);
-  const uint32_t type = rondo_emit_shape(emitter, operation->inputs[GRADIENT])->type;
-  return rondo_emit_operands(
-      emitter, operation, &adam_code, rondo_emit_grid(emitter, count, RONDO_ELEMENTWISE_GRAIN),
-      RONDO_OPERANDS(RONDO_GATE, RONDO_OBJECT(numbers), RONDO_INPUT(RATE), RONDO_INPUT(FACTORS), RONDO_INPUT(CONTROL),
-                     RONDO_OBJECT(count), RONDO_INPUT(PARAMETER), RONDO_INPUT(FIRST), RONDO_INPUT(SECOND),
-                     RONDO_INPUT(GRADIENT), RONDO_OBJECT(type)));
+  return rondo_emit_joined(
+      emitter, &kernel, operations, count,
+      RONDO_OPERANDS(RONDO_GATE, RONDO_OBJECT(numbers), RONDO_INPUT(RATE), RONDO_INPUT(FACTORS), RONDO_INPUT(CONTROL)));
 }
 
 static const rondo_join adam_join = {
-    .most = RONDO_MOST_JOINED, .shared = 1u << RATE | 1u << FACTORS | 1u << CONTROL, .emit = emit_joined};
+    .max = RONDO_MAX_JOINED, .shared = 1u << RATE | 1u << FACTORS | 1u << CONTROL, .emit = emit_adam};
 
 RONDO_OPERATOR(adam, .inputs = {"parameter", "first moment", "second moment", "gradient", "rate", "factors", "control"},
                .required = 6, .updates = 1u << PARAMETER | 1u << FIRST | 1u << SECOND, .infer = infer_adam,
-               .emit = emit_adam, .join = &adam_join);
+               .join = &adam_join);

@@ -35,24 +35,14 @@ __device__ inline void adam_one(const adam_numbers &numbers, const adam_rates &r
   *p = fmaf(*p, rates.keep, -(rates.rate * mean / (sqrtf(square * rates.second) + numbers.epsilon)));
 }
 
-extern "C" __global__ void adam(GATE, adam_numbers numbers, const float *__restrict__ rate,
-                                const float *__restrict__ factors, const float *__restrict__ control, size_t count,
-                                float *__restrict__ p, float *__restrict__ m, float *__restrict__ v,
-                                const void *__restrict__ g, unsigned type) {
-  const adam_rates rates = read_rates(numbers, rate, factors, control);
-  if (!may_update(TO_GATE) || !control_applies(control)) return;
-  each_gradient(type, g, first_element(), count, element_stride(),
-                [&](size_t i, float gradient) { adam_one(numbers, rates, &p[i], &m[i], &v[i], gradient); });
-}
-
 #define PARAMETERS(i) , float *p##i, float *m##i, float *v##i, const void *g##i
 #define PICK(i)                             \
   case i:                                   \
     p = p##i, m = m##i, v = v##i, g = g##i; \
     break;
 
-extern "C" __global__ void adam_joined(joined_table table, GATE, adam_numbers numbers, const float *rate,
-                                       const float *factors, const float *control EACH_JOINED(PARAMETERS)) {
+extern "C" __global__ void adam(joined_table table, GATE, adam_numbers numbers, const float *rate, const float *factors,
+                                const float *control EACH_JOINED(PARAMETERS)) {
   const joined_share share = share_of(table);
   const adam_rates rates = read_rates(numbers, rate, factors, control);
   float *p = 0, *m = 0, *v = 0;

@@ -6,7 +6,7 @@
  *                      and the norm.
  *
  * Clipping by the global norm (Pascanu, Mikolov and Bengio 2013); dynamic loss scaling (Micikevicius et al. 2018), with
- * the rules of PyTorch's GradScaler: half after an overflow, twice after so many good steps. Threads: as
+ * the rules of PyTorch's GradScaler: half after an overflow, twice after growth_interval good steps. Threads: as
  * tensor/program/operator.h says.
  */
 #include <assert.h>
@@ -33,20 +33,12 @@ RONDO_VECTORISED(add_span, (float *restrict sum, const float *restrict g, size_t
 
 /* `args` begins at the pointers of one gradient: sum and g, which has this type. */
 static void accumulate_span(rondo_type type, void *const *args, rondo_span span, bool is_first) {
-  float *sum = RONDO_ARG(float *, 0), room[RONDO_CHUNK];
+  float *sum = RONDO_ARG(float *, 0), buffer[RONDO_CHUNK];
   RONDO_EACH_GRADIENT(type, at, count, span.first, span.last)
-  add_span(sum + at, rondo_load_chunk(type, RONDO_ARG(const void *, 1), at, count, room), count, is_first);
+  add_span(sum + at, rondo_load_chunk(type, RONDO_ARG(const void *, 1), at, count, buffer), count, is_first);
 }
 
 static void accumulate_cpu(rondo_blocks blocks, void *const *args) {
-  const size_t count = RONDO_ARG(size_t, 4);
-  const rondo_type type = (rondo_type)RONDO_ARG(uint32_t, 7);
-  const bool is_first = *RONDO_ARG(const int32_t *, 3) == 0;
-  if (!rondo_may_update(blocks, args)) return;
-  accumulate_span(type, args + 5, rondo_blocks_span(blocks, count, RONDO_LANES), is_first);
-}
-
-static void accumulate_joined_cpu(rondo_blocks blocks, void *const *args) {
   const bool is_first = *RONDO_ARG(const int32_t *, 4) == 0;
   if (!rondo_may_update(blocks, args + 1)) return;
   for (size_t block = blocks.first; block < blocks.last; block++) {
@@ -60,9 +52,7 @@ static void accumulate_joined_cpu(rondo_blocks blocks, void *const *args) {
 static const rondo_parameter accumulate_parameters[] = {RONDO_SCALAR(rondo_joined_table), RONDO_GATE_PARAMETERS,
                                                         RONDO_READS, RONDO_JOINED_PARAMETERS(POINTERS)};
 
-RONDO_UNTYPED_KERNEL(accumulate, gradient_control, RONDO_GATE_PARAMETERS, RONDO_READS, RONDO_SCALAR(size_t), POINTERS,
-                     RONDO_SCALAR(uint32_t));
-RONDO_UNTYPED_KERNEL_LIST(accumulate_joined, gradient_control, accumulate_parameters);
+RONDO_UNTYPED_KERNEL_LIST(accumulate, gradient_control, accumulate_parameters);
 
 static rondo_status infer_accumulate(const rondo_program *program, const rondo_operation *operation,
                                      rondo_shape *results) {
@@ -72,47 +62,31 @@ static rondo_status infer_accumulate(const rondo_program *program, const rondo_o
   return rondo_require_input(program, operation, RUNS, RONDO_I32, 0);
 }
 
-static rondo_status emit_accumulate(rondo_emitter *emitter, const rondo_operation *operation) {
-  const size_t count = rondo_shape_elements(rondo_emit_shape(emitter, operation->inputs[SUM]));
-  const uint32_t type = rondo_emit_shape(emitter, operation->inputs[ADDED])->type;
-  return rondo_emit_operands(emitter, operation, &accumulate_code,
-                             rondo_emit_grid(emitter, count, RONDO_ELEMENTWISE_GRAIN),
-                             RONDO_OPERANDS(RONDO_GATE, RONDO_INPUT(RUNS), RONDO_OBJECT(count), RONDO_INPUT(SUM),
-                                            RONDO_INPUT(ADDED), RONDO_OBJECT(type)));
-}
-
-static rondo_status join_accumulate(rondo_emitter *emitter, const rondo_operation *const *operations, uint32_t count) {
+static rondo_status emit_accumulate(rondo_emitter *emitter, const rondo_operation *const *operations, uint32_t count) {
   static const uint32_t inputs[] = {SUM, ADDED};
-  const rondo_joined_kernel kernel = {&accumulate_joined_code, inputs, 2, ADDED, RONDO_ELEMENTWISE_GRAIN};
-  const int32_t *runs = rondo_emit_address(emitter, operations[0]->inputs[RUNS]);
-  const rondo_gate_memory gate = rondo_emit_gate(emitter);
-  return rondo_emit_joined(emitter, &kernel, operations, count, RONDO_ARGS(RONDO_GATE_ARGUMENTS(gate), &runs));
+  const rondo_joined_kernel kernel = {&accumulate_code, inputs, 2, ADDED, RONDO_ELEMENTWISE_GRAIN};
+  return rondo_emit_joined(emitter, &kernel, operations, count, RONDO_OPERANDS(RONDO_GATE, RONDO_INPUT(RUNS)));
 }
 
-static const rondo_join accumulate_join = {.most = RONDO_MOST_JOINED, .shared = 1u << RUNS, .emit = join_accumulate};
+static const rondo_join accumulate_join = {.max = RONDO_MAX_JOINED, .shared = 1u << RUNS, .emit = emit_accumulate};
 
 RONDO_OPERATOR(accumulate, .inputs = {"sum", "gradient", "runs"}, .required = 3, .updates = 1u << SUM,
-               .infer = infer_accumulate, .emit = emit_accumulate, .join = &accumulate_join);
+               .infer = infer_accumulate, .join = &accumulate_join);
 
 /* Squares ---------------------------------------------------------------------------------------------------------- */
 
 enum { FIRST_GRADIENT = 1 }; /* input 0: the sums so far, if any */
 
-#define MOST_SQUARES 16 /* operations of a joined kernel */
+#define MAX_SQUARES 16 /* operations of a kernel */
+#define MAX_SQUARED (MAX_SQUARES * RONDO_SQUARED_GRADIENTS)
 
-/* The elements and the type of each gradient. A gradient that is left out has 0 elements and a NULL pointer. Without
+/* The elements and the type of each gradient. An omitted gradient has 0 elements and a NULL pointer. Without
  * padding. */
 typedef struct squared_counts {
-  size_t elements[RONDO_SQUARED_GRADIENTS];
+  size_t elements[MAX_SQUARED];
   uint64_t is_first; /* there are no sums so far */
-  uint8_t types[RONDO_SQUARED_GRADIENTS + 1];
+  uint8_t types[MAX_SQUARED];
 } squared_counts;
-
-typedef struct joined_counts {
-  size_t elements[MOST_SQUARES * RONDO_SQUARED_GRADIENTS];
-  uint64_t is_first;
-  uint8_t types[MOST_SQUARES * RONDO_SQUARED_GRADIENTS];
-} joined_counts;
 
 RONDO_VECTORISED(add_squares, (const float *restrict x, float *restrict sums, size_t count), (x, sums, count)) {
   RONDO_EACH_LANE(i, lane, count, sums[lane] += x[i] * x[i]);
@@ -120,49 +94,36 @@ RONDO_VECTORISED(add_squares, (const float *restrict x, float *restrict sums, si
 
 static float squares_of(rondo_type type, const void *g, rondo_span span) {
   assert(g != NULL && span.first <= span.last);
-  float sums[RONDO_LANES] = {0}, room[RONDO_CHUNK];
+  float sums[RONDO_LANES] = {0}, buffer[RONDO_CHUNK];
   RONDO_EACH_GRADIENT(type, at, count, span.first, span.last)
-  add_squares(rondo_load_chunk(type, g, at, count, room), sums, count);
+  add_squares(rondo_load_chunk(type, g, at, count, buffer), sums, count);
   for (size_t lane = 1; lane < RONDO_LANES; lane++) sums[0] += sums[lane];
   return sums[0];
 }
 
-/* For `count` gradients. `args`: before, parts, gradients. */
-static void sum_squares(rondo_blocks blocks, const size_t *elements, const uint8_t *types, size_t count, bool is_first,
-                        void *const *args) {
-  assert(blocks.last <= PARTS && (is_first || RONDO_ARG(const float *, 0) != NULL));
-  const float *before = RONDO_ARG(const float *, 0);
-  float *parts = RONDO_ARG(float *, 1);
+static void gradient_squares_cpu(rondo_blocks blocks, void *const *args) {
+  const squared_counts *counts = args[0];
+  const float *before = RONDO_ARG(const float *, 1);
+  float *parts = RONDO_ARG(float *, 2);
+  assert(blocks.last <= PARTS && (counts->is_first != 0 || before != NULL));
   for (size_t part = blocks.first; part < blocks.last; part++) {
-    float sum = is_first ? 0.0f : before[part];
-    for (size_t g = 0; g < count; g++) {
-      const rondo_span span = rondo_block_span(part, blocks, elements[g], RONDO_LANES);
-      if (elements[g] > 0) sum += squares_of((rondo_type)types[g], RONDO_ARG(const void *, 2 + g), span);
+    float sum = counts->is_first != 0 ? 0.0f : before[part];
+    for (size_t g = 0; g < MAX_SQUARED; g++) {
+      const rondo_span span = rondo_block_span(part, blocks, counts->elements[g], RONDO_LANES);
+      if (counts->elements[g] > 0)
+        sum += squares_of((rondo_type)counts->types[g], RONDO_ARG(const void *, 3 + g), span);
     }
     parts[part] = sum;
   }
 }
 
-static void gradient_squares_cpu(rondo_blocks blocks, void *const *args) {
-  const squared_counts *counts = args[0];
-  sum_squares(blocks, counts->elements, counts->types, RONDO_SQUARED_GRADIENTS, counts->is_first != 0, args + 1);
-}
-
-static void gradient_squares_joined_cpu(rondo_blocks blocks, void *const *args) {
-  const joined_counts *counts = args[0];
-  sum_squares(blocks, counts->elements, counts->types, MOST_SQUARES * RONDO_SQUARED_GRADIENTS, counts->is_first != 0,
-              args + 1);
-}
-
 #define SEVEN_READS RONDO_READS, RONDO_READS, RONDO_READS, RONDO_READS, RONDO_READS, RONDO_READS, RONDO_READS
 #define FOUR_TIMES(...) __VA_ARGS__, __VA_ARGS__, __VA_ARGS__, __VA_ARGS__
 
-static const rondo_parameter squares_parameters[] = {RONDO_SCALAR(joined_counts), RONDO_READS, RONDO_WRITES,
+static const rondo_parameter squares_parameters[] = {RONDO_SCALAR(squared_counts), RONDO_READS, RONDO_WRITES,
                                                      FOUR_TIMES(FOUR_TIMES(SEVEN_READS))};
 
-RONDO_UNTYPED_KERNEL(gradient_squares, gradient_control, RONDO_SCALAR(squared_counts), RONDO_READS, RONDO_WRITES,
-                     SEVEN_READS);
-RONDO_UNTYPED_KERNEL_LIST(gradient_squares_joined, gradient_control, squares_parameters);
+RONDO_UNTYPED_KERNEL_LIST(gradient_squares, gradient_control, squares_parameters);
 
 static rondo_status infer_squares(const rondo_program *program, const rondo_operation *operation,
                                   rondo_shape *results) {
@@ -185,40 +146,28 @@ static void list_gradients(const rondo_emitter *emitter, const rondo_operation *
   }
 }
 
-static rondo_status emit_squares(rondo_emitter *emitter, const rondo_operation *operation) {
-  const void *x[RONDO_SQUARED_GRADIENTS];
-  const float *before = rondo_emit_address(emitter, operation->inputs[0]);
-  float *parts = rondo_emit_address(emitter, operation->results[0]);
-  squared_counts counts = {.is_first = before == NULL};
-  list_gradients(emitter, operation, counts.elements, counts.types, x);
-  return rondo_emit_kernel(emitter, &gradient_squares_code, (rondo_grid){.x = PARTS},
-                           RONDO_ARGS(&counts, &before, &parts, &x[0], &x[1], &x[2], &x[3], &x[4], &x[5], &x[6]));
-}
-
 /* The intermediate sums stay in the kernel. */
-static rondo_status join_squares(rondo_emitter *emitter, const rondo_operation *const *operations, uint32_t count) {
-  enum { GRADIENTS = MOST_SQUARES * RONDO_SQUARED_GRADIENTS };
-  const void *x[GRADIENTS] = {NULL}, *args[3 + GRADIENTS];
+static rondo_status emit_squares(rondo_emitter *emitter, const rondo_operation *const *operations, uint32_t count) {
+  const void *x[MAX_SQUARED] = {NULL}, *args[3 + MAX_SQUARED];
   const float *before = rondo_emit_address(emitter, operations[0]->inputs[0]);
   float *parts = rondo_emit_address(emitter, operations[count - 1]->results[0]);
-  joined_counts counts = {.is_first = before == NULL};
-  assert(count > 0 && count <= MOST_SQUARES);
+  squared_counts counts = {.is_first = before == NULL};
+  assert(count > 0 && count <= MAX_SQUARES);
   for (uint32_t i = 0; i < count; i++)
     list_gradients(emitter, operations[i], counts.elements + i * RONDO_SQUARED_GRADIENTS,
                    counts.types + i * RONDO_SQUARED_GRADIENTS, x + i * RONDO_SQUARED_GRADIENTS);
   args[0] = &counts;
   args[1] = &before;
   args[2] = &parts;
-  for (size_t g = 0; g < GRADIENTS; g++) args[3 + g] = &x[g];
-  return rondo_emit_kernel(emitter, &gradient_squares_joined_code, (rondo_grid){.x = PARTS}, args, 3 + GRADIENTS);
+  for (size_t g = 0; g < MAX_SQUARED; g++) args[3 + g] = &x[g];
+  return rondo_emit_kernel(emitter, &gradient_squares_code, (rondo_grid){.x = PARTS}, args, 3 + MAX_SQUARED);
 }
 
-static const rondo_join squares_join = {.most = MOST_SQUARES, .in_order = true, .emit = join_squares};
+static const rondo_join squares_join = {.max = MAX_SQUARES, .in_order = true, .emit = emit_squares};
 
 RONDO_OPERATOR(gradient_squares,
                .inputs = {"parts", "gradient", "gradient", "gradient", "gradient", "gradient", "gradient", "gradient"},
-               .required = 0, .result_count = 1, .is_late = true, .infer = infer_squares, .emit = emit_squares,
-               .join = &squares_join);
+               .required = 0, .result_count = 1, .is_late = true, .infer = infer_squares, .join = &squares_join);
 
 /* Control ---------------------------------------------------------------------------------------------------------- */
 
@@ -281,7 +230,7 @@ static rondo_status infer_control(const rondo_program *program, const rondo_oper
   return RONDO_OK;
 }
 
-/* An input that is left out is never read. Its argument is the address of another input. */
+/* The kernel never reads an omitted input. Its argument is the address of another input. */
 static rondo_status emit_control(rondo_emitter *emitter, const rondo_operation *operation) {
   const control_numbers numbers = {.max_norm = operation->attributes.numbers[MAX_NORM],
                                    .round = (int32_t)operation->attributes.sizes[ROUND],

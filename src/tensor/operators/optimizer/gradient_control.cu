@@ -6,23 +6,13 @@
 
 #define NORM_PARTS 64
 
-__device__ inline void accumulate_one(float *sum, float g, bool is_first) { *sum = is_first ? g : *sum + g; }
-
-extern "C" __global__ void accumulate(GATE, const int *__restrict__ runs, size_t count, float *__restrict__ sum,
-                                      const void *__restrict__ g, unsigned type) {
-  if (!may_update(TO_GATE)) return;
-  const bool is_first = *runs == 0;
-  each_gradient(type, g, first_element(), count, element_stride(),
-                [&](size_t i, float gradient) { accumulate_one(&sum[i], gradient, is_first); });
-}
-
 #define SUM_PARAMETERS(i) , float *sum##i, const void *g##i
 #define SUM_PICK(i)         \
   case i:                   \
     sum = sum##i, g = g##i; \
     break;
 
-extern "C" __global__ void accumulate_joined(joined_table table, GATE, const int *runs EACH_JOINED(SUM_PARAMETERS)) {
+extern "C" __global__ void accumulate(joined_table table, GATE, const int *runs EACH_JOINED(SUM_PARAMETERS)) {
   if (!may_update(TO_GATE)) return;
   const joined_share share = share_of(table);
   const bool is_first = *runs == 0;
@@ -30,22 +20,16 @@ extern "C" __global__ void accumulate_joined(joined_table table, GATE, const int
   const void *g = 0;
   switch (share.operation) { EACH_JOINED(SUM_PICK) }
   each_gradient(share.type, g, share.first, share.elements, share.stride,
-                [&](size_t i, float gradient) { accumulate_one(&sum[i], gradient, is_first); });
+                [&](size_t i, float gradient) { sum[i] = is_first ? gradient : sum[i] + gradient; });
 }
 
-#define SQUARED 7       /* gradients of an operation */
-#define MOST_SQUARES 16 /* operations of a joined kernel */
+#define SQUARED 7      /* gradients of an operation */
+#define MAX_SQUARES 16 /* operations of a kernel */
 
 struct squared_counts {
-  size_t elements[SQUARED];
+  size_t elements[MAX_SQUARES * SQUARED];
   u64 is_first;
-  unsigned char types[SQUARED + 1];
-};
-
-struct joined_counts {
-  size_t elements[MOST_SQUARES * SQUARED];
-  u64 is_first;
-  unsigned char types[MOST_SQUARES * SQUARED];
+  unsigned char types[MAX_SQUARES * SQUARED];
 };
 
 /* The squares of a block's part: every NORM_PARTS-th run of BLOCK_THREADS elements of each gradient. */
@@ -63,20 +47,6 @@ __device__ inline float join_block(float sum) {
   return team_join<join_sum>(team, sum);
 }
 
-extern "C" __global__ void gradient_squares(squared_counts counts, const float *before, float *parts, const void *x0,
-                                            const void *x1, const void *x2, const void *x3, const void *x4,
-                                            const void *x5, const void *x6) {
-  float sum = squares_of(counts.types[0], x0, counts.elements[0]);
-  sum += squares_of(counts.types[1], x1, counts.elements[1]);
-  sum += squares_of(counts.types[2], x2, counts.elements[2]);
-  sum += squares_of(counts.types[3], x3, counts.elements[3]);
-  sum += squares_of(counts.types[4], x4, counts.elements[4]);
-  sum += squares_of(counts.types[5], x5, counts.elements[5]);
-  sum += squares_of(counts.types[6], x6, counts.elements[6]);
-  sum = join_block(sum);
-  if (threadIdx.x == 0) parts[blockIdx.x] = (counts.is_first ? 0.0f : before[blockIdx.x]) + sum;
-}
-
 #define EACH_SQUARES(ROW) EACH_OF_TEN(ROW, ) ROW(10) ROW(11) ROW(12) ROW(13) ROW(14) ROW(15)
 #define GRADIENTS(i)                                                                                              \
   , const void *x##i##_0, const void *x##i##_1, const void *x##i##_2, const void *x##i##_3, const void *x##i##_4, \
@@ -91,15 +61,15 @@ extern "C" __global__ void gradient_squares(squared_counts counts, const float *
   x[i * SQUARED + 6] = x##i##_6;
 
 /* Adds operation by operation, as separate kernels do. An operation without gradients ends the list. */
-extern "C" __global__ void gradient_squares_joined(joined_counts counts, const float *before,
-                                                   float *parts EACH_SQUARES(GRADIENTS)) {
-  __shared__ const void *x[MOST_SQUARES * SQUARED];
+extern "C" __global__ void gradient_squares(squared_counts counts, const float *before,
+                                            float *parts EACH_SQUARES(GRADIENTS)) {
+  __shared__ const void *x[MAX_SQUARES * SQUARED];
   float total = counts.is_first ? 0.0f : before[blockIdx.x];
   if (threadIdx.x == 0) {
     EACH_SQUARES(LIST)
   }
   __syncthreads();
-  for (unsigned first = 0; first < MOST_SQUARES * SQUARED && counts.elements[first] > 0; first += SQUARED) {
+  for (unsigned first = 0; first < MAX_SQUARES * SQUARED && counts.elements[first] > 0; first += SQUARED) {
     float sum = 0;
     for (unsigned i = first; i < first + SQUARED; i++) sum += squares_of(counts.types[i], x[i], counts.elements[i]);
     total += join_block(sum);

@@ -47,9 +47,9 @@ static bool read_rates(rondo_blocks blocks, void *const *args, sgd_rates *out) {
 
 /* `args` begins at the pointers of one parameter: p, g, which has this type, and v. */
 static void update_span(rondo_type type, void *const *args, rondo_span span, sgd_rates rates) {
-  float *p = RONDO_ARG(float *, 0), *v = RONDO_ARG(float *, 2), room[RONDO_CHUNK];
+  float *p = RONDO_ARG(float *, 0), *v = RONDO_ARG(float *, 2), buffer[RONDO_CHUNK];
   RONDO_EACH_GRADIENT(type, at, count, span.first, span.last) {
-    const float *g = rondo_load_chunk(type, RONDO_ARG(const void *, 1), at, count, room);
+    const float *g = rondo_load_chunk(type, RONDO_ARG(const void *, 1), at, count, buffer);
     if (v != NULL)
       momentum_span(p + at, g, v + at, count, rates);
     else
@@ -58,13 +58,6 @@ static void update_span(rondo_type type, void *const *args, rondo_span span, sgd
 }
 
 static void sgd_cpu(rondo_blocks blocks, void *const *args) {
-  const rondo_type type = (rondo_type)RONDO_ARG(uint32_t, 11);
-  sgd_rates rates;
-  if (!read_rates(blocks, args, &rates)) return;
-  update_span(type, args + 8, rondo_blocks_span(blocks, RONDO_ARG(size_t, 7), RONDO_LANES), rates);
-}
-
-static void sgd_joined_cpu(rondo_blocks blocks, void *const *args) {
   sgd_rates rates;
   if (!read_rates(blocks, args + 1, &rates)) return;
   for (size_t block = blocks.first; block < blocks.last; block++) {
@@ -79,8 +72,7 @@ static void sgd_joined_cpu(rondo_blocks blocks, void *const *args) {
 static const rondo_parameter joined_parameters[] = {RONDO_SCALAR(rondo_joined_table), SHARED,
                                                     RONDO_JOINED_PARAMETERS(POINTERS)};
 
-RONDO_UNTYPED_KERNEL(sgd, sgd, SHARED, RONDO_SCALAR(size_t), POINTERS, RONDO_SCALAR(uint32_t));
-RONDO_UNTYPED_KERNEL_LIST(sgd_joined, sgd, joined_parameters);
+RONDO_UNTYPED_KERNEL_LIST(sgd, sgd, joined_parameters);
 
 static rondo_status infer_sgd(const rondo_program *program, const rondo_operation *operation, rondo_shape *results) {
   (void)results;
@@ -93,35 +85,22 @@ static rondo_status infer_sgd(const rondo_program *program, const rondo_operatio
   return rondo_require_input(program, operation, MOMENTUM, RONDO_F32, 0);
 }
 
-static rondo_status emit_sgd(rondo_emitter *emitter, const rondo_operation *operation) {
-  const size_t count = rondo_shape_elements(rondo_emit_shape(emitter, operation->inputs[PARAMETER]));
-  const float decay = operation->attributes.numbers[DECAY];
-  const uint32_t type = rondo_emit_shape(emitter, operation->inputs[GRADIENT])->type;
-  assert((operation->inputs[VELOCITY] == RONDO_NO_VALUE) == (operation->row == &rondo_operator_sgd));
-  assert((operation->inputs[VELOCITY] == RONDO_NO_VALUE) == (operation->inputs[MOMENTUM] == RONDO_NO_VALUE));
-  return rondo_emit_operands(emitter, operation, &sgd_code, rondo_emit_grid(emitter, count, RONDO_ELEMENTWISE_GRAIN),
-                             RONDO_OPERANDS(RONDO_GATE, RONDO_OBJECT(decay), RONDO_INPUT(RATE), RONDO_INPUT(CONTROL),
-                                            RONDO_INPUT(MOMENTUM), RONDO_OBJECT(count), RONDO_INPUT(PARAMETER),
-                                            RONDO_INPUT(GRADIENT), RONDO_INPUT(VELOCITY), RONDO_OBJECT(type)));
-}
-
-static rondo_status emit_joined(rondo_emitter *emitter, const rondo_operation *const *operations, uint32_t count) {
+static rondo_status emit_sgd(rondo_emitter *emitter, const rondo_operation *const *operations, uint32_t count) {
   static const uint32_t inputs[] = {PARAMETER, GRADIENT, VELOCITY};
-  const rondo_joined_kernel kernel = {&sgd_joined_code, inputs, 3, GRADIENT, RONDO_ELEMENTWISE_GRAIN};
-  const uint32_t *shared = operations[0]->inputs;
-  const float decay = operations[0]->attributes.numbers[DECAY];
-  const float *rate = rondo_emit_address(emitter, shared[RATE]);
-  const float *control = rondo_emit_address(emitter, shared[CONTROL]);
-  const float *momentum = rondo_emit_address(emitter, shared[MOMENTUM]);
-  const rondo_gate_memory gate = rondo_emit_gate(emitter);
-  return rondo_emit_joined(emitter, &kernel, operations, count,
-                           RONDO_ARGS(RONDO_GATE_ARGUMENTS(gate), &decay, &rate, &control, &momentum));
+  const rondo_joined_kernel kernel = {&sgd_code, inputs, 3, GRADIENT, RONDO_ELEMENTWISE_GRAIN};
+  const rondo_operation *first = operations[0];
+  const float decay = first->attributes.numbers[DECAY];
+  assert((first->inputs[VELOCITY] == RONDO_NO_VALUE) == (first->row == &rondo_operator_sgd));
+  assert((first->inputs[VELOCITY] == RONDO_NO_VALUE) == (first->inputs[MOMENTUM] == RONDO_NO_VALUE));
+  return rondo_emit_joined(
+      emitter, &kernel, operations, count,
+      RONDO_OPERANDS(RONDO_GATE, RONDO_OBJECT(decay), RONDO_INPUT(RATE), RONDO_INPUT(CONTROL), RONDO_INPUT(MOMENTUM)));
 }
 
 static const rondo_join sgd_join = {
-    .most = RONDO_MOST_JOINED, .shared = 1u << RATE | 1u << CONTROL | 1u << MOMENTUM, .emit = emit_joined};
+    .max = RONDO_MAX_JOINED, .shared = 1u << RATE | 1u << CONTROL | 1u << MOMENTUM, .emit = emit_sgd};
 
-#define SGD_ROW .required = 3, .infer = infer_sgd, .emit = emit_sgd, .join = &sgd_join
+#define SGD_ROW .required = 3, .infer = infer_sgd, .join = &sgd_join
 
 RONDO_OPERATOR(sgd, SGD_ROW, .inputs = {"parameter", "gradient", "rate", "control"}, .updates = 1u << PARAMETER);
 RONDO_OPERATOR(sgd_momentum, SGD_ROW, .inputs = {"parameter", "gradient", "rate", "control", "velocity", "momentum"},

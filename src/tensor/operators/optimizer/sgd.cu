@@ -20,23 +20,14 @@ __device__ inline void sgd_one(const sgd_rates &rates, float *p, float g, float 
   p[i] = fmaf(-rates.rate, step, p[i]);
 }
 
-extern "C" __global__ void sgd(GATE, float decay, const float *__restrict__ rate, const float *__restrict__ control,
-                               const float *__restrict__ momentum, size_t count, float *__restrict__ p,
-                               const void *__restrict__ g, float *__restrict__ v, unsigned type) {
-  const sgd_rates rates = read_rates(decay, rate, control, momentum);
-  if (!may_update(TO_GATE) || !control_applies(control)) return;
-  each_gradient(type, g, first_element(), count, element_stride(),
-                [&](size_t i, float gradient) { sgd_one(rates, p, gradient, v, i); });
-}
-
 #define PARAMETERS(i) , float *p##i, const void *g##i, float *v##i
 #define PICK(i)                   \
   case i:                         \
     p = p##i, g = g##i, v = v##i; \
     break;
 
-extern "C" __global__ void sgd_joined(joined_table table, GATE, float decay, const float *rate, const float *control,
-                                      const float *momentum EACH_JOINED(PARAMETERS)) {
+extern "C" __global__ void sgd(joined_table table, GATE, float decay, const float *rate, const float *control,
+                               const float *momentum EACH_JOINED(PARAMETERS)) {
   const joined_share share = share_of(table);
   const sgd_rates rates = read_rates(decay, rate, control, momentum);
   float *p = 0, *v = 0;

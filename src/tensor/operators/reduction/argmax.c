@@ -8,81 +8,81 @@
 #include "tensor/operators/common/operator_rows.h"
 #include "tensor/operators/common/operator_tools.h"
 
-enum { DIMENSION };       /* sizes */
-enum { KEEPS, IS_LEAST }; /* flags */
+enum { DIMENSION };     /* sizes */
+enum { KEEPS, IS_MIN }; /* flags */
 
 /* A scalar argument of the kernels. The value is [outer, size, inner]. */
-typedef struct place_shape {
-  size_t outer, size, inner, is_least;
-} place_shape;
+typedef struct argmax_shape {
+  size_t outer, size, inner, is_min;
+} argmax_shape;
 
 /* Some of the results of one of `outer`: at most RONDO_CHUNK of `inner`. */
-typedef struct place_tile {
+typedef struct argmax_tile {
   size_t first, width; /* first: its first element in the value */
-} place_tile;
+} argmax_tile;
 
-static size_t tile_count(const place_shape *shape) { return rondo_divide_up(shape->inner, RONDO_CHUNK); }
+static size_t tile_count(const argmax_shape *shape) { return rondo_divide_up(shape->inner, RONDO_CHUNK); }
 
-static place_tile tile_at(const place_shape *shape, size_t number) {
+static argmax_tile tile_at(const argmax_shape *shape, size_t number) {
   const size_t inside = number % tile_count(shape) * RONDO_CHUNK;
-  return (place_tile){.first = number / tile_count(shape) * shape->size * shape->inner + inside,
-                      .width = rondo_chunk_length(inside, shape->inner)};
+  return (argmax_tile){.first = number / tile_count(shape) * shape->size * shape->inner + inside,
+                       .width = rondo_chunk_length(inside, shape->inner)};
 }
 
 /* Defines functions for a number type: whether x is better than the best so far; the index in the row of `size`
  * elements from `first` on; and the indices in all columns of a tile. */
-#define PLACES(name, number, load, is_nan)                                                                 \
-  static inline bool name##_is_better(number x, number best, bool is_least) {                              \
-    return (is_least ? x < best : x > best) || (is_nan(x) && !is_nan(best));                               \
-  }                                                                                                        \
-  static int32_t name##_in_row(rondo_type type, const place_shape *s, const void *x, size_t first) {       \
-    number best = 0, room[RONDO_CHUNK];                                                                    \
-    size_t place = 0;                                                                                      \
-    for (size_t at = 0; at < s->size; at += RONDO_CHUNK) {                                                 \
-      const size_t length = rondo_chunk_length(at, s->size);                                               \
-      const number *chunk = load(type, x, first + at, length, room);                                       \
-      for (size_t i = 0; i < length; i++) {                                                                \
-        if (at + i > 0 && !name##_is_better(chunk[i], best, s->is_least != 0)) continue;                   \
-        best = chunk[i];                                                                                   \
-        place = at + i;                                                                                    \
-      }                                                                                                    \
-    }                                                                                                      \
-    return (int32_t)place;                                                                                 \
-  }                                                                                                        \
-  static void name##_in_columns(rondo_type type, const place_shape *s, const place_tile *t, const void *x, \
-                                int32_t *places) {                                                         \
-    number best[RONDO_CHUNK] = {0}, room[RONDO_CHUNK];                                                     \
-    for (size_t at = 0; at < s->size; at++) {                                                              \
-      const number *chunk = load(type, x, t->first + at * s->inner, t->width, room);                       \
-      for (size_t i = 0; i < t->width; i++) {                                                              \
-        if (at > 0 && !name##_is_better(chunk[i], best[i], s->is_least != 0)) continue;                    \
-        best[i] = chunk[i];                                                                                \
-        places[i] = (int32_t)at;                                                                           \
-      }                                                                                                    \
-    }                                                                                                      \
+#define ARGMAX(name, number, load, is_nan)                                                                   \
+  static inline bool name##_is_better(number x, number best, bool is_min) {                                  \
+    return (is_min ? x < best : x > best) || (is_nan(x) && !is_nan(best));                                   \
+  }                                                                                                          \
+  static int32_t name##_in_row(rondo_type type, const argmax_shape *s, const void *x, size_t first) {        \
+    number best = 0, buffer[RONDO_CHUNK];                                                                    \
+    size_t best_at = 0;                                                                                      \
+    for (size_t at = 0; at < s->size; at += RONDO_CHUNK) {                                                   \
+      const size_t length = rondo_chunk_length(at, s->size);                                                 \
+      const number *chunk = load(type, x, first + at, length, buffer);                                       \
+      for (size_t i = 0; i < length; i++) {                                                                  \
+        if (at + i > 0 && !name##_is_better(chunk[i], best, s->is_min != 0)) continue;                       \
+        best = chunk[i];                                                                                     \
+        best_at = at + i;                                                                                    \
+      }                                                                                                      \
+    }                                                                                                        \
+    return (int32_t)best_at;                                                                                 \
+  }                                                                                                          \
+  static void name##_in_columns(rondo_type type, const argmax_shape *s, const argmax_tile *t, const void *x, \
+                                int32_t *indices) {                                                          \
+    number best[RONDO_CHUNK] = {0}, buffer[RONDO_CHUNK];                                                     \
+    for (size_t at = 0; at < s->size; at++) {                                                                \
+      const number *chunk = load(type, x, t->first + at * s->inner, t->width, buffer);                       \
+      for (size_t i = 0; i < t->width; i++) {                                                                \
+        if (at > 0 && !name##_is_better(chunk[i], best[i], s->is_min != 0)) continue;                        \
+        best[i] = chunk[i];                                                                                  \
+        indices[i] = (int32_t)at;                                                                            \
+      }                                                                                                      \
+    }                                                                                                        \
   }
 #define NEVER(x) false
 
-PLACES(floats, float, rondo_load_chunk, isnan)
-PLACES(integers, int64_t, rondo_load_integers, NEVER)
+ARGMAX(floats, float, rondo_load_chunk, isnan)
+ARGMAX(integers, int64_t, rondo_load_integers, NEVER)
 
 static void argmax_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
-  const place_shape *shape = args[0];
+  const argmax_shape *shape = args[0];
   const void *x = RONDO_ARG(const void *, 1);
   int32_t *y = RONDO_ARG(int32_t *, 2);
   const bool is_integer = type == RONDO_I32 || type == RONDO_I64;
   RONDO_EACH_ITEM(number, blocks, shape->outer * tile_count(shape)) {
-    const place_tile t = tile_at(shape, number);
-    int32_t *places = y + number / tile_count(shape) * shape->inner + number % tile_count(shape) * RONDO_CHUNK;
+    const argmax_tile t = tile_at(shape, number);
+    int32_t *indices = y + number / tile_count(shape) * shape->inner + number % tile_count(shape) * RONDO_CHUNK;
     if (shape->inner == 1) {
-      *places = (is_integer ? integers_in_row : floats_in_row)(type, shape, x, t.first);
+      *indices = (is_integer ? integers_in_row : floats_in_row)(type, shape, x, t.first);
     } else {
-      (is_integer ? integers_in_columns : floats_in_columns)(type, shape, &t, x, places);
+      (is_integer ? integers_in_columns : floats_in_columns)(type, shape, &t, x, indices);
     }
   }
 }
 
-RONDO_NUMBER_KERNEL(argmax, argmax, RONDO_SCALAR(place_shape), RONDO_READS, RONDO_WRITES);
+RONDO_NUMBER_KERNEL(argmax, argmax, RONDO_SCALAR(argmax_shape), RONDO_READS, RONDO_WRITES);
 
 static rondo_status infer_argmax(const rondo_program *program, const rondo_operation *operation, rondo_shape *results) {
   const rondo_shape *value = rondo_operation_input(program, operation, 0);
@@ -104,10 +104,10 @@ static rondo_status infer_argmax(const rondo_program *program, const rondo_opera
 static rondo_status emit_argmax(rondo_emitter *emitter, const rondo_operation *operation) {
   const rondo_shape *value = rondo_emit_shape(emitter, operation->inputs[0]);
   const size_t dimension = operation->attributes.sizes[DIMENSION];
-  place_shape shape = {
-      .outer = 1, .size = value->dims[dimension], .inner = 1, .is_least = operation->attributes.flags[IS_LEAST]};
-  for (size_t i = 0; i < dimension; i++) shape.outer *= value->dims[i];
-  for (size_t i = dimension + 1; i < value->rank; i++) shape.inner *= value->dims[i];
+  const argmax_shape shape = {.outer = rondo_shape_elements_of(value, 0, dimension),
+                              .size = value->dims[dimension],
+                              .inner = rondo_shape_elements_of(value, dimension + 1, value->rank),
+                              .is_min = operation->attributes.flags[IS_MIN]};
   assert(dimension < value->rank && shape.outer * shape.size * shape.inner == rondo_shape_elements(value));
   const bool is_cuda = rondo_emit_is_cuda(emitter);
   const rondo_grain grain = {4096 / shape.size / rondo_smaller(shape.inner, RONDO_CHUNK) + 1,
@@ -134,6 +134,6 @@ rondo_status rondo_op_argmax(rondo_program *program, rondo_value value, size_t d
 rondo_status rondo_op_argmin(rondo_program *program, rondo_value value, size_t dimension, bool keeps,
                              rondo_value *out_value) {
   const rondo_attributes attributes = {
-      .sizes = {dimension}, .size_count = 1, .flags = {[KEEPS] = keeps, [IS_LEAST] = true}};
+      .sizes = {dimension}, .size_count = 1, .flags = {[KEEPS] = keeps, [IS_MIN] = true}};
   return rondo_program_apply(program, &rondo_operator_argmin, &value, 1, &attributes, out_value);
 }

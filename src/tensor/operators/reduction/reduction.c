@@ -23,13 +23,13 @@ static bool reduces(const rondo_operation *operation, uint32_t dimension) {
 #define CUDA_TILE 32
 #define CPU_TILE RONDO_CHUNK
 
-/* So many blocks keep a large GPU busy. A part has at least so many elements of a row, or rows. */
+/* Enough blocks to keep a large GPU busy, and the minimum of elements (of a row) or rows in a part. */
 #define ENOUGH_BLOCKS 512
-#define LEAST_OF_ROW 2048
-#define LEAST_ROWS 64
-/* Up to so many rows of a matrix, one kernel sums the columns, even if they are few: this saves a launch, and the sums
- * of several matrices can be joined (reductions.c). */
-#define MOST_ROWS 8192
+#define MIN_OF_ROW 2048
+#define MIN_ROWS 64
+/* For a matrix with at most this many rows, one kernel sums the columns, even if they are few: this saves a launch, and
+ * the sums of several matrices can be joined (reductions.c). */
+#define MAX_ROWS 8192
 
 static bool is_of_columns(const rondo_reduction *shape) { return shape->kept_strides[shape->kept_rank - 1] == 1; }
 
@@ -43,8 +43,8 @@ static void cut_into_parts(rondo_reduction *shape) {
   const size_t blocks = of_columns                          ? column_tiles(shape, CUDA_TILE)
                         : shape->reduced > RONDO_NARROW_ROW ? shape->kept
                                                             : rondo_divide_up(shape->kept, RONDO_CUDA_THREADS / 32);
-  const size_t most = shape->reduced / (of_columns ? LEAST_ROWS : LEAST_OF_ROW);
-  const size_t parts = rondo_smaller(ENOUGH_BLOCKS / blocks, most);
+  const size_t largest = shape->reduced / (of_columns ? MIN_ROWS : MIN_OF_ROW);
+  const size_t parts = rondo_smaller(ENOUGH_BLOCKS / blocks, largest);
   shape->part = parts < 2 ? shape->reduced : rondo_divide_up(shape->reduced, parts);
   shape->parts = rondo_divide_up(shape->reduced, shape->part);
 }
@@ -158,11 +158,11 @@ static float reduce_row(rondo_type type, const rondo_reduction *shape, const ron
                         size_t base, rondo_span span) {
   const size_t run_most = shape->reduced_dims[shape->reduced_rank - 1];
   accumulator a;
-  float room[RONDO_CHUNK];
+  float buffer[RONDO_CHUNK];
   start(&a, joining, width_for(rondo_smaller(run_most, span.last - span.first)));
   for (size_t at = span.first, length; at < span.last; at += length) {
     length = rondo_smaller(rondo_smaller(run_most - at % run_most, span.last - at), RONDO_CHUNK);
-    take(&a, rondo_load_chunk(type, x, base + reduced_offset(shape, at), length, room), length);
+    take(&a, rondo_load_chunk(type, x, base + reduced_offset(shape, at), length, buffer), length);
   }
   return join_all(&a);
 }
@@ -185,7 +185,7 @@ void rondo_reduce_columns_cpu(rondo_type type, const rondo_joining *joining, ron
   const size_t columns = shape->kept_dims[shape->kept_rank - 1];
   const size_t tiles = rondo_divide_up(columns, CPU_TILE);
   accumulator a;
-  float room[CPU_TILE];
+  float buffer[CPU_TILE];
   RONDO_EACH_ITEM(item, blocks, column_tiles(shape, CPU_TILE) * shape->parts) {
     const size_t tile = item / shape->parts;
     const size_t first = tile / tiles * columns + tile % tiles * CPU_TILE; /* result */
@@ -194,7 +194,7 @@ void rondo_reduce_columns_cpu(rondo_type type, const rondo_joining *joining, ron
     const size_t base = kept_offset(shape, first);
     start(&a, joining, width);
     for (size_t r = span.first; r < span.last; r++) {
-      take(&a, rondo_load_chunk(type, x, base + reduced_offset(shape, r), width, room), width);
+      take(&a, rondo_load_chunk(type, x, base + reduced_offset(shape, r), width, buffer), width);
     }
     settle(&a);
     for (size_t i = 0; i < width; i++) {
@@ -255,7 +255,7 @@ bool rondo_reduces_columns(const rondo_shape *value, const rondo_operation *oper
   const rondo_reduction shape = lay_out(value, operation);
   *out_columns = (rondo_columns){shape.reduced, shape.kept};
   return is_of_columns(&shape) && shape.kept_rank == 1 && shape.reduced_rank == 1 &&
-         (shape.parts == 1 || shape.reduced <= MOST_ROWS);
+         (shape.parts == 1 || shape.reduced <= MAX_ROWS);
 }
 
 size_t rondo_reduction_elements(const rondo_program *program, const rondo_operation *operation) {
@@ -321,8 +321,9 @@ rondo_status rondo_apply_reduction(rondo_program *program, const rondo_operator 
   rondo_attributes attributes = {.flags = {[RONDO_REDUCE_ALL] = dims == NULL, [RONDO_REDUCE_KEEPS] = keeps}};
   if (out_value != NULL) *out_value = (rondo_value){0};
   if (dims != NULL && dim_count > RONDO_MAX_DIMENSIONS) {
-    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE, "%s: %zu dimensions to reduce; the most is %d",
-                      row->name, dim_count, RONDO_MAX_DIMENSIONS);
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE,
+                      "%s: %zu dimensions to reduce; at most %d are possible", row->name, dim_count,
+                      RONDO_MAX_DIMENSIONS);
   }
   for (size_t i = 0; dims != NULL && i < dim_count; i++) attributes.sizes[attributes.size_count++] = dims[i];
   return rondo_program_apply(program, row, &value, 1, &attributes, out_value);

@@ -66,7 +66,7 @@ __device__ inline void reduce_rows(const reduction &shape, const element *__rest
   }
 }
 
-/* Rows that are read before the first is combined: so many reads are in flight. */
+/* Rows that are read before the first is combined, so that several reads are in flight. */
 #define BATCH 8
 
 /* Reduces every WARPS-th row from `row` on; x[offset(row)] is the element of a row. */

@@ -25,7 +25,7 @@ typedef struct rondo_reduction {
   size_t reduced_dims[RONDO_MAX_DIMENSIONS], reduced_strides[RONDO_MAX_DIMENSIONS];
 } rondo_reduction;
 
-/* On a CPU, so many chunks are accumulated before they are added to the total, so that rounding errors stay small. */
+/* On a CPU, this many chunks are accumulated before they are added to the total, so that rounding errors stay small. */
 #define RONDO_JOINED_AT_ONCE 256
 
 /* merge: into[i] = the combination of into[i] and x[i]; none: the neutral element. */
@@ -41,7 +41,7 @@ void rondo_reduce_parts_cpu(rondo_type type, const rondo_joining *joining, rondo
 
 /* The `family` of a row. */
 typedef struct rondo_reduction_row {
-  const rondo_kernel_options *rows, *columns, *parts; /* one a type */
+  const rondo_kernel_options *rows, *columns, *parts; /* one for each type */
   bool is_mean;
 } rondo_reduction_row;
 

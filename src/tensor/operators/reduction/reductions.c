@@ -49,21 +49,21 @@ RONDO_INLINE void add_row(const float *restrict x, float *restrict sums, size_t 
 /* Sums at most a chunk of neighbouring columns, in batches of rows. */
 RONDO_INLINE void sum_columns(rondo_type type, const rondo_columns *shape, const void *x, size_t first, size_t count,
                               float *sums) {
-  float room[RONDO_CHUNK], batch[RONDO_CHUNK];
+  float buffer[RONDO_CHUNK], batch[RONDO_CHUNK];
   memset(sums, 0, count * sizeof *sums);
   for (size_t row = 0; row < shape->rows;) {
     const size_t end = rondo_smaller(row + RONDO_JOINED_AT_ONCE, shape->rows);
     memset(batch, 0, count * sizeof *batch);
     for (; row < end; row++)
-      add_row(rondo_load_chunk(type, x, first + row * shape->columns, count, room), batch, count);
+      add_row(rondo_load_chunk(type, x, first + row * shape->columns, count, buffer), batch, count);
     add_row(batch, sums, count);
   }
 }
 
 RONDO_INLINE void sum_span(rondo_type type, const rondo_columns *shape, const void *x, void *y, rondo_span span) {
-  float room[RONDO_CHUNK];
+  float buffer[RONDO_CHUNK];
   RONDO_EACH_CHUNK(at, length, span.first, span.last) {
-    float *sums = rondo_chunk_of(type, y, at, room);
+    float *sums = rondo_chunk_of(type, y, at, buffer);
     sum_columns(type, shape, x, at, length, sums);
     rondo_store_chunk(type, y, at, length, sums);
   }
@@ -77,7 +77,7 @@ RONDO_VECTORISED_KERNEL(sum_matrix_cpu) {
 
 /* The shapes of joined operations, after the table. */
 typedef struct columns_shapes {
-  rondo_columns of[RONDO_MOST_JOINED];
+  rondo_columns of[RONDO_MAX_JOINED];
 } columns_shapes;
 
 RONDO_VECTORISED_KERNEL(sum_matrix_joined_cpu) {
@@ -108,14 +108,14 @@ static rondo_status emit_joined(rondo_emitter *emitter, const rondo_operation *c
   const rondo_type type = rondo_emit_shape(emitter, operations[0]->inputs[0])->type;
   const rondo_joined_kernel kernel = {&sum_matrix_joined_code[type], values, 2, 0, MATRIX_GRAIN};
   columns_shapes shapes = {.of = {{0}}};
-  assert(count <= RONDO_MOST_JOINED);
+  assert(count <= RONDO_MAX_JOINED);
   for (uint32_t i = 0; i < count; i++)
     (void)rondo_reduces_columns(rondo_emit_shape(emitter, operations[i]->inputs[0]), operations[i], &shapes.of[i]);
-  return rondo_emit_joined(emitter, &kernel, operations, count, RONDO_ARGS(&shapes));
+  return rondo_emit_joined(emitter, &kernel, operations, count, RONDO_OPERANDS(RONDO_OBJECT(shapes)));
 }
 
 static const rondo_join sum_matrix_join = {
-    .most = RONDO_MOST_JOINED, .is_typed = true, .of_any_attributes = true, .takes = sums_matrix, .emit = emit_joined};
+    .max = RONDO_MAX_JOINED, .is_typed = true, .of_any_attributes = true, .takes = sums_matrix, .emit = emit_joined};
 
 /* Operators -------------------------------------------------------------------------------------------------------- */
 

@@ -33,18 +33,18 @@ RONDO_INLINE void shift_chunk(const float *restrict x, float by, float *restrict
 }
 
 RONDO_INLINE void softmax_row(rondo_type type, const softmax_shape *shape, size_t first, const void *x, void *y) {
-  float rooms[2][RONDO_CHUNK];
-  const float most = rondo_typed_row_max(type, x, first, shape->columns);
-  const float sum = rondo_typed_row_exp_sum(type, x, first, most, shape->columns);
+  float buffers[2][RONDO_CHUNK];
+  const float largest = rondo_typed_row_max(type, x, first, shape->columns);
+  const float sum = rondo_typed_row_exp_sum(type, x, first, largest, shape->columns);
   const float log_sum = logf(sum);
   RONDO_EACH_CHUNK(at, length, 0, shape->columns) {
-    const float *from = rondo_load_chunk(type, x, first + at, length, rooms[0]);
-    float *to = rondo_chunk_of(type, y, first + at, rooms[1]);
+    const float *from = rondo_load_chunk(type, x, first + at, length, buffers[0]);
+    float *to = rondo_chunk_of(type, y, first + at, buffers[1]);
     if (shape->is_log != 0) {
-      shift_chunk(from, most, to, length); /* in two steps, because most + log_sum might round log_sum away */
+      shift_chunk(from, largest, to, length); /* in two steps, because most + log_sum might round log_sum away */
       for (size_t i = 0; i < length; i++) to[i] -= log_sum;
     } else {
-      rondo_row_scaled_exp(from, most, 1.0f / sum, to, length);
+      rondo_row_scaled_exp(from, largest, 1.0f / sum, to, length);
     }
     rondo_store_chunk(type, y, first + at, length, to);
   }
@@ -87,10 +87,10 @@ static rondo_status emit_softmax(rondo_emitter *emitter, const rondo_operation *
 /* y·dy of the row, or the sum of dy. */
 RONDO_INLINE float gradient_sum(rondo_type type, const softmax_shape *shape, size_t first, const void *y,
                                 const void *dy) {
-  float sums[RONDO_LANES] = {0}, rooms[2][RONDO_CHUNK];
+  float sums[RONDO_LANES] = {0}, buffers[2][RONDO_CHUNK];
   RONDO_EACH_CHUNK(at, length, 0, shape->columns) {
-    const float *of_y = rondo_load_chunk(type, y, first + at, length, rooms[0]);
-    const float *of_dy = rondo_load_chunk(type, dy, first + at, length, rooms[1]);
+    const float *of_y = rondo_load_chunk(type, y, first + at, length, buffers[0]);
+    const float *of_dy = rondo_load_chunk(type, dy, first + at, length, buffers[1]);
     if (shape->is_log != 0)
       RONDO_EACH_LANE(i, lane, length, sums[lane] += of_dy[i]);
     else
@@ -114,14 +114,14 @@ RONDO_VECTORISED_KERNEL(softmax_gradient_cpu) {
   const void *y = RONDO_ARG(const void *, 1);
   const void *dy = RONDO_ARG(const void *, 2);
   void *dx = RONDO_ARG(void *, 3);
-  float rooms[3][RONDO_CHUNK];
+  float buffers[3][RONDO_CHUNK];
   RONDO_EACH_ITEM(row, blocks, shape->rows) {
     const size_t first = row * shape->columns;
     const float sum = gradient_sum(type, shape, first, y, dy);
     RONDO_EACH_CHUNK(at, length, 0, shape->columns) {
-      float *to = rondo_chunk_of(type, dx, first + at, rooms[2]);
-      const float *of_y = rondo_load_chunk(type, y, first + at, length, rooms[0]);
-      const float *of_dy = rondo_load_chunk(type, dy, first + at, length, rooms[1]);
+      float *to = rondo_chunk_of(type, dx, first + at, buffers[2]);
+      const float *of_y = rondo_load_chunk(type, y, first + at, length, buffers[0]);
+      const float *of_dy = rondo_load_chunk(type, dy, first + at, length, buffers[1]);
       if (shape->is_log != 0)
         log_softmax_slope(of_y, of_dy, sum, to, length);
       else

@@ -13,11 +13,11 @@ extern "C" __global__ void softmax_TYPE(softmax_shape shape, const element *__re
   for (size_t row = team.first; row < shape.rows; row += team.stride) {
     const element *from = x + row * shape.columns;
     element *to = y + row * shape.columns;
-    const float most = row_max(team, from, shape.columns);
-    const float sum = row_exp_sum(team, from, most, shape.columns);
+    const float largest = row_max(team, from, shape.columns);
+    const float sum = row_exp_sum(team, from, largest, shape.columns);
     const float log_sum = logf(sum), scale = 1.0f / sum;
     for (size_t i = team.lane; i < shape.columns; i += team.lanes) {
-      const float below = to_float(from[i]) - most;
+      const float below = to_float(from[i]) - largest;
       to[i] = to_element(shape.is_log ? below - log_sum : scale * expf(below));
     }
   }

@@ -29,7 +29,7 @@ extern "C" __global__ void sum_matrix_TYPE(columns_shape shape, const element *x
 }
 
 struct columns_shapes {
-  columns_shape of[MOST_JOINED];
+  columns_shape of[MAX_JOINED];
 };
 
 #define POINTERS(i) , element *y##i, const element *x##i

@@ -9,7 +9,7 @@
 #include "tensor/operators/common/operator_tools.h"
 #include "tensor/operators/shape/strided.h"
 
-#define MOST_PARTS RONDO_MAX_OPERANDS
+#define MAX_PARTS RONDO_MAX_OPERANDS
 
 enum { DIMENSION, LENGTHS }; /* sizes; LENGTHS: of split, the first of the parts' lengths along the dimension */
 
@@ -17,8 +17,8 @@ enum { DIMENSION, LENGTHS }; /* sizes; LENGTHS: of split, the first of the parts
 typedef struct parts_shape {
   size_t rows, width; /* of the whole, in units */
   size_t parts;
-  size_t starts[MOST_PARTS + 1]; /* of each part in a row, in units; then width */
-  size_t unit_bytes;             /* 2, 4, 8 or 16 */
+  size_t starts[MAX_PARTS + 1]; /* of each part in a row, in units; then width */
+  size_t unit_bytes;            /* 2, 4, 8 or 16 */
 } parts_shape;
 
 /* Doubles the unit while two units are always copied together. */
@@ -35,10 +35,10 @@ static void widen(parts_shape *shape) {
 
 static parts_shape shape_of(const rondo_emitter *emitter, const uint32_t *parts, size_t count, const rondo_shape *whole,
                             size_t dimension) {
-  parts_shape shape = {.rows = 1, .parts = count, .unit_bytes = rondo_type_bytes(whole->type)};
-  size_t inner = 1;
-  for (size_t i = 0; i < dimension; i++) shape.rows *= whole->dims[i];
-  for (size_t i = dimension + 1; i < whole->rank; i++) inner *= whole->dims[i];
+  parts_shape shape = {.rows = rondo_shape_elements_of(whole, 0, dimension),
+                       .parts = count,
+                       .unit_bytes = rondo_type_bytes(whole->type)};
+  const size_t inner = rondo_shape_elements_of(whole, dimension + 1, whole->rank);
   for (size_t i = 0; i < count; i++)
     shape.starts[i + 1] = shape.starts[i] + rondo_emit_shape(emitter, parts[i])->dims[dimension] * inner;
   shape.width = shape.starts[count];
@@ -77,7 +77,7 @@ RONDO_UNTYPED_KERNEL(split, concat, RONDO_SCALAR(parts_shape), RONDO_READS, FOUR
 static rondo_status emit_parts(rondo_emitter *emitter, const rondo_kernel_options *code, const parts_shape *shape,
                                const uint32_t *parts, uint32_t whole_value) {
   void *whole = rondo_emit_address(emitter, whole_value);
-  void *at[MOST_PARTS] = {NULL};
+  void *at[MAX_PARTS] = {NULL};
   for (size_t i = 0; i < shape->parts; i++) at[i] = rondo_emit_address(emitter, parts[i]);
   const bool is_cuda = rondo_emit_is_cuda(emitter);
   const rondo_grain grain = {32768 / (shape->width * shape->unit_bytes) + 1, RONDO_CUDA_THREADS};
@@ -86,9 +86,9 @@ static rondo_status emit_parts(rondo_emitter *emitter, const rondo_kernel_option
                            RONDO_ARGS(shape, &whole, &at[0], &at[1], &at[2], &at[3], &at[4], &at[5], &at[6], &at[7]));
 }
 
-/* The operator that splits into so many parts. */
+/* The operator that splits into this number of parts. */
 static const rondo_operator *split_row(size_t count) {
-  assert(count >= 2 && count <= MOST_PARTS);
+  assert(count >= 2 && count <= MAX_PARTS);
   static const rondo_operator *const rows[] = {
       &rondo_operator_split_2, &rondo_operator_split_3, &rondo_operator_split_4, &rondo_operator_split_5,
       &rondo_operator_split_6, &rondo_operator_split_7, &rondo_operator_split_8};
@@ -99,14 +99,8 @@ static const rondo_operator *split_row(size_t count) {
 
 static size_t input_count(const rondo_operation *operation) {
   size_t count = 0;
-  while (count < MOST_PARTS && operation->inputs[count] != RONDO_NO_VALUE) count++;
+  while (count < MAX_PARTS && operation->inputs[count] != RONDO_NO_VALUE) count++;
   return count;
-}
-
-static bool can_concat(const rondo_shape *a, const rondo_shape *b, size_t dimension) {
-  bool fits = a->type == b->type && a->rank == b->rank;
-  for (uint32_t i = 0; i < a->rank && fits; i++) fits = i == dimension || a->dims[i] == b->dims[i];
-  return fits;
 }
 
 static rondo_status infer_concat(const rondo_program *program, const rondo_operation *operation, rondo_shape *results) {
@@ -115,7 +109,7 @@ static rondo_status infer_concat(const rondo_program *program, const rondo_opera
   RONDO_TRY(rondo_require_dimension(program, operation, 0, dimension));
   for (uint32_t i = 1; i < input_count(operation); i++) {
     const rondo_shape *part = rondo_operation_input(program, operation, i);
-    if (!can_concat(&results[0], part, dimension)) {
+    if (part->type != results[0].type || !rondo_shape_same_except(part, &results[0], dimension)) {
       return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE,
                                   "all inputs must have one type and the same sizes except in dimension %zu",
                                   dimension);
@@ -170,14 +164,14 @@ static rondo_status copy_list(const rondo_program *program, const char *call, co
   return RONDO_OK;
 }
 
-/* An operation has at most MOST_PARTS inputs. More values are concatenated in groups, and the groups in the same way,
- * so the elements are copied once for each power of MOST_PARTS. Changes the list. */
+/* An operation has at most MAX_PARTS inputs. More values are concatenated in groups, and the groups in the same way,
+ * so the elements are copied once for each power of MAX_PARTS. Changes the list. */
 static rondo_status concat_list(rondo_program *program, rondo_value *list, size_t count, size_t dimension) {
   const rondo_attributes attributes = {.sizes = {dimension}, .size_count = 1};
   while (count > 1) {
     size_t groups = 0;
-    for (size_t first = 0; first < count; first += MOST_PARTS, groups++) {
-      const size_t together = rondo_smaller(count - first, MOST_PARTS);
+    for (size_t first = 0; first < count; first += MAX_PARTS, groups++) {
+      const size_t together = rondo_smaller(count - first, MAX_PARTS);
       rondo_value whole = list[first];
       if (together > 1)
         RONDO_TRY(rondo_program_apply(program, &rondo_operator_concat, list + first, (uint32_t)together, &attributes,
@@ -343,7 +337,7 @@ SPLIT_ROW(6);
 SPLIT_ROW(7);
 SPLIT_ROW(8);
 
-/* The program, the dimension, and where the parts go. */
+/* The program, the dimension, and the array that receives the parts. */
 typedef struct splitter {
   rondo_program *program;
   size_t dimension;
@@ -367,12 +361,12 @@ static rondo_status add_lengths(const size_t *lengths, size_t count, size_t *out
   return RONDO_OK;
 }
 
-/* An operation has at most MOST_PARTS results. For more parts, a value is split into groups first, as in concat_list.
+/* An operation has at most MAX_PARTS results. For more parts, a value is split into groups first, as in concat_list.
  * `first`: the index of the first of these parts. */
 static rondo_status split_list(const splitter *s, uint32_t value, const size_t *lengths, size_t first, size_t count) {
-  size_t sums[MOST_PARTS], together = 1, groups = 0;
+  size_t sums[MAX_PARTS], together = 1, groups = 0;
   uint32_t results[RONDO_MAX_RESULTS];
-  while ((count - 1) / together >= MOST_PARTS) together *= MOST_PARTS;
+  while ((count - 1) / together >= MAX_PARTS) together *= MAX_PARTS;
   for (size_t at = 0; at < count; at += together)
     RONDO_TRY(add_lengths(lengths + first + at, rondo_smaller(count - at, together), &sums[groups++]));
   RONDO_TRY(add_split(s, value, sums, groups, results));
