@@ -22,9 +22,9 @@ static rondo_vectors widest(void) {
 }
 
 static rondo_vectors allowed(void) {
-  const char *largest = rondo_option_text(RONDO_OPTION_CPU_VECTORS);
-  if (strcmp(largest, "plain") == 0) return RONDO_VECTORS_PLAIN;
-  return strcmp(largest, "avx2") == 0 ? RONDO_VECTORS_AVX2 : RONDO_VECTORS_AVX512;
+  const char *limit = rondo_option_text(RONDO_OPTION_CPU_VECTORS);
+  if (strcmp(limit, "plain") == 0) return RONDO_VECTORS_PLAIN;
+  return strcmp(limit, "avx2") == 0 ? RONDO_VECTORS_AVX2 : RONDO_VECTORS_AVX512;
 }
 
 rondo_vectors rondo_vectors_choose(void) {
