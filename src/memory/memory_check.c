@@ -42,10 +42,10 @@ static size_t check_chunk(const rondo_pool *pool, const rondo_chunk *chunk) {
 static size_t check_bins(const rondo_bins *bins, rondo_block_state state) {
   size_t count = 0, smallest = 0;
   for (unsigned bin = 0; bin < RONDO_POOL_BINS; bin++) {
-    rondo_block *const *link = &bins->heads[bin];
+    const rondo_block *before = NULL;
     size_t largest = 0;
-    for (const rondo_block *block = *link; block != NULL; link = &block->bin_next, block = *link) {
-      assert(block->state == state && block->bin_link == link);
+    for (const rondo_block *block = bins->heads[bin]; block != NULL; before = block, block = block->bin_next) {
+      assert(block->state == state && block->bin_previous == before);
       assert(block->bytes > smallest);
       if (block->bytes > largest) largest = block->bytes;
       count++;

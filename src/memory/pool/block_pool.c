@@ -60,13 +60,19 @@ static unsigned bin_of(size_t bytes) {
 
 static void bin_insert(rondo_bins *bins, rondo_block *block) {
   const unsigned bin = bin_of(block->bytes);
-  RONDO_LIST_INSERT(bins->heads[bin], block, bin_next, bin_link);
+  /* No link as in linked_list.h: the bins of pending blocks move when there are more slots. */
+  block->bin_previous = NULL;
+  block->bin_next = bins->heads[bin];
+  if (block->bin_next != NULL) block->bin_next->bin_previous = block;
+  bins->heads[bin] = block;
   bins->filled[bin / 64] |= UINT64_C(1) << (bin % 64);
 }
 
 static void bin_remove(rondo_bins *bins, rondo_block *block) {
   const unsigned bin = bin_of(block->bytes);
-  RONDO_LIST_REMOVE(block, bin_next, bin_link);
+  *(block->bin_previous == NULL ? &bins->heads[bin] : &block->bin_previous->bin_next) = block->bin_next;
+  if (block->bin_next != NULL) block->bin_next->bin_previous = block->bin_previous;
+  block->bin_previous = block->bin_next = NULL;
   if (bins->heads[bin] == NULL) bins->filled[bin / 64] &= ~(UINT64_C(1) << (bin % 64));
 }
 

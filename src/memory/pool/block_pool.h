@@ -52,7 +52,7 @@ typedef struct rondo_block {
   rondo_allocation allocation; /* in the table while live */
   rondo_chunk *chunk;
   struct rondo_block *previous, *next;         /* neighbours in the chunk */
-  struct rondo_block *bin_next, **bin_link;    /* in the bin, unless live (linked_list.h) */
+  struct rondo_block *bin_previous, *bin_next; /* in the bin, unless live */
   struct rondo_block *age_previous, *age_next; /* among the pending blocks of its slot, by number */
   size_t offset, bytes;
   rondo_block_state state;
