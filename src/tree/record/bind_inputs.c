@@ -143,13 +143,13 @@ static rondo_status make_patches(rondo_recorder *recorder, rondo_exec *exec, ron
 /* Choosing --------------------------------------------------------------------------------------------------------- */
 
 static rondo_status refuse_written(rondo_recorder *recorder, const rondo_bound_input *bound) {
-  char label[64], message[RONDO_TREE_MESSAGE];
-  (void)snprintf(message, sizeof message,
-                 "it writes to %s, whose address moves: declare it RONDO_INPUT_MUTATED, so that the caller sees the "
-                 "result, or make it a static input or an output of the tree",
-                 input_label(label, recorder, bound->input));
+  char label[64];
   recorder->form->written_input = bound->input;
-  return rondo_recorder_give_up(recorder, RONDO_SKIP_MUTATED_INPUT, true, message);
+  return rondo_recorder_give_up(recorder, RONDO_SKIP_MUTATED_INPUT, true,
+                                "it writes to %s, whose address moves: declare it RONDO_INPUT_MUTATED, so that the "
+                                "caller sees the result, or make "
+                                "it a static input or an output of the tree",
+                                input_label(label, recorder, bound->input));
 }
 
 /* False if another input shares bytes with this one, because addresses then do not distinguish the two. False also for
