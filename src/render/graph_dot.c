@@ -64,7 +64,7 @@ static void add_node(dot_writer *writer, const rondo_graph_node *node, uint32_t 
     rondo_dot_add_name(text, params->name);
   }
   const rondo_node_details details = {
-      .text = text, .is_dot = true, .with_addresses = writer->with_addresses, .most_parameters = RONDO_MAX_PARAMETERS};
+      .text = text, .is_dot = true, .with_addresses = writer->with_addresses, .max_parameters = RONDO_MAX_PARAMETERS};
   rondo_node_details_add(&details, params);
   rondo_text_add(text, "\"];\n");
   if (params->kind == RONDO_NODE_CHILD) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The parameters of a node in words. DOT escapes names as JSON does. HTML also groups the digits of numbers, and shows
- * the scalars of kernels.
+ * the scalars of kernels. Both name the devices that may access an allocation.
  */
 #include "render/node_details.h"
 
@@ -74,7 +74,7 @@ static void add_kernel(writer *w, const rondo_node_params *params) {
   add_other_name(w, params, kernel->name);
   rondo_text_add(begin_item(w), "%" PRIu32 " %s %" PRIu32 " %s %" PRIu32 " blocks", node->grid.x, w->times,
                  node->grid.y, w->times, node->grid.z);
-  for (uint32_t i = 0; i < kernel->parameter_count && i < w->details->most_parameters; i++) {
+  for (uint32_t i = 0; i < kernel->parameter_count && i < w->details->max_parameters; i++) {
     void *address;
     if (kernel->parameters[i].access != RONDO_ACCESS_SCALAR) {
       memcpy(&address, node->args[i], sizeof address);
@@ -83,7 +83,7 @@ static void add_kernel(writer *w, const rondo_node_params *params) {
       add_scalar(w, node->args[i], kernel->parameters[i].bytes);
     }
   }
-  if (kernel->parameter_count > w->details->most_parameters) rondo_text_add(w->text, ", ...");
+  if (kernel->parameter_count > w->details->max_parameters) rondo_text_add(w->text, ", ...");
 }
 
 static void add_copy(writer *w, const rondo_copy *copy) {

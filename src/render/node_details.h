@@ -13,7 +13,7 @@ typedef struct rondo_node_details {
   rondo_text *text;
   bool is_dot;
   bool with_addresses;
-  uint32_t most_parameters; /* of a kernel */
+  uint32_t max_parameters; /* of a kernel */
 } rondo_node_details;
 
 void rondo_node_details_add(const rondo_node_details *details, const rondo_node_params *params);

@@ -29,7 +29,7 @@ void rondo_report_add_number(rondo_text *text, const rondo_report_model *model, 
 static void add_parameters(rondo_text *text, const rondo_report_model *model, uint32_t entry, bool brief) {
   const rondo_node_details details = {.text = text,
                                       .with_addresses = !model->options->no_addresses,
-                                      .most_parameters = brief ? BRIEF_PARAMETERS : RONDO_MAX_PARAMETERS};
+                                      .max_parameters = brief ? BRIEF_PARAMETERS : RONDO_MAX_PARAMETERS};
   rondo_node_details_add(&details, rondo_report_params(model, entry));
 }
 
@@ -125,7 +125,7 @@ static void add_finding_node(rondo_text *text, const rondo_report_model *m, uint
   if (links) rondo_text_add(text, "</a>");
 }
 
-/* The message with a question mark in entry of each address's digits. */
+/* The message with a question mark in place of each address's digits. */
 static const char *hide_addresses(char shown[RONDO_FINDING_MESSAGE], const char *message) {
   char *to = shown;
   while (*message != '\0') {

@@ -59,7 +59,7 @@ struct rondo_stream_worker {
   rondo_batch batch;                       /* this and all fields below belong to the claimant */
   rondo_copy_list copies;                  /* of inputs */
   rondo_stream_timer timer;                /* has its own lock */
-  uint64_t sample_begin_ns, sample_end_ns; /* of the graph that ran last */
+  uint64_t sample_begin_ns, sample_end_ns; /* of the part that ran last */
   uint64_t enqueue_ns;                     /* time to enqueue the last graph; 0: not measured */
 };
 

@@ -106,8 +106,10 @@ static void drop(rondo_model_instance *instance, rondo_stage *stage, rondo_statu
 static rondo_status make(rondo_model_instance *instance, const rondo_stage *wanted, rondo_stage *out) {
   const rondo_session_model *model = instance->model;
   void *memory = NULL, *device_memory = NULL;
-  RONDO_TRY(rondo_fail_context(rondo_host_malloc(model->staging_device, wanted->bytes, &memory),
-                               "staging memory of model '%s' for %zu rows", model->name, wanted->rows));
+  const rondo_status made = rondo_host_malloc(model->staging_device, wanted->bytes, &memory);
+  RONDO_TRY(wanted->rows > 0
+                ? rondo_fail_context(made, "staging memory of model '%s' for %zu rows", model->name, wanted->rows)
+                : rondo_fail_context(made, "memory for transfers between the devices of model '%s'", model->name));
   memset(memory, 0, wanted->bytes);
   *out = *wanted;
   out->memory = memory;

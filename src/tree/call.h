@@ -24,7 +24,7 @@ rondo_skip rondo_call_find_skip(rondo_function *function, const rondo_form *form
   "pass them as one input"
 #define RONDO_ALL_ARE_NEEDED                                                                \
   "the tree has max_recordings recordings (rondo_tree_options), and all of them belong to " \
-  "the path of this step: raise the limit, or make steps of fewer calls"
+  "the path of this step, or to one that is suspended: raise the limit, or make steps of fewer calls"
 
 /* After so many failed recordings in a row, a form is no longer recorded. */
 enum { RONDO_MAX_FAILURES = 3 };

@@ -59,7 +59,7 @@ static rondo_status resolve_memory(const char *call, const rondo_function *funct
 /* The role of an input whose declared kind is MOVING or STATIC. An output of the path later becomes MANAGED. */
 static inline rondo_input_role role_of_memory(uint32_t kind) {
   static_assert((int)RONDO_ROLE_MOVING == RONDO_INPUT_MOVING && (int)RONDO_ROLE_STATIC == RONDO_INPUT_STATIC,
-                "kinds of memory are ways");
+                "kinds of memory are roles");
   return (rondo_input_role)(kind & 0xff);
 }
 

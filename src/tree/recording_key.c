@@ -115,11 +115,11 @@ size_t rondo_key_make_form(const rondo_function *function, const rondo_resolved_
 
 /* Keys contain ways; forms contain the declared kinds. */
 static rondo_input_role role_of(uint64_t head, bool is_form) {
-  static const rondo_input_role ways[] = {[RONDO_INPUT_MOVING] = RONDO_ROLE_MOVING,
-                                          [RONDO_INPUT_STATIC] = RONDO_ROLE_STATIC,
-                                          [RONDO_INPUT_SCALAR] = RONDO_ROLE_SCALAR,
-                                          [RONDO_INPUT_OPAQUE] = RONDO_ROLE_OPAQUE};
-  return is_form ? ways[head & 0xff] : (rondo_input_role)(head & 0xff);
+  static const rondo_input_role roles[] = {[RONDO_INPUT_MOVING] = RONDO_ROLE_MOVING,
+                                           [RONDO_INPUT_STATIC] = RONDO_ROLE_STATIC,
+                                           [RONDO_INPUT_SCALAR] = RONDO_ROLE_SCALAR,
+                                           [RONDO_INPUT_OPAQUE] = RONDO_ROLE_OPAQUE};
+  return is_form ? roles[head & 0xff] : (rondo_input_role)(head & 0xff);
 }
 
 const uint64_t *rondo_key_read_input(const uint64_t *words, bool is_form, rondo_keyed_input *out) {

@@ -116,7 +116,7 @@ typedef struct rondo_bound_input {
   const void *recorded; /* the address that its patches were made with */
 } rondo_bound_input;
 
-/* An output of the path that a recorded call gives up, and the key of the end of its lifetime. */
+/* An output of the path that the caller gave up to a recorded call. The key is that of its end, if the work ends it. */
 typedef struct rondo_given_up {
   uint64_t key;
   uint32_t bit;

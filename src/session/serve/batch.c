@@ -118,7 +118,7 @@ static void fill_spare_rows(rondo_session *session, rondo_batch *batch, const ro
   }
 }
 
-/* A request that is larger than the largest graph has no candidates, because waiting for others would delay it
+/* A request that is larger than the largest graph runs without candidates, because these would overtake it
  * repeatedly. Requests in the padding of its last graph wait until all graphs are done, so they are added only if the
  * batch has at most twice the rows of the largest graph. */
 static void gather(rondo_session *session, rondo_stream_worker *worker, rondo_slot *leader) {

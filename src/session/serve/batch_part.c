@@ -3,7 +3,7 @@
  * Does not allocate once warm, and takes no lock except the timer's (utilisation.c).
  *
  * If possible, the device copies inputs directly from the memory of the requests: always on a CPU device, and from
- * page- locked memory on a GPU. A driver would copy other memory through its own buffer and wait, so these rows are
+ * page-locked memory on a GPU. A driver would copy other memory through its own buffer and wait, so these rows are
  * first collected in staging memory. All copies, and the zeros of the padding, form one list, which a GPU runs as one
  * kernel (exec/stream/copy_list.h).
  *

@@ -6,7 +6,7 @@
  * - A thread sleeps only after it has looked for all kinds of work. A timer wakes it for the next request that becomes
  *   ready.
  * - A thread that adds work or releases a worker then looks for work itself, or wakes one sleeping worker. A thread
- * that takes work does the same for the remaining work.
+ *   that takes work does the same for the remaining work.
  * - A thread that wakes while its worker is claimed wakes another one instead.
  * - If no worker is both free and asleep, each worker will look for work or be released later.
  */
