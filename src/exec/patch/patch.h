@@ -21,10 +21,10 @@ static inline bool rondo_patch_fits(const void *recorded, const void *address) {
   return (((uintptr_t)recorded ^ (uintptr_t)address) & (RONDO_PATCH_ALIGNMENT - 1)) == 0;
 }
 
-/* rondo_patch_set_create without its checks: `options` is complete, and inputs are not NULL unless count is 0. `copied`
- * has a flag for each input, or is NULL. The work uses a copied input at its recorded address. A kernel of the exec
- * that copies ranges (graph/kernel.h) copies it to that address, or from there back. The sites of a copied input are
- * the other addresses of these copies, and only they. */
+/* rondo_patch_set_create after the checks of its pointers and of the version of its options: `options` is complete, and
+ * inputs are not NULL unless count is 0. `copied` has a flag for each input, or is NULL. The work uses a copied input
+ * at its recorded address. A kernel of the exec that copies ranges (graph/kernel.h) copies it to that address, or from
+ * there back. The sites of a copied input are the other addresses of these copies, and only they. */
 RONDO_MUST_USE rondo_status rondo_patch_create(const char *call, rondo_exec *exec, const rondo_patch_input *inputs,
                                                size_t count, const bool *copied, const rondo_patch_options *options,
                                                rondo_patch_set **out);

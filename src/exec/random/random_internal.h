@@ -158,8 +158,9 @@ RONDO_MUST_USE rondo_status rondo_exec_random_create(rondo_graph *graph, const r
 void rondo_exec_random_destroy(rondo_exec_random *random); /* does not wait; NULL is allowed */
 
 /* Called before and after a launch on the queue. `begin` draws and fills the slots. `end` records the event after which
- * they may be filled again; if the launch failed, it takes back what was drawn and returns that failure. After a failed
- * `begin`, do not call `end`. Neither allocates or locks. */
+ * they may be filled again. If the launch failed, it takes back what was drawn and returns that failure; else it
+ * returns its own, if the event cannot be recorded. After a failed `begin`, do not call `end`. Neither locks, and they
+ * allocate only to note draws while a rollback is open. */
 RONDO_MUST_USE rondo_status rondo_exec_random_begin(rondo_exec_random *random, rondo_queue *queue);
 RONDO_MUST_USE rondo_status rondo_exec_random_end(rondo_exec_random *random, rondo_queue *queue, rondo_status launched);
 

@@ -207,7 +207,9 @@ rondo_status rondo_random_embed_begin(const char *call, rondo_graph *graph, cons
   RONDO_TRY(make_reservations(&graph->allocator, own, 0, out));
   set_bases(*out, rondo_random_reservations_of(graph));
   const rondo_status status = own_reservations(graph, own->list.count, &around);
-  if (status != RONDO_OK) release_reservations(*out);
+  if (status == RONDO_OK) return RONDO_OK;
+  release_reservations(*out);
+  *out = NULL;
   return status;
 }
 

@@ -17,10 +17,13 @@ static rondo_status enter(const char *call, const rondo_device *device, rondo_de
   return rondo_device_memory_of((rondo_device *)(uintptr_t)device, out);
 }
 
-/* The checks of a call that acts at once. */
+/* The checks of a call that acts at once. A capture that forbids the call must be found first: making the device's
+ * memory may fail, and the capture would stay valid. */
 static rondo_status enter_at_once(const char *call, rondo_device *device, rondo_device_memory **out) {
-  RONDO_TRY(enter(call, device, out));
-  return rondo_capture_refuse_unsafe(call);
+  RONDO_TRY(rondo_check_call(call, "the device", device));
+  RONDO_TRY(rondo_device_require_own(call, device));
+  RONDO_TRY(rondo_capture_refuse_unsafe(call));
+  return rondo_device_memory_of(device, out);
 }
 
 /* The checks of a call about a device's pools. */
