@@ -77,10 +77,10 @@ typedef struct rondo_plan_problem {
  *
  * The search uses restarts: it places the items again in another order, in which items that did not fit come earlier.
  * One run takes O(n log n) time: about 15 ms for 30,000 items. Small problems are also solved by branch and bound, and
- * large problems are also improved in windows of time. For at least 2,048 items without alignments, obstacles and an
- * order, most of the search is rounds of cores. A core is the set of items that live where the most bytes are live. It
- * is planned alone, and the other items are repaired around it. Each round tries cores of three sizes. Later rounds
- * take longer. */
+ * large problems are also improved in windows of time. For at least 2,048 items that must be planned together,
+ * without alignments, obstacles and an order, most of the search is rounds of cores. A core is the set of items that
+ * live where the most bytes are live. It is planned alone, and the other items are repaired around it. Each round tries
+ * cores of three sizes. Later rounds take longer. */
 typedef struct rondo_plan_options {
   uint32_t struct_size;
   uint32_t budget_ms;    /* wall time; 0: 5, unless budget_steps is set. If both are set, both limit the search */
@@ -94,7 +94,8 @@ typedef struct rondo_plan_options {
                             fast_only is set */
   size_t capacity;       /* stop when peak <= capacity; 0: none */
   uint64_t seed;
-  uint32_t threads; /* threads that search, with the caller's; at most 256; 0: one. With an order, at most 8 are used */
+  uint32_t threads; /* threads that search, with the caller's; at most 256; 0: one. With an order, parts of the
+                       search use at most 8 */
   bool fast_only; /* no search, and the budgets are ignored: greedy placement in a few orders. If the plan is not close
                      to the bound, also two rounds of cores from 1,536 items on and, for more than 2,048 items, up to
                      32 restarts, which place about a million items in total */

@@ -131,9 +131,12 @@ RONDO_MUST_USE rondo_status rondo_heaps_trim(rondo_device_memory *memory);
 void rondo_heaps_reclaim_idle(rondo_device_memory *memory, bool with_uploads);
 
 /* Reclaims memory for a call of the driver that found no memory, or reached a limit of the process on mappings or
- * files. In steps: the unused memory of pools, then that of idle heaps, then that of uploads. rondo_reclaim reclaim =
- * rondo_reclaim_begin(memory); do status = ...; while (rondo_reclaim_more(&reclaim, status)); If the call succeeds in
- * the end, the error before it is restored. */
+ * files. In steps: the unused memory of pools, then that of idle heaps, then that of uploads.
+ *
+ *   rondo_reclaim reclaim = rondo_reclaim_begin(memory);
+ *   do status = ...; while (rondo_reclaim_more(&reclaim, status));
+ *
+ * If the call succeeds in the end, the error before it is restored. */
 typedef struct rondo_reclaim {
   rondo_device_memory *memory;
   unsigned steps; /* so far */
