@@ -39,8 +39,8 @@ static rondo_chain_layout lay_out(const rondo_shape *input, const rondo_shape *r
   return layout;
 }
 
-/* Finds the layout, or adds it if it is new, and sets *out_reading to its reading. Returns false if the form has no space
- * for another one. */
+/* Finds the layout, or adds it if it is new, and sets *out_reading to its reading. Returns false if the form has no
+ * space for another one. */
 static bool find_layout(rondo_chain_form *form, const rondo_chain_layout *layout, uint8_t *out_reading) {
   uint8_t i = 0;
   while (i < form->layout_count && memcmp(&form->layouts[i], layout, sizeof *layout) != 0) i++;
