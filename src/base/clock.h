@@ -9,7 +9,7 @@
 
 uint64_t rondo_clock_ns(void);
 
-/* Whether the deadline is past; 0: there is none. */
+/* Whether the deadline has passed. A deadline of 0 never passes. */
 static inline bool rondo_clock_is_past(uint64_t deadline_ns) {
   return deadline_ns != 0 && rondo_clock_ns() >= deadline_ns;
 }

@@ -25,7 +25,7 @@ void check_snapshot_free(check_snapshot *snapshot);
 bool check_snapshot_keep_result(check_snapshot *snapshot);
 void check_snapshot_restore(check_snapshot *snapshot, bool result);
 
-/* The first entry whose contents differ from the kept result, and the offset there. NULL if there is none. */
+/* Finds the first entry whose contents differ from the kept result, and the offset there. NULL if all are equal. */
 const check_entry *check_snapshot_compare(const check_snapshot *snapshot, size_t *out_offset);
 
 #endif

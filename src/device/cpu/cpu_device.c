@@ -46,7 +46,7 @@ static rondo_status device_close(rondo_device *base) {
   return status;
 }
 
-/* The "model name" of the first processor; "processor" if there is none. */
+/* The "model name" of the first processor; "processor" if the system does not give one. */
 static void processor_name(char *out, size_t bytes) {
   char line[256];
   FILE *file = fopen("/proc/cpuinfo", "re");

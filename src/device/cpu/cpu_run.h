@@ -12,7 +12,7 @@ bool cpu_executable_run(cpu_executable *executable, cpu_queue *queue, cpu_partic
 /* Runs a stolen entry, and then the tasks that become ready. */
 void cpu_run_entry(cpu_pool *pool, cpu_participant *self, uint64_t entry);
 
-/* The same for a task that has waited for an event. False if there is none. */
+/* The same for a task that has waited for an event. Returns false if no such task waits. */
 bool cpu_run_injected(cpu_pool *pool, cpu_participant *self);
 
 /* The function of an event-record node. */

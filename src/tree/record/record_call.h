@@ -39,7 +39,7 @@ struct rondo_recorder {
 
 /* Gives the recorder up for this reason, unless it was given up before. Returns INVALID_STATE. */
 rondo_status rondo_recorder_give_up(rondo_recorder *recorder, rondo_skip skip, bool is_for_good, const char *format,
-                                    ...) __attribute__((format(__printf__, 4, 5)));
+                                    ...) RONDO_PRINTF(4, 5);
 /* The same with the message of the thread's last error. */
 static inline rondo_status rondo_recorder_give_up_for_error(rondo_recorder *recorder, rondo_skip skip,
                                                             bool is_for_good) {
