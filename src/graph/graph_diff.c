@@ -53,11 +53,11 @@ typedef struct graph_comparison {
   bool ignore_addresses;
   uint32_t *stamps; /* by index: 1 + the index of the last node to which a has an edge from there */
   rondo_difference *differences;
-  size_t room, count;
+  size_t capacity, count;
 } graph_comparison;
 
 static void report(graph_comparison *comparison, rondo_difference_kind kind, uint32_t index) {
-  if (comparison->count < comparison->room) {
+  if (comparison->count < comparison->capacity) {
     rondo_difference *out = &comparison->differences[comparison->count];
     *out = (rondo_difference){.kind = kind};
     if (kind != RONDO_DIFFERENCE_NODE_EXTRA) out->a = rondo_graph_id(comparison->a.graph, comparison->a.order[index]);
@@ -159,9 +159,9 @@ rondo_status rondo_graph_diff(const rondo_graph *a, const rondo_graph *b, bool i
                                  .b.root = b,
                                  .ignore_addresses = ignore_addresses,
                                  .differences = differences,
-                                 .room = differences == NULL ? 0 : *inout_count};
+                                 .capacity = differences == NULL ? 0 : *inout_count};
   RONDO_TRY(rondo_fail_context(compare_graphs(a, b, &comparison), "rondo_graph_diff"));
-  for (size_t i = comparison.count; i < comparison.room; i++) differences[i] = (rondo_difference){0};
+  for (size_t i = comparison.count; i < comparison.capacity; i++) differences[i] = (rondo_difference){0};
   *inout_count = comparison.count;
   return RONDO_OK;
 }

@@ -240,12 +240,12 @@ static rondo_status check_range(const char *where, const char *what, const void 
 /* Boxes of different pitches with too many rows to compare are accepted without a check. */
 static bool have_common_bytes(const rondo_copy *copy, const copy_boxes *boxes) {
   const box_shape *destination = &boxes->destination, *source = &boxes->source;
-  rondo_box to, from;
-  return rondo_box_make(copy->dst, destination->width, destination->height, destination->pitch, destination->depth,
-                        destination->slice_pitch, &to) &&
-         rondo_box_make(copy->src, source->width, source->height, source->pitch, source->depth, source->slice_pitch,
-                        &from) &&
-         rondo_box_overlap(&to, &from) == RONDO_OVERLAP_YES;
+  rondo_byte_box to, from;
+  return rondo_byte_box_make(copy->dst, destination->width, destination->height, destination->pitch, destination->depth,
+                             destination->slice_pitch, &to) &&
+         rondo_byte_box_make(copy->src, source->width, source->height, source->pitch, source->depth,
+                             source->slice_pitch, &from) &&
+         rondo_byte_box_overlap(&to, &from) == RONDO_OVERLAP_YES;
 }
 
 static rondo_status check_copy(const char *where, const rondo_copy *copy) {

@@ -109,14 +109,15 @@ static uint32_t find_on_cycle(const rondo_graph *graph, const uint32_t *waiting,
 
 /* "3 -> 5 -> 3", in the direction of the edges. */
 static void print_cycle(const rondo_graph *graph, const uint32_t *waiting, uint32_t start, size_t length, char *buffer,
-                        size_t room) {
+                        size_t capacity) {
   uint32_t back[LONGEST_PRINTED_CYCLE];
   assert(length <= LONGEST_PRINTED_CYCLE);
   uint32_t at = start;
   for (size_t i = 0; i < length; i++) back[i] = at = waiting_dependency(graph, waiting, at);
-  size_t used = (size_t)snprintf(buffer, room, "%" PRIu32, start);
-  for (size_t i = length - 1; i-- > 0;) used += (size_t)snprintf(buffer + used, room - used, " -> %" PRIu32, back[i]);
-  snprintf(buffer + used, room - used, " -> %" PRIu32, start);
+  size_t used = (size_t)snprintf(buffer, capacity, "%" PRIu32, start);
+  for (size_t i = length - 1; i-- > 0;)
+    used += (size_t)snprintf(buffer + used, capacity - used, " -> %" PRIu32, back[i]);
+  snprintf(buffer + used, capacity - used, " -> %" PRIu32, start);
 }
 
 /* The numbers of the cycle are those of the graph that has it, also where that is a child graph. */

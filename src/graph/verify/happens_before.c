@@ -265,11 +265,11 @@ static rondo_status check_by_masks(hard_pairs *hard, rondo_order_pair *pairs, si
 }
 
 static rondo_status make_table(hard_pairs *hard, size_t count) {
-  size_t room = 16;
-  while (room < 2 * count) room *= 2;
-  hard->table_mask = room - 1;
+  size_t capacity = 16;
+  while (capacity < 2 * count) capacity *= 2;
+  hard->table_mask = capacity - 1;
   RONDO_TRY(rondo_scratch_take(&hard->scratch, count, sizeof *hard->items, &hard->items));
-  RONDO_TRY(rondo_scratch_take(&hard->scratch, room, sizeof *hard->table, &hard->table));
+  RONDO_TRY(rondo_scratch_take(&hard->scratch, capacity, sizeof *hard->table, &hard->table));
   return rondo_scratch_take(&hard->scratch, count, sizeof *hard->asked, &hard->asked);
 }
 

@@ -206,7 +206,7 @@ static rondo_status verify(rondo_verifier *verifier, rondo_findings *findings) {
 static void free_verifier(rondo_verifier *verifier) {
   const rondo_allocator *allocator = verifier->allocator;
   if (verifier->order.allocator != NULL) rondo_verify_order_free(&verifier->order);
-  rondo_release(allocator, verifier->point_table, verifier->point_room, sizeof(uint32_t));
+  rondo_release(allocator, verifier->point_table, verifier->point_capacity, sizeof(uint32_t));
   rondo_array_free(allocator, &verifier->points);
   rondo_array_free(allocator, &verifier->sorted);
   rondo_array_free(allocator, &verifier->accesses);

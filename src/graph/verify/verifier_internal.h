@@ -132,11 +132,11 @@ typedef struct rondo_verifier {
   RONDO_ARRAY(rondo_point) points;
   uint32_t last_point;   /* the last result: what a node writes, the next one usually reads */
   uint32_t *point_table; /* a hash table of points, each plus 1 */
-  size_t point_room;
+  size_t point_capacity;
   RONDO_ARRAY(uint32_t) sorted;           /* points by address */
   RONDO_ARRAY(rondo_access_use) accesses; /* by node */
   size_t exact_count, loose_count;        /* how many have a known or an unknown extent; the others are scanned */
-  RONDO_ARRAY(rondo_box) boxes;
+  RONDO_ARRAY(rondo_byte_box) boxes;
   RONDO_ARRAY(uint32_t) frees; /* free nodes */
   RONDO_ARRAY(uint32_t) free_points;
   /* those of alloc nodes, in order; then `held` of the input; then those that were found */

@@ -13,30 +13,30 @@
 /* Points ---------------------------------------------------------------------------------------------------------- */
 
 static size_t slot_of(const rondo_verifier *verifier, uintptr_t address) {
-  return (size_t)((uint64_t)address * UINT64_C(0x9e3779b97f4a7c15) >> 20) & (verifier->point_room - 1);
+  return (size_t)((uint64_t)address * UINT64_C(0x9e3779b97f4a7c15) >> 20) & (verifier->point_capacity - 1);
 }
 
 static void enter_point(rondo_verifier *verifier, uint32_t point) {
   size_t at = slot_of(verifier, rondo_verifier_address(verifier, point));
-  while (verifier->point_table[at] != 0) at = (at + 1) & (verifier->point_room - 1);
+  while (verifier->point_table[at] != 0) at = (at + 1) & (verifier->point_capacity - 1);
   verifier->point_table[at] = point + 1;
 }
 
 static rondo_status grow_table(rondo_verifier *verifier) {
-  const size_t room = verifier->point_room == 0 ? 256 : 4 * verifier->point_room;
+  const size_t capacity = verifier->point_capacity == 0 ? 256 : 4 * verifier->point_capacity;
   uint32_t *table;
-  RONDO_TRY(rondo_allocate_items(verifier->allocator, room, sizeof *table, &table));
-  rondo_release(verifier->allocator, verifier->point_table, verifier->point_room, sizeof(uint32_t));
+  RONDO_TRY(rondo_allocate_items(verifier->allocator, capacity, sizeof *table, &table));
+  rondo_release(verifier->allocator, verifier->point_table, verifier->point_capacity, sizeof(uint32_t));
   verifier->point_table = table;
-  verifier->point_room = room;
+  verifier->point_capacity = capacity;
   for (uint32_t i = 0; i < verifier->points.count; i++) enter_point(verifier, i);
   return RONDO_OK;
 }
 
 static rondo_status find_point(rondo_verifier *verifier, uintptr_t address, uint32_t *out) {
-  if (2 * verifier->points.count >= verifier->point_room) RONDO_TRY(grow_table(verifier));
+  if (2 * verifier->points.count >= verifier->point_capacity) RONDO_TRY(grow_table(verifier));
   size_t at = slot_of(verifier, address);
-  for (; verifier->point_table[at] != 0; at = (at + 1) & (verifier->point_room - 1)) {
+  for (; verifier->point_table[at] != 0; at = (at + 1) & (verifier->point_capacity - 1)) {
     *out = verifier->last_point = verifier->point_table[at] - 1;
     if (rondo_verifier_address(verifier, *out) == address) return RONDO_OK;
   }
@@ -127,12 +127,12 @@ static rondo_status collect_pointers(rondo_verifier *verifier, uint32_t node, co
 }
 
 static rondo_status collect_boxes(rondo_verifier *verifier, uint32_t node, const rondo_node_params *params) {
-  rondo_box boxes[RONDO_MOST_EXTENTS];
+  rondo_byte_box boxes[RONDO_MOST_EXTENTS];
   bool writes[RONDO_MOST_EXTENTS];
-  const size_t count = rondo_box_of_node(params, boxes, writes);
+  const size_t count = rondo_byte_box_of_node(params, boxes, writes);
   for (size_t i = 0; i < count; i++) {
     rondo_access_use use = {.node = node, .box = RONDO_NONE, .part = !writes[i], .writes = writes[i]};
-    if (!rondo_box_is_range(&boxes[i])) {
+    if (!rondo_byte_box_is_range(&boxes[i])) {
       use.box = (uint32_t)verifier->boxes.count;
       RONDO_TRY(rondo_array_push(verifier->allocator, &verifier->boxes, &boxes[i]));
     }

@@ -106,10 +106,10 @@ static rondo_status is_ordered(const rondo_verifier *verifier, uint32_t before, 
 
 /* Remedies -------------------------------------------------------------------------------------------------------- */
 
-static void name_graph(char *buffer, size_t room, const rondo_graph *graph, const rondo_graph *root) {
+static void name_graph(char *buffer, size_t capacity, const rondo_graph *graph, const rondo_graph *root) {
   char inside[RONDO_INSIDE_BYTES];
   const char *const path = rondo_graph_inside(inside, graph, root);
-  snprintf(buffer, room, "%s%s", path == NULL ? "" : " in ", path == NULL ? "" : path);
+  snprintf(buffer, capacity, "%s%s", path == NULL ? "" : " in ", path == NULL ? "" : path);
 }
 
 /* `before` must come before `after`, but does not. Suggests an edge, unless `after` already comes before it; then
@@ -313,7 +313,7 @@ static rondo_status report_no_address(report *self) {
 }
 
 /* "bytes 0 to 4096 of allocation 'x' (...)": the bytes that both touch, if they are known and consecutive. */
-static void shared_text(char *buffer, size_t room, const rondo_verifier *verifier, const rondo_access_use *a,
+static void shared_text(char *buffer, size_t capacity, const rondo_verifier *verifier, const rondo_access_use *a,
                         const rondo_access_use *b) {
   const uintptr_t a_begin = rondo_verifier_address(verifier, a->begin);
   const uintptr_t b_begin = rondo_verifier_address(verifier, b->begin);
@@ -332,7 +332,7 @@ static void shared_text(char *buffer, size_t room, const rondo_verifier *verifie
     snprintf(bytes, sizeof bytes, "bytes 0x%" PRIxPTR " to 0x%" PRIxPTR, begin, end);
   else
     snprintf(bytes, sizeof bytes, "bytes %" PRIuPTR " to %" PRIuPTR, begin - base, end - base);
-  snprintf(buffer, room, "%s of %s", bytes, allocation);
+  snprintf(buffer, capacity, "%s of %s", bytes, allocation);
 }
 
 static rondo_status report_race(report *self) {

@@ -183,41 +183,41 @@ static rondo_status touch_cells(rondo_verifier *verifier, uint32_t access, rondo
 
 /* Boxes ----------------------------------------------------------------------------------------------------------- */
 
-static rondo_box box_of(const rondo_verifier *verifier, const rondo_access_use *use) {
+static rondo_byte_box box_of(const rondo_verifier *verifier, const rondo_access_use *use) {
   if (use->box != RONDO_NONE) return verifier->boxes.items[use->box];
   const uintptr_t begin = rondo_verifier_address(verifier, use->begin),
                   end = rondo_verifier_address(verifier, use->end);
-  return (rondo_box){.begin = begin,
-                     .end = end,
-                     .width = end - begin,
-                     .height = 1,
-                     .pitch = end - begin,
-                     .depth = 1,
-                     .slice_pitch = end - begin};
+  return (rondo_byte_box){.begin = begin,
+                          .end = end,
+                          .width = end - begin,
+                          .height = 1,
+                          .pitch = end - begin,
+                          .depth = 1,
+                          .slice_pitch = end - begin};
 }
 
-static bool same_box(const rondo_box *a, const rondo_box *b) {
+static bool same_box(const rondo_byte_box *a, const rondo_byte_box *b) {
   return a->begin == b->begin && a->end == b->end && a->width == b->width && a->height == b->height &&
          a->pitch == b->pitch && a->depth == b->depth;
 }
 
 /* Whether a node that must be ordered with the earlier access must also be ordered with the later one. */
-static bool replaces(const rondo_access_use *later, const rondo_box *box, const rondo_box *earlier_box) {
+static bool replaces(const rondo_access_use *later, const rondo_byte_box *box, const rondo_byte_box *earlier_box) {
   if (!later->writes) return false;
   if (same_box(box, earlier_box)) return true;
-  return rondo_box_is_range(box) && earlier_box->begin >= box->begin && earlier_box->end <= box->end;
+  return rondo_byte_box_is_range(box) && earlier_box->begin >= box->begin && earlier_box->end <= box->end;
 }
 
 /* Compares an access with an earlier one. *out_replaced is true if the earlier one does not matter any more. */
-static rondo_status compare_box(rondo_verifier *verifier, uint32_t earlier, uint32_t access, const rondo_box *box,
+static rondo_status compare_box(rondo_verifier *verifier, uint32_t earlier, uint32_t access, const rondo_byte_box *box,
                                 bool *out_replaced) {
   const rondo_access_use *before = use_at(verifier, earlier), *use = use_at(verifier, access);
   *out_replaced = false;
   if (!use->writes && !before->writes) return RONDO_OK;
   if (rondo_verifier_address(verifier, before->end) <= box->begin) return RONDO_OK;
   if (rondo_verifier_address(verifier, before->begin) >= box->end) return RONDO_OK;
-  const rondo_box earlier_box = box_of(verifier, before);
-  const rondo_overlap overlap = rondo_box_overlap(&earlier_box, box);
+  const rondo_byte_box earlier_box = box_of(verifier, before);
+  const rondo_overlap overlap = rondo_byte_box_overlap(&earlier_box, box);
   *out_replaced = replaces(use, box, &earlier_box);
   if (overlap == RONDO_OVERLAP_NO) return RONDO_OK;
   return require_order(verifier, overlap == RONDO_OVERLAP_YES ? RONDO_MISTAKE_RACE : RONDO_MISTAKE_MAYBE_RACE, earlier,
@@ -225,7 +225,7 @@ static rondo_status compare_box(rondo_verifier *verifier, uint32_t earlier, uint
 }
 
 static rondo_status touch_boxes(rondo_verifier *verifier, uint32_t access, rondo_cluster *cluster) {
-  const rondo_box box = box_of(verifier, use_at(verifier, access));
+  const rondo_byte_box box = box_of(verifier, use_at(verifier, access));
   uint32_t *link = &cluster->boxed;
   while (*link != RONDO_NONE) {
     rondo_reader *at = &verifier->readers.items[*link];

@@ -91,22 +91,22 @@ GRAPH_TEST(test_order_is_the_transitive_closure) {
 
 enum { FIELD = 400 };
 
-static rondo_box random_box(uint64_t *random) {
+static rondo_byte_box random_box(uint64_t *random) {
   const size_t width = 1 + test_random_below(random, 9), height = 1 + test_random_below(random, 5);
   const size_t pitch = height == 1 ? width : width + test_random_below(random, 8);
   const size_t slice = (height - 1) * pitch + width, depth = 1 + test_random_below(random, 3);
   const size_t slice_pitch = depth == 1 ? pitch * height : slice + test_random_below(random, 12);
   const uintptr_t begin = 1 + test_random_below(random, 120);
-  return (rondo_box){.begin = begin,
-                     .end = begin + (depth - 1) * slice_pitch + slice,
-                     .width = width,
-                     .height = height,
-                     .pitch = pitch,
-                     .depth = depth,
-                     .slice_pitch = slice_pitch};
+  return (rondo_byte_box){.begin = begin,
+                          .end = begin + (depth - 1) * slice_pitch + slice,
+                          .width = width,
+                          .height = height,
+                          .pitch = pitch,
+                          .depth = depth,
+                          .slice_pitch = slice_pitch};
 }
 
-static void paint(const rondo_box *box, bool field[FIELD]) {
+static void paint(const rondo_byte_box *box, bool field[FIELD]) {
   memset(field, 0, FIELD * sizeof *field);
   for (size_t slice = 0; slice < box->depth; slice++)
     for (size_t row = 0; row < box->height; row++)
@@ -119,7 +119,7 @@ UNIT_TEST(test_boxes_overlap_where_bytes_do) {
   const uint32_t cases = test_effort(200000);
   size_t overlaps = 0;
   for (uint32_t i = 0; i < cases; i++) {
-    rondo_box a = random_box(&random), b = random_box(&random);
+    rondo_byte_box a = random_box(&random), b = random_box(&random);
     if (test_random_below(&random, 2) == 0 && a.depth == 1 && b.depth == 1 && b.width <= a.pitch) {
       b.pitch = b.height > 1 ? a.pitch : b.pitch; /* rectangles of one matrix */
       b.end = b.begin + (b.height - 1) * b.pitch + b.width;
@@ -130,7 +130,7 @@ UNIT_TEST(test_boxes_overlap_where_bytes_do) {
     paint(&a, a_field);
     paint(&b, b_field);
     for (int k = 0; k < FIELD; k++) expected = expected || (a_field[k] && b_field[k]);
-    assert_int_equal(rondo_box_overlap(&a, &b), expected);
+    assert_int_equal(rondo_byte_box_overlap(&a, &b), expected);
     overlaps += expected;
   }
   assert_true(overlaps > cases / 200);
@@ -138,7 +138,7 @@ UNIT_TEST(test_boxes_overlap_where_bytes_do) {
 
 /* Adjacent rows are a range. A copy has two boxes. A missing address has none. */
 UNIT_TEST(test_boxes_of_nodes) {
-  rondo_box boxes[RONDO_MOST_EXTENTS];
+  rondo_byte_box boxes[RONDO_MOST_EXTENTS];
   bool writes[RONDO_MOST_EXTENTS];
   rondo_node_params params = {.kind = RONDO_NODE_COPY,
                               .as.copy = {.dst = (void *)0x1000,
@@ -149,35 +149,35 @@ UNIT_TEST(test_boxes_of_nodes) {
                                           .dst_pitch = 8,
                                           .src_pitch = 16}};
   rondo_node_params_resolve(&params);
-  assert_int_equal(rondo_box_of_node(&params, boxes, writes), 2);
+  assert_int_equal(rondo_byte_box_of_node(&params, boxes, writes), 2);
   assert_true(writes[0] && !writes[1]);
-  assert_true(rondo_box_is_range(&boxes[0]) && boxes[0].end == 0x1040);
-  assert_true(!rondo_box_is_range(&boxes[1]) && boxes[1].end == 0x2078);
+  assert_true(rondo_byte_box_is_range(&boxes[0]) && boxes[0].end == 0x1040);
+  assert_true(!rondo_byte_box_is_range(&boxes[1]) && boxes[1].end == 0x2078);
   params.as.copy.dst = NULL;
-  assert_int_equal(rondo_box_of_node(&params, boxes, writes), 1);
+  assert_int_equal(rondo_byte_box_of_node(&params, boxes, writes), 1);
   assert_true(!writes[0] && boxes[0].begin == 0x2000);
   params =
       (rondo_node_params){.kind = RONDO_NODE_FILL,
                           .as.fill = {.dst = (void *)0x100, .element_bytes = 4, .width = 4, .height = 2, .pitch = 32}};
   rondo_node_params_resolve(&params);
-  assert_int_equal(rondo_box_of_node(&params, boxes, writes), 1);
+  assert_int_equal(rondo_byte_box_of_node(&params, boxes, writes), 1);
   assert_true(writes[0] && boxes[0].width == 16 && boxes[0].end == 0x130);
 }
 
 /* Boxes of millions of rows with different pitches are not compared row by row. */
 UNIT_TEST(test_huge_boxes_are_not_walked) {
-  const rondo_box a = {.begin = 0x100000,
-                       .end = 0x100000 + ((UINT64_C(1) << 24) - 1) * 64 + 4,
-                       .width = 4,
-                       .height = 1 << 24,
-                       .pitch = 64,
-                       .depth = 1,
-                       .slice_pitch = UINT64_C(64) << 24};
-  rondo_box b = a;
+  const rondo_byte_box a = {.begin = 0x100000,
+                            .end = 0x100000 + ((UINT64_C(1) << 24) - 1) * 64 + 4,
+                            .width = 4,
+                            .height = 1 << 24,
+                            .pitch = 64,
+                            .depth = 1,
+                            .slice_pitch = UINT64_C(64) << 24};
+  rondo_byte_box b = a;
   b.begin += 8;
   b.pitch = 32;
   b.end = b.begin + ((UINT64_C(1) << 24) - 1) * 32 + 4;
-  assert_int_equal(rondo_box_overlap(&a, &b), RONDO_OVERLAP_UNKNOWN);
+  assert_int_equal(rondo_byte_box_overlap(&a, &b), RONDO_OVERLAP_UNKNOWN);
   b.pitch = 64;
-  assert_int_equal(rondo_box_overlap(&a, &b), RONDO_OVERLAP_NO);
+  assert_int_equal(rondo_byte_box_overlap(&a, &b), RONDO_OVERLAP_NO);
 }
