@@ -14,7 +14,7 @@ static const char call[] = "rondo_session_add_model";
 /* Devices ---------------------------------------------------------------------------------------------------------- */
 
 rondo_status rondo_model_devices_check(const rondo_session *session, const rondo_model_options *o) {
-  rondo_place_list ignored;
+  rondo_placement_list ignored;
   if (o->device_count == 0 && o->rule_count == 0) return RONDO_OK;
   if (o->body != NULL)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
@@ -27,7 +27,7 @@ rondo_status rondo_model_devices_check(const rondo_session *session, const rondo
                       "placed, or no rules",
                       call, o->rule_count, o->rule_count == 1 ? "" : "s");
   RONDO_TRY(rondo_require(call, "devices", o->devices));
-  RONDO_TRY(rondo_place_list_make(call, o->devices, o->device_count, o->rules, o->rule_count, &ignored));
+  RONDO_TRY(rondo_placement_list_make(call, o->devices, o->device_count, o->rules, o->rule_count, &ignored));
   if (o->devices[0] == session->device) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OTHER_DEVICE,
                     "%s: the first device is '%s', and the session runs on '%s': list the session's device first", call,
@@ -68,8 +68,8 @@ rondo_status rondo_model_devices_fill(rondo_session_model *model, const rondo_mo
   memcpy(devices->items, o->devices, o->device_count * sizeof *o->devices);
   RONDO_TRY(copy_rules(allocator, o, devices));
   RONDO_TRY(choose_host(model, o));
-  return rondo_place_list_make(call, devices->items, o->device_count, devices->rules.items, devices->rules.count,
-                               &devices->places);
+  return rondo_placement_list_make(call, devices->items, o->device_count, devices->rules.items, devices->rules.count,
+                                   &devices->places);
 }
 
 void rondo_model_devices_free(rondo_session_model *model) {

@@ -18,7 +18,7 @@
 struct rondo_model_devices {
   rondo_device *items[RONDO_MAX_PLACES]; /* the first is the session's device */
   RONDO_ARRAY(rondo_placement_rule) rules;
-  rondo_place_list places;
+  rondo_placement_list places;
 };
 
 /* One upstream part, on a device of its own. */

@@ -19,7 +19,7 @@ static const char call[] = "rondo_compile_divided";
 typedef struct builder {
   const rondo_program *program;
   rondo_device *const *devices;
-  rondo_place_list list;
+  rondo_placement_list list;
   rondo_divide_options given;
   rondo_compile_options compile;
   rondo_division division;
@@ -31,7 +31,7 @@ typedef struct builder {
 static rondo_status read_options(builder *b, const rondo_divide_options *options, size_t device_count) {
   RONDO_TRY(rondo_versioned_read("rondo_divide_options", options, &b->given, sizeof b->given));
   RONDO_TRY(rondo_versioned_read("rondo_compile_options", b->given.compile, &b->compile, sizeof b->compile));
-  RONDO_TRY(rondo_place_list_make(call, b->devices, device_count, b->given.rules, b->given.rule_count, &b->list));
+  RONDO_TRY(rondo_placement_list_make(call, b->devices, device_count, b->given.rules, b->given.rule_count, &b->list));
   if (b->compile.share == NULL && !b->compile.share_states_only && b->compile.staged_count == 0) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
                     "%s: share and staged of rondo_compile_options cannot be used for parts: use "

@@ -15,9 +15,9 @@
 typedef struct divider {
   const rondo_program *program;
   rondo_scratch scratch;
-  const rondo_place_list *list;
+  const rondo_placement_list *list;
   rondo_division *division;
-  rondo_places places;
+  rondo_placements places;
   uint32_t part_count;
   uint32_t *part_of;     /* by operation; RONDO_NO_VALUE: it does not run */
   uint32_t *first_part;  /* by value: the first part that declares it; of results the part that computes it */
@@ -56,7 +56,7 @@ typedef struct part_edge {
 
 typedef struct walker {
   const rondo_program *program;
-  const rondo_places *places;
+  const rondo_placements *places;
   uint32_t *part_of;
   uint32_t *order, count; /* the operations that run: updates last, the others as they were added */
   uint32_t *heights;      /* by operation: the maximum number of changes of device on a path from it */
@@ -124,7 +124,7 @@ static rondo_status follow_inputs(walker *w, uint32_t position) {
     if (value->kind != RONDO_VALUE_STATE) continue;
     if (rondo_operation_updates(operation, k))
       RONDO_TRY(follow_users(w, position, input));
-    else if (rondo_places_reads_changed(w->program, w->places, number, input))
+    else if (rondo_placements_reads_changed(w->program, w->places, number, input))
       RONDO_TRY(follow_changes(w, position, input));
   }
   return RONDO_OK;
@@ -180,7 +180,7 @@ static void make_parts(walker *w, uint32_t *out_count) {
   }
 }
 
-rondo_status rondo_parts_find(const rondo_program *program, const rondo_places *places, rondo_scratch *scratch,
+rondo_status rondo_parts_find(const rondo_program *program, const rondo_placements *places, rondo_scratch *scratch,
                               uint32_t *of_operation, uint32_t *out_count) {
   const size_t operations = places->operations;
   walker w = {.program = program, .places = places, .part_of = of_operation};
@@ -278,7 +278,7 @@ static void name_crossing(const divider *d, rondo_crossing *crossing) {
 static rondo_crossing *find_crossing(const divider *d, uint32_t number, uint32_t value) {
   const uint32_t part = d->part_of[number];
   const bool is_state = rondo_value_is_state(d->program, value);
-  const bool at_beginning = is_state && !rondo_places_reads_changed(d->program, &d->places, number, value);
+  const bool at_beginning = is_state && !rondo_placements_reads_changed(d->program, &d->places, number, value);
   for (size_t i = 0; i < d->division->crossings.count; i++) {
     rondo_crossing *crossing = &d->division->crossings.items[i];
     if (crossing->value == value && crossing->to == part && crossing->at_beginning == at_beginning) return crossing;
@@ -288,7 +288,7 @@ static rondo_crossing *find_crossing(const divider *d, uint32_t number, uint32_t
 
 static rondo_status add_crossing(divider *d, uint32_t number, uint32_t value) {
   const bool is_state = rondo_value_is_state(d->program, value);
-  const bool is_changed = is_state && rondo_places_reads_changed(d->program, &d->places, number, value);
+  const bool is_changed = is_state && rondo_placements_reads_changed(d->program, &d->places, number, value);
   rondo_crossing crossing = {.value = value,
                              .from = is_changed ? d->last_change[value] : d->first_part[value],
                              .to = d->part_of[number],
@@ -321,7 +321,7 @@ static rondo_status list_crossings(divider *d) {
       const uint32_t value = operation_at(d, i)->inputs[k];
       if (value == RONDO_NO_VALUE || has_value(d, d->part_of[i], value)) continue;
       if (find_crossing(d, i, value) != NULL) continue;
-      if (rondo_value_is_state(d->program, value) && rondo_places_reads_changed(d->program, &d->places, i, value))
+      if (rondo_value_is_state(d->program, value) && rondo_placements_reads_changed(d->program, &d->places, i, value))
         RONDO_TRY(refuse_later_change(d, i, value));
       RONDO_TRY(add_crossing(d, i, value));
     }
@@ -461,10 +461,10 @@ static rondo_status divide(divider *d) {
   return list_values(d);
 }
 
-rondo_status rondo_division_make(const rondo_program *program, const rondo_place_list *list, rondo_division *out) {
+rondo_status rondo_division_make(const rondo_program *program, const rondo_placement_list *list, rondo_division *out) {
   *out = (rondo_division){.program = program};
   divider d = {.program = program, .scratch = {.allocator = &program->allocator}, .list = list, .division = out};
-  rondo_status status = rondo_places_find(program, list, &d.scratch, &d.places);
+  rondo_status status = rondo_placements_find(program, list, &d.scratch, &d.places);
   if (status == RONDO_OK) status = divide(&d);
   rondo_scratch_free(&d.scratch);
   return status;

@@ -43,12 +43,12 @@ typedef struct rondo_division {
 
 /* Sets the part of each operation, RONDO_NO_VALUE for one that does not run, and the number of parts. Part p comes
  * before part p + 1, and each has an operation. Errors: OUT_OF_MEMORY. */
-RONDO_MUST_USE rondo_status rondo_parts_find(const rondo_program *program, const rondo_places *places,
+RONDO_MUST_USE rondo_status rondo_parts_find(const rondo_program *program, const rondo_placements *places,
                                              rondo_scratch *scratch, uint32_t *of_operation, uint32_t *out_count);
 
 /* Errors: those of rondo_compile_divided about places; LIMIT_EXCEEDED, OUT_OF_MEMORY. Freed by rondo_division_free,
  * also after a failure. */
-RONDO_MUST_USE rondo_status rondo_division_make(const rondo_program *program, const rondo_place_list *list,
+RONDO_MUST_USE rondo_status rondo_division_make(const rondo_program *program, const rondo_placement_list *list,
                                                 rondo_division *out);
 void rondo_division_free(rondo_division *division);
 

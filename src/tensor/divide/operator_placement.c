@@ -11,8 +11,8 @@
 
 typedef struct finder {
   const rondo_program *program;
-  const rondo_place_list *list;
-  rondo_places *places;
+  const rondo_placement_list *list;
+  rondo_placements *places;
 } finder;
 
 static const rondo_operation *operation_at(const finder *f, uint32_t number) {
@@ -22,7 +22,7 @@ static const rondo_operation *operation_at(const finder *f, uint32_t number) {
 /* The list of devices and rules ------------------------------------------------------------------------------------ */
 
 static rondo_status list_devices(const char *caller, rondo_device *const *devices, size_t count,
-                                 rondo_place_list *out) {
+                                 rondo_placement_list *out) {
   if (count == 0 || count > RONDO_MAX_PLACES)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE, "%s: %zu devices are given: give 1 to %d",
                       caller, count, RONDO_MAX_PLACES);
@@ -39,7 +39,7 @@ static rondo_status list_devices(const char *caller, rondo_device *const *device
   return RONDO_OK;
 }
 
-static rondo_status check_rules(const char *caller, const rondo_place_list *list) {
+static rondo_status check_rules(const char *caller, const rondo_placement_list *list) {
   if (list->rule_count > 0) RONDO_TRY(rondo_require(caller, "rules", list->rules));
   for (size_t i = 0; i < list->rule_count; i++) {
     const rondo_placement_rule *rule = &list->rules[i];
@@ -58,9 +58,10 @@ static rondo_status check_rules(const char *caller, const rondo_place_list *list
   return RONDO_OK;
 }
 
-rondo_status rondo_place_list_make(const char *caller, rondo_device *const *devices, size_t device_count,
-                                   const rondo_placement_rule *rules, size_t rule_count, rondo_place_list *out) {
-  *out = (rondo_place_list){.rules = rules, .rule_count = rule_count};
+rondo_status rondo_placement_list_make(const char *caller, rondo_device *const *devices, size_t device_count,
+                                       const rondo_placement_rule *rules, size_t rule_count,
+                                       rondo_placement_list *out) {
+  *out = (rondo_placement_list){.rules = rules, .rule_count = rule_count};
   RONDO_TRY(list_devices(caller, devices, device_count, out));
   return check_rules(caller, out);
 }
@@ -223,9 +224,9 @@ static rondo_status find(const finder *f) {
   return RONDO_OK;
 }
 
-rondo_status rondo_places_find(const rondo_program *program, const rondo_place_list *list, rondo_scratch *scratch,
-                               rondo_places *out) {
-  *out = (rondo_places){.operations = program->operations.count, .values = program->values.count};
+rondo_status rondo_placements_find(const rondo_program *program, const rondo_placement_list *list,
+                                   rondo_scratch *scratch, rondo_placements *out) {
+  *out = (rondo_placements){.operations = program->operations.count, .values = program->values.count};
   const finder f = {.program = program, .list = list, .places = out};
   bool *needed;
   RONDO_TRY(rondo_scratch_take(scratch, out->operations, sizeof *out->runs, &out->runs));
@@ -236,7 +237,7 @@ rondo_status rondo_places_find(const rondo_program *program, const rondo_place_l
   return rondo_program_mark_runs(program, needed, out->runs) ? find(&f) : rondo_schedule_fail_empty(program);
 }
 
-bool rondo_places_reads_changed(const rondo_program *program, const rondo_places *places, uint32_t operation,
-                                uint32_t state) {
+bool rondo_placements_reads_changed(const rondo_program *program, const rondo_placements *places, uint32_t operation,
+                                    uint32_t state) {
   return rondo_operator_is_update(program->operations.items[operation].row) && places->first_change[state] < operation;
 }

@@ -72,8 +72,8 @@ static uint32_t add(rondo_program *program, const rondo_operator *row, uint32_t 
 }
 
 /* Places of devices of their own. */
-static rondo_place_list make_list(size_t count) {
-  rondo_place_list list = {.count = count};
+static rondo_placement_list make_list(size_t count) {
+  rondo_placement_list list = {.count = count};
   for (uint32_t i = 0; i < count; i++) {
     list.first[i] = i;
     memcpy(list.names[i], "cpu:0", sizeof "cpu:0");
@@ -113,7 +113,7 @@ TEST(test_se12_a_device_without_the_kernel_is_told) {
 /* A copy to another device sees the state after all changes of a part, so there must be none that it may not see. */
 TEST(test_se12_a_look_between_two_changes_is_refused) {
   for (int changes = 1; changes < 3; changes++) {
-    const rondo_place_list list = make_list(2);
+    const rondo_placement_list list = make_list(2);
     rondo_program *program = make_program();
     rondo_division division;
     const uint32_t s = declare(program, RONDO_VALUE_STATE, "s");
@@ -136,7 +136,7 @@ TEST(test_se12_a_look_between_two_changes_is_refused) {
 }
 
 TEST(test_se12_names_of_crossings_are_free_ones) {
-  const rondo_place_list list = make_list(2);
+  const rondo_placement_list list = make_list(2);
   rondo_program *program = make_program();
   rondo_division division;
   const uint32_t x = declare(program, RONDO_VALUE_INPUT, "value 2"), s = declare(program, RONDO_VALUE_STATE, "w");
@@ -152,7 +152,7 @@ TEST(test_se12_names_of_crossings_are_free_ones) {
 }
 
 /* What a part's operations read is computed in it or before it. */
-static void assert_ordered(const rondo_program *program, const rondo_places *places, const uint32_t *parts) {
+static void assert_ordered(const rondo_program *program, const rondo_placements *places, const uint32_t *parts) {
   for (uint32_t i = 0; i < program->operations.count; i++) {
     for (uint32_t k = 0; k < RONDO_MAX_OPERANDS; k++) {
       const uint32_t input = program->operations.items[i].inputs[k];
@@ -165,7 +165,7 @@ static void assert_ordered(const rondo_program *program, const rondo_places *pla
 }
 
 /* The fewest parts of two places, by trying both first places and taking all that can be taken. */
-static uint32_t least_parts(const rondo_program *program, const rondo_places *places) {
+static uint32_t least_parts(const rondo_program *program, const rondo_placements *places) {
   uint32_t least = UINT32_MAX;
   for (uint32_t first = 0; first < 2; first++) {
     bool done[64] = {false};
@@ -194,10 +194,10 @@ TEST(test_se12_parts_of_random_programs) {
   uint64_t random = 7;
   for (int n = 0; n < PROGRAMS; n++) {
     const uint32_t devices = n % 2 == 0 ? 2 : 4;
-    const rondo_place_list list = make_list(devices);
+    const rondo_placement_list list = make_list(devices);
     rondo_program *program = make_program();
     rondo_scratch scratch = {.allocator = &program->allocator};
-    rondo_places places;
+    rondo_placements places;
     uint32_t values[OPERATIONS + 1] = {declare(program, RONDO_VALUE_INPUT, "x")}, parts[OPERATIONS], count = 0;
     for (size_t i = 0; i < OPERATIONS; i++) {
       const uint32_t a = values[test_random_below(&random, (uint32_t)i + 1)],
@@ -207,7 +207,7 @@ TEST(test_se12_parts_of_random_programs) {
       (void)snprintf(name, sizeof name, "y%zu", i);
       assert_ok(rondo_program_output(program, name, rondo_program_tag(program, values[i + 1])));
     }
-    assert_ok(rondo_places_find(program, &list, &scratch, &places));
+    assert_ok(rondo_placements_find(program, &list, &scratch, &places));
     assert_ok(rondo_parts_find(program, &places, &scratch, parts, &count));
     assert_ordered(program, &places, parts);
     if (devices == 2) assert_int_equal(count, least_parts(program, &places));
