@@ -20,11 +20,11 @@ typedef struct complaints {
 
 static void complain(complaints *all, const char *format, ...) RONDO_PRINTF(2, 3);
 static void complain(complaints *all, const char *format, ...) {
-  const size_t room = sizeof all->text - all->length;
-  if (room < 8) return;
+  const size_t capacity = sizeof all->text - all->length;
+  if (capacity < 8) return;
   va_list arguments;
   va_start(arguments, format);
-  all->length += rondo_format_cut(all->text + all->length, room, format, arguments);
+  all->length += rondo_format_cut(all->text + all->length, capacity, format, arguments);
   va_end(arguments);
 }
 

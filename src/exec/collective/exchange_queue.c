@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Cutting collectives into pieces, and enqueueing the pieces: by the stream's own calls, which also capture them, or,
- * if there are many, as one graph. A queue has room for some hundred pieces of work, and a thread that drives several
- * ranks has to reach the next rank before what it enqueued can run.
+ * if there are many, as one graph. A queue has capacity for some hundred pieces of work, and a thread that drives
+ * several ranks has to reach the next rank before what it enqueued can run.
  */
 #include <rondo/exec.h>
 #include <stdio.h>

@@ -21,7 +21,7 @@ typedef struct audit {
   rondo_graph *graph;
   rondo_audit_options options;
   rondo_input_copy *copies;
-  size_t room;
+  size_t capacity;
   rondo_audit_info info;
   RONDO_ARRAY(uint32_t) inputs; /* slots of input copies in the graph itself, in topological order */
 } audit;
@@ -98,7 +98,7 @@ static rondo_status note_input(const visit *at, size_t input, const rondo_extent
   const rondo_copy *copy = &at->params->as.copy;
   if (at->graph != a->graph && !a->options.keep_inputs) return refuse_child(at);
   if (at->graph == a->graph) RONDO_TRY(rondo_array_push(&a->graph->allocator, &a->inputs, &at->slot));
-  if (a->info.inputs < a->room) {
+  if (a->info.inputs < a->capacity) {
     a->copies[a->info.inputs] =
         (rondo_input_copy){.input = input,
                            .offset = (size_t)((uintptr_t)source->address - (uintptr_t)a->options.inputs[input].address),
@@ -159,10 +159,10 @@ static rondo_status audit_graph(audit *a, const rondo_graph *graph) {
   RONDO_TRY(rondo_graph_sort(graph, NULL, &count));
   rondo_node *nodes;
   RONDO_TRY(rondo_allocate_items(&graph->allocator, count, sizeof *nodes, &nodes));
-  const size_t room = count;
+  const size_t capacity = count;
   rondo_status status = rondo_graph_sort(graph, nodes, &count);
   for (size_t i = 0; status == RONDO_OK && i < count; i++) status = audit_node(a, graph, rondo_node_number(nodes[i]));
-  rondo_release(&graph->allocator, nodes, room, sizeof *nodes);
+  rondo_release(&graph->allocator, nodes, capacity, sizeof *nodes);
   return status;
 }
 
@@ -212,7 +212,7 @@ static rondo_status remove_copies(audit *a) {
   if (a->options.keep_inputs || a->inputs.count == 0) return RONDO_OK;
   RONDO_TRY(rondo_graph_check_erase(a->graph, a->inputs.items[0]));
   for (size_t i = 0; i < a->inputs.count; i++) RONDO_TRY(rondo_audit_check_movable(a->graph, a->inputs.items[i]));
-  if (a->info.inputs > a->room) return RONDO_OK;
+  if (a->info.inputs > a->capacity) return RONDO_OK;
   return rondo_audit_remove_copies(a->graph, a->inputs.items, a->inputs.count, &a->info.edges);
 }
 
@@ -220,7 +220,7 @@ rondo_status rondo_graph_audit_copies(rondo_graph *graph, const rondo_audit_opti
                                       size_t *inout_count, rondo_audit_info *out_info) {
   RONDO_TRY(rondo_check_call(call, "the graph", graph));
   RONDO_TRY(rondo_require(call, "inout_count", inout_count));
-  audit a = {.graph = graph, .copies = copies, .room = copies == NULL ? 0 : *inout_count};
+  audit a = {.graph = graph, .copies = copies, .capacity = copies == NULL ? 0 : *inout_count};
   RONDO_TRY(rondo_versioned_read("rondo_audit_options", options, &a.options, sizeof a.options));
   RONDO_TRY(rondo_versioned_check("rondo_audit_info", out_info, sizeof a.info));
   RONDO_TRY(rondo_require(call, "the graph's device", graph->device));

@@ -184,16 +184,16 @@ static rondo_status remove_copies(bridge_edges *b, const uint32_t *slots, size_t
 }
 
 rondo_status rondo_audit_remove_copies(rondo_graph *graph, const uint32_t *slots, size_t count, uint32_t *out_edges) {
-  const size_t room = graph->nodes.count;
-  assert(count > 0 && count <= room);
+  const size_t capacity = graph->nodes.count;
+  assert(count > 0 && count <= capacity);
   unsigned char *is_removed = NULL;
-  RONDO_TRY(rondo_allocate_items(&graph->allocator, room, 1, &is_removed));
+  RONDO_TRY(rondo_allocate_items(&graph->allocator, capacity, 1, &is_removed));
   for (size_t i = 0; i < count; i++) is_removed[slots[i]] = 1;
   bridge_edges b = {.graph = graph, .is_removed = is_removed};
   const rondo_status status = remove_copies(&b, slots, count);
   if (status == RONDO_OK) *out_edges = count_left(&b);
   rondo_array_free(&graph->allocator, &b.from);
   rondo_array_free(&graph->allocator, &b.to);
-  rondo_release(&graph->allocator, is_removed, room, 1);
+  rondo_release(&graph->allocator, is_removed, capacity, 1);
   return status;
 }

@@ -43,18 +43,19 @@ static int by_requests(const void *a, const void *b) {
  * It is 1 without a history. */
 static rondo_status find_miss_share(rondo_session_model *model, double *out_share) {
   const rondo_allocator *allocator = &model->session->allocator;
-  const size_t room = model->history.count;
+  const size_t capacity = model->history.count;
   rondo_size_demand *workload = NULL;
   *out_share = 1;
-  if (room == 0) return RONDO_OK;
-  RONDO_TRY(rondo_allocate_items(allocator, room, sizeof *workload, &workload));
-  for (size_t i = 0; i < room; i++) workload[i] = (rondo_size_demand){.rows = model->history.items[i], .requests = 1};
-  const size_t count = rondo_workload_merge(workload, room);
+  if (capacity == 0) return RONDO_OK;
+  RONDO_TRY(rondo_allocate_items(allocator, capacity, sizeof *workload, &workload));
+  for (size_t i = 0; i < capacity; i++)
+    workload[i] = (rondo_size_demand){.rows = model->history.items[i], .requests = 1};
+  const size_t count = rondo_workload_merge(workload, capacity);
   uint64_t kept = 0;
   qsort(workload, count, sizeof *workload, by_requests);
   for (size_t i = 0; i < count && i < model->session->options.max_eager_programs; i++) kept += workload[i].requests;
-  *out_share = 1 - (double)kept / (double)room;
-  rondo_release(allocator, workload, room, sizeof *workload);
+  *out_share = 1 - (double)kept / (double)capacity;
+  rondo_release(allocator, workload, capacity, sizeof *workload);
   return RONDO_OK;
 }
 

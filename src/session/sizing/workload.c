@@ -63,18 +63,19 @@ rondo_status rondo_workload_make(const rondo_allocator *allocator, const rondo_w
                                  rondo_workload *out) {
   assert(in->count > 0 && in->history[0] > 0);
   const size_t together = max_batch_requests(in);
-  *out = (rondo_workload){.allocator = *allocator, .room = in->count + (together > 1 ? together * SAMPLED_BATCHES : 0)};
-  RONDO_TRY(rondo_allocate_items(allocator, out->room, sizeof *out->items, &out->items));
+  *out = (rondo_workload){.allocator = *allocator,
+                          .capacity = in->count + (together > 1 ? together * SAMPLED_BATCHES : 0)};
+  RONDO_TRY(rondo_allocate_items(allocator, out->capacity, sizeof *out->items, &out->items));
   for (size_t i = 0; i < in->count; i++)
     out->items[out->count++] = (rondo_size_demand){.rows = in->history[i], .requests = UNIT * SAMPLED_BATCHES};
   for (size_t i = 0; together > 1 && i < SAMPLED_BATCHES; i++) add_sampled_batch(out, in, i);
   out->count = rondo_workload_merge(out->items, out->count);
-  assert(out->count <= out->room);
+  assert(out->count <= out->capacity);
   while (out->alone < out->count && out->items[out->alone].rows <= in->history[in->count - 1]) out->alone++;
   return RONDO_OK;
 }
 
 void rondo_workload_free(rondo_workload *workload) {
-  rondo_release(&workload->allocator, workload->items, workload->room, sizeof *workload->items);
+  rondo_release(&workload->allocator, workload->items, workload->capacity, sizeof *workload->items);
   *workload = (rondo_workload){.items = NULL};
 }

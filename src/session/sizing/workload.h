@@ -14,7 +14,7 @@ typedef struct rondo_workload {
   rondo_allocator allocator;
   rondo_size_demand *items; /* distinct rows, ascending */
   size_t count, alone;      /* the first `alone` items have no more rows than the largest single request */
-  size_t room;
+  size_t capacity;
 } rondo_workload;
 
 typedef struct rondo_workload_input {

@@ -152,13 +152,13 @@ bool rondo_chain_describe(const rondo_program *program, const uint32_t *owners, 
   return true;
 }
 
-void rondo_chain_name(const rondo_program *program, const rondo_chain *chain, char *buffer, size_t room) {
+void rondo_chain_name(const rondo_program *program, const rondo_chain *chain, char *buffer, size_t capacity) {
   size_t used = 0;
   buffer[0] = '\0';
   for (uint32_t i = 0; i < chain->count; i++) {
     const char *name = program->operations.items[chain->members[i]].row->name;
     const size_t bytes = strlen(name) + (i > 0);
-    if (used + bytes + sizeof "+..." > room) {
+    if (used + bytes + sizeof "+..." > capacity) {
       memcpy(buffer + used, "+...", sizeof "+...");
       return;
     }

@@ -68,16 +68,16 @@ typedef struct rondo_chain {
   rondo_operation operation;           /* of the chain: its inputs, and the result of the last member */
   uint32_t members[RONDO_CHAIN_STEPS]; /* operations, rising; the last one's number is the chain's */
   uint32_t count;
-  uint32_t place; /* the member whose place in the base order the chain has */
+  uint32_t place; /* the member whose position in the base order the chain takes */
   rondo_chain_form form;
 } rondo_chain;
 
 /* Sets operation and form from the members; false: they do not fit. */
 bool rondo_chain_describe(const rondo_program *program, const uint32_t *owners, rondo_chain *chain);
 
-/* "add+gelu+mul", into `room` bytes, at least 8; what does not fit is "...". */
+/* "add+gelu+mul", into `capacity` bytes, at least 8; what does not fit is "...". */
 #define RONDO_CHAIN_NAME 96
-void rondo_chain_name(const rondo_program *program, const rondo_chain *chain, char *buffer, size_t room);
+void rondo_chain_name(const rondo_program *program, const rondo_chain *chain, char *buffer, size_t capacity);
 
 /* The row of chains. It is not in the table, as programs have no chains. */
 extern const rondo_operator rondo_operator_chain;

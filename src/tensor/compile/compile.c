@@ -79,7 +79,7 @@ static rondo_status allocate_host_memory(const compiler *c) {
   compiled->info.staging_host_bytes = compiled->feeds.host_bytes;
   compiled->info.staging_device_bytes = compiled->feeds.memory_bytes;
   compiled->info.host_bytes = compiled->feeds.host_bytes + rondo_bounce_bytes(bounce) +
-                              rondo_bounce_bytes(&compiled->feeds.bounce) + checks->room * sizeof *checks->cells;
+                              rondo_bounce_bytes(&compiled->feeds.bounce) + checks->capacity * sizeof *checks->cells;
   return RONDO_OK;
 }
 
@@ -108,7 +108,7 @@ static rondo_status initialise(const compiler *c) {
   if (c->compiled->arena != NULL) RONDO_TRY(fill(c, c->compiled->arena->memory, c->layout.arena_bytes, 0));
   for (uint32_t i = 0; i < c->program->values.count; i++) {
     const rondo_program_value *value = &c->program->values.items[i];
-    const bool is_shared = c->layout.places[i].block == RONDO_BLOCK_SHARED;
+    const bool is_shared = c->layout.locations[i].block == RONDO_BLOCK_SHARED;
     if (rondo_value_is_transient(c->program, i) || is_shared || value->initial == 0) continue;
     uint32_t bits = 0;
     memcpy(&bits, &value->initial, sizeof bits);
@@ -122,13 +122,13 @@ static rondo_status initialise(const compiler *c) {
 /* Shares the states and cells that are not shared yet. */
 static rondo_status share_states(const compiler *c) {
   rondo_compiled *compiled = c->compiled;
-  const size_t room = c->program->values.count;
+  const size_t capacity = c->program->values.count;
   rondo_shared_value *values;
   size_t count = 0;
-  RONDO_TRY(rondo_allocate_items(&compiled->allocator, room, sizeof *values, &values));
-  for (uint32_t i = 0; i < room; i++) {
+  RONDO_TRY(rondo_allocate_items(&compiled->allocator, capacity, sizeof *values, &values));
+  for (uint32_t i = 0; i < capacity; i++) {
     const rondo_program_value *value = &c->program->values.items[i];
-    if (c->layout.places[i].block != RONDO_BLOCK_STATES) continue;
+    if (c->layout.locations[i].block != RONDO_BLOCK_STATES) continue;
     values[count++] = (rondo_shared_value){.kind = rondo_value_letter(value->kind),
                                            .name = value->name,
                                            .shape = value->shape,
@@ -136,7 +136,7 @@ static rondo_status share_states(const compiler *c) {
   }
   const rondo_status status =
       count == 0 ? RONDO_OK : rondo_sharing_adopt(compiled->sharing, compiled->states, values, count);
-  rondo_release(&compiled->allocator, values, room, sizeof *values);
+  rondo_release(&compiled->allocator, values, capacity, sizeof *values);
   if (status == RONDO_OK) compiled->states = NULL;
   return status;
 }
@@ -171,7 +171,7 @@ static rondo_status name_value(const compiler *c, char kind, const char *name, u
                              .shape = *rondo_program_shape(c->program, value),
                              .address = rondo_layout_address(&c->layout, compiled, value),
                              .trained_by = trained_by,
-                             .in_arena = c->layout.places[value].block == RONDO_BLOCK_ARENA};
+                             .in_arena = c->layout.locations[value].block == RONDO_BLOCK_ARENA};
   link_staged(&compiled->feeds, value, output, &named);
   RONDO_TRY(rondo_allocate_text(&compiled->allocator, name, &named.name));
   const rondo_status status = rondo_array_push(&compiled->allocator, &compiled->values, &named);
@@ -472,10 +472,10 @@ rondo_status rondo_compiled_recompile(rondo_compiled *compiled, rondo_program *p
     RONDO_TRY(rondo_versioned_write("rondo_recompile_result", &c.result, out_result, sizeof c.result));
   RONDO_TRY(check_recompile(c.call, compiled, program));
   const rondo_allocator allocator = compiled->allocator;
-  const size_t room = compiled->values.count;
-  RONDO_TRY(rondo_allocate_items(&allocator, room, sizeof *staged, &staged));
+  const size_t capacity = compiled->values.count;
+  RONDO_TRY(rondo_allocate_items(&allocator, capacity, sizeof *staged, &staged));
   const rondo_status status = recompile(&c, compiled, staged, list_staged(compiled, staged));
-  rondo_release(&allocator, staged, room, sizeof *staged);
+  rondo_release(&allocator, staged, capacity, sizeof *staged);
   if (status != RONDO_OK || out_result == NULL) return status;
   return rondo_versioned_write("rondo_recompile_result", &c.result, out_result, sizeof c.result);
 }

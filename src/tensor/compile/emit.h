@@ -35,7 +35,7 @@ RONDO_MUST_USE rondo_status rondo_emit_kernel(rondo_emitter *emitter, const rond
 
 /* The chain that is being emitted (rondo_operator_chain). */
 const rondo_chain *rondo_emit_chain(const rondo_emitter *emitter);
-void rondo_emit_chain_name(const rondo_emitter *emitter, char *buffer, size_t room);
+void rondo_emit_chain_name(const rondo_emitter *emitter, char *buffer, size_t capacity);
 
 /* Adds a kernel of generated code. Code with the same key is compiled once. `code`, key and name, the name of the step,
  * are copied. */

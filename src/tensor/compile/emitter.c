@@ -16,25 +16,25 @@
 #define MAX_BLOCKS 4096
 #define ARGUMENT_ALIGNMENT 64 /* the largest of a parameter */
 
-void *rondo_place_address(const rondo_place *place, const rondo_compiled *compiled) {
-  switch (place->block) {
+void *rondo_location_address(const rondo_location *location, const rondo_compiled *compiled) {
+  switch (location->block) {
     case RONDO_BLOCK_NONE:
       break;
     case RONDO_BLOCK_STATES:
-      return compiled->states + place->offset;
+      return compiled->states + location->offset;
     case RONDO_BLOCK_OWN:
-      return compiled->own + place->offset;
+      return compiled->own + location->offset;
     case RONDO_BLOCK_SHARED:
-      return compiled->sharing->values.items[place->offset].address;
+      return compiled->sharing->values.items[location->offset].address;
     case RONDO_BLOCK_ARENA:
-      return compiled->arena->memory + place->offset;
+      return compiled->arena->memory + location->offset;
   }
   return NULL;
 }
 
 void *rondo_layout_address(const rondo_layout *layout, const rondo_compiled *compiled, uint32_t value) {
   assert(value < layout->schedule.values);
-  return rondo_place_address(&layout->places[value], compiled);
+  return rondo_location_address(&layout->locations[value], compiled);
 }
 
 void *rondo_emit_address(const rondo_emitter *emitter, uint32_t value) {
@@ -46,7 +46,7 @@ const rondo_shape *rondo_emit_shape(const rondo_emitter *emitter, uint32_t value
 }
 
 void *rondo_emit_workspace(const rondo_emitter *emitter) {
-  return rondo_place_address(&emitter->layout->workspaces[emitter->operation], emitter->compiled);
+  return rondo_location_address(&emitter->layout->workspaces[emitter->operation], emitter->compiled);
 }
 
 rondo_product *rondo_emit_product(const rondo_emitter *emitter) {
@@ -81,8 +81,8 @@ const rondo_chain *rondo_emit_chain(const rondo_emitter *emitter) {
   return &schedule->chains.items[schedule->chain_of[emitter->operation] - 1];
 }
 
-void rondo_emit_chain_name(const rondo_emitter *emitter, char *buffer, size_t room) {
-  rondo_chain_name(emitter->program, rondo_emit_chain(emitter), buffer, room);
+void rondo_emit_chain_name(const rondo_emitter *emitter, char *buffer, size_t capacity) {
+  rondo_chain_name(emitter->program, rondo_emit_chain(emitter), buffer, capacity);
 }
 
 const rondo_allocator *rondo_emit_allocator(const rondo_emitter *emitter) { return &emitter->compiled->allocator; }

@@ -23,7 +23,7 @@ RONDO_MUST_USE rondo_status rondo_emit_all(const rondo_program *program, const r
                                            rondo_compiled *compiled);
 
 /* An address in the compiled program's blocks; NULL for NONE. */
-void *rondo_place_address(const rondo_place *place, const rondo_compiled *compiled);
+void *rondo_location_address(const rondo_location *location, const rondo_compiled *compiled);
 
 /* The address of a value in the compiled program's blocks; NULL: it is in none. */
 void *rondo_layout_address(const rondo_layout *layout, const rondo_compiled *compiled, uint32_t value);

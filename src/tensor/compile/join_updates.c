@@ -55,7 +55,7 @@ typedef struct joiner {
   uint32_t *group_of;    /* by position: its group plus one, 0: none */
   group *groups;
   uint32_t group_count;
-  uint32_t *order, *joined, *place; /* the new order; by old position, its place in it */
+  uint32_t *order, *joined, *new_position; /* the new order; by old position, its position in it */
 } joiner;
 
 static const rondo_operation *operation_at(const joiner *j, uint32_t position) {
@@ -285,7 +285,7 @@ static void place_position(joiner *j, uint32_t *at, uint32_t position, uint32_t 
   assert(*at < j->schedule->count && joined <= RONDO_MAX_JOINED);
   j->order[*at] = j->schedule->order[position];
   j->joined[*at] = joined;
-  j->place[position] = (*at)++;
+  j->new_position[position] = (*at)++;
 }
 
 static void place_all(joiner *j) {
@@ -308,7 +308,7 @@ static void add_edges_of(const joiner *j, uint32_t position, rondo_edges *edges,
     const uint32_t q = before->items[e];
     const group *g = group_at(j, q);
     if (g == NULL || g != group_at(j, position))
-      rondo_edges_insert(edges, at, inout_end, j->place[g == NULL ? q : g->last]);
+      rondo_edges_insert(edges, at, inout_end, j->new_position[g == NULL ? q : g->last]);
   }
 }
 
@@ -336,9 +336,9 @@ static rondo_status rewrite(joiner *j) {
   rondo_edges edges;
   uint32_t *old = j->first_after; /* no longer needed */
   place_all(j);
-  for (uint32_t p = 0; p < schedule->count; p++) old[j->place[p]] = p;
-  const size_t room = (size_t)schedule->before.start[schedule->count] + schedule->count;
-  rondo_status status = rondo_edges_make(allocator, schedule->count, room, &edges);
+  for (uint32_t p = 0; p < schedule->count; p++) old[j->new_position[p]] = p;
+  const size_t capacity = (size_t)schedule->before.start[schedule->count] + schedule->count;
+  rondo_status status = rondo_edges_make(allocator, schedule->count, capacity, &edges);
   if (status == RONDO_OK) {
     fill_edges(j, old, &edges);
     status = rondo_edges_reduce(allocator, &edges);
@@ -377,7 +377,7 @@ static rondo_status allocate(joiner *j) {
   RONDO_TRY(rondo_scratch_take(scratch, count, sizeof *j->groups, &j->groups));
   RONDO_TRY(rondo_scratch_take(scratch, count, sizeof *j->order, &j->order));
   RONDO_TRY(rondo_scratch_take(scratch, count, sizeof *j->joined, &j->joined));
-  return rondo_scratch_take(scratch, count, sizeof *j->place, &j->place);
+  return rondo_scratch_take(scratch, count, sizeof *j->new_position, &j->new_position);
 }
 
 static rondo_status join(joiner *j) {

@@ -46,19 +46,19 @@ static rondo_status require_same(const rondo_program *program, const rondo_progr
 static rondo_status place_value(const rondo_program *program, const rondo_sharing *sharing, size_t index,
                                 rondo_layout *layout) {
   const rondo_program_value *value = &program->values.items[index];
-  rondo_place *place = &layout->places[index];
-  assert(!rondo_value_is_transient(program, (uint32_t)index) && place->block == RONDO_BLOCK_NONE);
+  rondo_location *location = &layout->locations[index];
+  assert(!rondo_value_is_transient(program, (uint32_t)index) && location->block == RONDO_BLOCK_NONE);
   const size_t bytes = rondo_shape_bytes(&value->shape);
   if (value->kind == RONDO_VALUE_CONSTANT) {
-    place->block = RONDO_BLOCK_OWN;
-    return append(program, bytes, &layout->own_bytes, &place->offset);
+    location->block = RONDO_BLOCK_OWN;
+    return append(program, bytes, &layout->own_bytes, &location->offset);
   }
   const uint32_t shared = rondo_sharing_find(sharing, value->name);
-  place->block = shared == RONDO_NO_VALUE ? RONDO_BLOCK_STATES : RONDO_BLOCK_SHARED;
-  if (shared == RONDO_NO_VALUE) return append(program, bytes, &layout->state_bytes, &place->offset);
+  location->block = shared == RONDO_NO_VALUE ? RONDO_BLOCK_STATES : RONDO_BLOCK_SHARED;
+  if (shared == RONDO_NO_VALUE) return append(program, bytes, &layout->state_bytes, &location->offset);
   RONDO_TRY(require_same(program, value, &sharing->values.items[shared]));
-  RONDO_TRY(append(program, bytes, &layout->shared_bytes, &place->offset));
-  place->offset = shared;
+  RONDO_TRY(append(program, bytes, &layout->shared_bytes, &location->offset));
+  location->offset = shared;
   return RONDO_OK;
 }
 
@@ -127,7 +127,8 @@ static rondo_status make(const rondo_program *program, const rondo_layout_option
   RONDO_TRY(rondo_joins_make(program, &sizes, options->fusion, &layout->schedule));
   RONDO_TRY(place_lasting(program, options->sharing, layout));
   RONDO_TRY(rondo_arena_plan_make(program, workspaces, options, layout));
-  for (uint32_t i = 0; i < layout->schedule.values; i++) layout->places[i] = layout->places[layout->schedule.owners[i]];
+  for (uint32_t i = 0; i < layout->schedule.values; i++)
+    layout->locations[i] = layout->locations[layout->schedule.owners[i]];
   return RONDO_OK;
 }
 
@@ -138,7 +139,7 @@ rondo_status rondo_layout_make(const rondo_program *program, const rondo_layout_
   *out = (rondo_layout){0};
   RONDO_TRY(rondo_schedule_choose(program, &out->schedule));
   const size_t operations = out->schedule.operations;
-  RONDO_TRY(rondo_allocate_items(allocator, out->schedule.values, sizeof *out->places, &out->places));
+  RONDO_TRY(rondo_allocate_items(allocator, out->schedule.values, sizeof *out->locations, &out->locations));
   RONDO_TRY(rondo_allocate_items(allocator, operations, sizeof *out->workspaces, &out->workspaces));
   RONDO_TRY(rondo_allocate_items(allocator, operations, sizeof *workspaces, &workspaces));
   const rondo_status status = make(program, options == NULL ? &defaults : options, workspaces, out);
@@ -148,7 +149,7 @@ rondo_status rondo_layout_make(const rondo_program *program, const rondo_layout_
 }
 
 void rondo_layout_free(const rondo_program *program, rondo_layout *layout) {
-  rondo_release(&program->allocator, layout->places, layout->schedule.values, sizeof *layout->places);
+  rondo_release(&program->allocator, layout->locations, layout->schedule.values, sizeof *layout->locations);
   rondo_release(&program->allocator, layout->workspaces, layout->schedule.operations, sizeof *layout->workspaces);
   rondo_edges_free(&program->allocator, &layout->users);
   rondo_schedule_free(program, &layout->schedule);

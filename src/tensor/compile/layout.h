@@ -27,21 +27,22 @@ typedef enum rondo_block {
   RONDO_BLOCK_ARENA
 } rondo_block;
 
-typedef struct rondo_place {
+/* The block of memory and the offset in it at which a value or a workspace lives. */
+typedef struct rondo_location {
   rondo_block block;
   size_t offset;        /* SHARED: the index of the shared value */
   size_t bytes;         /* ARENA: as planned, rounded up */
   uint32_t first, last; /* ARENA: the live range, as positions of the order, both included; the end of the run is one
                            past the last position */
-} rondo_place;
+} rondo_location;
 
 typedef struct rondo_layout {
   rondo_schedule schedule;
-  bool has_branches;   /* the places are right in every order that keeps the dependencies, not only in the schedule's
-                          own */
-  rondo_place *places; /* by value: that of its owner */
-  rondo_place *workspaces;        /* by operation; NONE: it has none */
-  rondo_edges users;              /* by arena item (rondo_layout_place): the positions that use it */
+  bool has_branches; /* the locations are right in every order that keeps the dependencies, not only in the schedule's
+                        own */
+  rondo_location *locations;      /* by value: that of its owner */
+  rondo_location *workspaces;     /* by operation; NONE: it has none */
+  rondo_edges users;              /* by arena item (rondo_layout_location): the positions that use it */
   size_t state_bytes;             /* of the block of states, */
   size_t shared_bytes;            /* of the shared states and cells, each rounded up, */
   size_t own_bytes;               /* and of constants and the gate */
@@ -73,12 +74,12 @@ typedef struct rondo_layout_options {
 
 /* Arena items by number: first the values, then the workspaces of the operations. NULL: the item is not in the arena,
  * or a value whose bytes belong to another one. */
-static inline rondo_place *rondo_layout_place(const rondo_layout *layout, size_t item) {
+static inline rondo_location *rondo_layout_location(const rondo_layout *layout, size_t item) {
   const size_t values = layout->schedule.values;
   assert(item < values + layout->schedule.operations);
   if (item < values && layout->schedule.owners[item] != item) return NULL;
-  rondo_place *place = item < values ? &layout->places[item] : &layout->workspaces[item - values];
-  return place->block == RONDO_BLOCK_ARENA ? place : NULL;
+  rondo_location *location = item < values ? &layout->locations[item] : &layout->workspaces[item - values];
+  return location->block == RONDO_BLOCK_ARENA ? location : NULL;
 }
 
 /* Errors: INVALID_ARGUMENT with NONE (no output and no update), SHAPE, TYPE or DUPLICATE_NAME (a shared state or cell

@@ -32,21 +32,21 @@ static void check_kernels(const rondo_schedule *schedule) {
   assert(first == schedule->count);
 }
 
-static void check_place(const rondo_layout *layout, const rondo_place *place) {
-  assert(place->offset % RONDO_VALUE_ALIGNMENT == 0 && place->bytes % RONDO_VALUE_ALIGNMENT == 0);
-  assert(place->offset + place->bytes <= layout->arena_bytes);
-  assert(place->first <= place->last && place->last <= layout->schedule.count);
+static void check_location(const rondo_layout *layout, const rondo_location *location) {
+  assert(location->offset % RONDO_VALUE_ALIGNMENT == 0 && location->bytes % RONDO_VALUE_ALIGNMENT == 0);
+  assert(location->offset + location->bytes <= layout->arena_bytes);
+  assert(location->first <= location->last && location->last <= layout->schedule.count);
 }
 
-static bool overlap(const rondo_place *a, const rondo_place *b) {
+static bool overlap(const rondo_location *a, const rondo_location *b) {
   const bool share_time = a->first <= b->last && b->first <= a->last;
   return share_time && a->offset < b->offset + b->bytes && b->offset < a->offset + a->bytes;
 }
 
-static void check_users(const rondo_layout *layout, size_t item, const rondo_place *place) {
+static void check_users(const rondo_layout *layout, size_t item, const rondo_location *location) {
   const rondo_edges *users = &layout->users;
   for (uint32_t u = users->start[item]; u < users->start[item + 1]; u++) {
-    assert(users->items[u] >= place->first && users->items[u] <= place->last);
+    assert(users->items[u] >= location->first && users->items[u] <= location->last);
     assert(u == users->start[item] || users->items[u - 1] < users->items[u]);
   }
 }
@@ -56,12 +56,12 @@ static void check_arena(const rondo_layout *layout) {
   assert(layout->arena_bound <= layout->arena_bytes && layout->arena_bytes <= layout->arena_sum);
   assert(layout->users.count == count);
   for (size_t i = 0; i < count; i++) {
-    const rondo_place *place = rondo_layout_place(layout, i);
-    if (place == NULL) continue;
-    check_place(layout, place);
-    check_users(layout, i, place);
+    const rondo_location *location = rondo_layout_location(layout, i);
+    if (location == NULL) continue;
+    check_location(layout, location);
+    check_users(layout, i, location);
     for (size_t k = 0; k < i && count <= MAX_PLACES; k++)
-      assert(rondo_layout_place(layout, k) == NULL || !overlap(place, rondo_layout_place(layout, k)));
+      assert(rondo_layout_location(layout, k) == NULL || !overlap(location, rondo_layout_location(layout, k)));
   }
 }
 

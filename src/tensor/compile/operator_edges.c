@@ -9,15 +9,15 @@
 
 #include "base/error.h"
 
-rondo_status rondo_edges_make(const rondo_allocator *allocator, uint32_t count, size_t room, rondo_edges *out) {
-  *out = (rondo_edges){.count = count, .room = room};
+rondo_status rondo_edges_make(const rondo_allocator *allocator, uint32_t count, size_t capacity, rondo_edges *out) {
+  *out = (rondo_edges){.count = count, .capacity = capacity};
   RONDO_TRY(rondo_allocate_items(allocator, (size_t)count + 1, sizeof *out->start, &out->start));
-  return rondo_allocate_items(allocator, room, sizeof *out->items, &out->items);
+  return rondo_allocate_items(allocator, capacity, sizeof *out->items, &out->items);
 }
 
 void rondo_edges_free(const rondo_allocator *allocator, rondo_edges *edges) {
   rondo_release(allocator, edges->start, (size_t)edges->count + 1, sizeof *edges->start);
-  rondo_release(allocator, edges->items, edges->room, sizeof *edges->items);
+  rondo_release(allocator, edges->items, edges->capacity, sizeof *edges->items);
   *edges = (rondo_edges){0};
 }
 
@@ -32,10 +32,10 @@ rondo_status rondo_edges_copy(const rondo_allocator *allocator, const rondo_edge
 void rondo_edges_insert(const rondo_edges *edges, uint32_t position, uint32_t *inout_end, uint32_t from) {
   const uint32_t first = edges->start[position];
   uint32_t at = *inout_end;
-  assert(first <= at && at <= edges->room);
+  assert(first <= at && at <= edges->capacity);
   while (at > first && edges->items[at - 1] > from) at--;
   if (at > first && edges->items[at - 1] == from) return;
-  assert(*inout_end < edges->room);
+  assert(*inout_end < edges->capacity);
   memmove(edges->items + at + 1, edges->items + at, (*inout_end - at) * sizeof *edges->items);
   edges->items[at] = from;
   (*inout_end)++;
@@ -45,7 +45,7 @@ void rondo_edges_insert(const rondo_edges *edges, uint32_t position, uint32_t *i
 rondo_status rondo_edges_transpose(const rondo_allocator *allocator, const rondo_edges *edges, uint32_t count,
                                    rondo_edges *out) {
   const uint32_t total = edges->start[edges->count];
-  assert(edges->start[0] == 0 && total <= edges->room);
+  assert(edges->start[0] == 0 && total <= edges->capacity);
   RONDO_TRY(rondo_edges_make(allocator, count, total, out));
   for (uint32_t i = 0; i < total; i++) out->start[edges->items[i] + 1]++;
   for (uint32_t n = 0; n < count; n++) out->start[n + 1] += out->start[n];
@@ -70,8 +70,8 @@ static void join_ancestors(const rondo_ancestors *ancestors, uint32_t p, uint32_
 
 static rondo_status allocate_ancestors(const rondo_allocator *allocator, uint32_t count, rondo_ancestors *out) {
   *out = (rondo_ancestors){.words = count / 64 + 1};
-  out->room = count * out->words;
-  return rondo_allocate_items(allocator, out->room, sizeof *out->bits, &out->bits);
+  out->capacity = count * out->words;
+  return rondo_allocate_items(allocator, out->capacity, sizeof *out->bits, &out->bits);
 }
 
 rondo_status rondo_ancestors_make(const rondo_allocator *allocator, const rondo_edges *edges, rondo_ancestors *out) {
@@ -83,7 +83,7 @@ rondo_status rondo_ancestors_make(const rondo_allocator *allocator, const rondo_
 }
 
 void rondo_ancestors_free(const rondo_allocator *allocator, rondo_ancestors *ancestors) {
-  rondo_release(allocator, ancestors->bits, ancestors->room, sizeof *ancestors->bits);
+  rondo_release(allocator, ancestors->bits, ancestors->capacity, sizeof *ancestors->bits);
   *ancestors = (rondo_ancestors){0};
 }
 

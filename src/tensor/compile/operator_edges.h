@@ -15,11 +15,11 @@ typedef struct rondo_edges {
   uint32_t count;  /* positions */
   uint32_t *start; /* count + 1; NULL: nothing is allocated */
   uint32_t *items;
-  size_t room; /* of items */
+  size_t capacity; /* of items */
 } rondo_edges;
 
-/* `count` positions without edges, and capacity for `room` edges. Errors of all: OUT_OF_MEMORY. */
-RONDO_MUST_USE rondo_status rondo_edges_make(const rondo_allocator *allocator, uint32_t count, size_t room,
+/* `count` positions without edges, and a capacity of `capacity` edges. Errors of all: OUT_OF_MEMORY. */
+RONDO_MUST_USE rondo_status rondo_edges_make(const rondo_allocator *allocator, uint32_t count, size_t capacity,
                                              rondo_edges *out);
 RONDO_MUST_USE rondo_status rondo_edges_copy(const rondo_allocator *allocator, const rondo_edges *edges,
                                              rondo_edges *out);
@@ -39,7 +39,7 @@ RONDO_MUST_USE rondo_status rondo_edges_transpose(const rondo_allocator *allocat
 /* All that comes before each position, directly or not: bit q of the `words` words of position p. */
 typedef struct rondo_ancestors {
   uint64_t *bits;
-  size_t words, room;
+  size_t words, capacity;
 } rondo_ancestors;
 
 RONDO_MUST_USE rondo_status rondo_ancestors_make(const rondo_allocator *allocator, const rondo_edges *edges,

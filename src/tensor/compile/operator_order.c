@@ -23,13 +23,13 @@ typedef struct scheduler {
   uint32_t *base; /* operations in the base order */
   uint32_t count;
   rondo_edges before, after;
-  rondo_edges touched, users; /* by position, the values whose bytes it uses; by value, the positions that use it */
-  size_t *bytes;              /* by value, of those that own bytes which come and go, rounded up; else 0 */
-  size_t *workspaces;         /* by position */
-  uint32_t *uses;             /* by value: the positions that use its bytes, and one more for an output */
-  uint32_t *left, *degree;    /* of one walk: by value the uses that are left, by position the edges that are left */
-  uint32_t *ready, *place;    /* a heap; by position, the index in the heap plus one, 0: it is not ready */
-  int64_t *growth;            /* by position, of those that are ready */
+  rondo_edges touched, users;   /* by position, the values whose bytes it uses; by value, the positions that use it */
+  size_t *bytes;                /* by value, of those that own bytes which come and go, rounded up; else 0 */
+  size_t *workspaces;           /* by position */
+  uint32_t *uses;               /* by value: the positions that use its bytes, and one more for an output */
+  uint32_t *left, *degree;      /* of one walk: by value the uses that are left, by position the edges that are left */
+  uint32_t *ready, *heap_index; /* a heap; by position, the index in the heap plus one, 0: it is not ready */
+  int64_t *growth;              /* by position, of those that are ready */
   uint32_t *candidate;
 } scheduler;
 
@@ -48,10 +48,10 @@ static size_t count_touched(const rondo_operation *operation) {
 rondo_status rondo_schedule_touched(const rondo_program *program, const rondo_schedule *schedule, const uint32_t *order,
                                     uint32_t count, const size_t *workspaces, rondo_edges *out) {
   const uint32_t *owners = schedule->owners;
-  size_t room = 0;
+  size_t capacity = 0;
   uint32_t end = 0;
-  for (uint32_t p = 0; p < count; p++) room += count_touched(rondo_schedule_operation(program, schedule, order[p]));
-  RONDO_TRY(rondo_edges_make(&program->allocator, count, room, out));
+  for (uint32_t p = 0; p < count; p++) capacity += count_touched(rondo_schedule_operation(program, schedule, order[p]));
+  RONDO_TRY(rondo_edges_make(&program->allocator, count, capacity, out));
   for (uint32_t p = 0; p < count; p++) {
     const rondo_operation *operation = rondo_schedule_operation(program, schedule, order[p]);
     out->start[p] = end;
@@ -257,7 +257,7 @@ static bool goes_first(const list_walk *w, uint32_t a, uint32_t b) {
 static void put_at(list_walk *w, uint32_t at, uint32_t position) {
   assert(at < w->ready_count && position < w->s->count);
   w->s->ready[at] = position;
-  w->s->place[position] = at + 1;
+  w->s->heap_index[position] = at + 1;
   w->s->schedule->looks++;
 }
 
@@ -273,7 +273,7 @@ static uint32_t take_ready(list_walk *w) {
   const uint32_t *ready = w->s->ready;
   const uint32_t first = ready[0], last = ready[--w->ready_count];
   uint32_t at = 0;
-  w->s->place[first] = 0;
+  w->s->heap_index[first] = 0;
   if (first == last) return first;
   for (uint32_t child = 1; child < w->ready_count; child = 2 * at + 1) {
     if (child + 1 < w->ready_count && goes_first(w, ready[child + 1], ready[child])) child++;
@@ -295,7 +295,7 @@ static void use_and_move(list_walk *w, uint32_t position) {
     for (uint32_t u = s->users.start[owner]; u < s->users.start[owner + 1]; u++) {
       const uint32_t user = s->users.items[u];
       s->schedule->looks++;
-      if (s->place[user] != 0) move_up(w, s->place[user] - 1, user);
+      if (s->heap_index[user] != 0) move_up(w, s->heap_index[user] - 1, user);
     }
   }
 }
@@ -304,7 +304,7 @@ static void list_schedule(scheduler *s, growth_function growth, bool backwards, 
   const rondo_edges *blocked_by = backwards ? &s->after : &s->before, *frees = backwards ? &s->before : &s->after;
   list_walk w = {.s = s, .growth = growth, .backwards = backwards};
   memcpy(s->left, s->uses, s->schedule->values * sizeof *s->left);
-  memset(s->place, 0, s->count * sizeof *s->place);
+  memset(s->heap_index, 0, s->count * sizeof *s->heap_index);
   for (uint32_t p = 0; p < s->count; p++) {
     s->degree[p] = blocked_by->start[p + 1] - blocked_by->start[p];
     if (s->degree[p] == 0) move_up(&w, w.ready_count++, p);
@@ -342,16 +342,16 @@ static void choose_order(scheduler *s) {
 /* Converts from the base order to the order that was chosen: edges between its positions, and its operations. */
 static rondo_status convert(scheduler *s) {
   rondo_schedule *schedule = s->schedule;
-  uint32_t *place = s->degree, end = 0; /* by base position, its place in the order */
+  uint32_t *position = s->degree, end = 0; /* in the order, by base position */
   rondo_edges *edges = &schedule->before;
   schedule->count = s->count;
   RONDO_TRY(rondo_edges_make(s->scratch.allocator, s->count, s->before.start[s->count], edges));
-  for (uint32_t i = 0; i < s->count; i++) place[schedule->order[i]] = i;
+  for (uint32_t i = 0; i < s->count; i++) position[schedule->order[i]] = i;
   for (uint32_t i = 0; i < s->count; i++) {
     const uint32_t p = schedule->order[i];
     edges->start[i] = end;
     for (uint32_t e = s->before.start[p]; e < s->before.start[p + 1]; e++)
-      rondo_edges_insert(edges, i, &end, place[s->before.items[e]]);
+      rondo_edges_insert(edges, i, &end, position[s->before.items[e]]);
   }
   edges->start[s->count] = end;
   for (uint32_t i = 0; i < s->count; i++) schedule->order[i] = s->base[schedule->order[i]];
@@ -360,7 +360,7 @@ static rondo_status convert(scheduler *s) {
 
 /* The whole -------------------------------------------------------------------------------------------------------- */
 
-/* The number of the step in the place of operation `i` in the base order; RONDO_NO_VALUE: none. */
+/* The number of the step at the position of operation `i` in the base order; RONDO_NO_VALUE: none. */
 static uint32_t step_in_place_of(const rondo_schedule *schedule, uint32_t i) {
   if (schedule->chain_of[i] == 0) return schedule->runs[i] ? i : RONDO_NO_VALUE;
   const rondo_chain *chain = &schedule->chains.items[schedule->chain_of[i] - 1];
@@ -395,7 +395,7 @@ static rondo_status allocate(scheduler *s) {
   RONDO_TRY(rondo_scratch_take(scratch, operations, sizeof *s->base, &s->base));
   RONDO_TRY(rondo_scratch_take(scratch, operations, sizeof *s->degree, &s->degree));
   RONDO_TRY(rondo_scratch_take(scratch, operations, sizeof *s->ready, &s->ready));
-  RONDO_TRY(rondo_scratch_take(scratch, operations, sizeof *s->place, &s->place));
+  RONDO_TRY(rondo_scratch_take(scratch, operations, sizeof *s->heap_index, &s->heap_index));
   RONDO_TRY(rondo_scratch_take(scratch, operations, sizeof *s->growth, &s->growth));
   RONDO_TRY(rondo_scratch_take(scratch, operations, sizeof *s->candidate, &s->candidate));
   RONDO_TRY(rondo_scratch_take(scratch, operations, sizeof *s->workspaces, &s->workspaces));

@@ -24,7 +24,7 @@
 #define BRANCH_STEPS 60000
 
 typedef struct arena_item {
-  rondo_place *place;
+  rondo_location *location;
   const uint32_t *users; /* positions, rising; NULL: none */
   uint32_t user_count;
   size_t bytes;
@@ -37,20 +37,20 @@ typedef struct arena {
   const rondo_staged_list *staged;
   rondo_layout *layout;
   arena_item *items;
-  size_t count, room;
+  size_t count, capacity;
   rondo_plan_item *planned; /* by item */
   bool *is_output;          /* by value */
 } arena;
 
 /* Items ------------------------------------------------------------------------------------------------------------ */
 
-static rondo_status add_item(arena *a, uint32_t number, rondo_place *place, size_t bytes, bool from_start,
+static rondo_status add_item(arena *a, uint32_t number, rondo_location *location, size_t bytes, bool from_start,
                              bool to_end) {
   const rondo_edges *users = &a->layout->users;
   const uint32_t user_count = users->start[number + 1] - users->start[number];
-  assert(a->count < a->room && bytes > 0);
+  assert(a->count < a->capacity && bytes > 0);
   arena_item *item = &a->items[a->count++];
-  *item = (arena_item){.place = place,
+  *item = (arena_item){.location = location,
                        .users = user_count == 0 ? NULL : users->items + users->start[number],
                        .user_count = user_count,
                        .from_start = from_start,
@@ -72,7 +72,7 @@ static rondo_status list_values(arena *a) {
     const bool is_used = users->start[i] < users->start[i + 1] && rondo_value_is_made(a->program, i);
     if (!is_input && !(value->kind == RONDO_VALUE_RESULT && is_used)) continue;
     const bool is_written = is_input && rondo_staged_how(a->staged, value->name) == RONDO_STAGING_SLOT;
-    RONDO_TRY(add_item(a, i, &a->layout->places[i], rondo_shape_bytes(&value->shape), is_input,
+    RONDO_TRY(add_item(a, i, &a->layout->locations[i], rondo_shape_bytes(&value->shape), is_input,
                        is_written || a->is_output[i]));
   }
   return RONDO_OK;
@@ -128,11 +128,11 @@ static uint32_t first_position(const arena *a, const arena_item *item) {
 static void take_plan(arena *a, const rondo_plan *plan, const rondo_plan_info *info, bool has_branches) {
   const size_t *offsets = rondo_plan_offsets(plan);
   for (size_t i = 0; i < a->count; i++) {
-    *a->items[i].place = (rondo_place){.block = RONDO_BLOCK_ARENA,
-                                       .offset = offsets[i],
-                                       .bytes = a->items[i].bytes,
-                                       .first = first_position(a, &a->items[i]),
-                                       .last = last_position(a, &a->items[i])};
+    *a->items[i].location = (rondo_location){.block = RONDO_BLOCK_ARENA,
+                                             .offset = offsets[i],
+                                             .bytes = a->items[i].bytes,
+                                             .first = first_position(a, &a->items[i]),
+                                             .last = last_position(a, &a->items[i])};
   }
   a->layout->has_branches = has_branches;
   a->layout->arena_bytes = info->peak;
@@ -226,11 +226,11 @@ static void list_successors(trial *t) {
 
 static rondo_status derive(trial *t) {
   const uint32_t count = t->before.count;
-  const size_t room = 3 * (size_t)count + t->before.start[count]; /* each position may be a root */
+  const size_t capacity = 3 * (size_t)count + t->before.start[count]; /* each position may be a root */
   RONDO_TRY(rondo_edges_transpose(t->scratch.allocator, &t->before, count, &t->after));
   RONDO_TRY(rondo_ancestors_make(t->scratch.allocator, &t->before, &t->ancestors));
   RONDO_TRY(rondo_scratch_take(&t->scratch, gate_of(count) + (size_t)1, sizeof(uint32_t), &t->successor_start));
-  RONDO_TRY(rondo_scratch_take(&t->scratch, room, sizeof(uint32_t), &t->successors));
+  RONDO_TRY(rondo_scratch_take(&t->scratch, capacity, sizeof(uint32_t), &t->successors));
   list_successors(t);
   return RONDO_OK;
 }
@@ -309,9 +309,9 @@ static rondo_status try_branches(arena *a, rondo_branch_policy branches) {
 
 static rondo_status plan(arena *a, const size_t *workspaces, rondo_branch_policy branches) {
   const size_t values = a->layout->schedule.values;
-  a->room = values + a->layout->schedule.count;
-  RONDO_TRY(rondo_scratch_take(&a->scratch, a->room, sizeof *a->items, &a->items));
-  RONDO_TRY(rondo_scratch_take(&a->scratch, a->room, sizeof *a->planned, &a->planned));
+  a->capacity = values + a->layout->schedule.count;
+  RONDO_TRY(rondo_scratch_take(&a->scratch, a->capacity, sizeof *a->items, &a->items));
+  RONDO_TRY(rondo_scratch_take(&a->scratch, a->capacity, sizeof *a->planned, &a->planned));
   RONDO_TRY(rondo_scratch_take(&a->scratch, values, sizeof *a->is_output, &a->is_output));
   RONDO_TRY(list_users(a, workspaces));
   RONDO_TRY(list_values(a));

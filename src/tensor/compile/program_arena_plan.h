@@ -8,7 +8,7 @@
 
 #include "tensor/compile/layout.h"
 
-/* Sets the places and workspaces in the arena, users, arena_* and has_branches. workspaces: bytes by
+/* Sets the locations and workspaces in the arena, users, arena_* and has_branches. workspaces: bytes by
  * operation. Errors: LIMIT_EXCEEDED, OUT_OF_MEMORY. */
 RONDO_MUST_USE rondo_status rondo_arena_plan_make(const rondo_program *program, const size_t *workspaces,
                                                   const rondo_layout_options *options, rondo_layout *layout);

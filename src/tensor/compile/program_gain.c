@@ -80,7 +80,7 @@ static bool find_block(const rondo_compiled *compiled, size_t index, unsigned ch
     if (value->kind == 's') *out_bytes = rondo_shape_bytes(&value->shape);
   } else if (index == values) {
     *out_address = (unsigned char *)compiled->checks.cells;
-    *out_bytes = compiled->checks.room * sizeof(uint64_t);
+    *out_bytes = compiled->checks.capacity * sizeof(uint64_t);
   } else if (index == values + 1) {
     *out_address = compiled->arena == NULL ? NULL : compiled->arena->memory;
     *out_bytes = compiled->arena == NULL ? 0 : (size_t)compiled->info.arena_bytes;

@@ -41,8 +41,8 @@ static rondo_status find_new_nodes(const rondo_compiled *compiled, rondo_graph *
   *out_memory = (rondo_node_params){0};
   *out_kernels = 0;
   RONDO_TRY(rondo_graph_nodes(graph, NULL, &count));
-  const size_t room = count;
-  RONDO_TRY(rondo_allocate_items(&compiled->allocator, room, sizeof *nodes, &nodes));
+  const size_t capacity = count;
+  RONDO_TRY(rondo_allocate_items(&compiled->allocator, capacity, sizeof *nodes, &nodes));
   rondo_status status = rondo_graph_nodes(graph, nodes, &count);
   for (size_t i = seen; i < count && status == RONDO_OK; i++) {
     rondo_node_params params;
@@ -53,7 +53,7 @@ static rondo_status find_new_nodes(const rondo_compiled *compiled, rondo_graph *
     const bool is_memory = params.kind == RONDO_NODE_ALLOC || params.kind == RONDO_NODE_FREE || is_foreign;
     if (is_memory && out_memory->kind == 0) *out_memory = params;
   }
-  rondo_release(&compiled->allocator, nodes, room, sizeof *nodes);
+  rondo_release(&compiled->allocator, nodes, capacity, sizeof *nodes);
   return status;
 }
 

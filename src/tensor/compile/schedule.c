@@ -149,12 +149,12 @@ size_t rondo_schedule_bytes(const rondo_program *program, const rondo_schedule *
 }
 
 void rondo_schedule_name(const rondo_program *program, const rondo_schedule *schedule, uint32_t number, char *buffer,
-                         size_t room) {
+                         size_t capacity) {
   const uint32_t chain = schedule->chain_of[number];
   if (chain != 0)
-    rondo_chain_name(program, &schedule->chains.items[chain - 1], buffer, room);
+    rondo_chain_name(program, &schedule->chains.items[chain - 1], buffer, capacity);
   else
-    (void)snprintf(buffer, room, "%s", program->operations.items[number].row->name);
+    (void)snprintf(buffer, capacity, "%s", program->operations.items[number].row->name);
 }
 
 void rondo_schedule_free(const rondo_program *program, rondo_schedule *schedule) {

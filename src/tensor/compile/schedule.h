@@ -99,9 +99,9 @@ static inline const rondo_operation *rondo_schedule_operation(const rondo_progra
   return chain == 0 ? &program->operations.items[number] : &schedule->chains.items[chain - 1].operation;
 }
 
-/* The name of the operator, or the names of a chain's operators, cut to `room` bytes, at least RONDO_CHAIN_NAME. */
+/* The name of the operator, or the names of a chain's operators, cut to `capacity` bytes, at least RONDO_CHAIN_NAME. */
 void rondo_schedule_name(const rondo_program *program, const rondo_schedule *schedule, uint32_t number, char *buffer,
-                         size_t room);
+                         size_t capacity);
 
 /* Whether the value is an input or a result, so that its bytes are in the arena while it is live. */
 bool rondo_value_is_transient(const rondo_program *program, uint32_t value);

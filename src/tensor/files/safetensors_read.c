@@ -35,7 +35,7 @@ typedef struct reader {
   size_t header_bytes;
   rondo_json_document document;
   listed *tensors;
-  size_t room, listed_count;
+  size_t capacity, listed_count;
 } reader;
 
 static rondo_status fail_malformed(const char *tensor, const char *what) {
@@ -158,7 +158,7 @@ static rondo_status read_metadata(reader *r, const rondo_json_value *metadata) {
 }
 
 static rondo_status list_tensor(reader *r, const char *name, const rondo_json_value *tensor) {
-  assert(r->listed_count < r->room);
+  assert(r->listed_count < r->capacity);
   listed *next = &r->tensors[r->listed_count++];
   next->name = name;
   if (!rondo_json_is(tensor, RONDO_JSON_OBJECT)) return fail_malformed(name, "it is not an object");
@@ -169,8 +169,8 @@ static rondo_status list_tensor(reader *r, const char *name, const rondo_json_va
 static rondo_status list_tensors(reader *r) {
   const rondo_json_value *root = rondo_json_root(&r->document);
   const rondo_json_value *key = rondo_json_first(root);
-  r->room = root->count;
-  RONDO_TRY(rondo_allocate_items(&r->weights->allocator, r->room, sizeof *r->tensors, &r->tensors));
+  r->capacity = root->count;
+  RONDO_TRY(rondo_allocate_items(&r->weights->allocator, r->capacity, sizeof *r->tensors, &r->tensors));
   for (size_t i = 0; i < root->count; i++, key = rondo_json_next(rondo_json_next(key))) {
     const rondo_json_value *value = rondo_json_next(key);
     const bool is_metadata = strcmp(key->as.string, RONDO_METADATA_KEY) == 0;
@@ -255,7 +255,7 @@ static rondo_status read_bytes(const rondo_weights_options *options, const void 
                                rondo_weights *weights) {
   reader r = {.options = options, .bytes = bytes, .count = count, .weights = weights};
   const rondo_status status = read_all(&r);
-  rondo_release(&weights->allocator, r.tensors, r.room, sizeof *r.tensors);
+  rondo_release(&weights->allocator, r.tensors, r.capacity, sizeof *r.tensors);
   rondo_json_document_free(&r.document);
   return status;
 }

@@ -34,12 +34,12 @@ static uint32_t first_step_from(const rondo_compiled *compiled, const uint32_t *
   return low;
 }
 
-static rondo_status list_item(const rondo_place *place, const char *name, rondo_compiled *compiled,
+static rondo_status list_item(const rondo_location *location, const char *name, rondo_compiled *compiled,
                               const uint32_t *positions) {
-  rondo_held_value held = {.address = rondo_place_address(place, compiled),
-                           .bytes = place->bytes,
-                           .first_step = first_step_from(compiled, positions, place->first)};
-  const uint32_t end = first_step_from(compiled, positions, place->last + 1);
+  rondo_held_value held = {.address = rondo_location_address(location, compiled),
+                           .bytes = location->bytes,
+                           .first_step = first_step_from(compiled, positions, location->first)};
+  const uint32_t end = first_step_from(compiled, positions, location->last + 1);
   if (end <= held.first_step) return RONDO_OK;
   held.last_step = end - 1;
   RONDO_TRY(rondo_allocate_text(&compiled->allocator, name, &held.name));
@@ -56,8 +56,8 @@ rondo_status rondo_held_list(const rondo_program *program, const rondo_layout *l
   for (uint32_t p = 0; p < schedule->count; p++) positions[schedule->order[p]] = p;
   rondo_status status = RONDO_OK;
   for (uint32_t i = 0; i < layout->users.count && status == RONDO_OK; i++) {
-    const rondo_place *place = rondo_layout_place(layout, i);
-    if (place != NULL) status = list_item(place, name_of(program, schedule, i, buffer), compiled, positions);
+    const rondo_location *location = rondo_layout_location(layout, i);
+    if (location != NULL) status = list_item(location, name_of(program, schedule, i, buffer), compiled, positions);
   }
   rondo_release(&compiled->allocator, positions, schedule->operations, sizeof *positions);
   return status;

@@ -44,8 +44,8 @@ rondo_status rondo_bounce_write(rondo_bounce *bounce, rondo_stream *stream, void
   for (size_t done = 0; done < bytes;) {
     if (bounce->used >= bounce->half_bytes) RONDO_TRY(change_halves(bounce, stream));
     assert(bounce->used < bounce->half_bytes && bounce->used % PIECE_ALIGNMENT == 0);
-    const size_t room = bounce->half_bytes - bounce->used;
-    const size_t piece = bytes - done < room ? bytes - done : room;
+    const size_t capacity = bounce->half_bytes - bounce->used;
+    const size_t piece = bytes - done < capacity ? bytes - done : capacity;
     unsigned char *at = bounce->memory + bounce->current * bounce->half_bytes + bounce->used;
     memcpy(at, (const unsigned char *)src + done, piece);
     RONDO_TRY(rondo_copy_async(stream, (unsigned char *)dst + done, at, piece));

@@ -102,7 +102,7 @@ void rondo_compiled_check(const rondo_compiled *compiled) {
   assert(compiled->exec == NULL || compiled->info.eager_reason == RONDO_EAGER_NONE);
   assert(compiled->arena == NULL || compiled->arena->users > 0);
   assert((compiled->gate != NULL) == (compiled->gate_bytes > 0));
-  assert(compiled->checks.items.count <= compiled->checks.room);
+  assert(compiled->checks.items.count <= compiled->checks.capacity);
   assert((compiled->order == NULL) == (compiled->before.start == NULL));
   for (size_t i = 0; i < compiled->steps.count; i++) check_step(&compiled->steps.items[i]);
   for (size_t i = 0; i < compiled->values.count; i++) {

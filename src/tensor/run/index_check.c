@@ -10,13 +10,13 @@
 #include "base/error.h"
 
 rondo_status rondo_index_checks_init(rondo_index_checks *checks, const rondo_allocator *allocator, rondo_device *device,
-                                     size_t room) {
+                                     size_t capacity) {
   void *cells;
   *checks = (rondo_index_checks){.allocator = *allocator, .device = device};
-  if (room == 0) return RONDO_OK;
-  RONDO_TRY(rondo_host_malloc(device, room * sizeof *checks->cells, &cells));
+  if (capacity == 0) return RONDO_OK;
+  RONDO_TRY(rondo_host_malloc(device, capacity * sizeof *checks->cells, &cells));
   checks->cells = cells;
-  checks->room = room;
+  checks->capacity = capacity;
   rondo_index_checks_clear(checks);
   return RONDO_OK;
 }
@@ -25,19 +25,19 @@ rondo_status rondo_index_checks_deinit(rondo_index_checks *checks) {
   uint64_t *const cells = checks->cells;
   rondo_array_free(&checks->allocator, &checks->items);
   checks->cells = NULL;
-  checks->room = 0;
+  checks->capacity = 0;
   return cells == NULL ? RONDO_OK : rondo_host_free(checks->device, cells);
 }
 
 rondo_status rondo_index_checks_add(rondo_index_checks *checks, const rondo_index_check *check, void **out_cell) {
-  assert(checks->items.count < checks->room);
+  assert(checks->items.count < checks->capacity);
   RONDO_TRY(rondo_array_push(&checks->allocator, &checks->items, check));
   *out_cell = checks->cells + checks->items.count - 1;
   return RONDO_OK;
 }
 
 void rondo_index_checks_clear(rondo_index_checks *checks) {
-  if (checks->room > 0) memset(checks->cells, 0, checks->room * sizeof *checks->cells);
+  if (checks->capacity > 0) memset(checks->cells, 0, checks->capacity * sizeof *checks->cells);
 }
 
 static rondo_status tell(const rondo_index_check *check, uint64_t found) {

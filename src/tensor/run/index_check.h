@@ -45,13 +45,13 @@ typedef struct rondo_index_checks {
   rondo_allocator allocator;
   rondo_device *device;
   uint64_t *cells; /* of rondo_host_malloc; zero: no finding */
-  size_t room;     /* 0: there are no cells */
+  size_t capacity; /* 0: there are no cells */
   RONDO_ARRAY(rondo_index_check) items;
 } rondo_index_checks;
 
-/* For `room` cells. Errors: OUT_OF_MEMORY. */
+/* For `capacity` cells. Errors: OUT_OF_MEMORY. */
 RONDO_MUST_USE rondo_status rondo_index_checks_init(rondo_index_checks *checks, const rondo_allocator *allocator,
-                                                    rondo_device *device, size_t room);
+                                                    rondo_device *device, size_t capacity);
 /* No work uses the cells. A zeroed one is fine. */
 RONDO_MUST_USE rondo_status rondo_index_checks_deinit(rondo_index_checks *checks);
 

@@ -38,11 +38,12 @@ typedef struct reuse {
 } reuse;
 
 /* Adds an edge from each user of the item before to the first user of the item. */
-static rondo_status follow_users(reuse *r, uint32_t before, const rondo_place *place) {
+static rondo_status follow_users(reuse *r, uint32_t before, const rondo_location *location) {
   const rondo_schedule *schedule = &r->layout->schedule;
   const rondo_edges *users = &r->layout->users;
   for (uint32_t u = users->start[before]; u < users->start[before + 1]; u++) {
-    const node_edge edge = {rondo_kernel_first(schedule, users->items[u]), rondo_kernel_first(schedule, place->first)};
+    const node_edge edge = {rondo_kernel_first(schedule, users->items[u]),
+                            rondo_kernel_first(schedule, location->first)};
     assert(edge.from < edge.to);
     RONDO_TRY(rondo_array_push(r->allocator, r->edges, &edge));
   }
@@ -58,12 +59,12 @@ static size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
 static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
 
 static rondo_status take_bytes(reuse *r, uint32_t item) {
-  const rondo_place *place = rondo_layout_place(r->layout, item);
-  const size_t begin = place->offset, end = begin + place->bytes;
+  const rondo_location *location = rondo_layout_location(r->layout, item);
+  const size_t begin = location->offset, end = begin + location->bytes;
   r->next.count = 0;
   for (size_t i = 0; i < r->ranges.count; i++) {
     const byte_range *range = &r->ranges.items[i];
-    if (range->begin < end && begin < range->end) RONDO_TRY(follow_users(r, range->item, place));
+    if (range->begin < end && begin < range->end) RONDO_TRY(follow_users(r, range->item, location));
     RONDO_TRY(keep_range(r, range->begin, smaller(range->end, larger(begin, range->begin)), range->item));
     RONDO_TRY(keep_range(r, larger(range->begin, smaller(end, range->end)), range->end, range->item));
   }
@@ -83,14 +84,14 @@ static rondo_status sort_items(const rondo_layout *layout, rondo_scratch *scratc
   RONDO_TRY(rondo_scratch_take(scratch, (size_t)layout->schedule.count + 2, sizeof *start, &start));
   RONDO_TRY(rondo_scratch_take(scratch, count, sizeof **out, out));
   for (uint32_t i = 0; i < count; i++) {
-    const rondo_place *place = rondo_layout_place(layout, i);
-    if (place != NULL) start[place->first + 1]++;
+    const rondo_location *location = rondo_layout_location(layout, i);
+    if (location != NULL) start[location->first + 1]++;
   }
   for (uint32_t p = 0; p <= layout->schedule.count; p++) start[p + 1] += start[p];
   *out_count = start[layout->schedule.count + 1];
   for (uint32_t i = 0; i < count; i++) {
-    const rondo_place *place = rondo_layout_place(layout, i);
-    if (place != NULL) (*out)[start[place->first]++] = i;
+    const rondo_location *location = rondo_layout_location(layout, i);
+    if (location != NULL) (*out)[start[location->first]++] = i;
   }
   return RONDO_OK;
 }
@@ -241,8 +242,8 @@ static rondo_status sort_edges(node_maker *m) {
 
 /* The whole -------------------------------------------------------------------------------------------------------- */
 
-static rondo_status make_nodes(node_maker *m, uint32_t room) {
-  RONDO_TRY(rondo_allocate_items(m->scratch.allocator, room, sizeof *m->nodes->items, &m->nodes->items));
+static rondo_status make_nodes(node_maker *m, uint32_t capacity) {
+  RONDO_TRY(rondo_allocate_items(m->scratch.allocator, capacity, sizeof *m->nodes->items, &m->nodes->items));
   RONDO_TRY(rondo_scratch_take(&m->scratch, m->layout->schedule.count, sizeof *m->node_of, &m->node_of));
   RONDO_TRY(add_inputs(m));
   add_operators(m);
@@ -250,7 +251,7 @@ static rondo_status make_nodes(node_maker *m, uint32_t room) {
   RONDO_TRY(add_reuse(m));
   RONDO_TRY(add_reads(m));
   RONDO_TRY(add_outputs(m));
-  assert(m->nodes->count == room);
+  assert(m->nodes->count == capacity);
   return sort_edges(m);
 }
 
@@ -262,9 +263,9 @@ rondo_status rondo_run_nodes_make(const rondo_program *program, const rondo_layo
                   .compiled = compiled,
                   .nodes = out};
   *out = (rondo_run_nodes){.items = NULL};
-  const uint32_t room = count_nodes(&m);
-  const rondo_status status = make_nodes(&m, room);
-  out->count = room; /* as allocated, also after a failure */
+  const uint32_t capacity = count_nodes(&m);
+  const rondo_status status = make_nodes(&m, capacity);
+  out->count = capacity; /* as allocated, also after a failure */
   rondo_array_free(&compiled->allocator, &m.edges);
   rondo_scratch_free(&m.scratch);
   return status;

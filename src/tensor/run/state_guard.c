@@ -32,9 +32,9 @@ static rondo_status keep_updated(const rondo_layout *layout, const rondo_operati
   for (uint32_t k = 0; k < RONDO_MAX_OPERANDS; k++) {
     const uint32_t value = operation->inputs[k];
     if (!rondo_operation_updates(operation, k) || value == RONDO_NO_VALUE) continue;
-    const rondo_place *place = &layout->places[value];
-    if (place->block != RONDO_BLOCK_SHARED) continue;
-    const rondo_shared_value *shared = &compiled->sharing->values.items[place->offset];
+    const rondo_location *location = &layout->locations[value];
+    if (location->block != RONDO_BLOCK_SHARED) continue;
+    const rondo_shared_value *shared = &compiled->sharing->values.items[location->offset];
     RONDO_TRY(keep(compiled, shared->address, rondo_shape_bytes(&shared->shape), guard));
   }
   return RONDO_OK;

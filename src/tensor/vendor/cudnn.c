@@ -24,10 +24,10 @@ struct rondo_convolution {
 };
 
 /* Copies the library's last error message as one line. */
-static void read_message(char *message, size_t room) {
+static void read_message(char *message, size_t capacity) {
   message[0] = '\0';
-  rondo_cudnn_api.last_words(message, room);
-  message[room - 1] = '\0';
+  rondo_cudnn_api.last_words(message, capacity);
+  message[capacity - 1] = '\0';
   for (char *c = message; *c != '\0'; c++)
     if (*c == '\n') *c = ' ';
 }
@@ -245,12 +245,12 @@ static rondo_status list_configs(cudnn_descriptor heuristic, cudnn_descriptor *c
   RONDO_TRY(
       check(rondo_cudnn_api.descriptor_get(heuristic, CUDNN_HEURISTIC_RESULTS, CUDNN_OF_DESCRIPTOR, 0, &listed, NULL),
             choosing));
-  const int64_t room = listed < MAX_CONFIGS ? listed : MAX_CONFIGS;
-  for (int64_t i = 0; i < room; i++)
+  const int64_t capacity = listed < MAX_CONFIGS ? listed : MAX_CONFIGS;
+  for (int64_t i = 0; i < capacity; i++)
     RONDO_TRY(check(rondo_cudnn_api.descriptor_create(CUDNN_CONFIG, &configs[i]), choosing));
-  if (room == 0) return RONDO_OK;
+  if (capacity == 0) return RONDO_OK;
   return check(
-      rondo_cudnn_api.descriptor_get(heuristic, CUDNN_HEURISTIC_RESULTS, CUDNN_OF_DESCRIPTOR, room, count, configs),
+      rondo_cudnn_api.descriptor_get(heuristic, CUDNN_HEURISTIC_RESULTS, CUDNN_OF_DESCRIPTOR, capacity, count, configs),
       choosing);
 }
 

@@ -450,7 +450,7 @@ UNIT_TEST(test_layout_drops_and_orders) {
     if (row->updates != 0) assert_true(is_last_reader(&layout, c.program, p));
   }
   for (size_t i = 0; i < layout.schedule.values; i++)
-    assert_int_equal(layout.places[i].offset % RONDO_VALUE_ALIGNMENT, 0);
+    assert_int_equal(layout.locations[i].offset % RONDO_VALUE_ALIGNMENT, 0);
   assert_true(layout.arena_bound <= layout.arena_bytes && layout.arena_bytes <= layout.arena_sum);
   rondo_layout_free(c.program, &layout);
   rondo_program_destroy(c.program);

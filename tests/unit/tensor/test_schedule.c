@@ -138,8 +138,8 @@ UNIT_TEST(test_equal_operators_run_once) {
   assert_ok(rondo_layout_make(program, NULL, &layout));
   assert_int_equal(count_runs(&layout, program, "tanh"), 1);
   assert_int_equal(count_runs(&layout, program, "softmax"), 2);
-  assert_int_equal(layout.places[(uint32_t)c.id - 1].offset, layout.places[(uint32_t)d.id - 1].offset);
-  assert_int_not_equal(layout.places[(uint32_t)c.id - 1].offset, layout.places[(uint32_t)e.id - 1].offset);
+  assert_int_equal(layout.locations[(uint32_t)c.id - 1].offset, layout.locations[(uint32_t)d.id - 1].offset);
+  assert_int_not_equal(layout.locations[(uint32_t)c.id - 1].offset, layout.locations[(uint32_t)e.id - 1].offset);
   rondo_layout_free(program, &layout);
   rondo_program_destroy(program);
 }
@@ -258,9 +258,9 @@ static size_t peak_by_kernels(const rondo_layout *layout, const rondo_program *p
   for (uint32_t p = 0; p < schedule->count; p++) {
     size_t live = 0;
     for (uint32_t v = 0; v < schedule->values; v++) {
-      const rondo_place *place = &layout->places[v];
+      const rondo_location *location = &layout->locations[v];
       if (schedule->owners[v] != v || program->values.items[v].kind != RONDO_VALUE_RESULT) continue;
-      if (place->block == RONDO_BLOCK_ARENA && place->first <= p && p <= place->last) live += place->bytes;
+      if (location->block == RONDO_BLOCK_ARENA && location->first <= p && p <= location->last) live += location->bytes;
     }
     if (live > peak) peak = live;
   }
@@ -364,7 +364,7 @@ static bool dies_before(const rondo_layout *layout, const rondo_program *program
 static void assert_nothing_live_is_shared(const rondo_layout *layout, const rondo_program *program) {
   for (uint32_t a = 0; a < layout->schedule.values; a++) {
     for (uint32_t b = 0; b < a; b++) {
-      const rondo_place *x = &layout->places[a], *y = &layout->places[b];
+      const rondo_location *x = &layout->locations[a], *y = &layout->locations[b];
       if (layout->schedule.owners[a] != a || layout->schedule.owners[b] != b) continue;
       if (x->block != RONDO_BLOCK_ARENA || y->block != RONDO_BLOCK_ARENA) continue;
       if (x->offset + x->bytes <= y->offset || y->offset + y->bytes <= x->offset) continue;

@@ -48,8 +48,8 @@ rondo_status rondo_window_make(const rondo_program *program, const rondo_operati
   for (size_t axis = 0; axis < RONDO_WINDOW_AXES; axis++) {
     const size_t kernel = sizes[RONDO_WINDOW_KERNEL + axis], padding = sizes[RONDO_WINDOW_PADDING + axis];
     const size_t extent = kernel == 0 ? 0 : sizes[RONDO_WINDOW_DILATION + axis] * (kernel - 1) + 1;
-    const size_t room = image->dims[2 + axis] + 2 * padding;
-    if (kernel > 0 && extent <= room) continue;
+    const size_t padded = image->dims[2 + axis] + 2 * padding;
+    if (kernel > 0 && extent <= padded) continue;
     return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE,
                                 "a window of %zu does not fit into an image of %zu with a padding of %zu", extent,
                                 image->dims[2 + axis], padding);
