@@ -298,6 +298,7 @@ static rondo_status emit_current(rondo_emitter *emitter) {
   const rondo_operation *operations[RONDO_MAX_JOINED];
   const rondo_operator *row = current(emitter)->row;
   if (row->emit != NULL && emitter->joined_count == 1) return row->emit(emitter, current(emitter));
+  assert(row->join != NULL);
   for (uint32_t i = 0; i < emitter->joined_count; i++) operations[i] = joined_operation(emitter, i);
   return row->join->emit(emitter, operations, emitter->joined_count);
 }

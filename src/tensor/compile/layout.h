@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The address of each value of a scheduled program: the decisions of a compilation that need no device. States and
+ * The location of each value of a scheduled program: the decisions of a compilation that need no device. States and
  * cells are permanently in the block of states; a program that shares them uses the existing ones. Constants are in a
  * block of the compiled program. Inputs and results are in the arena, where values whose live ranges do not overlap
  * share bytes. An input is live during the whole run, because the user writes it between runs; a staged input only

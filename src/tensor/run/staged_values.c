@@ -221,7 +221,7 @@ rondo_staged_output *rondo_feeds_output(const rondo_feeds *feeds, uint32_t outpu
   return NULL;
 }
 
-/* Playing ---------------------------------------------------------------------------------------------------------- */
+/* Enqueuing -------------------------------------------------------------------------------------------------------- */
 
 rondo_status rondo_feeds_enqueue_input(const rondo_staged_input *input, rondo_stream *stream) {
   assert(input->slot != NULL && input->buffer != NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Staged inputs and outputs of a compiled program (<rondo/feed.h>): their buffers, the copies between these and the
- * slots, which are enqueued like the steps of a run, and the events that track them. The calls of
- * users are in feed.c.
+ * slots, which are enqueued like the steps of a run, and the events that say which copies of a run are done. The calls
+ * of users are in feed.c.
  */
 #ifndef RONDO_TENSOR_RUN_STAGED_VALUES_H
 #define RONDO_TENSOR_RUN_STAGED_VALUES_H

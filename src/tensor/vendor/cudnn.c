@@ -239,7 +239,7 @@ static rondo_status try_configs(rondo_convolution *c, cudnn_descriptor *configs,
   return RONDO_OK;
 }
 
-/* Lists at most MAX_WAYS configurations, the best first. The caller owns their descriptors, also after a failure. */
+/* Lists at most MAX_CONFIGS configurations, the best first. The caller owns their descriptors, also after a failure. */
 static rondo_status list_configs(cudnn_descriptor heuristic, cudnn_descriptor *configs, int64_t *count) {
   int64_t listed = 0;
   RONDO_TRY(
