@@ -21,19 +21,11 @@ void cpu_timeline_retain(cpu_timeline *timeline) {
   atomic_fetch_add_explicit(&timeline->references, 1, memory_order_relaxed);
 }
 
-void cpu_timeline_release(cpu_timeline *timeline) {
-  if (timeline == NULL) return;
-  const unsigned before = atomic_fetch_sub_explicit(&timeline->references, 1, memory_order_acq_rel);
-  assert(before > 0);
-  if (before == 1) timeline->release(timeline);
-}
-
 void cpu_timeline_check(const cpu_timeline *timeline) {
 #ifdef NDEBUG
   (void)timeline;
 #else
   const uint64_t value = atomic_load(&timeline->value);
-  assert(atomic_load(&timeline->references) > 0);
   assert(timeline->release != NULL);
   assert(atomic_load(&timeline->sleepers) == 0);
   for (const cpu_waiter *waiter = atomic_load(&timeline->waiters); waiter != NULL; waiter = waiter->next) {
@@ -41,6 +33,15 @@ void cpu_timeline_check(const cpu_timeline *timeline) {
     assert((waiter->queue != NULL) != (waiter->executable != NULL));
   }
 #endif
+}
+
+void cpu_timeline_release(cpu_timeline *timeline) {
+  if (timeline == NULL) return;
+  const unsigned before = atomic_fetch_sub_explicit(&timeline->references, 1, memory_order_acq_rel);
+  assert(before > 0);
+  if (before != 1) return;
+  cpu_timeline_check(timeline);
+  timeline->release(timeline);
 }
 
 static void push_waiter(cpu_timeline *timeline, cpu_waiter *waiter) {
