@@ -91,11 +91,12 @@ requirements:
 	-JOBS=$(JOBS) scripts/test dev --output-junit junit.xml --test-output-size-passed 100000000
 	scripts/requirements build/dev/junit.xml $(GPU_RESULTS)
 
+# An assertion has a branch that no test can take. gcov 12 writes some counts as negative numbers.
 coverage:
 	@$(SETUP) build coverage
 	JOBS=$(JOBS) scripts/test coverage
-	gcovr --root . --filter src/ --exclude-throw-branches --print-summary --fail-under-line 95 --fail-under-branch 85 \
-	  build/coverage
+	gcovr --root . --filter src/ --exclude-throw-branches --exclude-branches-by-pattern '.*\bassert\(.*' \
+	  --gcov-ignore-parse-errors --print-summary --fail-under-line 98 --fail-under-branch 88 build/coverage
 
 format:
 	@$(SETUP) check
