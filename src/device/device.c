@@ -73,22 +73,29 @@ static rondo_status end_trace_file(void) {
   return rondo_trace_close_json();
 }
 
-static void log_trace_failure(rondo_status status) {
-  if (status != RONDO_OK) rondo_log(RONDO_LOG_ERROR, "device", "RONDO_TRACE: %s", rondo_last_error()->message);
+/* The call that opens or closes the device succeeds nevertheless, so the thread's last error is as before. */
+static void log_trace_failure(rondo_status status, const rondo_saved_error *before) {
+  if (status == RONDO_OK) return;
+  rondo_log(RONDO_LOG_ERROR, "device", "RONDO_TRACE: %s", rondo_last_error()->message);
+  rondo_error_restore(before);
 }
 
 static void count_opened(void) {
+  rondo_saved_error before;
+  rondo_error_save(&before);
   pthread_mutex_lock(&trace_file_lock);
   const rondo_status status = open_devices++ == 0 ? begin_trace_file() : RONDO_OK;
   pthread_mutex_unlock(&trace_file_lock);
-  log_trace_failure(status);
+  log_trace_failure(status, &before);
 }
 
 static void count_closed(void) {
+  rondo_saved_error before;
+  rondo_error_save(&before);
   pthread_mutex_lock(&trace_file_lock);
   const rondo_status status = --open_devices == 0 ? end_trace_file() : RONDO_OK;
   pthread_mutex_unlock(&trace_file_lock);
-  log_trace_failure(status);
+  log_trace_failure(status, &before);
 }
 
 /* Processes -------------------------------------------------------------------------------------------------------- */

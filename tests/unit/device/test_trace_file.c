@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/trace.h"
@@ -33,6 +34,21 @@ UNIT_TEST(an_open_device_is_traced) {
   }
   assert_int_equal(atomic_load(&untraced), 0);
   assert_false(rondo_trace_on());
+}
+
+/* Opening and closing succeed, so they leave the last error as it was. */
+UNIT_TEST(a_trace_file_that_cannot_be_opened_is_only_logged) {
+  const char *path = getenv("RONDO_TRACE");
+  rondo_device *device;
+  assert_int_equal(remove(path), 0);
+  assert_int_equal(mkdir(path, 0700), 0);
+  const rondo_status failure = rondo_device_open("no such device", NULL, &device);
+  assert_int_not_equal(failure, RONDO_IO_ERROR);
+  assert_int_equal(rondo_device_open("cpu", NULL, &device), RONDO_OK);
+  assert_false(rondo_trace_on());
+  assert_int_equal(rondo_last_error()->status, failure);
+  assert_int_equal(rondo_device_close(device), RONDO_OK);
+  assert_int_equal(rondo_last_error()->status, failure);
 }
 
 int main(void) {
