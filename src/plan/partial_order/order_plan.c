@@ -109,8 +109,13 @@ static bool is_one_chain(const planner *p) {
   return p->problem->branch_count == 0 && p->relation.chain_slot.count == p->relation.stage_slot.count;
 }
 
+/* In the time that is left, at least 1 ms; 0 means no limit. */
 static rondo_status plan_hull(planner *p, size_t *offsets, rondo_plan_info *info) {
-  RONDO_TRY(rondo_interval_plan(p->scratch.allocator, &p->hull.copy.problem, p->options, offsets, info));
+  rondo_plan_options options = *p->options;
+  const uint64_t used_ms = (rondo_clock_ns() - p->start_ns) / 1000000;
+  if (options.budget_ms > 0)
+    options.budget_ms = used_ms < options.budget_ms ? options.budget_ms - (uint32_t)used_ms : 1;
+  RONDO_TRY(rondo_interval_plan(p->scratch.allocator, &p->hull.copy.problem, &options, offsets, info));
   if (is_one_chain(p)) return RONDO_OK; /* the intervals are the order itself, so their bounds hold */
   info->lower_bound = 0;
   info->optimal = false;
