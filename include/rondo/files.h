@@ -20,8 +20,8 @@
  * these are redirected to a file. Opening a pipe waits for its reader.
  *
  * The name of a temporary file is .rondo-HASH-PID-N.tmp, whatever the length of the file's name. Its writer holds a
- * lock (flock) on it. A process that is killed leaves the temporary file behind, and the next write of the same file
- * removes it.
+ * lock (flock) on it. If a process is killed, its temporary file remains. The next write of the same file removes
+ * it.
  */
 #ifndef RONDO_FILES_H
 #define RONDO_FILES_H

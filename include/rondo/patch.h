@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Patches: launch an exec with its input buffers at other addresses, without copying them.
  *
- * A patch set is created for an exec and a list of inputs. It knows the *sites* of each input: the places in the
+ * A patch set is created for an exec and a list of inputs. It knows the *sites* of each input: the positions in the
  * parameters of nodes, including those of child graphs, that hold an address in the input, and the offset from its
  * beginning. A launch names the current address of each input. The sites of inputs that moved get the new addresses,
  * which travel with the launch: launches in flight keep theirs. A patch stays in effect until the next patch, also for

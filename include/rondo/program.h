@@ -95,7 +95,7 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_program_cell(rondo_program *program,
                                                          rondo_value *out_value);
 RONDO_API RONDO_MUST_USE rondo_status rondo_program_output(rondo_program *program, const char *name, rondo_value value);
 
-/* Returns the type and shape of a value; out_shape must have room for RONDO_MAX_DIMENSIONS. Errors: INVALID_ARGUMENT
+/* Returns the type and shape of a value; out_shape must hold RONDO_MAX_DIMENSIONS entries. Errors: INVALID_ARGUMENT
  * with NULL_ARGUMENT, UNKNOWN_NAME (a value of another program). Thread-compatible. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_value_shape(const rondo_program *program, rondo_value value,
                                                         rondo_type *out_type, size_t *out_shape, size_t *out_rank);

@@ -18,7 +18,7 @@
  * Recording draws nothing.
  *
  * Graphs and execs. A graph may use several generators. The cells that a kernel receives during the capture represent
- * the generator. Each exec, and each child graph in it, has its own cells in their place. So execs of one graph and of
+ * the generator. Each exec, and each child graph in it, has its own cells instead. So execs of one graph and of
  * its clones, and graphs that are embedded twice, draw different numbers and may run at the same time. Instantiating
  * finds the addresses of cells in pointers that kernels declare (RONDO_READS), and as words of their other parameters.
  * It does not find them in memory, so they must not be stored there. Refused are:

@@ -57,8 +57,8 @@ typedef struct rondo_recording_options {
   bool relocate;                  /* when the capture ends, plan new addresses for all memory that the work itself frees
                                      (rondo_instantiate_options.relocate) */
   bool lasting_host_memory;       /* the caller promises that host memory named by copies and fills stays valid, at its
-                                     address, until the reset. Without it they may name memory of rondo_host_malloc only (on
-                                     CUDA also memory that other libraries have page-locked) */
+                                     address, until the reset. Without it they may name only memory of
+                                     rondo_host_malloc (on CUDA also memory that other libraries have page-locked) */
   const char *name;               /* for messages; copied; may be NULL */
   rondo_profile *profile;         /* planned addresses (rondo_graph_options.profile); retained until the recording is
                                      destroyed; may be NULL. Not together with relocate */

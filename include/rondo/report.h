@@ -42,7 +42,7 @@ typedef struct rondo_report_options {
  * child graph, the memory map (address against time), and the nodes with their parameters and times. It works without
  * network and scripts, with the keyboard, and in light and dark mode.
  *
- * Time in the memory map is the order of rondo_graph_sort, with the nodes of a child graph in the place of its child
+ * Time in the memory map is the order of rondo_graph_sort, with the nodes of a child graph at the position of its child
  * node. The lower bound is that of rondo_plan_make. Drawings show edges for up to 400 nodes in a graph, and otherwise
  * one cell for each node. However large the graph, the page draws at most 20,000 nodes and 20,000 allocations and lists
  * at most 2,000 nodes, the first ones in that order, and says what it omits. Names are truncated at 120 bytes; bytes

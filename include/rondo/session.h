@@ -180,7 +180,7 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_session_get_output(rondo_session *se
                                                                rondo_model_value *out_value);
 
 /* Divided models (SE-9). A model with large tables can run its look-ups on a CPU device, which stores the tables, and
- * its dense part on the session's device, which need not have room for them:
+ * its dense part on the session's device, which does not need memory for the tables:
  *
  *   rondo_device *const devices[] = {gpu, cpu};
  *   const rondo_placement_rule rules[] = {{.operator_name = "embedding", .place = 1}};
@@ -204,7 +204,7 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_session_get_output(rondo_session *se
 /* Capturing ------------------------------------------------------------------------------------------------------- */
 
 /* Capture mode (SE-1). Until the end of the mode, each run of this model records a graph for its number of rows, on
- * every stream, in place of running. Its inputs are not read and its outputs not written. Other models run as usual,
+ * every stream, instead of running. Its inputs are not read and its outputs not written. Other models run as usual,
  * but not on streams that are taken, because recording needs all streams. k runs make k graphs with indices from 0.
  * Record the largest first: the sizes of a model on one stream never run at the same time and share one arena. While a
  * stream records, compute and copies use the same stream, and nothing waits; afterwards it is as before (SE-2). So
@@ -237,8 +237,8 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_session_plan(rondo_session *session,
  *
  * Sizes are for requests alone and for several requests of the history together. How many will wait for each other is
  * not known, so k requests together count 1 / k^2.5 times as much as one. A row of padding costs, besides its time,
- * what a row of the largest request costs. Of the choices whose cost is within 0.2 % of the best, one with the fewest
- * sizes is taken.
+ * what a row of the largest request costs. Of the choices whose cost is within 0.2 % of the best, one with the minimum
+ * number of sizes is taken.
  *
  * Times are the lowest of several rounds that run all sizes in alternation, recorded and eager. While the two lowest
  * times of a size differ by more than 5 %, as under other load, there are more rounds, for up to 1.2 s and one round.
@@ -265,7 +265,7 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_session_destroy_graphs(rondo_session
  * runs. No graph is taken to be slower than a larger one.
  *
  * A graph that seems slow would never run. So a batch for which several graphs, or an eager run, seem faster than one
- * graph is sometimes run by the smallest graph with room for it. This is a *trial*, and the answer has RONDO_RUN_TRIAL.
+ * graph is sometimes run by the smallest graph that fits it. This is a *trial*, and the answer has RONDO_RUN_TRIAL.
  * It may take longer than what was dispatched. There are trials only while nothing else waits or runs: three of each
  * graph, and others that together take about 1 % of the time of the model's batches. A batch with more rows than the
  * largest graph, and a request for EAGER, are never trials.
@@ -279,7 +279,7 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_session_destroy_graphs(rondo_session
 typedef struct rondo_model_graph {
   uint32_t struct_size;
   uint32_t nodes;  /* of the exec on one stream */
-  size_t rows;     /* that it has room for */
+  size_t rows;     /* capacity */
   double run_us;   /* measured, from the launch until it is done: the lowest of several, and at most that of a larger
                       graph. 0 in capture mode */
   double eager_us; /* the same work, run eagerly */
@@ -313,7 +313,7 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_session_set_times(rondo_session *ses
 
 /* Takes a stream out of serving for manual runs, and waits until it is free. Streams count from 0. The model's work
  * runs on *out_stream. Several streams may be taken, in any order. Calls that need all streams wait until none is
- * taken, while requests go on. Errors: NOT_FOUND with UNKNOWN_NAME, OUT_OF_RANGE; INVALID_STATE/NOT_CAPTURED (no
+ * taken; requests continue. Errors: NOT_FOUND with UNKNOWN_NAME, OUT_OF_RANGE; INVALID_STATE/NOT_CAPTURED (no
  * graphs); INVALID_STATE/STILL_IN_USE (already taken); INVALID_STATE/ALREADY_CAPTURING (a model is in capture mode). */
 RONDO_API RONDO_MUST_USE rondo_status rondo_session_acquire_stream(rondo_session *session, const char *model,
                                                                    size_t number, rondo_stream **out_stream);
@@ -322,7 +322,7 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_session_acquire_stream(rondo_session
 RONDO_API RONDO_MUST_USE rondo_status rondo_session_release_stream(rondo_session *session, size_t number);
 
 /* One entry of the input map of a graph on a stream: the device destination of the input's rows, which must be copied
- * there before a launch, and the bytes that there is room for. The source is the session's own memory that was
+ * there before a launch, and its capacity in bytes. The source is the session's own memory that was
  * recorded. If an upstream part of a divided model reads the input, the source is also the destination. Errors:
  * NOT_FOUND with UNKNOWN_NAME, OUT_OF_RANGE. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_session_get_input_copy(rondo_session *session, const char *model,
@@ -489,9 +489,9 @@ typedef struct rondo_session_usage {
  * the device's events since the last call. The time of such events is not counted, and the next call continues. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_session_get_usage(rondo_session *session, rondo_session_usage *out_usage);
 
-/* What a request of this many rows would run by, and its cost by the known times: *out_parts graphs by index in
- * `parts`, which has room for RONDO_SESSION_MAX_PARTS. More rows than the dispatch table has are run by launches of the
- * largest graph and an entry for the rest. Errors: NOT_FOUND/UNKNOWN_NAME, INVALID_ARGUMENT. */
+/* Returns how a request of this many rows would run, and its cost by the known times: *out_parts graphs by index in
+ * `parts`, which must hold RONDO_SESSION_MAX_PARTS entries. More rows than the dispatch table has are run by launches
+ * of the largest graph and an entry for the rest. Errors: NOT_FOUND/UNKNOWN_NAME, INVALID_ARGUMENT. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_session_get_dispatch(rondo_session *session, const char *model, size_t rows,
                                                                  rondo_run_mode *out_mode, uint32_t *parts,
                                                                  uint32_t *out_parts, double *out_us);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * Which batch sizes to record. A request is run by the recording of a size that has room for it; the rows that are left
+ * Which batch sizes to record. A request is run by the recording of a size that is large enough; the remaining rows
  * are padding, which wastes work. Few sizes waste time; many take memory and are slow to record. Given how often
  * requests of each number of rows come, and what each size costs, this finds the best sizes exactly (SE-7).
  *
- * A request costs the lowest of: the time of the cheapest chosen size with room for it; its time in an eager run, if
- * that is known; and, if no chosen size has room, the time of as many launches of the largest size as it needs. Pure
+ * A request costs the lowest of: the time of the cheapest chosen size that fits it; its time in an eager run, if
+ * that is known; and, if no chosen size fits it, the time of as many launches of the largest size as it needs. Pure
  * functions; no device.
  */
 #ifndef RONDO_SIZES_H
@@ -59,14 +59,14 @@ typedef struct rondo_sizes_choice {
   double padding;    /* as a share of all rows that recordings run */
 } rondo_sizes_choice;
 
-/* Finds the sizes with the lowest total cost of all requests; of equal costs, the fewest sizes. `chosen` has room for
- * max_sizes and receives indices of candidates, ascending by rows. out_choice may be NULL. Without a budget it takes
- * O(k n² + n d) time and O(k n) memory for n candidates, d demands and k sizes. A budget multiplies both by the number
- * of choices, up to one size, that no other choice beats in cost, bytes and start-up time at once. Thread-safe. Errors:
- * INVALID_ARGUMENT with NULL_ARGUMENT, BAD_SIZE (rows of 0), OUT_OF_RANGE (a time that is not finite or not above 0;
- * more than 2^20 candidates or demands), DUPLICATE_NAME (two candidates with the same rows); LIMIT_EXCEEDED (no
- * candidate fits the budgets, and a demand has no time for eager runs; or more than 2^22 choices to compare);
- * OUT_OF_MEMORY. */
+/* Finds the sizes with the lowest total cost of all requests; of equal costs, the minimum number of sizes. `chosen`
+ * holds max_sizes entries and receives indices of candidates, ascending by rows. out_choice may be NULL. Without a
+ * budget it takes O(k n² + n d) time and O(k n) memory for n candidates, d demands and k sizes. A budget multiplies
+ * both by the number of choices, up to one size, that no other choice beats in cost, bytes and start-up time at once.
+ * Thread-safe. Errors: INVALID_ARGUMENT with NULL_ARGUMENT, BAD_SIZE (rows of 0), OUT_OF_RANGE (a time that is not
+ * finite or not above 0; more than 2^20 candidates or demands), DUPLICATE_NAME (two candidates with the same rows);
+ * LIMIT_EXCEEDED (no candidate fits the budgets, and a demand has no time for eager runs; or more than 2^22 choices to
+ * compare); OUT_OF_MEMORY. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_sizes_choose(const rondo_sizes_problem *problem, size_t *chosen,
                                                          rondo_sizes_choice *out_choice);
 

@@ -41,7 +41,7 @@ RONDO_API void rondo_trace_set_sink(rondo_trace_fn fn, void *user);
  * completely, the log says so. Each event is in the file before the call that traced it continues, so nothing is lost
  * if the program crashes; only the closing bracket is then missing, which the format allows. An existing file at `path`
  * is replaced, as described in <rondo/files.h>, as soon as the first line of the new file is on the disk; it stays if
- * there is no room for that. If there is no room for a later event, the file ends with the last complete one.
+ * that line cannot be written. If a later event cannot be written, the file ends with the last complete one.
  * Thread-safe.
  * Errors: INVALID_ARGUMENT (NULL), INVALID_STATE (this file is already being written), IO_ERROR (cannot be written),
  * OUT_OF_MEMORY. */
