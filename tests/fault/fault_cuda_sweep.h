@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * The tests and the main of a program that defines `tested`, a piece of work. In one run of the work after another,
  * the next call of the CUDA driver fails, with each kind of code, or the next allocation of host memory. A run must
- * leave nothing and must not give a wrong answer; the work's `check` asserts more.
+ * leave nothing and must not give a wrong answer. A `check` replaces fault_work_assert_clean, so it must call it or
+ * look for leaks itself.
  */
 #ifndef RONDO_TESTS_FAULT_FAULT_CUDA_SWEEP_H
 #define RONDO_TESTS_FAULT_FAULT_CUDA_SWEEP_H
@@ -37,8 +38,8 @@ typedef struct fault_work {
 static fault_work tested; /* which the program defines */
 static void *right;       /* a copy of the results of the first run */
 
-/* Asserts that no more is left than the driver refused to take back; after a run in which every call failed, that may
- * be everything. `call` is the call that failed, or NULL. */
+/* Returns whether objects of the driver may be left: if a call that gives memory back failed, or every call from one
+ * on. `call` failed, or is NULL. */
 static inline bool fault_may_be_left(const fault_failure *of, const char *call) {
   if (of->code == LAUNCH_FAILED || call == NULL) return false;
   return of->onward || fault_cuda_gives_back(call);

@@ -49,7 +49,7 @@ static rondo_status run(const char *device) {
   return rondo_stream_synchronize(work.stream);
 }
 
-/* Errors of teardown were reported before. The objects are destroyed in any case. The graph outlives the communicator.
+/* Teardown may return errors, too. The objects are destroyed in any case. The graph outlives the communicator.
  * */
 static void tear_down(void) {
   rondo_status status = rondo_communicator_destroy(work.communicator);

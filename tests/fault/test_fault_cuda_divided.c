@@ -60,7 +60,7 @@ static rondo_status run(const char *device) {
   return step(work.sharer, 2);
 }
 
-/* Errors of teardown were reported before. The objects are destroyed in any case. */
+/* Teardown may return errors, too. The objects are destroyed in any case. */
 static void tear_down(void) {
   rondo_status status = rondo_divided_destroy(work.divided);
   status = rondo_divided_destroy(work.sharer);

@@ -62,7 +62,7 @@ static rondo_status run(const char *device) {
   return RONDO_OK;
 }
 
-/* Errors of teardown were reported before. The objects are destroyed in any case. */
+/* Teardown may return errors, too. The objects are destroyed in any case. */
 static void tear_down(void) {
   rondo_status status = rondo_compiled_destroy(work.compiled);
   status = rondo_executor_destroy(work.executor);

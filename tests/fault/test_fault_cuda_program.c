@@ -67,7 +67,7 @@ static rondo_status run(const char *device) {
   return step(work.compiled, 4);
 }
 
-/* Errors of teardown were reported before. The objects are destroyed in any case. */
+/* Teardown may return errors, too. The objects are destroyed in any case. */
 static void tear_down(void) {
   rondo_status status = rondo_compiled_destroy(work.compiled);
   status = rondo_compiled_destroy(work.sharer);

@@ -97,7 +97,7 @@ static rondo_status run(const char *device) {
   return rondo_stream_synchronize(work.streams[0]);
 }
 
-/* Errors of teardown were reported before. The objects are destroyed in any case. */
+/* Teardown may return errors, too. The objects are destroyed in any case. */
 static void tear_down(void) {
   rondo_exec_destroy(work.exec);
   rondo_exec_destroy(work.inner_exec);

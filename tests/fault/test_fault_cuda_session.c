@@ -112,7 +112,7 @@ static rondo_status run(const char *device) {
   return rondo_session_destroy_graphs(work.session, "scorer");
 }
 
-/* Errors of teardown were reported before. The objects are destroyed in any case. */
+/* Teardown may return errors, too. The objects are destroyed in any case. */
 static void tear_down(void) {
   rondo_status status = rondo_session_destroy(work.session);
   for (size_t i = 0; i < TOGETHER * 2; i++)

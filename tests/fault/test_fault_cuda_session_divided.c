@@ -61,7 +61,7 @@ static rondo_status run(const char *device) {
   return serve_divided();
 }
 
-/* Errors of teardown were reported before. The objects are destroyed in any case. */
+/* Teardown may return errors, too. The objects are destroyed in any case. */
 static void tear_down(void) {
   rondo_status status = rondo_session_destroy(work.session);
   rondo_weights_destroy(work.weights);

@@ -27,8 +27,8 @@
 /* Statuses -------------------------------------------------------------------------------------------------------- */
 
 /* The call succeeds and does not change the thread's last error. The second part is asserted only in the conformance
- * suite and in the tests of operators: other tests call internal functions, and only the public ones restore the error.
- * */
+ * suite, in the tests of operators and in tests/support: other tests call internal functions, and only the public ones
+ * restore the error. */
 #ifdef RONDO_TEST_LAST_ERROR
 #define assert_ok(call) (test_note_error(), test_assert_ok((call), #call, __FILE__, __LINE__))
 #else
@@ -105,8 +105,6 @@ int test_teardown(void **state);
 /* More objects of the fixture's device. The teardown destroys those that the test has not destroyed, including graphs
  * of test_capture_end, programs and their compiled programs, words of test_words and gates of test_gate_make. Several
  * threads may create objects at the same time. */
-/* A second device. */
-rondo_device *test_device(const char *name, const rondo_device_options *options);
 rondo_stream *test_stream(test_fixture *fixture, const char *name);
 rondo_event *test_event(test_fixture *fixture);
 rondo_graph *test_graph(test_fixture *fixture);
@@ -118,6 +116,8 @@ rondo_exec *test_instantiate(rondo_graph *graph);
 /* Instantiates the graph, and destroys it. */
 rondo_exec *test_exec_of(rondo_graph *graph);
 rondo_exec *test_instantiate_with(rondo_graph *graph, const rondo_instantiate_options *options);
+/* A second device. */
+rondo_device *test_device(const char *name, const rondo_device_options *options);
 
 /* Makes the teardown destroy another object, after execs, graphs, events and words. Returns the object. */
 void *test_leave(void (*destroy)(void *object), void *object);
