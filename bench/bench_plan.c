@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * rondo_bench plan: how close to the lower bound memory is planned, how fast, and with how much memory. A row is an
+ * rondo_bench plan: how close plans come to the lower bound, and how much time and memory planning takes. A row is an
  * input and a mode: the fast path, a budget, or a capacity to fit into. It is planned several times. For inputs in many
  * shapes, it is planned once for each seed.
  *

@@ -101,8 +101,8 @@ static void make_fork(sketch *self) {
   }
 }
 
-/* Writes `count` tiles, or reads `bytes` bytes from the start of each tile, all after the node `last`. Returns the node
- * that follows. */
+/* Writes `count` tiles; or makes `count` reads of `bytes` bytes, read i at i * `stride`. All follow `last`. Returns the
+ * node that follows all. */
 static rondo_node write_tiles(sketch *self, char *buffer, size_t count, rondo_node last) {
   const size_t first = self->count;
   for (size_t i = 0; i < count; i++) (void)work(self, &last, 1, (char *const[]){NULL, NULL, buffer + i * TILE}, TILE);

@@ -1,24 +1,24 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Rondo beside what one would use instead, on one page.
+"""Compares Rondo with its alternatives, on one page.
 
   bench/comparison.py cpu --build BUILD --out FILE [--peers FOLDER] [--lists CSV,...] [--under COMMAND]
   bench/comparison.py gpu --build BUILD --out FILE [--device cuda:0] [--buffers FOLDER] [--dry-run]
   bench/comparison.py show FILE
   bench/comparison.py page --cpu FILE --gpu FILE --out docs/comparison.md
 
-`cpu` replays the same graphs by Rondo and by the engines that were found at the build (bench/CMakeLists.txt), and plans
-the same lists of buffers by Rondo and by MiniMalloc; --under stands before each program. Two engines have no Debian
-package: whoever wants them puts Taskflow's headers into build/peers/taskflow before the build, and a checkout of
-MiniMalloc with its program in build/ into FOLDER/minimalloc (build/peers), or names it by --minimalloc and --lists.
-`gpu` measures launches, changes and memory beside the bare driver, and calls, training steps and memory beside PyTorch;
-what is missing (PyTorch, a GPU) is said and left out. --dry-run prints the commands. Both write one part: JSON with
-hardware, versions, commands, date and tables, in which less is better. `page` makes docs/comparison.md of two parts.
+`cpu` replays the same graphs with Rondo and with the engines that were found at the build (bench/CMakeLists.txt), and
+plans the same lists of buffers with Rondo and with MiniMalloc. --under gives a command to run each program with, such
+as taskset. Two engines have no Debian package. To measure them, put Taskflow's headers into build/peers/taskflow before
+the build, and build MiniMalloc in FOLDER/minimalloc (default FOLDER: build/peers), or pass --minimalloc and --lists.
+`gpu` compares launches, changes and memory with the bare driver, and calls, training steps and memory with PyTorch;
+what is missing (PyTorch, a GPU) is reported and omitted. --dry-run prints the commands. `cpu` and `gpu` each write a
+JSON file with hardware, versions, commands, date and tables. In all tables, lower is better. `page` makes
+docs/comparison.md from two such files.
 
-A cell of replays is the median of three runs of its program, each a median of many replays, in the engine's best variant
-and number of threads.
-Below a table stands of which rows Rondo is not ahead, and the cause (CAUSES), as far as it is known.
-Exit status: 0, 1 failed, 77 nothing to compare with.
+Each replay figure is the median of three runs, for the engine's fastest variant and thread count; each run's figure is
+itself a median. Below each table, the page lists the rows where Rondo is slower, and why (CAUSES).
+Exit status: 0 measured, 1 failed, 77 nothing to compare with.
 """
 import argparse
 import datetime
@@ -46,38 +46,38 @@ ENGINES = [("Rondo", "rondo_bench", ("rondo",)),
            ("OpenMP, clang", "peer_openmp_clang", ("omp-clang-task", "omp-clang-region")),
            ("PoCL command buffer", "peer_pocl", ("pocl-recorded",)),
            ("StarPU", "peer_starpu", ("starpu",))]
-# Why Rondo is not ahead, by the first words of a table's title, and of its row's name; "" is any row.
+# Why Rondo is slower, by prefix of the table's title, then by prefix of the row's name; "" is any row.
 CAUSES = {
     "Launching a graph": {
-        "": "Rondo's launch is the driver's, after 84 instructions of its own; execs of the driver that are the same "
+        "": "Rondo's launch is the driver's, after 84 instructions of its own; identical execs of the driver "
             "differ by up to 60 ns (bench/results/2026-11-21-h200-changing.md), in a line of 3200 by up to 8 % "
             "(bench/results/2026-11-23-h200-feed.md)"},
     "Changing a graph": {
-        "making it": "the driver's calls are the same, but Rondo makes the driver's graph from one of its own, which is "
-                     "verified and planned before: 722 instructions a node in making it and 1093 in instantiating "
+        "making it": "the driver's calls are the same, but Rondo first verifies and plans a graph of its own: 722 "
+                     "instructions for each node to make it, and 1093 to instantiate it "
                      "(bench/results/2026-11-23-making.md)",
-        "updating": "203 instructions a node, which look for what differs, and a call of the driver for each node that "
-                    "does, where the driver alone has one call for all (bench/results/2026-11-23-changing.md)",
-        "patching": "497 instructions, and one call of the driver more, which asks whether the device's context is "
-                    "current: without one the driver ends the process (bench/results/2026-11-23-changing.md)"},
+        "updating": "203 instructions for each node, to find the differences, and one driver call for each node that "
+                    "differs; the bare driver updates all with one call (bench/results/2026-11-23-changing.md)",
+        "patching": "497 instructions and one more driver call, which checks that the device's context is current: "
+                    "without a current context, the driver ends the process (bench/results/2026-11-23-changing.md)"},
     "Replaying a graph of tasks of one microsecond": {
-        "": "the bodies take nearly all of this time, and the clock of this virtual machine's processors changes: the same "
-            "body alone takes 893 to 998 ns within minutes",
-        "a random DAG": "a thread that loses its processor to a neighbour keeps the task that it runs, and what comes "
-                        "after that waits (bench/results/2026-11-21-xeon-2-processors.md)"},
+        "": "the bodies take nearly all of this time, and the clock of this virtual machine's processors changes: "
+            "within minutes, the same body alone takes from 893 to 998 ns",
+        "a random DAG": "a thread that loses its processor to a neighbour keeps its task, and the tasks after it "
+                        "wait (bench/results/2026-11-21-xeon-2-processors.md)"},
 }
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 class Part:
-    """What one run of this script found; its file is there from the first table on, should the run be cut off."""
+    """The results of one run. The file is written after each table, so an interrupted run keeps them."""
 
     def __init__(self, kind, out):
         self.commands, self.tables, self.versions, self.missing = [], [], {}, []
         self.kind, self.hardware, self.out, self.has_ended = kind, "", out, False
 
     def add(self, title, text, unit, columns, rows):
-        """Where nothing else was measured there is no table."""
+        """Adds no table if no alternative was measured."""
         if any(value is not None for row in rows for value in row[2:]):
             self.tables.append({"title": title, "text": text, "unit": unit, "columns": columns, "rows": rows})
             self.save()
@@ -86,14 +86,14 @@ class Part:
         if what in self.missing:
             return
         self.missing.append(what)
-        print(f"bench/comparison: left out: {what}", file=sys.stderr)
+        print(f"bench/comparison: omitted: {what}", file=sys.stderr)
 
     def as_object(self):
         commit = subprocess.run(["git", "-C", HERE, "rev-parse", "--short", "HEAD"], capture_output=True, text=True,
                                 check=False).stdout.strip()
         return {"kind": self.kind, "date": datetime.date.today().isoformat(), "commit": commit or "an exported tree",
                 "hardware": self.hardware, "versions": self.versions, "commands": self.commands,
-                "missing": self.missing + ([] if self.has_ended else ["what the run was cut off before"]),
+                "missing": self.missing + ([] if self.has_ended else ["what was not measured before an interruption"]),
                 "tables": self.tables}
 
     def save(self):
@@ -108,7 +108,7 @@ class Part:
 
 
 def run_json(command, part, environment=None, said=None):
-    """The JSON object that a program prints, or None, which is said."""
+    """Returns the JSON that a program prints; on failure, notes it as missing and returns None."""
     print("bench/comparison: " + " ".join(command), file=sys.stderr)
     done = subprocess.run(command, capture_output=True, text=True, check=False,
                           env={**os.environ, **(environment or {})})
@@ -130,13 +130,13 @@ def processor():
 
 
 def replays(arguments, part):
-    """Of each engine, shape and body the median of three runs, in its best variant, in nanoseconds."""
+    """Nanoseconds for each (engine, shape, body): the median of three runs, for the fastest variant."""
     with_steps = subprocess.run([f"{arguments.build}/bench/bound_static", "steps"], capture_output=True, text=True,
                                 check=True).stdout.split()
     environment = {**dict(setting.split("=", 1) for setting in with_steps if "=" in setting),
                    "BENCH_BUDGET_MS": str(arguments.budget_ms), "BENCH_BODIES": "empty,microsecond",
                    "BENCH_SHAPES": ",".join(arguments.shapes), "STARPU_SILENT": "1"}
-    runs = {}  # of (engine, shape, body): {(variant, threads): a time a run}
+    runs = {}  # (engine, shape, body): {(variant, threads): the time of each run}
     for _ in range(3):
         for name, program, variants in ENGINES:
             path = f"{arguments.build}/bench/{program}"
@@ -154,7 +154,7 @@ def replays(arguments, part):
                 if row.get("engine") in variants and "total_ns" in row:
                     times = runs.setdefault((name, row.get("shape"), row.get("body")), {})
                     times.setdefault((row["engine"], row.get("threads")), []).append(row["total_ns"])
-    measured = {name for name, _, _ in runs}  # in another run at least
+    measured = {name for name, _, _ in runs}  # in at least one run
     part.missing = [what for what in part.missing if what.partition(":")[0] not in measured]
     return {key: min(statistics.median(each) for each in times.values()) for key, times in runs.items()}
 
@@ -175,7 +175,7 @@ def add_replays(arguments, part):
 
 
 def search_ms(command, limit, pattern):
-    """The least of two times that a program says its search took, in milliseconds; None when it finds nothing."""
+    """The smaller of the program's own search times in two runs, in ms; None if a run found nothing."""
     least = None
     for _ in range(2):
         try:
@@ -190,7 +190,7 @@ def search_ms(command, limit, pattern):
 
 
 def revision_of(folder):
-    """Of the repository that has its root there, and none above it; "" for none."""
+    """The revision of the repository whose root is `folder`; "" if it is not a root."""
     if not os.path.exists(os.path.join(folder, ".git")):
         return ""
     return subprocess.run(["git", "-C", folder, "rev-parse", "--short", "HEAD"], capture_output=True, text=True,
@@ -198,7 +198,7 @@ def revision_of(folder):
 
 
 def add_plans(arguments, part):
-    """Into the same capacity: that of a list's name, NAME.CAPACITY.csv, else its lower bound."""
+    """Packs each list into the capacity in its file name (NAME.CAPACITY.csv), or into its lower bound."""
     if not os.path.exists(arguments.minimalloc):
         part.miss(f"MiniMalloc: there is no {arguments.minimalloc} (--help)")
         return
@@ -221,8 +221,8 @@ def add_plans(arguments, part):
     if os.path.exists(out):
         os.remove(out)
     part.add("Packing buffers into a capacity",
-             "The search alone, as each program says it, until every buffer fits: Rondo's on two threads, MiniMalloc's "
-             f"on one; a dash is nothing found within {arguments.limit} seconds. A to K are MiniMalloc's own lists.",
+             "The search time that each program reports, until every buffer fits: Rondo on two threads, MiniMalloc on "
+             f"one. A dash: nothing found within {arguments.limit} seconds. A to K are MiniMalloc's own lists.",
              "ms", ["Rondo", "MiniMalloc"], rows)
 
 
@@ -245,7 +245,7 @@ def add_launches(part, tool, program, device):
     if result:
         part.hardware = result["device_description"]
         part.add("Launching a graph of empty kernels",
-                 "Host time of the launch call, and of queueing the same kernels.", "us",
+                 "Host time of the launch call, or of enqueueing the same kernels.", "us",
                  ["Rondo", "bare driver, graph", "bare driver, streams"],
                  [[shape["name"], shape["bare"]["beside_bare"]["host_us"], shape["bare"]["beside_bare"]["bare_host_us"],
                    shape["bare"]["stream"]["host_us"]] for shape in result["shapes"] if "bare" in shape])
@@ -270,8 +270,8 @@ def add_memory(part, tool, device, folder):
                          torch and torch["bytes"] / result["page_bound"]])
     if not folder:
         part.miss("memory inside graphs: no --buffers FOLDER was given")
-    part.add("Memory inside a graph", "Bytes held for the allocations of a model, over the most that live at once, "
-             "in whole pages of the device.", "times", ["Rondo", "CUDA memory nodes", "PyTorch's private pool"], rows)
+    part.add("Memory inside a graph", "Bytes held for the allocations of a model, divided by the maximum of live "
+             "bytes, in whole pages of the device.", "times", ["Rondo", "CUDA memory nodes", "PyTorch's private pool"], rows)
 
 
 def add_calls(part, program, device):
@@ -279,8 +279,8 @@ def add_calls(part, program, device):
                       part, said="PyTorch's CUDAGraph Trees")
     if result:
         part.versions["PyTorch"] = result["torch"]
-        part.add("A call of a recorded perceptron", "Host time of the call / until its work is done. The replay alone "
-                 "takes no inputs.", "us",
+        part.add("A call of a recorded perceptron", "host: time of the call; done: time until its work is complete. "
+                 "CUDAGraph.replay alone takes no inputs.", "us",
                  ["Rondo's tree", "PyTorch's CUDAGraph Trees", "PyTorch's CUDAGraph.replay alone"],
                  [[f"{row['layers']} layers of {row['width']}, batch {row['batch']}{text}",
                    *(row[side][key] for side in ("rondo", "torch_trees", "torch_replay"))]
@@ -298,9 +298,9 @@ def add_steps(part, program, device):
         rows.append([f"{row['type']}: done", row["recorded"]["step_us"], graph.get("total_us"),
                      row["torch_eager"]["total_us"]])
         memory.append([row["type"], row["memory"]["planned"] / 1e6, graph.get("pool_bytes", 0) / 1e6 or None])
-    part.add("A training step of a small GPT", "Host time / until it is done.", "us",
+    part.add("A training step of a small GPT", "host: time of the calls; done: time until the step is complete.", "us",
              ["Rondo, recorded", "PyTorch, step in one CUDAGraph", "PyTorch, eager"], rows)
-    part.add("Memory of that step", "Between operators, and of the graph's private pool.", "MB",
+    part.add("Memory of that step", "Rondo: memory between operators; PyTorch: the graph's private pool.", "MB",
              ["Rondo", "PyTorch's private pool"], memory)
 
 
@@ -358,20 +358,20 @@ def prose(text):
 
 
 def cause_of(title, name):
-    """The longest entry that fits, or "" where none does."""
+    """The cause with the longest matching prefix, or ""."""
     causes = next((rows for begin, rows in CAUSES.items() if title.startswith(begin)), {})
     return causes.get(max((begin for begin in causes if name.startswith(begin)), key=len, default=None), "")
 
 
 def behind_lines(table):
-    """Rows in which another is ahead by what the page shows, those with one cause together."""
+    """Lists the rows where an alternative is at least 0.5 % better, grouped by cause."""
     causes = {}
     for row in table["rows"]:
         if (best_other(row) or 1) < 0.995:
             causes.setdefault(cause_of(table["title"], row[0]) or "the cause is not known", []).append(row[0])
     if causes:
-        yield from prose("Not ahead: " + "; ".join(f"{', '.join(names)}: {cause}" for cause, names in causes.items()) +
-                         ".")
+        rows = "; ".join(f"{', '.join(names)}: {cause}" for cause, names in causes.items())
+        yield from prose(f"Rondo is behind in: {rows}.")
         yield ""
 
 
@@ -381,7 +381,7 @@ def table_lines(table):
     unit = {"us": "Microseconds.", "ms": "Milliseconds.", "MB": "Megabytes.", "times": ""}[table["unit"]]
     yield from prose(f"{table['text']} {unit}".strip())
     yield ""
-    yield from markdown_table(["", *table["columns"], "the best other, times Rondo's"],
+    yield from markdown_table(["", *table["columns"], "best alternative / Rondo"],
                               ([row[0], *(figure(value) for value in row[1:]), figure(best_other(row))]
                                for row in table["rows"]))
     yield ""
@@ -396,14 +396,14 @@ def part_lines(part):
         yield from prose(part["note"])
         yield ""
     yield "```sh"
-    yield f"# Needs {'a quiet machine' if part['kind'] == 'cpu' else 'the GPU itself'}"
+    yield f"# Needs {'an idle machine' if part['kind'] == 'cpu' else 'a GPU'}"
     yield from (command for command in part["commands"])
     yield "```"
     yield ""
     for table in part["tables"]:
         yield from table_lines(table)
     if part["missing"]:
-        yield from prose("Left out: " + "; ".join(part["missing"]) + ".")
+        yield from prose("Omitted: " + "; ".join(part["missing"]) + ".")
         yield ""
 
 
@@ -412,7 +412,7 @@ def escape(text):
 
 
 def picture(parts):
-    """Each row of each table as a bar: how many times Rondo's figure the best other's is, on a logarithmic scale."""
+    """One bar for each row: the best alternative's figure divided by Rondo's, logarithmic."""
     rows = [(table["title"], row[0], best_other(row)) for part in parts for table in part["tables"]
             for row in table["rows"] if best_other(row)]
     middle, unit, top, line = 560, 110, 46, 17
@@ -439,8 +439,8 @@ def picture(parts):
              ".rule{stroke:#2a323a}.tick{fill:#9aa7b4}.more{fill:#6fb3ee}.less{fill:#ff8a80}}")
     return (f'<svg xmlns="http://www.w3.org/2000/svg" role="img" width="960" height="{height}" '
             f'viewBox="0 0 960 {height}" '
-            f'aria-label="The best other engine\'s figure over Rondo\'s">\n<style>{style}</style>\n'
-            f'<text class="tick" x="{middle + unit}" y="14">the best other, times Rondo\'s: to the right Rondo is ahead'
+            f'aria-label="The best alternative\'s figure divided by Rondo\'s">\n<style>{style}</style>\n'
+            f'<text class="tick" x="{middle + unit}" y="14">best alternative / Rondo: right of 1, Rondo is better'
             f'</text>\n{scale}\n' + "\n".join(lines) + "\n</svg>\n")
 
 
@@ -450,11 +450,11 @@ def page(arguments):
         with open(path, encoding="utf-8") as file:
             parts.append(json.load(file))
     lines = ["# Comparison", "",
-             "Rondo beside what one would use instead, each measured in the same run on the same machine. Less is",
-             "better in all tables. `bench/comparison.py page` made this page; `make bench` repeats the part of",
-             "the CPU, `tests/gpu/bench` that of a GPU, and [bench/results](../bench/results) has every other",
-             "measurement.", "",
-             "![The best other engine's figure over Rondo's](pictures/comparison.svg)", "", "## On a GPU", "",
+             "This page compares Rondo with its alternatives. The figures of a table were measured in the same run on",
+             "the same machine. In all tables, lower is better. `bench/comparison.py page` made this page; `make bench`",
+             "repeats the CPU part, and `tests/gpu/bench` the GPU part. [bench/results](../bench/results) has all other",
+             "measurements.", "",
+             "![The best alternative's figure divided by Rondo's](pictures/comparison.svg)", "", "## On a GPU", "",
              *part_lines(parts[0]), "## On a CPU", "", *part_lines(parts[1])]
     with open(arguments.out, "w", encoding="utf-8") as file:
         file.write("\n".join(lines).rstrip() + "\n")
@@ -472,12 +472,12 @@ def read_arguments():
         way = ways.add_parser(name)
         way.add_argument("--build", default="build/release")
         way.add_argument("--out", required=name == "cpu")
-        way.add_argument("--under", default="", help="command to put in front of each program")
+        way.add_argument("--under", default="", help="command to run each program with, such as taskset")
     way = ways.choices["cpu"]
     way.add_argument("--peers", default=f"{root}/build/peers")
     way.add_argument("--minimalloc")
     way.add_argument("--lists")
-    way.add_argument("--limit", type=int, default=10, help="seconds to look for a plan")
+    way.add_argument("--limit", type=int, default=10, help="seconds to search for a plan")
     way.add_argument("--budget-ms", type=int, default=60)
     way.add_argument("--only", choices=("replays", "plans"))
     way.add_argument("--shapes", default=",".join(SHAPES))

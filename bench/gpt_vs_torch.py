@@ -1,21 +1,22 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Training steps of a small GPT, through PyTorch and through a recording of Rondo's.
+"""Measures training steps of a small GPT in PyTorch and as a Rondo recording.
 
   bench/gpt_vs_torch.py --program BUILD/bench/rondo_bench [--device cuda:0] [--types f32,bf16] [--seconds 3] [--json]
 
-The step is the same: 4 layers of width 128 with 4 heads, 128 tokens, a context of 64, a batch of 8, cross entropy, AdamW.
-On a GPU PyTorch runs it eagerly, and as one CUDAGraph of the whole step (fused, capturable AdamW). Both may use TF32 in
-products of f32. In bf16 PyTorch has its parameters in bf16, too; Rondo has them, and their moments, in f32. On a CPU
-PyTorch runs it eagerly, with as many threads as there are processors. Both are measured on the same device in the same
-run, Rondo before and after PyTorch; the mean of its two medians counts. Each type has a process of its own, since what
-PyTorch's libraries keep for streams is counted once. Times are host microseconds, medians: of the calls of a step, and
-until it is done.
+Both make the same step: 4 layers of width 128 with 4 heads, 128 tokens, a context of 64, a batch of 8, cross entropy,
+AdamW. On a GPU, PyTorch runs it eagerly, and as one CUDAGraph of the whole step (fused, capturable AdamW). Both may use
+TF32 in products of f32. In bf16, PyTorch's parameters are in bf16, too; Rondo's, and their moments, are in f32. On a
+CPU, PyTorch runs it eagerly, with as many threads as there are processors. Rondo is measured before and after PyTorch,
+on the same device in the same run; Rondo's figure is the mean of the two medians. Each type runs in a new process:
+PyTorch's libraries allocate stream memory only once per process, which would distort later types. Times are host
+microseconds, medians: of the calls of a step, and until the step is complete.
 
-The bars on a GPU: a recorded step at least 4 times faster than an eager one and not slower than Rondo's own eager
-one, for at least 50 times less host time than the eager one; not slower than the CUDAGraph, the goal is 0.85 of it; at
-most half of the memory of the CUDAGraph's private pool. On a CPU: not slower than PyTorch's eager step and Rondo's. They
-are said, and do not make the exit status: 0 measured, 1 failed, 77 skipped, without PyTorch or a GPU that it can use.
+Targets on a GPU for the recorded step: at least 4 times faster than PyTorch's eager step, with at least 50 times less
+host time; at most the time of Rondo's own eager step; at most the CUDAGraph's time (goal: 0.85 of it); at most half the
+memory of the CUDAGraph's private pool. On a CPU: at most the time of PyTorch's eager step and of Rondo's. They are
+printed and do not affect the exit status: 0 measured, 1 failed, 77 skipped, because PyTorch or a GPU that it can use is
+missing.
 """
 import argparse
 import json
@@ -40,7 +41,7 @@ def kind_of(device):
 def load_torch(device):
     try:
         import torch
-    except Exception as error:  # a PyTorch that is there may still not load
+    except Exception as error:  # an installed PyTorch may fail to load
         raise Skip(f"no PyTorch: {error}") from error
     if kind_of(device) == "cpu":
         torch.set_num_threads(len(os.sched_getaffinity(0)))
@@ -53,7 +54,7 @@ def load_torch(device):
 
 
 def attend(torch, q, k, v):
-    """PyTorch's own from 2.0 on."""
+    """Uses PyTorch's own attention if it has one (2.0 and later)."""
     functional = torch.nn.functional
     if hasattr(functional, "scaled_dot_product_attention"):
         return functional.scaled_dot_product_attention(q, k, v, is_causal=True)
@@ -112,7 +113,7 @@ def make_step(torch, kind, where):
 
 
 def measure(step, wait, seconds):
-    """Medians of the calls and of the step until it is done, in microseconds."""
+    """Medians in microseconds: of the calls, and until the step is complete."""
     for _ in range(WARM_UPS):
         step()
     host, total = [], []
@@ -130,7 +131,7 @@ def measure(step, wait, seconds):
 
 
 def record(torch, step):
-    """The whole step as one graph, and the bytes of its private pool."""
+    """Captures the whole step. Returns the graph, and the bytes of its private pool."""
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):
@@ -147,7 +148,7 @@ def record(torch, step):
 
 
 def measure_torch(torch, kind, where, seconds):
-    """Eager and, on a GPU, as one graph."""
+    """Measures the eager step and, on a GPU, the step as one graph."""
     step = make_step(torch, kind, where)
     if where == "cpu":
         return measure(step, lambda: None, seconds), None
@@ -196,7 +197,7 @@ def measure_type(torch, arguments, kind):
 
 
 def measure_apart(arguments, kind):
-    """In a process of its own."""
+    """Measures one type in a new process."""
     command = [sys.executable, os.path.abspath(__file__), "--program", arguments.program, "--device", arguments.device,
                "--types", kind, "--seconds", str(arguments.seconds), "--json"]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
@@ -222,15 +223,15 @@ def show(result):
     for row in result["rows"]:
         for name, bar in result["bars"].items():
             verdict = "met" if row["met"][name] else "missed"
-            print(f"{row['type']:6} {row['ratios'][name]:9.2f} {names[name]}; the bar is {bar}: {verdict}")
+            print(f"{row['type']:6} {row['ratios'][name]:9.2f} {names[name]}; the target is {bar}: {verdict}")
 
 
 def read_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--program", required=True, help="rondo_bench of a build")
-    parser.add_argument("--device", default="cuda:0", help="the GPU, or the CPU, by Rondo's name (default cuda:0)")
-    parser.add_argument("--types", default="f32,bf16", help="of what is computed (default f32,bf16)")
-    parser.add_argument("--seconds", type=float, default=3, help="to measure each way for (default 3)")
+    parser.add_argument("--device", default="cuda:0", help="Rondo's name of the GPU or CPU (default cuda:0)")
+    parser.add_argument("--types", default="f32,bf16", help="types to compute in (default f32,bf16)")
+    parser.add_argument("--seconds", type=float, default=3, help="time to measure each variant (default 3)")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     return parser.parse_args()
 

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What PyTorch's private pool holds for the allocations of a list of buffers, made in a capture in their order.
+"""Measures PyTorch's private pool when one capture allocates and frees a list of buffers in order.
 
   bench/memory_vs_torch.py --buffers FILE [--device cuda:0] [--json]
 
-The list is that of `rondo plan`: id,lower,upper,size. Buffers are tensors of bytes in one CUDAGraph; what its private
-pool holds is how much PyTorch's reserved memory grows in the capture. Exit status: 0 measured, 1 failed, 77 skipped,
-without PyTorch or a GPU that it can use.
+The list has the format of `rondo plan`: id,lower,upper,size. The buffers are tensors of bytes in one CUDAGraph. The
+size of its private pool is the growth of PyTorch's reserved memory during the capture. Exit status: 0 measured, 1
+failed, 77 skipped, because PyTorch or a GPU that it can use is missing.
 """
 import argparse
 import csv
@@ -17,7 +17,7 @@ from trees_vs_torch import SKIPPED, Skip, load_torch
 
 
 def read_events(path):
-    """Allocs and frees in order of time; what ends at a time is freed before what begins then."""
+    """Allocs and frees in order of time; frees come before allocs of the same time."""
     events = []
     with open(path, encoding="utf-8", newline="") as file:
         for index, row in enumerate(csv.DictReader(file)):

@@ -23,7 +23,7 @@ typedef struct input {
 
 static inline uint64_t random_below(uint64_t *state, uint64_t bound) { return draw_next(state) % bound; }
 
-/* Every power of two from 512 bytes on is equally likely. */
+/* Every range from a power of two to the next, from 512 bytes on, is equally likely. */
 static inline size_t random_bytes(uint64_t *state, unsigned doublings) {
   const size_t least = (size_t)512 << random_below(state, doublings);
   return least + 512 * (size_t)random_below(state, least / 512);

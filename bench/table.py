@@ -3,11 +3,12 @@
 """Merges what the programs of bench/run printed: bench/table.py [--json OUT] FILE...
 
 Prints tables in Markdown: times of all engines by shape, cold and crowded replays, graph against stream with the
-figures of "CUDA Graph in TensorFlow", training, planning, graph memory, host costs, and each bar with what was measured
-and whether it was met. With --json, also writes one object that holds every program's own object and the bars.
+figures of "CUDA Graph in TensorFlow", training, planning, graph memory, host costs, and each target, the measured
+value, and whether it was met. With --json, also writes one object with the objects of all programs and the targets
+(JSON: bars).
 
-A series has one value for each round, the least where there are several. A figure of a series is the median of its
-rounds, with the smallest and the largest; a ratio is taken within each round first.
+A series has one value for each round: the minimum if a round has several. A figure is the median of a series, with its
+minimum and maximum. Ratios are computed within each round.
 """
 import argparse
 import json
@@ -102,7 +103,7 @@ class Rows:
         self.rounds = max((number for number, _ in self.items), default=0)
 
     def object_rows(self, program):
-        """Of a command that prints one object: measures of its figures, times in nanoseconds."""
+        """Converts a command's single object into measures, in nanoseconds."""
         result = program["result"]
         for way in result.get("ways", ()):  # rondo bench memory: "memory INPUT WAY QUANTITY"
             for field, quantity, scale in self.MEMORY:
@@ -120,12 +121,12 @@ class Rows:
                 row["place"] == place and row["gap_us"] == gap_us]
 
     def series(self, engine, shape, body, column="total_ns", place="spread", gap_us=0, threads=0):
-        """Of an engine, with as many threads, or with whichever number is fastest in the round."""
+        """The series of an engine with this thread count; 0: the fastest count of each round."""
         return least_by_round((number, row[column]) for number, row in self.replays(body, place, gap_us)
                               if row["engine"] == engine and row["shape"] == shape and threads in (0, row["threads"]))
 
     def best_peer(self, shape, body):
-        """Of an engine that is neither Rondo nor a hand-written bound: the fastest of each round."""
+        """The fastest peer in each round, without Rondo and the hand-written bounds."""
         return least_by_round((number, row["total_ns"]) for number, row in self.replays(body)
                               if row["shape"] == shape and not row["engine"].startswith(("rondo", "bound")))
 
@@ -153,7 +154,8 @@ SECTIONS = (
     ("All threads on one processor: bodies of one microsecond", "microsecond", "one", 0, "total_ns", SHAPES[:3]),
 )
 
-# CUDA Graph in TensorFlow, 2021: 32 empty kernels on an A100. It prints milliseconds for what must be microseconds.
+# CUDA Graph in TensorFlow, 2021: 32 empty kernels on an A100. The document says milliseconds; it must mean
+# microseconds.
 DOCUMENT = ("4.43 us / 65.25 us = 14.7; device 28.12 us / 60.67 us = 2.2",
             "3.17 us / 69.25 us = 21.8; device 15.47 us / 83.46 us = 5.4",
             "4.28 us / 93.75 us = 21.9; device 21.32 us / 161.79 us = 7.6")
@@ -216,7 +218,7 @@ def memory(rows):
         for name in rows.measures("memory ")]
 
 
-# Bars ----------------------------------------------------------------------------------------------------------------
+# Targets -------------------------------------------------------------------------------------------------------------
 
 
 class Bar:
@@ -253,7 +255,7 @@ def launch_bars(rows):
     bare = rows.series("bound-async", "dag10k", "empty", "launch_ns")
     yield Bar("launch call, 32 nodes", in_ns, "at most", 150, rows.series("rondo", "line32", "empty", "launch_ns"))
     yield Bar("launch call, 10,000 nodes", in_ns, "at most", 150, large)
-    # Not against 32 nodes: 10,000 leave no line of the launch in the first cache, whoever launches.
+    # Not compared with 32 nodes: 10,000 evict the launch's data from L1 for any engine.
     yield Bar("launch call, 10,000 nodes, against a bare hand-over", plain, "at most", 1.5, ratio(large, bare))
     for body, name in (("empty", "empty bodies"), ("microsecond", "bodies of 1 us")):
         yield Bar(f"a kernel enqueued on a stream, {name}", in_ns, "at most", 100,
@@ -264,8 +266,8 @@ def launch_bars(rows):
 
 
 def peer_bars(rows):
-    """Where the bodies are the cost, all good engines stand at the same limit, and the fastest of some twenty of them
-    lies a little below it by chance: 0.97 counts as equal."""
+    """With long bodies all good engines reach the same limit, and the best of about twenty beats it slightly by chance,
+    so 0.97 counts as equal."""
     cases = [(shape, "empty", 3 if shape in SHAPES[:3] else 10) for shape in SHAPES[:5]]
     cases += [(shape, "microsecond", 0.97) for shape in SHAPES[:5]] + [("grid4096", "block", 0.97)]
     for shape, body, bound in cases:
@@ -274,7 +276,7 @@ def peer_bars(rows):
 
 
 def share_bars(rows):
-    """Two threads at best halve the loop; between fork and join 15 nodes each, and two that run alone."""
+    """Two threads at best halve the time. fork30: 15 nodes on each, plus fork and join alone: 17/32."""
     for shape, body, ideal, bound in (("branch2x16", "microsecond", 1 / 2, 0.93), ("fork30", "microsecond", 17 / 32, 0.90),
                                       ("dag10k", "microsecond", 1 / 2, 0.95), ("grid4096", "block", 1 / 2, 0.96)):
         yield Bar(f"{shape}, {body} bodies: share of the ideal of two threads", plain, "at least", bound,
@@ -345,7 +347,7 @@ def print_tables(rows, bars):
     print_table("Graph memory", *memory(rows))
     print_table("Machine and host", ("what", "time"),
                 [(text, cell(rows.measure(name), in_ns)) for name, text in MEASURES.items()])
-    print_table("Bars", ("what", "bar", "measured", ""), [bar.as_row() for bar in bars])
+    print_table("Targets", ("what", "target", "measured", ""), [bar.as_row() for bar in bars])
 
 
 def main():
@@ -359,8 +361,8 @@ def main():
             text = file.read()
         try:
             programs.append(json.loads(text))
-        except json.JSONDecodeError as error:  # a program that was cut off; bench/run says which
-            print(f"bench/table.py: {path} is left out: {error}", file=sys.stderr)
+        except json.JSONDecodeError as error:  # an interrupted program; bench/run names it
+            print(f"bench/table.py: {path} is omitted: {error}", file=sys.stderr)
     rows = Rows(programs)
     bars = [bar for make in BARS for bar in make(rows)]
     print_tables(rows, bars)

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Training steps of a small character model, through PyTorch's eager mode and through a recording of Rondo's, on a CPU.
+"""Measures training steps of a small character model on a CPU, eagerly in PyTorch and as a Rondo recording.
 
   bench/training_vs_torch.py --program BUILD/bench/rondo_bench [--seconds 2] [--json]
 
-The step is that of rondo_bench training --model character: an embedding of 64 symbols, 8 characters of context, a batch of 32, two matrix products
-with tanh between, cross entropy, Adam; several widths. PyTorch has as many threads as it may use processors. Rondo is
-measured before and after PyTorch, and the mean of its two medians counts. Times are host microseconds until the step is
-done, medians. The bar: recorded at least as fast as eager. It is said, and does not make the exit status: 0 measured, 1
-failed, 77 skipped, without PyTorch.
+The step is that of `rondo_bench training --model character`: an embedding of 64 symbols, 8 characters of context, a
+batch of 32, two matrix products with tanh between, cross entropy, Adam; at several widths. PyTorch has as many threads
+as it may use processors. Rondo is measured before and after PyTorch; Rondo's figure is the mean of the two medians.
+Times are host microseconds until the step is complete, medians. Target: recorded at least as fast as PyTorch's eager
+step. It is printed and does not affect the exit status: 0 measured, 1 failed, 77 skipped, because PyTorch is missing.
 """
 import argparse
 import json
@@ -25,7 +25,7 @@ SKIPPED, WARM_UPS = 77, 30
 def load_torch():
     try:
         import torch
-    except Exception as error:  # a PyTorch that is there may still not load
+    except Exception as error:  # an installed PyTorch may fail to load
         print(f"skipped: no PyTorch: {error}", file=sys.stderr)
         sys.exit(SKIPPED)
     torch.set_num_threads(len(os.sched_getaffinity(0)))
@@ -83,7 +83,7 @@ def shown(times):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--program", required=True, help="rondo_bench of a build")
-    parser.add_argument("--seconds", type=float, default=2, help="of each row")
+    parser.add_argument("--seconds", type=float, default=2, help="time to measure each row (default 2)")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     arguments = parser.parse_args()
     torch = load_torch()

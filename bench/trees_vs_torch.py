@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Calls of a multi-layer perceptron in half precision, through PyTorch's CUDAGraph Trees and through a tree of Rondo's.
+"""Measures calls of a multi-layer perceptron in half precision, in PyTorch's CUDAGraph Trees and a Rondo tree.
 
   bench/trees_vs_torch.py --program BUILD/bench/rondo_bench [--device cuda:0] [--calls 300] [--json]
 
-Both are measured on the same GPU in the same run: Rondo before and after PyTorch, and the mean of its two medians counts. A
-call is all that a program does for a step: marking it, calling the model with an input, giving the output back. Times are
-host microseconds, medians: of the call, and until the work is done. Beside them stands PyTorch's own replay of one
-recorded graph, which takes no inputs.
+Rondo is measured before and after PyTorch, on the same GPU in the same run; Rondo's figure is the mean of the two
+medians. A call is all that a program does for a step: it marks the step, calls the model with an input, and returns the
+output. Times are host microseconds, medians: of the call, and until its work is complete. For reference, the table also
+shows PyTorch's own replay of one recorded graph, which takes no inputs.
 
-The bars: at least 25 times less host time than CUDAGraph Trees, and not more in total. They are said, and do not make
-the exit status: 0 measured, 1 failed, 77 skipped, without PyTorch, a GPU that it can use, a compiler for its models, or
-cuBLAS.
+Targets: at least 25 times less host time than CUDAGraph Trees, and at most their total time. They are printed and do
+not affect the exit status: 0 measured, 1 failed, 77 skipped, because PyTorch, a GPU that it can use, a compiler for its
+models, or cuBLAS is missing.
 """
 import argparse
 import glob
@@ -29,13 +29,13 @@ HOST_BAR = 25
 
 
 class Skip(Exception):
-    """Why nothing can be measured here."""
+    """The reason why nothing can be measured."""
 
 
 def load_torch(device):
     try:
         import torch
-    except Exception as error:  # a PyTorch that is there may still not load
+    except Exception as error:  # an installed PyTorch may fail to load
         raise Skip(f"no PyTorch: {error}") from error
     if not torch.cuda.is_available():
         raise Skip("PyTorch finds no GPU that it can use")
@@ -45,7 +45,7 @@ def load_torch(device):
 
 
 def measure(torch, call, calls):
-    """Medians of the call and of the call until the work is done, in microseconds."""
+    """Medians in microseconds: of the call, and until its work is complete."""
     for _ in range(WARM_UPS):
         call()
     host, total = [], []
@@ -81,7 +81,7 @@ def measure_replay(torch, model, x, calls):
 
 
 def measure_trees(torch, model, inputs, calls):
-    """The inputs take turns, as those of the other side do."""
+    """Alternates two inputs, as the Rondo side does."""
     compiled = torch.compile(model, mode="reduce-overhead")
     state = {"next": 0}
 
@@ -108,7 +108,7 @@ def measure_torch(torch, shape, calls):
 
 
 def environment_with(torch):
-    """Where the machine has no cuBLAS of its own, PyTorch's is found."""
+    """Adds PyTorch's cuBLAS to the library path, for machines without one."""
     packages = os.path.dirname(os.path.dirname(os.path.abspath(torch.__file__)))
     folders = sorted(glob.glob(os.path.join(packages, "nvidia", "*", "lib")))
     paths = [path for path in (os.environ.get("LD_LIBRARY_PATH"), *folders) if path]
@@ -125,7 +125,7 @@ def measure_rondo(torch, arguments, shape):
         raise RuntimeError(f"{' '.join(command)}: exit status {done.returncode}: {done.stderr.strip()}")
     result = json.loads(done.stdout)
     if result["products"] != "cuBLAS":
-        raise Skip("no cuBLAS for Rondo's side, so that the work would not be the same")
+        raise Skip("no cuBLAS for Rondo, so the work would differ")
     return result
 
 
@@ -154,14 +154,14 @@ def show(result):
                  for side in ("torch_trees", "torch_replay", "rondo"))
         print(f"{name:26} {' '.join(cells)} {row['host_ratio']:7.1f} {row['total_ratio']:7.2f}"
               f"  {'met' if meets_bars(row) else 'missed'}")
-    print(f"bars: {HOST_BAR} times less host time, and not more in total")
+    print(f"targets: at least {HOST_BAR} times less host time, and at most the same total time")
 
 
 def read_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--program", required=True, help="rondo_bench of a build")
-    parser.add_argument("--device", default="cuda:0", help="the GPU, by Rondo's name (default cuda:0)")
-    parser.add_argument("--calls", type=int, default=300, help="that are measured of each (default 300)")
+    parser.add_argument("--device", default="cuda:0", help="Rondo's name of the GPU (default cuda:0)")
+    parser.add_argument("--calls", type=int, default=300, help="number of measured calls (default 300)")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     return parser.parse_args()
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Taskflow: a task a node, run again by the executor. launch = executor.run, wait = the future it gives; the threads
- * are the executor's, and the host only waits. The grid is a parallel loop of the node's blocks in a subflow.
+ * Taskflow: one task for each node; the executor runs the same taskflow in every replay. launch = executor.run, wait =
+ * wait for the future that it returns. The executor's threads run the tasks, and the host only waits. The grid is a
+ * parallel loop over the node's blocks in a subflow.
  *
  *   taskflow        the host sleeps until the future is ready
  *   taskflow-spin   the host watches the future with pauses, then yields
@@ -44,7 +45,7 @@ class peer {
  private:
   tf::Task add(const bench_node *node) {
     if (node->blocks == 1) return flow_.emplace([node] { node->body(node->argument, 0); });
-    /* A part for each thread is not enough where one is late: eight are. */
+    /* Eight parts for each thread: with one part each, a late thread would delay the end. */
     return flow_.emplace([this, node](tf::Subflow &parts) {
       const uint32_t count = 8 * threads_;
       for (uint32_t part = 0; part < count; part++) {

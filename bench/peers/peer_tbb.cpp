@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * oneTBB: a flow graph of continue_nodes, and parallel_for for the grid.
  *
- *   tbb         launch = try_put to the sources; the host works along in wait_for_all (one thread: the host alone)
+ *   tbb         launch = try_put to the sources; the host runs nodes, too, in wait_for_all (one thread: only the host)
  *   tbb-light   the same with the lightweight policy: bodies run within their predecessor, and the sources within the
  *               launch, so nothing is asynchronous
  *   tbb-async   the library's threads only: launch = enqueue into an arena; the last node sets a flag that the host

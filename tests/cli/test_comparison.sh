@@ -36,14 +36,14 @@ cpu=(python3 "$root/bench/comparison.py" cpu --build "${tool%/tools/rondo/rondo}
 json_holds '.kind == "cpu"' '.hardware | test("processors? .*, [A-Za-z]+ [0-9.]+$")' '.date | length == 10' '.tables | length == 1' \
   '.tables[0].rows | length == 1 and .[0][0] == "two, into 5 bytes" and .[0][1] > 0 and .[0][2] == 500'
 grep -q '^| two, into 5 bytes | .* | 500 | ' page.md || die "the part: $(cat page.md)"
-! grep -q 'cut off' out || die "the part has not ended: $(cat out)"
+! grep -q 'interrupted' out || die "the part has not ended: $(cat out)"
 status=0
 "${cpu[@]}" --out out --minimalloc ./finds-nothing >page.md 2>err || status=$?
 [ "$status" -eq 77 ] || die "nothing to compare with: exit status $status"
 status=0
 "${cpu[@]}" --out out --peers none 2>err || status=$?
 [ "$status" -eq 77 ] || die "without MiniMalloc: exit status $status"
-grep -q 'left out: MiniMalloc: there is no none/minimalloc/build/minimalloc (--help)' err ||
+grep -q 'omitted: MiniMalloc: there is no none/minimalloc/build/minimalloc (--help)' err ||
   die "without MiniMalloc: $(cat err)"
 
 # The rows in which another engine is faster are named, each with a cause; the other rows are not.
@@ -53,5 +53,5 @@ cat >part.json <<'END'
    "rows": [["making it", 2, 1], ["updating all of it", 1, 2], ["dropping it", 3, 1], ["losing it", 4, null]]}]}
 END
 python3 "$root/bench/comparison.py" show part.json | tr '\n' ' ' >page.md
-rows=$(grep -Eo 'Not ahead: .*' page.md | grep -Eo '(making it|updating all of it|dropping it|losing it): ' | tr -d '\n')
-[ "$rows" = 'making it: dropping it: ' ] || die "rows that are not ahead: '$rows' of: $(cat page.md)"
+rows=$(grep -Eo 'Rondo is behind in: .*' page.md | grep -Eo '(making it|updating all of it|dropping it|losing it): ' | tr -d '\n')
+[ "$rows" = 'making it: dropping it: ' ] || die "rows in which Rondo is behind: '$rows' of: $(cat page.md)"

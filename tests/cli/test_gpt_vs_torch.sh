@@ -64,11 +64,11 @@ json_holds '.torch == "0.0"' '.device == "a GPU"' '[.rows[].type] == ["f32", "bf
     .recorded == {"host_us": 1, "step_us": 5, "least_us": 5, "most_us": 5} and .rondo_eager.most_us == 70 and
     .ratios.eager_host >= 100 and .ratios.rondo_eager_total == 12 and .ratios.graph_total >= 2 and .ratios.pool == 256 and all(.met[]; .))'
 run 0 --program ./program --seconds 0.02 --types bf16
-grep -Eq "^bf16 +12.00 times faster than Rondo's eager step; the bar is 1: met$" out || die "no line of a bar: $(cat out)"
+grep -Eq "^bf16 +12.00 times faster than Rondo's eager step; the target is 1: met$" out || die "no line of a target: $(cat out)"
 
 program cuda:0 1e9 1e9
 run 0 --program ./program --seconds 0.02
-grep -Eq '^f32 .* times faster than the CUDAGraph; the bar is 1: missed$' out || die "a bar is met: $(cat out)"
+grep -Eq '^f32 .* times faster than the CUDAGraph; the target is 1: missed$' out || die "a target is met: $(cat out)"
 program cpu 1.0 5.0
 run 0 --program ./program --device cpu --types f32 --seconds 0.02 --json
 json_holds '.device == "2 processors"' '.bars | keys == ["eager_total", "rondo_eager_total"]' \

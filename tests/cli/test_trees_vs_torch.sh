@@ -62,7 +62,7 @@ grep -Eq '^4 x 256, batch 8 .* met$' out || die "no row: $(cat out)"
 
 program '{"products": "cuBLAS", "host_us": 1e9, "total_us": 1e9}'
 run 0 --program ./program --calls 5
-grep -Eq '^32 x 1024, batch 64 .* missed$' out || die "a bar is met: $(cat out)"
+grep -Eq '^32 x 1024, batch 64 .* missed$' out || die "a target is met: $(cat out)"
 program '{"products": "own", "host_us": 2.0, "total_us": 20.0}'
 run 77 --program ./program --calls 5
 grep -q 'skipped: no cuBLAS' err || die "no reason: $(cat err)"

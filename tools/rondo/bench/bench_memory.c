@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * rondo bench memory (GM-9, GM-13): how many bytes a graph's memory holds, and what instantiating and launching it
- * cost. Addresses are chosen by Rondo in its three methods and, on a CUDA device, by the driver's own memory nodes.
+ * cost. Addresses are chosen by Rondo, with three methods, and, on a CUDA device, by the driver's own memory nodes.
  */
 #include "bench/bare_driver.h"
 #include "bench/memory_work.h"
@@ -118,10 +118,10 @@ const benchmark bench_memory = {
     .description =
         "Makes a graph of allocs and frees in the order of the buffers' lifetimes, each written by a kernel.\n"
         "Measures the bytes that the graph holds, and what it costs the host to instantiate it, to launch it for\n"
-        "the first time, again, and on two streams alternately. The methods are: online (addresses are given as nodes\n"
-        "are made), profiled (recorded again with the profile of the first graph), relocated (placed when\n"
-        "instantiated) and, on a CUDA device, driver: the same captured without Rondo, as the driver's own memory\n"
-        "nodes.\n\n"
+        "the first time, again, and on two streams alternately. The methods (JSON: ways) are: online (addresses\n"
+        "are given as nodes are made), profiled (recorded again with the profile of the first graph), relocated\n"
+        "(placed when instantiated) and, on a CUDA device, driver: the same captured without Rondo, as the driver's\n"
+        "own memory nodes.\n\n"
         "The bound is the maximum of live bytes. Times are microseconds, medians; remaps counts how often a\n"
         "round's later launches mapped memory again.",
     .operand = "FILE",
