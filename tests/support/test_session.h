@@ -44,8 +44,9 @@ rondo_answer test_request_run(rondo_session *session, const char *name, test_req
                               rondo_run_mode mode);
 
 /* What a session does for a request, by its public calls on stream `number`: copies the inputs, launches graph `index`
- * `launches` times in a row, and reads the result, which must be right. */
-void test_run_by_hand(rondo_session *session, size_t index, size_t number, size_t rows, size_t launches);
+ * `launches` times in a row, and reads the result, which must be right. The caller has acquired the stream. */
+void test_run_by_hand(rondo_session *session, rondo_stream *stream, size_t index, size_t number, size_t rows,
+                      size_t launches);
 
 /* A thread that runs requests one after another, or submits each and waits for it. Every fourth request runs eagerly.
  * */

@@ -370,7 +370,8 @@ TEST(test_gx1_tags) {
   }
   rondo_exec *exec = test_instantiate(graph);
   assert_unknown(rondo_exec_set_enabled(exec, node, false),
-                 "the exec's graph and its child graphs have no node with the tag");
+                 "the exec's graph and its child graphs have no node with the node id");
+  assert_message(": pass the node id that adding the node to the original graph returned");
   assert_int_equal(rondo_last_error()->node, RONDO_NO_NODE);
 }
 

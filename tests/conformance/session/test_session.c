@@ -172,7 +172,12 @@ TEST(test_se6_any_graph_on_any_stream_by_hand) {
   const uint32_t before = (uint32_t)test_statistics(t).launches;
   test_scorer_capture(session, "scorer", sizes, 2);
   for (size_t index = 0; index < 2; index++)
-    for (size_t number = 0; number < 3; number++) test_run_by_hand(session, index, number, sizes[index], 1);
+    for (size_t number = 0; number < 3; number++) {
+      rondo_stream *stream = NULL;
+      assert_ok(rondo_session_acquire_stream(session, "scorer", number, &stream));
+      test_run_by_hand(session, stream, index, number, sizes[index], 1);
+      assert_ok(rondo_session_release_stream(session, number));
+    }
   assert_true(test_statistics(t).launches >= before + 6);
   for (size_t index = 0; index < 2; index++) {
     assert_int_equal(test_model_graph(session, "scorer", index).launches, 3);

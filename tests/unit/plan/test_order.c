@@ -451,6 +451,7 @@ static rondo_status make_or_check(const rondo_plan_problem *problem, const size_
   rondo_plan *plan = NULL;
   const rondo_status status = rondo_plan_make(problem, &options, &plan);
   assert_true((status == RONDO_OK) == (plan != NULL));
+  if (plan != NULL) assert_ok(rondo_plan_check(NULL, problem, rondo_plan_offsets(plan)));
   rondo_plan_destroy(plan);
   return status;
 }
