@@ -52,6 +52,28 @@ static void reference(const test_call *call, double *const *in, double *y) {
   y[0] = count > 0 ? total / count : 0;
 }
 
+/* Large logits neither overflow nor lose what matters; the gradient of the right label stays between -1 and 0. */
+static void test_large_logits(void **state) {
+  const float x[9] = {1e4f, -1e4f, 0, 1e30f, 1e30f, -1e30f, -88, -100, -120};
+  const float wanted = (float)((log(2) + 32 + log1p(exp(-12) + exp(-32))) / 3);
+  const float slopes[9] = {0, 0, 0, 0.5f / 3, -0.5f / 3, 0, (1 - 6.144e-6f) / 3, 6.144e-6f / 3, -1.0f / 3};
+  const int32_t given[3] = {0, 1, 2};
+  float y, dx[9];
+  rondo_program *program = test_new_program();
+  rondo_value logits, labels, loss, gradient;
+  assert_ok(rondo_program_input(program, "logits", RONDO_F32, (size_t[]){3, 3}, 2, &logits));
+  assert_ok(rondo_program_input(program, "labels", RONDO_I32, (size_t[]){3}, 1, &labels));
+  assert_ok(rondo_op_cross_entropy(program, logits, labels, &loss));
+  assert_ok(rondo_program_gradients(program, loss, &logits, 1, &gradient));
+  assert_ok(rondo_program_output(program, "loss", loss));
+  assert_ok(rondo_program_output(program, "gradient", gradient));
+  test_run_program(*state, program,
+                   (const test_bytes[]){TEST_BYTES("logits", x), TEST_BYTES("labels", given), {.name = NULL}},
+                   (const test_bytes[]){TEST_BYTES("loss", y), TEST_BYTES("gradient", dx), {.name = NULL}});
+  assert_near(&y, &wanted, 1, 1e-6f);
+  assert_near(dx, slopes, 9, 1e-6f);
+}
+
 /* A program of 4 rows of 3 columns, compiled. */
 static rondo_compiled *compile_labels(test_fixture *t, rondo_type type, const rondo_cross_entropy_options *options) {
   rondo_program *program = test_new_program();
@@ -111,10 +133,12 @@ static void test_what_does_not_fit(void **state) {
 #define OPERATOR .build = build, .reference = reference
 
 static const test_operator rows[] = {
-    {.name = "cross_entropy", .draw = draw, OPERATOR},
+    {.name = "cross_entropy", .draw = draw, OPERATOR, .tolerance = 2e-6, .gradient_tolerance = 1e-5},
+    {.name = "cross_entropy", .draw = draw, OPERATOR, .takes_nan = true},
 };
 
 int main(void) {
-  const struct CMUnitTest others[] = {test_case(test_wrong_labels), test_case(test_what_does_not_fit)};
+  const struct CMUnitTest others[] = {test_case(test_large_logits), test_case(test_wrong_labels),
+                                      test_case(test_what_does_not_fit)};
   return TEST_OPERATOR_MAIN(rows, others);
 }

@@ -20,6 +20,14 @@ static void draw_embedding(uint64_t *seed, test_call *call) {
   if (test_random_below(seed, 2) == 0) indices->type = RONDO_I64;
 }
 
+/* Many indices, many rows and wide rows; every gradient is compared. */
+static void draw_chosen_embedding(uint64_t *seed, test_call *call) {
+  static const size_t chosen[][3] = {{5, 3, 1600}, {4200, 2, 30}, {3, 1100, 5}};
+  const size_t *sizes = chosen[test_random_below(seed, 3)];
+  test_add_float(call, sizes, 2, -1, 1);
+  (void)test_add_index(call, &sizes[2], 1, sizes[0]);
+}
+
 static rondo_status build_embedding(const test_call *call, rondo_program *program, const rondo_value *in,
                                     rondo_value *result) {
   (void)call;
@@ -305,8 +313,12 @@ static void test_wrong_offsets_of_bag_offsets(void **state) {
 
 /* The whole -------------------------------------------------------------------------------------------------------- */
 
+#define EMBEDDING .build = build_embedding, .reference = reference_embedding, .gradient_tolerance = 1e-5
+
 static const test_operator rows[] = {
-    {.name = "embedding", .draw = draw_embedding, .build = build_embedding, .reference = reference_embedding},
+    {.name = "embedding", EMBEDDING, .draw = draw_embedding},
+    {.name = "embedding", EMBEDDING, .draw = draw_chosen_embedding, .only_f32 = true, .gradient_samples = SIZE_MAX},
+    {.name = "embedding", EMBEDDING, .draw = draw_embedding, .takes_nan = true},
     {.name = "gather", .draw = draw_gather, .build = build_gather, .reference = reference_picks},
     {.name = "index_select",
      .draw = draw_gather,

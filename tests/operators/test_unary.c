@@ -165,6 +165,7 @@ static void test_ends(void **state) {
       {"rsqrt", rondo_op_rsqrt, {INF, NAN, 0, NAN, 1e-15f, NAN, NAN}, {-INF, NAN, 0, NAN, 0, NAN, NAN}},
       {"log", rondo_op_log, {-INF, NAN, INF, NAN, 69.0775528f, NAN, NAN}, {INF, 0, 0, NAN, 1e-30f, -1e-30f, -1}},
       {"sigmoid", rondo_op_sigmoid, {0.5f, 0, 1, NAN, 1, 0, 0.268941432f}, {0.25f, 0, 0, NAN, 0, 0, 0.196611941f}},
+      {"tanh", rondo_op_tanh, {0, -1, 1, NAN, 1, -1, -0.761594156f}, {1, 0, 0, NAN, 0, 0, 0.419974342f}},
       {"gelu", gelu_exact, {0, NAN, INF, NAN, 1e30f, 0, -0.158655256f}, {0.5f, NAN, NAN, NAN, 1, 0, -0.0833154768f}},
       {"gelu_tanh", gelu_tanh, {0, NAN, INF, NAN, 1e30f, 0, -0.158808023f}, {0.5f, 0, 1, NAN, 1, 0, -0.0829641f}},
   };
@@ -194,7 +195,7 @@ static const test_operator rows[] = {
     {.name = "silu", UNARY(rondo_op_silu, silu, -9, 9)},
     {.name = "sqrt", UNARY(rondo_op_sqrt, sqrt, 0.1, 9)},
     {.name = "square", UNARY(rondo_op_square, square, -3, 3)},
-    {.name = "tanh", UNARY(rondo_op_tanh, tanh, -4, 4)},
+    {.name = "tanh", UNARY(rondo_op_tanh, tanh, -4, 4), .tolerance = 2e-6, .gradient_tolerance = 1e-5},
     {.name = "gelu", .draw = draw_gelu, .build = build_gelu, .reference = reference_gelu, RANGE(-6, 6)},
     {.name = "scale", .draw = draw_with_number, .build = build_scale, .reference = reference_scale, RANGE(-4, 4)},
     {.name = "add_constant",

@@ -55,8 +55,10 @@ typedef struct test_operator {
   void (*reference)(const test_call *call, double *const *inputs, double *result);
   double tolerance;          /* of F32 results and gradients, relative to the larger of 1 and the value; 0: 4e-6 */
   double gradient_tolerance; /* 0: 20 times the tolerance */
+  size_t gradient_samples;   /* elements of each gradient that are compared; 0: 30; an array of fewer: all */
   bool only_f32;
   bool has_no_gradient;
+  bool takes_nan;     /* all inputs of float types are NaN, in F32; gradients are not compared */
   bool has_ties;      /* has no derivative where inputs are equal, as they often are in 16-bit types */
   bool has_state;     /* a second run gives another result and is not compared with the first */
   const void *family; /* data that distinguishes the operators of a family for draw, build and reference */
