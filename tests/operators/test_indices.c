@@ -41,8 +41,7 @@ static void reference_embedding(const test_call *call, double *const *in, double
   }
 }
 
-static void test_wrong_indices_embedding(void **state) {
-  test_fixture *t = *state;
+TEST(test_wrong_indices_embedding) {
   rondo_program *program = test_new_program();
   rondo_value table, indices, y;
   const int64_t wrong[] = {0, 4, 5, -7};
@@ -54,7 +53,6 @@ static void test_wrong_indices_embedding(void **state) {
       t, program, y, wrong, sizeof wrong,
       "embedding (operator 0): indices has 5 at position 2, which is not in 0 .. 4; row 0 was used instead", result,
       sizeof result);
-  rondo_program_destroy(program);
 }
 
 /* gather and index_select ------------------------------------------------------------------------------------------ */
@@ -95,8 +93,7 @@ static void reference_picks(const test_call *call, double *const *in, double *y)
   }
 }
 
-static void test_wrong_indices_gather(void **state) {
-  test_fixture *t = *state;
+TEST(test_wrong_indices_gather) {
   rondo_program *program = test_new_program();
   rondo_value value, indices, y;
   const int32_t wrong[] = {0, 2, 1, 3};
@@ -112,11 +109,9 @@ static void test_wrong_indices_gather(void **state) {
       t, program, y, wrong, sizeof wrong,
       "gather (operator 0): indices has 3 at position 3, which is not in 0 .. 2; element 0 was used instead", result,
       sizeof result);
-  rondo_program_destroy(program);
 }
 
-static void test_wrong_indices_index_select(void **state) {
-  test_fixture *t = *state;
+TEST(test_wrong_indices_index_select) {
   rondo_program *program = test_new_program();
   rondo_value value, indices, y;
   const int32_t wrong[] = {1, -1};
@@ -132,7 +127,6 @@ static void test_wrong_indices_index_select(void **state) {
       "index_select (operator 2): indices has -1 at position 1, which is not in 0 .. 2; element 0 was used instead",
       result, sizeof result);
   assert_memory_equal(result, ((int32_t[2][2]){{2, 1}, {5, 4}}), sizeof result);
-  rondo_program_destroy(program);
 }
 
 /* one_hot ---------------------------------------------------------------------------------------------------------- */
@@ -160,8 +154,7 @@ static void reference_one_hot(const test_call *call, double *const *in, double *
   for (size_t i = 0; i < test_input_elements(call, 0) * size; i++) y[i] = in[0][i / size] == (double)(i % size);
 }
 
-static void test_wrong_indices_one_hot(void **state) {
-  test_fixture *t = *state;
+TEST(test_wrong_indices_one_hot) {
   rondo_program *program = test_new_program();
   rondo_value indices, y, other;
   const int64_t wrong[] = {1, INT64_C(1) << 40};
@@ -176,7 +169,6 @@ static void test_wrong_indices_one_hot(void **state) {
       "one_hot (operator 0): indices has 2147483647 or more at position 1, which is not in 0 .. 1; its row is zeros",
       result, sizeof result);
   assert_near(result[0], ((float[]){0, 1, 0, 0}), 4, 0);
-  rondo_program_destroy(program);
 }
 
 /* embedding_bag ---------------------------------------------------------------------------------------------------- */
@@ -256,11 +248,10 @@ static void reference_bag(const test_call *call, double *const *in, double *y) {
   }
 }
 
-static void test_bags_that_do_not_fit(void **state) {
+TEST(test_bags_that_do_not_fit) {
   rondo_program *program = test_new_program();
   rondo_value table, indices, weights, y;
   const rondo_value none = {0};
-  (void)state;
   assert_ok(rondo_program_state(program, "table", RONDO_F32, (size_t[]){5, 3}, 2, &table));
   assert_ok(rondo_program_input(program, "indices", RONDO_I32, (size_t[]){4, 2}, 2, &indices));
   assert_ok(rondo_program_input(program, "weights", RONDO_F32, (size_t[]){4, 3}, 2, &weights));
@@ -271,11 +262,10 @@ static void test_bags_that_do_not_fit(void **state) {
                  RONDO_REASON_SHAPE);
   assert_invalid(rondo_op_embedding_bag(program, table, indices, none, none, (rondo_combine)9, &y),
                  RONDO_REASON_OUT_OF_RANGE);
-  rondo_program_destroy(program);
 }
 
 /* Wrong offsets fail the run and touch no other memory. */
-static void test_wrong_offsets_of_bag_offsets(void **state) {
+TEST(test_wrong_offsets_of_bag_offsets) {
   const struct {
     int32_t offsets[3];
     const char *message;
@@ -284,7 +274,6 @@ static void test_wrong_offsets_of_bag_offsets(void **state) {
                {{0, 4, 3}, "offsets has 3 at position 2"},
                {{0, -1, 3}, "offsets has -1 at position 1"},
                {{0, INT32_MAX, INT32_MAX}, "offsets has 2147483647 at position 1"}};
-  test_fixture *t = *state;
   rondo_program *program = test_new_program();
   rondo_value table, indices, offsets, y, loss, gradient;
   float result[9];
@@ -308,7 +297,6 @@ static void test_wrong_offsets_of_bag_offsets(void **state) {
   assert_ok(rondo_compiled_write(compiled, "offsets", right, sizeof right));
   assert_ok(rondo_compiled_run(compiled));
   assert_ok(rondo_compiled_read(compiled, "y", result, sizeof result));
-  assert_ok(rondo_compiled_destroy(compiled));
 }
 
 /* The whole -------------------------------------------------------------------------------------------------------- */
@@ -335,10 +323,4 @@ static const test_operator rows[] = {
     {.name = "embedding_bag", .draw = draw_bags_at_offsets, .build = build_bag, .reference = reference_bag},
 };
 
-int main(void) {
-  const struct CMUnitTest others[] = {
-      test_case(test_wrong_indices_embedding),    test_case(test_wrong_indices_gather),
-      test_case(test_wrong_indices_index_select), test_case(test_wrong_indices_one_hot),
-      test_case(test_bags_that_do_not_fit),       test_case(test_wrong_offsets_of_bag_offsets)};
-  return TEST_OPERATOR_MAIN(rows, others);
-}
+TEST_OPERATOR_MAIN(rows)

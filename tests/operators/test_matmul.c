@@ -172,8 +172,7 @@ static void refuse(rondo_type type, size_t rank, const size_t *shape, size_t bia
   rondo_program_destroy(program);
 }
 
-static void test_what_does_not_fit_is_refused(void **state) {
-  (void)state;
+UNIT_TEST(test_what_does_not_fit_is_refused) {
   refuse(RONDO_F32, 1, (const size_t[]){4}, 0, RONDO_ACTIVATION_NONE, "at least 2 dimensions");
   refuse(RONDO_F16, 2, (const size_t[]){4, 5}, 0, RONDO_ACTIVATION_NONE, "b must be f32, not f16");
   refuse(RONDO_F32, 2, (const size_t[]){5, 4}, 0, RONDO_ACTIVATION_NONE, "inner dimensions 4 and 5 differ");
@@ -256,11 +255,10 @@ static void check_tiles(test_fixture *t, size_t m, size_t n, size_t k) {
 }
 
 /* Products that are cut into several tiles, some of them at the edge. */
-static void test_products_of_many_tiles(void **state) {
+TEST(test_products_of_many_tiles) {
   static const size_t sizes[][3] = {{7, 11, 19},   {130, 257, 65}, {300, 20, 400}, {1, 500, 300},
                                     {500, 1, 300}, {64, 96, 700},  {700, 801, 33}, {1407, 1601, 10}};
-  for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
-    check_tiles(*state, sizes[i][0], sizes[i][1], sizes[i][2]);
+  for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) check_tiles(t, sizes[i][0], sizes[i][1], sizes[i][2]);
 }
 
 /* NaN -------------------------------------------------------------------------------------------------------------- */
@@ -302,11 +300,11 @@ static void assert_stays(test_fixture *t, const wide_product *p, rondo_activatio
 }
 
 /* On a GPU, Rondo's kernel computes the first product; the library computes the others, with different algorithms. */
-static void test_not_a_number_stays_in_its_row(void **state) {
+TEST(test_not_a_number_stays_in_its_row) {
   static const wide_product products[] = {{640, 96, 64}, {1200, 96, 64}, {3582, 13, 64}, {4776, 64, 16}};
   for (size_t i = 0; i < sizeof products / sizeof *products; i++)
     for (int activation = RONDO_ACTIVATION_NONE; activation <= RONDO_ACTIVATION_SILU; activation++)
-      assert_stays(*state, &products[i], (rondo_activation)activation);
+      assert_stays(t, &products[i], (rondo_activation)activation);
 }
 
 #define OPERATOR .build = build, .reference = reference
@@ -331,9 +329,4 @@ static const test_operator rows[] = {
     {.name = "chosen matmul", .draw = draw_chosen, OPERATOR, .tolerance = 0.02, .has_no_gradient = true},
 };
 
-int main(void) {
-  const struct CMUnitTest others[] = {test_case(test_products_of_many_tiles),
-                                      test_case(test_not_a_number_stays_in_its_row),
-                                      cmocka_unit_test(test_what_does_not_fit_is_refused)};
-  return TEST_OPERATOR_MAIN(rows, others);
-}
+TEST_OPERATOR_MAIN(rows)

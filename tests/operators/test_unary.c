@@ -94,10 +94,9 @@ static void reference_gelu(const test_call *call, double *const *in, double *y) 
   for (size_t i = 0; i < test_input_elements(call, 0); i++) y[i] = is_exact ? exact(in[0][i]) : approximate(in[0][i]);
 }
 
-static void test_gelu_form(void **state) {
+UNIT_TEST(test_gelu_form) {
   rondo_program *program = test_new_program();
   rondo_value x, y;
-  (void)state;
   assert_ok(rondo_program_input(program, "x", RONDO_F32, NULL, 0, &x));
   assert_int_equal(rondo_op_gelu(program, x, (rondo_gelu_form)2, &y), RONDO_INVALID_ARGUMENT);
   assert_int_equal(rondo_last_error()->reason, RONDO_REASON_OUT_OF_RANGE);
@@ -148,8 +147,7 @@ static void check_at(const char *name, const char *what, const float *x, const f
   }
 }
 
-static void test_ends(void **state) {
-  test_fixture *t = *state;
+TEST(test_ends) {
   static const float x[POINTS] = {0, -INFINITY, INFINITY, NAN, 1e30f, -1e30f, -1};
 #define INF INFINITY
   static const struct {
@@ -205,7 +203,4 @@ static const test_operator rows[] = {
      RANGE(-4, 4)},
 };
 
-int main(void) {
-  const struct CMUnitTest others[] = {cmocka_unit_test(test_gelu_form), test_case(test_ends)};
-  return TEST_OPERATOR_MAIN(rows, others);
-}
+TEST_OPERATOR_MAIN(rows)

@@ -12,7 +12,6 @@
 #include "support/test_effort.h"
 
 #define GRADIENT_SAMPLES 30
-#define MOST_TESTS 64
 
 /* The data of a run: inputs as doubles and as bytes, results, gradients. */
 typedef struct run_data {
@@ -417,12 +416,10 @@ static int set_up_row(void **state) {
 
 static void run_row(void **state) { test_operator_cases(*state, current_row); }
 
-int test_operator_main(const test_operator *rows, size_t row_count, const struct CMUnitTest *others,
-                       size_t other_count) {
-  static struct CMUnitTest tests[MOST_TESTS];
-  assert_true(row_count + other_count <= MOST_TESTS);
-  for (size_t i = 0; i < row_count; i++)
-    tests[i] = (struct CMUnitTest){rows[i].name, run_row, set_up_row, test_teardown, (void *)(uintptr_t)&rows[i]};
-  for (size_t i = 0; i < other_count; i++) tests[row_count + i] = others[i];
-  return test_run_group("operators", tests, row_count + other_count, true);
+int test_operator_main(const test_operator *rows, size_t row_count) {
+  for (size_t i = 0; i < row_count; i++) {
+    const struct CMUnitTest test = {rows[i].name, run_row, set_up_row, test_teardown, (void *)(uintptr_t)&rows[i]};
+    test_register(&test, 0, true);
+  }
+  return test_run_registered();
 }
