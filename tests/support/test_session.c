@@ -118,6 +118,13 @@ bool test_request_is_right(const test_request *r) {
   return true;
 }
 
+void test_request_move_input(rondo_device *device, test_request *r, size_t input, size_t bytes) {
+  void *memory;
+  assert_ok(rondo_host_malloc(device, bytes, &memory));
+  memcpy(memory, r->inputs[input], bytes);
+  r->inputs[input] = memory;
+}
+
 rondo_answer test_request_run(rondo_session *session, const char *name, test_request *r, size_t rows,
                               rondo_run_mode mode) {
   rondo_answer answer = {.struct_size = sizeof answer};

@@ -39,6 +39,8 @@ void test_request_fill(test_request *r, size_t rows, uint64_t seed);
 /* Whether the outputs of a row, or of all rows, are right within 1e-5. */
 bool test_request_row_is_right(const test_request *r, size_t row);
 bool test_request_is_right(const test_request *r);
+/* Moves an input into host memory of the device, of `bytes` bytes, which the caller frees. */
+void test_request_move_input(rondo_device *device, test_request *r, size_t input, size_t bytes);
 /* Runs a request of `rows` rows in `r`; the outputs must be right. */
 rondo_answer test_request_run(rondo_session *session, const char *name, test_request *r, size_t rows,
                               rondo_run_mode mode);

@@ -73,6 +73,14 @@ rondo_status test_body_affine(rondo_call *call, void *user) {
   return rondo_free_async(stream, scratch);
 }
 
+uint32_t *test_counting_words(test_fixture *fixture, size_t count, uint32_t first) {
+  uint32_t values[256], *words = test_words(fixture, count);
+  assert_true(count <= sizeof values / sizeof values[0]);
+  for (uint32_t i = 0; i < count; i++) values[i] = first + i;
+  test_write(fixture, words, values, count * sizeof values[0]);
+  return words;
+}
+
 static rondo_status case_body(rondo_call *call, void *user) {
   test_tree_case *c = user;
   const rondo_status status = test_body_affine(call, &c->work);
@@ -83,11 +91,9 @@ void test_tree_case_make(test_tree_case *c, test_fixture *fixture, const rondo_t
                          const rondo_function_options *function, test_case_more more) {
   static const uint32_t moving = RONDO_INPUT_MOVING;
   rondo_function_options options = {RONDO_FUNCTION_OPTIONS_INIT};
-  uint32_t values[TEST_CASE_WORDS];
-  *c = (test_tree_case){.t = fixture, .words = test_words(fixture, TEST_CASE_WORDS), .more = more, .from_run = 1};
+  *c = (test_tree_case){.t = fixture, .more = more, .from_run = 1};
+  c->words = test_counting_words(fixture, TEST_CASE_WORDS, 0);
   c->work = (test_work){.fixture = fixture, .factor = 3, .term = 1};
-  for (uint32_t i = 0; i < TEST_CASE_WORDS; i++) values[i] = i;
-  test_write(fixture, c->words, values, sizeof values);
   c->tree = test_tree(fixture, tree);
   if (function != NULL) options = *function;
   options.name = "f";

@@ -29,6 +29,9 @@ rondo_function *test_tree_function(rondo_tree *tree, const char *name, uint32_t 
 uint32_t *test_body_copy(rondo_call *call, size_t index, size_t output);
 rondo_status test_body_affine(rondo_call *call, void *work);
 
+/* Words of the device that count up from `first`; at most 256. */
+uint32_t *test_counting_words(test_fixture *fixture, size_t count, uint32_t first);
+
 /* Calls with one input and one output. The caller releases the buffer. */
 rondo_buffer *test_call_words(test_fixture *fixture, rondo_function *function, const uint32_t *words, size_t count);
 rondo_buffer *test_call_buffer(test_fixture *fixture, rondo_function *function, rondo_buffer *buffer);
