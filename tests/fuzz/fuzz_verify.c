@@ -66,7 +66,7 @@ typedef struct fuzz_run {
   rondo_kernel *kernel;
   uint32_t count; /* nodes, numbered in a topological order */
   bool is_careful;
-  byte_set touched[NODES], changed[NODES]; /* whether nodes avoid errors */
+  byte_set touched[NODES], changed[NODES]; /* the bytes that each node reads or writes; writes */
   uint32_t after[NODES];                   /* a bit for each node that comes after it; closed */
   life lives[LIVES + 1];                   /* the first from outside */
   size_t life_count;

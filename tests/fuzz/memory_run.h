@@ -39,11 +39,11 @@ typedef struct block {
   char *address; /* NULL: this entry is empty */
   size_t bytes;
   unsigned char value; /* 0: not written yet */
-  unsigned char fresh; /* of a graph: whether it leaves the memory allocated */
+  unsigned char fresh; /* of a graph: the value left in the memory */
   int stream;          /* that used it last; -1: the host may use it at any time */
   int pool;            /* AT_ONCE, OF_GRAPH; POOLS: a destroyed one's */
   bool peer;           /* of a graph or a destroyed pool: the peer has access */
-  bool kept;           /* of a graph: not freed there */
+  bool kept;           /* of a graph: it stays allocated, not freed there */
   bool live;
 } block;
 

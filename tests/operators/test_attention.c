@@ -156,9 +156,8 @@ static void keep_row(const double *row, size_t at, double (*cache)[S][D]) {
   for (size_t i = 0; i < B * G; i++) memcpy(cache[i][at], row + i * D, D * sizeof *row);
 }
 
-static void test_tokens_see_those_before_them(void **state) {
+TEST(test_tokens_see_those_before_them) {
   static double k_cache[B * G][S][D], v_cache[B * G][S][D];
-  test_fixture *t = *state;
   rondo_program *program = make_decoder();
   uint64_t seed = 5;
   rondo_compiled *compiled = test_compile(program, t->device, NULL);
@@ -184,7 +183,6 @@ static void test_tokens_see_those_before_them(void **state) {
   assert_ok(rondo_compiled_run(compiled));
   assert_fails(rondo_compiled_synchronize(compiled), RONDO_EXECUTION_FAILED);
   assert_message("attention_decode");
-  assert_ok(rondo_compiled_destroy(compiled));
 }
 
 enum { ROW = (H + 2 * G) * D, FILLED = 7 };
@@ -244,10 +242,9 @@ static void compare_tokens(rondo_compiled *one, float (*rows)[S][ROW], float (*w
 }
 
 /* Token by token the same as all at once, from empty caches and from those that another program has begun. */
-static void test_packed_tokens_give_what_all_at_once_do(void **state) {
+TEST(test_packed_tokens_give_what_all_at_once_do) {
   static float rows[B][S][ROW], wanted[B][S][H * D];
   float begun[B][FILLED][ROW];
-  test_fixture *t = *state;
   uint64_t seed = 9;
   for (size_t i = 0; i < B * S * ROW; i++) (&rows[0][0][0])[i] = (float)test_random_below(&seed, 201) / 100 - 1;
   for (size_t i = 0; i < B; i++) memcpy(begun[i], rows[i], sizeof begun[i]);
@@ -264,10 +261,9 @@ static void test_packed_tokens_give_what_all_at_once_do(void **state) {
   assert_ok(rondo_compiled_destroy(whole));
 }
 
-static void test_caches_that_do_not_fit_are_refused(void **state) {
+UNIT_TEST(test_caches_that_do_not_fit_are_refused) {
   rondo_program *program = test_new_program();
   rondo_value caches[2], shorter, length, y;
-  (void)state;
   add_caches(program, caches);
   assert_ok(rondo_program_state(program, "short", RONDO_F32, (const size_t[]){B, G, S - 1, D}, 4, &shorter));
   assert_ok(rondo_program_input(program, "length", RONDO_I32, NULL, 0, &length));
@@ -286,11 +282,10 @@ static void test_caches_that_do_not_fit_are_refused(void **state) {
   rondo_program_destroy(program);
 }
 
-static void test_packed_rows_that_do_not_fit_are_refused(void **state) {
+UNIT_TEST(test_packed_rows_that_do_not_fit_are_refused) {
   const size_t wrong[][2] = {{0, 1}, {4, 0}, {4, 3}, {5, 5}, {SIZE_MAX / 2, SIZE_MAX / 2}};
   rondo_program *program = test_new_program();
   rondo_value qkv, wide, y;
-  (void)state;
   assert_ok(rondo_program_input(program, "qkv", RONDO_F32, (const size_t[]){2, 3, 96}, 3, &qkv));
   assert_ok(rondo_program_input(program, "wide", RONDO_F32, (const size_t[]){2, 3, 3 * 129}, 3, &wide));
   for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
@@ -304,11 +299,10 @@ static void test_packed_rows_that_do_not_fit_are_refused(void **state) {
   rondo_program_destroy(program);
 }
 
-static void test_what_does_not_fit_is_refused(void **state) {
+UNIT_TEST(test_what_does_not_fit_is_refused) {
   rondo_attention_options options = {RONDO_ATTENTION_OPTIONS_INIT, .causal = true};
   rondo_program *program = test_new_program();
   rondo_value q, k, long_q, length, y;
-  (void)state;
   assert_ok(rondo_program_input(program, "q", RONDO_F32, (const size_t[]){2, 4, 1, 8}, 4, &q));
   assert_ok(rondo_program_input(program, "k", RONDO_F32, (const size_t[]){2, 3, 1, 8}, 4, &k));
   assert_ok(rondo_program_input(program, "long", RONDO_F32, (const size_t[]){2, 3, 2, 8}, 4, &long_q));
@@ -338,11 +332,4 @@ static const test_operator rows[] = {
     {.name = "attention_packed", .draw = draw_packed, PACKED, .tolerance = 8e-6, .gradient_tolerance = 1e-3},
 };
 
-int main(void) {
-  const struct CMUnitTest others[] = {test_case(test_tokens_see_those_before_them),
-                                      test_case(test_packed_tokens_give_what_all_at_once_do),
-                                      cmocka_unit_test(test_caches_that_do_not_fit_are_refused),
-                                      cmocka_unit_test(test_packed_rows_that_do_not_fit_are_refused),
-                                      cmocka_unit_test(test_what_does_not_fit_is_refused)};
-  return TEST_OPERATOR_MAIN(rows, others);
-}
+TEST_OPERATOR_MAIN(rows)

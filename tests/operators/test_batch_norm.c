@@ -104,8 +104,7 @@ static void reference_inference(const test_call *call, double *const *in, double
 }
 
 /* Two channels of three elements each: means 2 and 20, variances 2/3 and 200/3. */
-static void test_running_statistics(void **state) {
-  test_fixture *t = *state;
+TEST(test_running_statistics) {
   rondo_program *program = test_new_program();
   rondo_value x, y, inferred;
   rondo_batch_norm_options options = {RONDO_BATCH_NORM_OPTIONS_INIT, .momentum = 0.5f};
@@ -131,13 +130,11 @@ static void test_running_statistics(void **state) {
   assert_ok(rondo_compiled_read(compiled, "inferred", result, sizeof result));
   assert_near(&result[2][0], &(float){2.8284f}, 1, 1e-3f);
   assert_near(&result[2][1], &(float){2.8284f}, 1, 1e-3f);
-  assert_ok(rondo_compiled_destroy(compiled));
 }
 
-static void test_what_does_not_fit(void **state) {
+TEST(test_what_does_not_fit) {
   rondo_program *program = test_new_program();
   rondo_value x, three, y;
-  (void)state;
   assert_ok(rondo_program_input(program, "x", RONDO_F32, (size_t[]){3, 2}, 2, &x));
   assert_ok(rondo_program_state(program, "three", RONDO_F32, (size_t[]){3}, 1, &three));
   rondo_batch_norm_options options = {RONDO_BATCH_NORM_OPTIONS_INIT, .scale = three};
@@ -153,7 +150,6 @@ static void test_what_does_not_fit(void **state) {
   assert_invalid(rondo_op_batch_norm(program, three, &(rondo_batch_norm_options){RONDO_BATCH_NORM_OPTIONS_INIT}, &y),
                  RONDO_REASON_SHAPE);
   assert_true(y.id == 0);
-  rondo_program_destroy(program);
 }
 
 #define OPERATOR .build = build, .reference = reference
@@ -164,7 +160,4 @@ static const test_operator rows[] = {
     {.name = "batch_norm", .draw = draw_inference, INFERENCE, .tolerance = 1e-5, .gradient_tolerance = 3e-4},
 };
 
-int main(void) {
-  const struct CMUnitTest others[] = {test_case(test_running_statistics), test_case(test_what_does_not_fit)};
-  return TEST_OPERATOR_MAIN(rows, others);
-}
+TEST_OPERATOR_MAIN(rows)

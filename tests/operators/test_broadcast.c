@@ -127,11 +127,10 @@ static double is_greater_equal(double a, double b) { return a >= b; }
 static double is_equal(double a, double b) { return a == b; }
 static double is_not_equal(double a, double b) { return a != b; }
 
-static void test_what_does_not_broadcast(void **state) {
+UNIT_TEST(test_what_does_not_broadcast) {
   const size_t shape[] = {2, 3}, other[] = {4}, six[] = {1, 1, 1, 1, 2, 3};
   rondo_program *program = test_new_program();
   rondo_value a, b, c, d, y;
-  (void)state;
   assert_ok(rondo_program_input(program, "a", RONDO_F32, shape, 2, &a));
   assert_ok(rondo_program_input(program, "b", RONDO_F32, other, 1, &b));
   assert_ok(rondo_program_input(program, "c", RONDO_F16, shape, 2, &c));
@@ -147,7 +146,7 @@ static void test_what_does_not_broadcast(void **state) {
 }
 
 /* I32 and I64 wrap around at their ends. */
-static void test_wrapping(void **state) {
+TEST(test_wrapping) {
   const int32_t a = INT32_MAX, b = 2;
   const int64_t c = INT64_MAX, d = 2;
   int32_t y;
@@ -162,7 +161,7 @@ static void test_wrapping(void **state) {
   assert_ok(rondo_op_mul(program, in[2], in[3], &out[1]));
   assert_ok(rondo_program_output(program, "y", out[0]));
   assert_ok(rondo_program_output(program, "z", out[1]));
-  test_run_program(*state, program,
+  test_run_program(t, program,
                    (const test_bytes[]){
                        TEST_BYTES("a", a), TEST_BYTES("b", b), TEST_BYTES("c", c), TEST_BYTES("d", d), {.name = NULL}},
                    (const test_bytes[]){TEST_BYTES("y", y), TEST_BYTES("z", z), {.name = NULL}});
@@ -242,11 +241,10 @@ static void reference_expand(const test_call *call, double *const *inputs, doubl
   reference_broadcast(call, inputs, result, first_of);
 }
 
-static void test_what_does_not_expand(void **state) {
+UNIT_TEST(test_what_does_not_expand) {
   const size_t shape[] = {2, 3}, wide[] = {4, 3}, row[] = {3};
   rondo_program *program = test_new_program();
   rondo_value x, y;
-  (void)state;
   assert_ok(rondo_program_input(program, "x", RONDO_F32, shape, 2, &x));
   assert_int_equal(rondo_op_expand(program, x, wide, 2, &y), RONDO_INVALID_ARGUMENT);
   assert_int_equal(rondo_last_error()->reason, RONDO_REASON_SHAPE);
@@ -301,8 +299,4 @@ static const test_operator rows[] = {
     {.name = "expand", EXPAND, INTEGERS},
 };
 
-int main(void) {
-  const struct CMUnitTest others[] = {cmocka_unit_test(test_what_does_not_broadcast), test_case(test_wrapping),
-                                      cmocka_unit_test(test_what_does_not_expand)};
-  return TEST_OPERATOR_MAIN(rows, others);
-}
+TEST_OPERATOR_MAIN(rows)

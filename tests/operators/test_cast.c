@@ -72,7 +72,7 @@ static void cast_once(test_fixture *t, rondo_type from, rondo_type to, const voi
 }
 
 /* Numbers beyond the range of an integer are clamped. */
-static void test_floats_beyond_integers(void **state) {
+TEST(test_floats_beyond_integers) {
   static const float x[] = {NAN, INFINITY, -INFINITY, 3e9f, -3e9f, 1e19f, -1e19f, 2147483520, -2147483648.0f, -0.9f};
   static const int32_t wanted[] = {0,         INT32_MAX, INT32_MIN,  INT32_MAX, INT32_MIN,
                                    INT32_MAX, INT32_MIN, 2147483520, INT32_MIN, 0};
@@ -80,43 +80,42 @@ static void test_floats_beyond_integers(void **state) {
                                  INT64_MAX, INT64_MIN, 2147483520, -2147483648, 0};
   int32_t y[10];
   int64_t z[10];
-  cast_once(*state, RONDO_F32, RONDO_I32, x, y, 10);
+  cast_once(t, RONDO_F32, RONDO_I32, x, y, 10);
   assert_memory_equal(y, wanted, sizeof wanted);
-  cast_once(*state, RONDO_F32, RONDO_I64, x, z, 10);
+  cast_once(t, RONDO_F32, RONDO_I64, x, z, 10);
   assert_memory_equal(z, wide, sizeof wide);
 }
 
-static void test_integers_beyond_integers(void **state) {
+TEST(test_integers_beyond_integers) {
   static const int64_t x[] = {0x123456789abcLL, -1, 0x80000000LL};
   static const int32_t wanted[] = {0x56789abc, -1, INT32_MIN};
   int32_t y[3];
-  cast_once(*state, RONDO_I64, RONDO_I32, x, y, 3);
+  cast_once(t, RONDO_I64, RONDO_I32, x, y, 3);
   assert_memory_equal(y, wanted, sizeof wanted);
 }
 
 /* Ties are rounded to even, too large numbers become infinity, and NaN stays NaN. */
-static void test_rounding(void **state) {
+TEST(test_rounding) {
   static const float x[] = {1 + 0x1p-11f, 1 + 0x3p-11f, 65519, 65520, 0x1p-25f, 0x3p-25f, -INFINITY};
   static const uint16_t halves[] = {0x3c00, 0x3c02, 0x7bff, 0x7c00, 0, 2, 0xfc00};
   static const float z[] = {1 + 0x1p-8f, 1 + 0x3p-8f, 3.4028235e38f, -INFINITY, 0x1p-149f};
   static const uint16_t brains[] = {0x3f80, 0x3f82, 0x7f80, 0xff80, 0};
   const float nan = NAN;
   uint16_t y[7];
-  cast_once(*state, RONDO_F32, RONDO_F16, x, y, 7);
+  cast_once(t, RONDO_F32, RONDO_F16, x, y, 7);
   assert_memory_equal(y, halves, sizeof halves);
-  cast_once(*state, RONDO_F32, RONDO_BF16, z, y, 5);
+  cast_once(t, RONDO_F32, RONDO_BF16, z, y, 5);
   assert_memory_equal(y, brains, sizeof brains);
-  cast_once(*state, RONDO_F32, RONDO_F16, &nan, y, 1);
+  cast_once(t, RONDO_F32, RONDO_F16, &nan, y, 1);
   assert_true((y[0] & 0x7fff) > 0x7c00);
-  cast_once(*state, RONDO_F32, RONDO_BF16, &nan, y, 1);
+  cast_once(t, RONDO_F32, RONDO_BF16, &nan, y, 1);
   assert_true((y[0] & 0x7fff) > 0x7f80);
 }
 
 /* A cast to its own type is the value itself; types that values cannot have are refused. */
-static void test_types(void **state) {
+UNIT_TEST(test_types) {
   rondo_program *program = test_new_program();
   rondo_value x, y;
-  (void)state;
   assert_ok(rondo_program_input(program, "x", RONDO_F16, NULL, 0, &x));
   assert_ok(rondo_op_cast(program, x, RONDO_F16, &y));
   assert_true(y.id == x.id);
@@ -138,8 +137,4 @@ static const test_operator rows[] = {
     {.name = "cast", .draw = draw_floats, ROUND_TRIP, .tolerance = 0x1p-8, .only_f32 = true},
 };
 
-int main(void) {
-  const struct CMUnitTest others[] = {test_case(test_floats_beyond_integers), test_case(test_integers_beyond_integers),
-                                      test_case(test_rounding), cmocka_unit_test(test_types)};
-  return TEST_OPERATOR_MAIN(rows, others);
-}
+TEST_OPERATOR_MAIN(rows)

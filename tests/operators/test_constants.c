@@ -35,7 +35,7 @@ static void check_series(test_fixture *t, rondo_program *program, rondo_value y,
   assert_ok(rondo_compiled_destroy(compiled));
 }
 
-static void test_constants_of_all_types(void **state) {
+TEST(test_constants_of_all_types) {
   static const rondo_type types[] = {RONDO_F32, RONDO_F16, RONDO_BF16, RONDO_I32, RONDO_I64};
   const size_t shape[] = {3, 5};
   rondo_value y;
@@ -43,37 +43,27 @@ static void test_constants_of_all_types(void **state) {
     for (double number = -2; number <= 0; number += 2) {
       rondo_program *program = test_new_program();
       assert_ok(rondo_op_full(program, types[i], shape, 2, number, &y));
-      check_series(*state, program, y, types[i], number, 0);
+      check_series(t, program, y, types[i], number, 0);
     }
     rondo_program *program = test_new_program();
     assert_ok(rondo_op_arange(program, types[i], COUNT, -3, 2, &y));
-    check_series(*state, program, y, types[i], -3, 2);
+    check_series(t, program, y, types[i], -3, 2);
   }
 }
 
-static void test_what_does_not_fit_of_full(void **state) {
+TEST(test_what_does_not_fit_of_full) {
   rondo_program *program = test_new_program();
   rondo_value y;
-  (void)state;
   assert_invalid(rondo_op_full(program, RONDO_I32, NULL, 0, 0.5, &y), RONDO_REASON_OUT_OF_RANGE);
   assert_invalid(rondo_op_full(program, RONDO_I32, NULL, 0, 3e9, &y), RONDO_REASON_OUT_OF_RANGE);
   assert_invalid(rondo_op_full(program, RONDO_F64, NULL, 0, 1, &y), RONDO_REASON_TYPE);
-  rondo_program_destroy(program);
 }
 
-static void test_what_does_not_fit_of_arange(void **state) {
+TEST(test_what_does_not_fit_of_arange) {
   rondo_program *program = test_new_program();
   rondo_value y;
-  (void)state;
   assert_invalid(rondo_op_arange(program, RONDO_I32, 4, 2e9, 1e8, &y), RONDO_REASON_OUT_OF_RANGE);
   assert_message("arange: type i32 cannot represent all numbers from 2e+09 to 2.3e+09 with step 1e+08 exactly");
   assert_invalid(rondo_op_arange(program, RONDO_I64, 2, 0, 0.5, &y), RONDO_REASON_OUT_OF_RANGE);
   assert_invalid(rondo_op_arange(program, RONDO_F32, 0, 0, 1, &y), RONDO_REASON_SHAPE);
-  rondo_program_destroy(program);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {test_case(test_constants_of_all_types), test_case(test_what_does_not_fit_of_full),
-                                     test_case(test_what_does_not_fit_of_arange)};
-  return test_main(tests);
 }

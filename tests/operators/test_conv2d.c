@@ -121,11 +121,10 @@ static void draw_middle(uint64_t *seed, test_call *call) { draw_of(seed, call, 2
 
 static void draw_small_depthwise(uint64_t *seed, test_call *call) { draw_of(seed, call, 1, 20); }
 
-static void test_what_does_not_fit_is_refused(void **state) {
+UNIT_TEST(test_what_does_not_fit_is_refused) {
   rondo_conv2d_options options = {RONDO_CONV2D_OPTIONS_INIT, .groups = 2};
   rondo_program *program = test_new_program();
   rondo_value x, weight, y;
-  (void)state;
   assert_ok(rondo_program_input(program, "x", RONDO_F32, (const size_t[]){1, 3, 4, 4}, 4, &x));
   assert_ok(rondo_program_input(program, "w", RONDO_F32, (const size_t[]){2, 3, 5, 3}, 4, &weight));
   assert_fails(rondo_op_conv2d(program, x, weight, NULL, &y), RONDO_INVALID_ARGUMENT);
@@ -161,7 +160,4 @@ static const test_operator rows[] = {
      .gradient_tolerance = 2e-3},
 };
 
-int main(void) {
-  const struct CMUnitTest others[] = {cmocka_unit_test(test_what_does_not_fit_is_refused)};
-  return TEST_OPERATOR_MAIN(rows, others);
-}
+TEST_OPERATOR_MAIN(rows)

@@ -56,10 +56,9 @@ static void reference_concat(const test_call *call, double *const *in, double *y
   }
 }
 
-static void test_concat_that_does_not_fit(void **state) {
+TEST(test_concat_that_does_not_fit) {
   rondo_program *program = test_new_program();
   rondo_value x[9], y;
-  (void)state;
   assert_ok(rondo_program_input(program, "x", RONDO_F32, (size_t[]){4, 6}, 2, &x[0]));
   assert_ok(rondo_program_input(program, "z", RONDO_F32, (size_t[]){5, 6}, 2, &x[1]));
   assert_invalid(rondo_op_concat(program, x, 2, 1, &y), RONDO_REASON_SHAPE);
@@ -75,7 +74,6 @@ static void test_concat_that_does_not_fit(void **state) {
   assert_ok(rondo_op_concat(program, x, 8, 0, &y));
   x[3] = (rondo_value){0};
   assert_invalid(rondo_op_concat(program, x, 8, 0, &y), RONDO_REASON_NULL_ARGUMENT);
-  rondo_program_destroy(program);
 }
 
 /* Splits x into many parts and concatenates or stacks them from the last to the first. Checks the result, and the
@@ -120,21 +118,20 @@ static void run_many(test_fixture *t, size_t count, bool stacks) {
   assert_ok(rondo_compiled_destroy(compiled));
 }
 
-static void test_pr6_any_number_of_values(void **state) {
+TEST(test_pr6_any_number_of_values) {
   static const size_t counts[] = {2, 8, 9, 15, 64, 65, 200, 513};
   for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
-    run_many(*state, counts[i], false);
-    run_many(*state, counts[i], true);
+    run_many(t, counts[i], false);
+    run_many(t, counts[i], true);
   }
 }
 
 /* A failure near the end of the list leaves the program unchanged. */
-static void test_pr6_one_of_many_does_not_fit(void **state) {
+TEST(test_pr6_one_of_many_does_not_fit) {
   enum { MANY = 100 };
   rondo_program *program = test_new_program();
   rondo_value x[MANY], y[MANY], other, z;
   size_t lengths[MANY];
-  (void)state;
   assert_ok(rondo_program_input(program, "x", RONDO_F32, (size_t[]){MANY, 6}, 2, &x[0]));
   assert_ok(rondo_program_input(program, "z", RONDO_F32, (size_t[]){MANY, 5}, 2, &other));
   for (size_t i = 0; i < MANY; i++) x[i] = x[0], lengths[i] = 1;
@@ -147,14 +144,12 @@ static void test_pr6_one_of_many_does_not_fit(void **state) {
   assert_ok(rondo_op_concat(program, x, 2, 0, &z));
   assert_ok(rondo_program_output(program, "z and z", z));
   assert_int_equal((uint32_t)z.id, 3); /* the third value: nothing is left of those that failed */
-  rondo_program_destroy(program);
 }
 
 /* The result may be written into an entry of the list, even by a call that fails. */
-static void test_the_result_goes_into_the_list(void **state) {
+TEST(test_the_result_goes_into_the_list) {
   rondo_program *program = test_new_program();
   rondo_value x[3], none = {0};
-  (void)state;
   assert_ok(rondo_program_input(program, "x", RONDO_F32, (size_t[]){4, 6}, 2, &x[0]));
   x[1] = x[2] = x[0];
   assert_ok(rondo_op_concat(program, x, 3, 0, &x[0]));
@@ -169,7 +164,6 @@ static void test_the_result_goes_into_the_list(void **state) {
   assert_invalid(rondo_op_concat(program, x, 2, 0, &x[1]), RONDO_REASON_NULL_ARGUMENT);
   assert_message("entry 0 is not a value");
   assert_true(x[1].id == 0);
-  rondo_program_destroy(program);
 }
 
 /* split ------------------------------------------------------------------------------------------------------------ */
@@ -223,10 +217,9 @@ static void reference_split(const test_call *call, double *const *in, double *y)
   }
 }
 
-static void test_split_that_does_not_fit(void **state) {
+TEST(test_split_that_does_not_fit) {
   rondo_program *program = test_new_program();
   rondo_value x, y[9];
-  (void)state;
   assert_ok(rondo_program_input(program, "x", RONDO_F32, (size_t[]){4, 6}, 2, &x));
   assert_invalid(rondo_op_split(program, x, 1, (size_t[]){3, 4}, 2, y), RONDO_REASON_SHAPE);
   assert_message("must add up to the 6 elements of dimension 1");
@@ -234,7 +227,6 @@ static void test_split_that_does_not_fit(void **state) {
   assert_invalid(rondo_op_split(program, x, 1, (size_t[]){SIZE_MAX, 7}, 2, y), RONDO_REASON_SHAPE);
   assert_invalid(rondo_op_split(program, x, 2, (size_t[]){3, 3}, 2, y), RONDO_REASON_SHAPE);
   assert_invalid(rondo_op_split(program, x, 1, (size_t[]){6}, 1, y), RONDO_REASON_OUT_OF_RANGE);
-  rondo_program_destroy(program);
 }
 
 /* slice ------------------------------------------------------------------------------------------------------------ */
@@ -279,7 +271,7 @@ static void reference_slice(const test_call *call, double *const *in, double *y)
   }
 }
 
-static void test_slice_that_does_not_fit(void **state) {
+TEST(test_slice_that_does_not_fit) {
   const struct {
     size_t start[2], length[2], step[2];
   } cases[] = {{{0, 0}, {5, 6}, {1, 1}},       {{1, 0}, {4, 6}, {1, 1}}, {{0, 0}, {4, 0}, {1, 1}},
@@ -287,14 +279,12 @@ static void test_slice_that_does_not_fit(void **state) {
                {{0, SIZE_MAX}, {4, 2}, {1, 1}}};
   rondo_program *program = test_new_program();
   rondo_value x, y;
-  (void)state;
   assert_ok(rondo_program_input(program, "x", RONDO_F32, (size_t[]){4, 6}, 2, &x));
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     assert_invalid(rondo_op_slice(program, x, cases[i].start, cases[i].length, cases[i].step, &y), RONDO_REASON_SHAPE);
   }
   assert_message("slice(value 'x' [4, 6])");
   assert_invalid(rondo_op_slice(program, x, NULL, cases[0].length, NULL, &y), RONDO_REASON_NULL_ARGUMENT);
-  rondo_program_destroy(program);
 }
 
 /* permute ---------------------------------------------------------------------------------------------------------- */
@@ -359,8 +349,7 @@ static void reference_permute(const test_call *call, double *const *in, double *
 }
 
 /* Moving dimensions of 1 costs nothing; moving others costs a kernel. */
-static void test_no_copy(void **state) {
-  test_fixture *t = *state;
+TEST(test_no_copy) {
   for (size_t middle = 1; middle <= 2; middle++) {
     rondo_program *program = NULL;
     rondo_compiled *compiled = NULL;
@@ -378,10 +367,9 @@ static void test_no_copy(void **state) {
   }
 }
 
-static void test_permute_that_does_not_fit(void **state) {
+TEST(test_permute_that_does_not_fit) {
   rondo_program *program = test_new_program();
   rondo_value x, y;
-  (void)state;
   assert_ok(rondo_program_input(program, "x", RONDO_F32, (size_t[]){4, 5, 6}, 3, &x));
   assert_invalid(rondo_op_permute(program, x, (size_t[]){0, 1, 1}, &y), RONDO_REASON_SHAPE);
   assert_message("permute(value 'x' [4, 5, 6]): the order must contain each of 0 .. 2 once; entry 2 is 1");
@@ -390,7 +378,6 @@ static void test_permute_that_does_not_fit(void **state) {
   assert_invalid(rondo_op_transpose(program, x, 0, 3, &y), RONDO_REASON_SHAPE);
   assert_message("dimension 0 or 3 does not exist: the value has 3, counted from 0");
   assert_true(y.id == 0);
-  rondo_program_destroy(program);
 }
 
 /* The table -------------------------------------------------------------------------------------------------------- */
@@ -411,14 +398,4 @@ static const test_operator rows[] = {
     {.name = "transpose", .draw = draw_exchange, PERMUTE},
 };
 
-int main(void) {
-  const struct CMUnitTest others[] = {test_case(test_concat_that_does_not_fit),
-                                      test_case(test_pr6_any_number_of_values),
-                                      test_case(test_pr6_one_of_many_does_not_fit),
-                                      test_case(test_the_result_goes_into_the_list),
-                                      test_case(test_split_that_does_not_fit),
-                                      test_case(test_slice_that_does_not_fit),
-                                      test_case(test_no_copy),
-                                      test_case(test_permute_that_does_not_fit)};
-  return TEST_OPERATOR_MAIN(rows, others);
-}
+TEST_OPERATOR_MAIN(rows)

@@ -52,6 +52,28 @@ static void reference(const test_call *call, double *const *in, double *y) {
   y[0] = count > 0 ? total / count : 0;
 }
 
+/* Large logits neither overflow nor lose what matters; the gradient of the right label stays between -1 and 0. */
+TEST(test_large_logits) {
+  const float x[9] = {1e4f, -1e4f, 0, 1e30f, 1e30f, -1e30f, -88, -100, -120};
+  const float wanted = (float)((log(2) + 32 + log1p(exp(-12) + exp(-32))) / 3);
+  const float slopes[9] = {0, 0, 0, 0.5f / 3, -0.5f / 3, 0, (1 - 6.144e-6f) / 3, 6.144e-6f / 3, -1.0f / 3};
+  const int32_t given[3] = {0, 1, 2};
+  float y, dx[9];
+  rondo_program *program = test_new_program();
+  rondo_value logits, labels, loss, gradient;
+  assert_ok(rondo_program_input(program, "logits", RONDO_F32, (size_t[]){3, 3}, 2, &logits));
+  assert_ok(rondo_program_input(program, "labels", RONDO_I32, (size_t[]){3}, 1, &labels));
+  assert_ok(rondo_op_cross_entropy(program, logits, labels, &loss));
+  assert_ok(rondo_program_gradients(program, loss, &logits, 1, &gradient));
+  assert_ok(rondo_program_output(program, "loss", loss));
+  assert_ok(rondo_program_output(program, "gradient", gradient));
+  test_run_program(t, program,
+                   (const test_bytes[]){TEST_BYTES("logits", x), TEST_BYTES("labels", given), {.name = NULL}},
+                   (const test_bytes[]){TEST_BYTES("loss", y), TEST_BYTES("gradient", dx), {.name = NULL}});
+  assert_near(&y, &wanted, 1, 1e-6f);
+  assert_near(dx, slopes, 9, 1e-6f);
+}
+
 /* A program of 4 rows of 3 columns, compiled. */
 static rondo_compiled *compile_labels(test_fixture *t, rondo_type type, const rondo_cross_entropy_options *options) {
   rondo_program *program = test_new_program();
@@ -64,7 +86,7 @@ static rondo_compiled *compile_labels(test_fixture *t, rondo_type type, const ro
 }
 
 /* The first wrong label is reported with its position, even if it does not fit an I32. An ignored -100 is valid. */
-static void test_wrong_labels(void **state) {
+TEST(test_wrong_labels) {
   const struct {
     int64_t labels[4];
     const char *message;
@@ -75,7 +97,7 @@ static void test_wrong_labels(void **state) {
   const rondo_cross_entropy_options options = {RONDO_CROSS_ENTROPY_OPTIONS_INIT, .ignores_label = true,
                                                .ignored_label = -100};
   float loss;
-  rondo_compiled *compiled = compile_labels(*state, RONDO_I64, &options);
+  rondo_compiled *compiled = compile_labels(t, RONDO_I64, &options);
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     assert_ok(rondo_compiled_write(compiled, "labels", cases[i].labels, sizeof cases[i].labels));
     assert_ok(rondo_compiled_run(compiled));
@@ -92,10 +114,9 @@ static void test_wrong_labels(void **state) {
   assert_ok(rondo_compiled_destroy(compiled));
 }
 
-static void test_what_does_not_fit(void **state) {
+TEST(test_what_does_not_fit) {
   rondo_program *program = test_new_program();
   rondo_value logits, labels, loss;
-  (void)state;
   assert_ok(rondo_program_input(program, "logits", RONDO_F32, (size_t[]){4, 3}, 2, &logits));
   assert_ok(rondo_program_input(program, "labels", RONDO_I32, (size_t[]){3}, 1, &labels));
   assert_invalid(rondo_op_cross_entropy(program, logits, labels, &loss), RONDO_REASON_SHAPE);
@@ -105,16 +126,13 @@ static void test_what_does_not_fit(void **state) {
   assert_ok(rondo_program_input(program, "right", RONDO_I32, (size_t[]){4}, 1, &labels));
   rondo_cross_entropy_options options = {RONDO_CROSS_ENTROPY_OPTIONS_INIT, .label_smoothing = 1.5f};
   assert_invalid(rondo_op_cross_entropy_with(program, logits, labels, &options, &loss), RONDO_REASON_OUT_OF_RANGE);
-  rondo_program_destroy(program);
 }
 
 #define OPERATOR .build = build, .reference = reference
 
 static const test_operator rows[] = {
-    {.name = "cross_entropy", .draw = draw, OPERATOR},
+    {.name = "cross_entropy", .draw = draw, OPERATOR, .tolerance = 2e-6, .gradient_tolerance = 1e-5},
+    {.name = "cross_entropy", .draw = draw, OPERATOR, .takes_nan = true},
 };
 
-int main(void) {
-  const struct CMUnitTest others[] = {test_case(test_wrong_labels), test_case(test_what_does_not_fit)};
-  return TEST_OPERATOR_MAIN(rows, others);
-}
+TEST_OPERATOR_MAIN(rows)

@@ -71,8 +71,7 @@ static void check_run(rondo_compiled *compiled, const uint64_t state[2]) {
   }
 }
 
-static void test_runs_differ(void **state) {
-  test_fixture *t = *state;
+TEST(test_runs_differ) {
   rondo_compiled *compiled = compile_two(t->device);
   uint64_t random[2] = {12345678901234567u, 40};
   float ones[1001];
@@ -96,24 +95,21 @@ static void test_runs_differ(void **state) {
 }
 
 /* About as many elements are dropped as the probability says. */
-static void test_share(void **state) {
-  (void)state;
+TEST(test_share) {
   size_t dropped = 0;
   for (size_t i = 0; i < 100000; i++) dropped += is_dropped(no_seed, 0, i, PROBABILITY);
   assert_true(dropped > 24300 && dropped < 25700);
 }
 
-static void test_what_does_not_fit(void **state) {
+TEST(test_what_does_not_fit) {
   rondo_program *program = test_new_program();
   rondo_value x, y;
-  (void)state;
   assert_ok(rondo_program_input(program, "x", RONDO_F32, (size_t[]){4}, 1, &x));
   assert_invalid(rondo_op_dropout(program, x, x, &y), RONDO_REASON_SHAPE);
   assert_message("dropout(value 'x' [4], probability 'x' [4]");
   /* The failed call left nothing: the name is free. */
   assert_ok(rondo_program_state(program, "random", RONDO_F32, NULL, 0, &y));
   assert_invalid(rondo_op_dropout(program, x, y, &x), RONDO_REASON_DUPLICATE_NAME);
-  rondo_program_destroy(program);
 }
 
 #define OPERATOR .build = build, .reference = reference
@@ -122,8 +118,4 @@ static const test_operator rows[] = {
     {.name = "dropout", .draw = draw, OPERATOR, .has_state = true},
 };
 
-int main(void) {
-  const struct CMUnitTest others[] = {test_case(test_runs_differ), test_case(test_share),
-                                      test_case(test_what_does_not_fit)};
-  return TEST_OPERATOR_MAIN(rows, others);
-}
+TEST_OPERATOR_MAIN(rows)

@@ -90,10 +90,9 @@ static void reference(const test_call *call, double *const *in, double *y) {
   }
 }
 
-static void test_what_does_not_fit(void **state) {
+TEST(test_what_does_not_fit) {
   rondo_program *program = test_new_program();
   rondo_value x, scale, half, y;
-  (void)state;
   assert_ok(rondo_program_input(program, "x", RONDO_F32, (size_t[]){4, 6}, 2, &x));
   assert_ok(rondo_program_state(program, "scale", RONDO_F32, (size_t[]){4}, 1, &scale));
   assert_ok(rondo_program_state(program, "half", RONDO_F16, (size_t[]){6}, 1, &half));
@@ -107,7 +106,6 @@ static void test_what_does_not_fit(void **state) {
   for (size_t i = 0; i < 4; i++) {
     assert_invalid(rondo_op_rms_norm(program, x, none, 1, epsilons[i], &y), RONDO_REASON_OUT_OF_RANGE);
   }
-  rondo_program_destroy(program);
 }
 
 /* add_layer_norm --------------------------------------------------------------------------------------------------- */
@@ -236,10 +234,9 @@ static size_t run_program(test_fixture *t, rondo_type type, bool is_one, float *
   return count;
 }
 
-static void test_fw1_it_has_the_bits_of_add_and_layer_norm(void **state) {
+TEST(test_fw1_it_has_the_bits_of_add_and_layer_norm) {
   static const rondo_type types[] = {RONDO_F32, RONDO_F16, RONDO_BF16};
   float wanted[3 * ELEMENTS + 2 * WIDTH], got[3 * ELEMENTS + 2 * WIDTH];
-  test_fixture *t = *state;
   for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
     uint32_t apart, joined;
     assert_int_equal(run_program(t, types[i], false, wanted, &apart), 3 * ELEMENTS + 2 * WIDTH);
@@ -249,11 +246,10 @@ static void test_fw1_it_has_the_bits_of_add_and_layer_norm(void **state) {
   }
 }
 
-static void test_add_layer_norm_that_does_not_fit(void **state) {
+TEST(test_add_layer_norm_that_does_not_fit) {
   const float epsilon = (float)EPSILON;
   rondo_program *program = test_new_program();
   rondo_value x, short_one, half, sum, y;
-  (void)state;
   assert_ok(rondo_program_input(program, "x", RONDO_F32, (size_t[]){4, 6}, 2, &x));
   assert_ok(rondo_program_input(program, "short one", RONDO_F32, (size_t[]){6}, 1, &short_one));
   assert_ok(rondo_program_input(program, "half", RONDO_F16, (size_t[]){4, 6}, 2, &half));
@@ -264,7 +260,6 @@ static void test_add_layer_norm_that_does_not_fit(void **state) {
   assert_int_equal(rondo_op_add_layer_norm(program, x, x, none, none, 1, epsilon, NULL, &y), RONDO_INVALID_ARGUMENT);
   assert_true(sum.id == 0 && y.id == 0);
   assert_ok(rondo_op_add_layer_norm(program, x, x, none, none, 1, epsilon, &sum, &y));
-  rondo_program_destroy(program);
 }
 
 /* The table -------------------------------------------------------------------------------------------------------- */
@@ -285,9 +280,4 @@ static const test_operator rows[] = {
     {.name = "rms_norm", .draw = draw_rms, .build = build_rms, NORM},
 };
 
-int main(void) {
-  const struct CMUnitTest others[] = {test_case(test_what_does_not_fit),
-                                      test_case(test_fw1_it_has_the_bits_of_add_and_layer_norm),
-                                      test_case(test_add_layer_norm_that_does_not_fit)};
-  return TEST_OPERATOR_MAIN(rows, others);
-}
+TEST_OPERATOR_MAIN(rows)

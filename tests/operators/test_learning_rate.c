@@ -20,7 +20,7 @@ static void assert_rate(const rondo_rate_options *options, uint64_t updates, dou
   assert_true(fabs((double)rate - wanted) <= 1e-6 * fabs(wanted));
 }
 
-static void test_rc6_rates_are_as_defined(void **state) {
+TEST(test_rc6_rates_are_as_defined) {
   const rondo_rate_options constant = {RONDO_RATE_OPTIONS_INIT, .rate = 0.5f, .warm_up = 4};
   const rondo_rate_options line = {RONDO_RATE_OPTIONS_INIT, .kind = RONDO_RATE_LINEAR, .rate = 1, .last = 0.5f,
                                    .period = 10};
@@ -30,21 +30,20 @@ static void test_rc6_rates_are_as_defined(void **state) {
   const rondo_rate_options steps = {RONDO_RATE_OPTIONS_INIT, .kind = RONDO_RATE_STEPS, .rate = 1, .factor = 0.5f,
                                     .period = 3};
   const rondo_rate_options root = {RONDO_RATE_OPTIONS_INIT, .kind = RONDO_RATE_INVERSE_SQRT, .rate = 1, .warm_up = 4};
-  (void)state;
   for (uint64_t s = 0; s < 40; s++) {
-    const double n = (double)s + 1, t = (double)s - 2, pi = acos(-1);
+    const double n = (double)s + 1, after = (double)s - 2, pi = acos(-1);
     assert_rate(&constant, s, 0.5 * fmin(1, n / 4));
     assert_rate(&line, s, 1 - 0.5 * fmin(10, (double)s) / 10);
-    assert_rate(&cosine, s, s < 2 ? n : 1 + (1 + cos(pi * fmin(8, t) / 8)) / 2);
+    assert_rate(&cosine, s, s < 2 ? n : 1 + (1 + cos(pi * fmin(8, after) / 8)) / 2);
     restarts.restarts = true;
-    assert_rate(&restarts, s, s < 2 ? n : 1 + (1 + cos(pi * fmod(t, 8) / 8)) / 2);
+    assert_rate(&restarts, s, s < 2 ? n : 1 + (1 + cos(pi * fmod(after, 8) / 8)) / 2);
     assert_rate(&steps, s, pow(0.5, floor((double)s / 3)));
     assert_rate(&root, s, fmin(n / 4, sqrt(4 / n)));
   }
   assert_rate(&line, UINT64_MAX, 0.5);
 }
 
-static void test_wrong_schedules_are_refused(void **state) {
+TEST(test_wrong_schedules_are_refused) {
   const rondo_rate_options wrong[] = {
       {RONDO_RATE_OPTIONS_INIT, .rate = 0},
       {RONDO_RATE_OPTIONS_INIT, .rate = NAN},
@@ -59,7 +58,6 @@ static void test_wrong_schedules_are_refused(void **state) {
   };
   const rondo_rate_options unknown = {RONDO_RATE_OPTIONS_INIT, .kind = (rondo_rate_kind)77, .rate = 1};
   float rate;
-  (void)state;
   for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
     assert_invalid(rondo_rate_at(&wrong[i], 0, &rate), RONDO_REASON_OUT_OF_RANGE);
   assert_invalid(rondo_rate_at(&unknown, 0, &rate), RONDO_REASON_BAD_OPTIONS);
@@ -133,7 +131,7 @@ static void compare_with_cell(test_fixture *t, bool adam, bool recorded, const r
   assert_ok(rondo_compiled_destroy(written));
 }
 
-static void test_rc6_fw5_a_replay_follows_the_schedule(void **state) {
+TEST(test_rc6_fw5_a_replay_follows_the_schedule) {
   for (int kind = RONDO_RATE_CONSTANT; kind <= RONDO_RATE_INVERSE_SQRT; kind++) {
     const rondo_rate_options schedule = {RONDO_RATE_OPTIONS_INIT,
                                          .kind = (rondo_rate_kind)kind,
@@ -144,12 +142,12 @@ static void test_rc6_fw5_a_replay_follows_the_schedule(void **state) {
                                          .period = 5,
                                          .restarts = true,
                                          .output = "rate"};
-    for (int form = 0; form < 4; form++) compare_with_cell(*state, form % 2 == 0, form / 2 == 0, &schedule);
+    for (int form = 0; form < 4; form++) compare_with_cell(t, form % 2 == 0, form / 2 == 0, &schedule);
   }
 }
 
 /* Each update takes two runs; an update whose gradients overflow does not count. */
-static void test_rc6_updates_that_are_left_out_do_not_count(void **state) {
+TEST(test_rc6_updates_that_are_left_out_do_not_count) {
   const rondo_rate_options schedule = {
       RONDO_RATE_OPTIONS_INIT, .kind = RONDO_RATE_STEPS, .rate = 1, .factor = 0.5f, .period = 1, .output = "rate"};
   const rondo_gradient_options gradients = {RONDO_GRADIENT_OPTIONS_INIT, .accumulate = 2, .max_norm = 1000};
@@ -158,7 +156,7 @@ static void test_rc6_updates_that_are_left_out_do_not_count(void **state) {
     rondo_value loss;
     rondo_program *program = new_program(&loss);
     assert_ok(add_optimizer(program, loss, adam == 1, none, &schedule, &gradients));
-    rondo_compiled *compiled = compile(*state, program, true);
+    rondo_compiled *compiled = compile(t, program, true);
     for (int i = 0; i < 7; i++) {
       const float x[COUNT] = {i == 1 ? INFINITY : 1, 2, 3};
       assert_ok(rondo_compiled_write(compiled, "x", x, sizeof x));
@@ -173,7 +171,7 @@ static void test_rc6_updates_that_are_left_out_do_not_count(void **state) {
 }
 
 /* A rate may be any scalar: here half of what the host writes. */
-static void test_fw5_a_rate_is_computed_in_the_program(void **state) {
+TEST(test_fw5_a_rate_is_computed_in_the_program) {
   const float x[COUNT] = {1, 1, 1}, given = 0.5f;
   rondo_value loss, cell, half;
   float w[COUNT];
@@ -181,7 +179,7 @@ static void test_fw5_a_rate_is_computed_in_the_program(void **state) {
   assert_ok(rondo_program_cell(program, "given", 0, &cell));
   assert_ok(rondo_op_scale(program, cell, 0.5f, &half));
   assert_ok(add_optimizer(program, loss, false, half, NULL, NULL));
-  rondo_compiled *compiled = compile(*state, program, true);
+  rondo_compiled *compiled = compile(t, program, true);
   assert_ok(rondo_compiled_write(compiled, "x", x, sizeof x));
   assert_ok(rondo_compiled_write(compiled, "given", &given, sizeof given));
   assert_ok(rondo_compiled_run(compiled));
@@ -190,12 +188,11 @@ static void test_fw5_a_rate_is_computed_in_the_program(void **state) {
   assert_ok(rondo_compiled_destroy(compiled));
 }
 
-static void test_wrong_rates_are_refused(void **state) {
+TEST(test_wrong_rates_are_refused) {
   const rondo_rate_options schedule = {RONDO_RATE_OPTIONS_INIT, .rate = 1};
   const rondo_rate_options taken = {RONDO_RATE_OPTIONS_INIT, .rate = 1, .output = "loss"}, bad = {.rate = -1};
   const size_t pair[] = {2};
   rondo_value loss, cell, vector, whole;
-  (void)state;
   rondo_program *program = new_program(&loss);
   assert_ok(rondo_program_cell(program, "cell", 1, &cell));
   assert_ok(rondo_program_input(program, "vector", RONDO_F32, pair, 1, &vector));
@@ -211,16 +208,4 @@ static void test_wrong_rates_are_refused(void **state) {
   }
   assert_ok(add_optimizer(program, loss, false, none, &schedule, NULL)); /* as before: an optimizer can be added */
   rondo_program_destroy(program);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      test_case(test_rc6_rates_are_as_defined),
-      test_case(test_wrong_schedules_are_refused),
-      test_case(test_rc6_fw5_a_replay_follows_the_schedule),
-      test_case(test_rc6_updates_that_are_left_out_do_not_count),
-      test_case(test_fw5_a_rate_is_computed_in_the_program),
-      test_case(test_wrong_rates_are_refused),
-  };
-  return test_main(tests);
 }

@@ -2,6 +2,7 @@
  * matmul: batches that are broadcast, transposed matrices, biases, activations.
  */
 #include <math.h>
+#include <stdlib.h>
 
 #include "support/test_operator.h"
 #include "support/test_program.h"
@@ -44,6 +45,19 @@ static void draw(uint64_t *seed, test_call *call) {
   draw_inputs(seed, call, 2, 5);
 }
 
+/* A matrix times itself: both inputs are one value, so its gradient is a sum. */
+static void draw_square(uint64_t *seed, test_call *call) {
+  size_t *s = call->sizes;
+  s[M] = s[N] = s[K] = test_draw_between(seed, 1, 9);
+  test_add_float(call, &s[M], 2, -1, 1);
+}
+
+/* Every product of a matrix that has a NaN everywhere; ReLU's reference has no NaN. */
+static void draw_without_activation(uint64_t *seed, test_call *call) {
+  draw(seed, call);
+  call->sizes[ACTIVATION] = RONDO_ACTIVATION_NONE;
+}
+
 /* Results have several tiles, and products several panels. */
 static void draw_large(uint64_t *seed, test_call *call) {
   draw_sizes(seed, call, 200, 2);
@@ -71,6 +85,12 @@ static rondo_status build(const test_call *call, rondo_program *program, const r
   if (s[ACTIVATION] == 0 && !s[TRANSPOSE_A] && !s[TRANSPOSE_B])
     return rondo_op_matmul(program, inputs[0], inputs[1], options.bias, result);
   return rondo_op_matmul_with(program, inputs[0], inputs[1], &options, result);
+}
+
+static rondo_status build_square(const test_call *call, rondo_program *program, const rondo_value *inputs,
+                                 rondo_value *result) {
+  (void)call;
+  return rondo_op_matmul(program, inputs[0], inputs[0], (rondo_value){0}, result);
 }
 
 static double activate(size_t activation, double x) {
@@ -131,7 +151,11 @@ static void reference(const test_call *call, double *const *inputs, double *resu
   }
 }
 
-/* Where the library of products applies no activation, its results are rounded twice. */
+static void reference_square(const test_call *call, double *const *inputs, double *result) {
+  test_call both = *call;
+  both.inputs[1] = both.inputs[0];
+  reference(&both, (double *[]){inputs[0], inputs[0]}, result);
+}
 
 /* A matrix and a program in which it is multiplied with another one. */
 static void refuse(rondo_type type, size_t rank, const size_t *shape, size_t bias, rondo_activation activation,
@@ -148,8 +172,7 @@ static void refuse(rondo_type type, size_t rank, const size_t *shape, size_t bia
   rondo_program_destroy(program);
 }
 
-static void test_what_does_not_fit_is_refused(void **state) {
-  (void)state;
+UNIT_TEST(test_what_does_not_fit_is_refused) {
   refuse(RONDO_F32, 1, (const size_t[]){4}, 0, RONDO_ACTIVATION_NONE, "at least 2 dimensions");
   refuse(RONDO_F16, 2, (const size_t[]){4, 5}, 0, RONDO_ACTIVATION_NONE, "b must be f32, not f16");
   refuse(RONDO_F32, 2, (const size_t[]){5, 4}, 0, RONDO_ACTIVATION_NONE, "inner dimensions 4 and 5 differ");
@@ -157,6 +180,85 @@ static void test_what_does_not_fit_is_refused(void **state) {
   refuse(RONDO_F32, 2, (const size_t[]){4, 5}, 4, RONDO_ACTIVATION_NONE,
          "the bias has 4 elements; it needs one for each of the 5 columns");
   refuse(RONDO_F32, 2, (const size_t[]){4, 5}, 0, (rondo_activation)9, "activation 9 does not exist");
+}
+
+/* Tiles ------------------------------------------------------------------------------------------------------------ */
+
+typedef struct matrix {
+  size_t rows, columns;
+  float *x;
+} matrix;
+
+static matrix make_matrix(size_t rows, size_t columns, uint64_t *seed) {
+  const matrix m = {rows, columns, malloc(rows * columns * sizeof(float))};
+  assert_non_null(m.x);
+  for (size_t i = 0; i < rows * columns; i++) m.x[i] = (float)test_random_below(seed, 20001) / 10000 - 1;
+  return m;
+}
+
+static double at(const matrix *m, bool transposed, size_t row, size_t column) {
+  return (double)(transposed ? m->x[column * m->columns + row] : m->x[row * m->columns + column]);
+}
+
+/* y is a b, of which one may be transposed, plus a bias. */
+static void assert_product(const matrix *y, const matrix *a, bool transpose_a, const matrix *b, bool transpose_b,
+                           const matrix *bias, double tolerance) {
+  const size_t depth = transpose_a ? a->rows : a->columns;
+  for (size_t i = 0; i < y->rows; i++) {
+    for (size_t j = 0; j < y->columns; j++) {
+      double sum = bias != NULL ? (double)bias->x[j] : 0;
+      for (size_t p = 0; p < depth; p++) sum += at(a, transpose_a, i, p) * at(b, transpose_b, p, j);
+      assert_true(fabs(at(y, false, i, j) - sum) <= tolerance * fmax(1, fabs(sum)));
+    }
+  }
+}
+
+/* The loss is the sum of the results times weights v: the bias' gradient is v's sum over rows, a's is v bᵀ, b's aᵀ v.
+ */
+static void check_tiles(test_fixture *t, size_t m, size_t n, size_t k) {
+  enum { A, B, BIAS, V, Y, LOSS, INPUTS = 4 };
+  static const char *const names[] = {"a", "b", "bias", "v"}, *const gradients[] = {"da", "db", "dbias"};
+  const size_t sizes[INPUTS][2] = {{m, k}, {k, n}, {1, n}, {m, n}};
+  const double tolerance = 2e-6 * sqrt((double)(m + n + k)); /* what rounding adds up to in such sums */
+  uint64_t seed = 11;
+  rondo_program *program = test_new_program();
+  rondo_value values[LOSS + 1], slopes[V];
+  matrix in[INPUTS], out[V], y = make_matrix(m, n, &seed), ones = make_matrix(m, 1, &seed);
+  test_bytes inputs[INPUTS + 1] = {{.name = NULL}}, outputs[V + 2] = {{.name = NULL}};
+  for (size_t i = 0; i < INPUTS; i++) {
+    in[i] = make_matrix(sizes[i][0], sizes[i][1], &seed);
+    inputs[i] = (test_bytes){names[i], in[i].x, sizes[i][0] * sizes[i][1] * sizeof(float)};
+    const size_t skipped = i == BIAS ? 1 : 0;
+    assert_ok(rondo_program_input(program, names[i], RONDO_F32, sizes[i] + skipped, 2 - skipped, &values[i]));
+  }
+  assert_ok(rondo_op_matmul(program, values[A], values[B], values[BIAS], &values[Y]));
+  assert_ok(rondo_op_mul(program, values[Y], values[V], &values[LOSS]));
+  assert_ok(rondo_op_sum(program, values[LOSS], NULL, 0, false, &values[LOSS]));
+  assert_ok(rondo_program_gradients(program, values[LOSS], values, V, slopes));
+  for (size_t i = 0; i < V; i++) {
+    out[i] = make_matrix(sizes[i][0], sizes[i][1], &seed);
+    outputs[i] = (test_bytes){gradients[i], out[i].x, inputs[i].count};
+    assert_ok(rondo_program_output(program, gradients[i], slopes[i]));
+  }
+  outputs[V] = (test_bytes){"y", y.x, inputs[V].count};
+  assert_ok(rondo_program_output(program, "y", values[Y]));
+  test_run_program(t, program, inputs, outputs);
+  for (size_t i = 0; i < m; i++) ones.x[i] = 1;
+  assert_product(&y, &in[A], false, &in[B], false, &in[BIAS], tolerance);
+  assert_product(&out[A], &in[V], false, &in[B], true, NULL, tolerance);
+  assert_product(&out[B], &in[A], true, &in[V], false, NULL, tolerance);
+  assert_product(&out[BIAS], &ones, true, &in[V], false, NULL, tolerance);
+  for (size_t i = 0; i < INPUTS; i++) free(in[i].x);
+  for (size_t i = 0; i < V; i++) free(out[i].x);
+  free(y.x);
+  free(ones.x);
+}
+
+/* Products that are cut into several tiles, some of them at the edge. */
+TEST(test_products_of_many_tiles) {
+  static const size_t sizes[][3] = {{7, 11, 19},   {130, 257, 65}, {300, 20, 400}, {1, 500, 300},
+                                    {500, 1, 300}, {64, 96, 700},  {700, 801, 33}, {1407, 1601, 10}};
+  for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) check_tiles(t, sizes[i][0], sizes[i][1], sizes[i][2]);
 }
 
 /* NaN -------------------------------------------------------------------------------------------------------------- */
@@ -198,17 +300,25 @@ static void assert_stays(test_fixture *t, const wide_product *p, rondo_activatio
 }
 
 /* On a GPU, Rondo's kernel computes the first product; the library computes the others, with different algorithms. */
-static void test_not_a_number_stays_in_its_row(void **state) {
+TEST(test_not_a_number_stays_in_its_row) {
   static const wide_product products[] = {{640, 96, 64}, {1200, 96, 64}, {3582, 13, 64}, {4776, 64, 16}};
   for (size_t i = 0; i < sizeof products / sizeof *products; i++)
     for (int activation = RONDO_ACTIVATION_NONE; activation <= RONDO_ACTIVATION_SILU; activation++)
-      assert_stays(*state, &products[i], (rondo_activation)activation);
+      assert_stays(t, &products[i], (rondo_activation)activation);
 }
 
 #define OPERATOR .build = build, .reference = reference
 
 static const test_operator rows[] = {
     {.name = "matmul", .draw = draw, OPERATOR},
+    {.name = "matmul", .draw = draw_without_activation, OPERATOR, .tolerance = 2e-6, .gradient_tolerance = 1e-5},
+    {.name = "matmul", .draw = draw_without_activation, OPERATOR, .takes_nan = true},
+    {.name = "matmul with itself",
+     .draw = draw_square,
+     .build = build_square,
+     .reference = reference_square,
+     .tolerance = 2e-6,
+     .gradient_tolerance = 1e-5},
     {.name = "large matmul",
      .draw = draw_large,
      OPERATOR,
@@ -219,8 +329,4 @@ static const test_operator rows[] = {
     {.name = "chosen matmul", .draw = draw_chosen, OPERATOR, .tolerance = 0.02, .has_no_gradient = true},
 };
 
-int main(void) {
-  const struct CMUnitTest others[] = {test_case(test_not_a_number_stays_in_its_row),
-                                      cmocka_unit_test(test_what_does_not_fit_is_refused)};
-  return TEST_OPERATOR_MAIN(rows, others);
-}
+TEST_OPERATOR_MAIN(rows)

@@ -111,20 +111,19 @@ static float pool_one(test_fixture *t, float *x, float *gradient) {
 }
 
 /* The first of equal elements gets the gradient; NaN is propagated. */
-static void test_equals_and_nan(void **state) {
+TEST(test_equals_and_nan) {
   float gradient[4];
-  assert_true(pool_one(*state, (float[]){1, 5, 5, 2}, gradient) == 5);
+  assert_true(pool_one(t, (float[]){1, 5, 5, 2}, gradient) == 5);
   assert_true(gradient[0] == 0 && gradient[1] == 1 && gradient[2] == 0 && gradient[3] == 0);
-  assert_true(isnan(pool_one(*state, (float[]){1, 5, NAN, 7}, gradient)));
+  assert_true(isnan(pool_one(t, (float[]){1, 5, NAN, 7}, gradient)));
   assert_true(gradient[2] == 1 && gradient[3] == 0);
-  assert_true(pool_one(*state, (float[]){-INFINITY, -INFINITY, -INFINITY, -INFINITY}, gradient) == -INFINITY);
+  assert_true(pool_one(t, (float[]){-INFINITY, -INFINITY, -INFINITY, -INFINITY}, gradient) == -INFINITY);
   assert_true(gradient[0] == 1);
 }
 
 static const pool2d averaging = {rondo_op_avg_pool2d, average}, maximizing = {rondo_op_max_pool2d, largest_of};
 
-static void test_what_does_not_fit_is_refused(void **state) {
-  (void)state;
+UNIT_TEST(test_what_does_not_fit_is_refused) {
   check_refusals(&averaging);
   check_refusals(&maximizing);
 }
@@ -136,8 +135,4 @@ static const test_operator rows[] = {
     {.name = "max_pool2d", POOL(maximizing), .has_ties = true},
 };
 
-int main(void) {
-  const struct CMUnitTest others[] = {test_case(test_equals_and_nan),
-                                      cmocka_unit_test(test_what_does_not_fit_is_refused)};
-  return TEST_OPERATOR_MAIN(rows, others);
-}
+TEST_OPERATOR_MAIN(rows)

@@ -9,7 +9,7 @@ enum { COUNT = 4 };
 static const rondo_value none;
 
 /* x stop(x) has the gradient x, where x x has 2 x. */
-static void test_pr1_stop_gradient_passes_values_and_no_gradients(void **state) {
+TEST(test_pr1_stop_gradient_passes_values_and_no_gradients) {
   static const rondo_type types[] = {RONDO_F32, RONDO_F16, RONDO_BF16};
   for (size_t k = 0; k < 3; k++) {
     const size_t shape[] = {COUNT};
@@ -27,7 +27,7 @@ static void test_pr1_stop_gradient_passes_values_and_no_gradients(void **state) 
     assert_ok(rondo_op_cast(program, stopped, RONDO_F32, &back));
     assert_ok(rondo_program_output(program, "y", back));
     assert_ok(rondo_program_output(program, "g", gradient));
-    test_run_program(*state, program, (const test_bytes[]){TEST_BYTES("x", numbers), {.name = NULL}},
+    test_run_program(t, program, (const test_bytes[]){TEST_BYTES("x", numbers), {.name = NULL}},
                      (const test_bytes[]){TEST_BYTES("g", g), TEST_BYTES("y", y), {.name = NULL}});
     assert_memory_equal(g, numbers, sizeof g);
     assert_memory_equal(y, numbers, sizeof y);
@@ -35,11 +35,10 @@ static void test_pr1_stop_gradient_passes_values_and_no_gradients(void **state) 
 }
 
 /* An operator without a gradient may precede it; integers are allowed too. */
-static void test_pr1_what_has_no_gradient_may_stand_behind_it(void **state) {
+TEST(test_pr1_what_has_no_gradient_may_stand_behind_it) {
   const size_t shape[] = {COUNT};
   rondo_program *program = test_new_program();
   rondo_value a, stopped, x, loss, gradient, whole;
-  (void)state;
   assert_ok(rondo_program_state(program, "a", RONDO_F32, shape, 1, &a));
   assert_ok(rondo_op_stop_gradient(program, a, &stopped));
   assert_ok(rondo_op_greater(program, stopped, a, &x)); /* has none */
@@ -51,13 +50,4 @@ static void test_pr1_what_has_no_gradient_may_stand_behind_it(void **state) {
   assert_ok(rondo_program_input(program, "ids", RONDO_I32, shape, 1, &whole));
   assert_ok(rondo_op_stop_gradient(program, whole, &x));
   assert_invalid(rondo_op_stop_gradient(program, none, &x), RONDO_REASON_NULL_ARGUMENT);
-  rondo_program_destroy(program);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      test_case(test_pr1_stop_gradient_passes_values_and_no_gradients),
-      test_case(test_pr1_what_has_no_gradient_may_stand_behind_it),
-  };
-  return test_main(tests);
 }

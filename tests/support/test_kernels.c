@@ -4,7 +4,7 @@
  */
 #include "support/test_kernels.h"
 
-static void empty_cpu(rondo_blocks blocks, void *const *args) {
+void test_kernel_nothing(rondo_blocks blocks, void *const *args) {
   (void)blocks;
   (void)args;
 }
@@ -73,7 +73,7 @@ static void mixed_cpu(rondo_blocks blocks, void *const *args) {
   "#define B ((u64)blockIdx.x + (u64)gridDim.x * (blockIdx.y + (u64)gridDim.y * blockIdx.z))\n"
 
 static const rondo_kernel_options kernels[TEST_KERNEL_COUNT] = {
-    [TEST_KERNEL_EMPTY] = {RONDO_KERNEL_OPTIONS_INIT, .name = "test_empty", .cpu = empty_cpu,
+    [TEST_KERNEL_EMPTY] = {RONDO_KERNEL_OPTIONS_INIT, .name = "test_empty", .cpu = test_kernel_nothing,
                            CUDA_SOURCE("extern \"C\" __global__ void test_empty() {}\n")},
     [TEST_KERNEL_SET] = {RONDO_KERNEL_OPTIONS_INIT, .name = "test_set", .cpu = set_cpu,
                          CUDA_SOURCE(

@@ -25,6 +25,9 @@ typedef struct test_triple {
   uint32_t values[3];
 } test_triple;
 
+/* Code of a kernel for CPU devices that does nothing. */
+void test_kernel_nothing(rondo_blocks blocks, void *const *args);
+
 /* The options for rondo_kernel_create; static. */
 const rondo_kernel_options *test_kernel_options(test_kernel_id id);
 

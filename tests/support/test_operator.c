@@ -12,7 +12,6 @@
 #include "support/test_effort.h"
 
 #define GRADIENT_SAMPLES 30
-#define MOST_TESTS 64
 
 /* The data of a run: inputs as doubles and as bytes, results, gradients. */
 typedef struct run_data {
@@ -140,7 +139,8 @@ static rondo_type type_of(const test_call *call, size_t input) {
 
 static bool wants_gradient(const test_operator *op, const test_call *call, size_t input) {
   if (op->has_ties && call->type != RONDO_F32) return false;
-  return !op->has_no_gradient && !call->inputs[input].has_no_gradient && is_float(type_of(call, input));
+  return !op->has_no_gradient && !op->takes_nan && !call->inputs[input].has_no_gradient &&
+         is_float(type_of(call, input));
 }
 
 static double draw_number(uint64_t *seed, const test_tensor *tensor, rondo_type type) {
@@ -158,6 +158,7 @@ static void draw_data(uint64_t *seed, const test_operator *op, const test_call *
     for (size_t k = 0; k < count; k++) {
       const double *given = call->inputs[i].values;
       data->exact[i][k] = round_to_type(given != NULL ? given[k] : draw_number(seed, &call->inputs[i], type), type);
+      if (op->takes_nan && is_float(type)) data->exact[i][k] = NAN;
       encode(data->exact[i][k], type, data->bytes[i], k);
     }
   }
@@ -330,11 +331,12 @@ static double slope_at(const test_operator *op, const test_call *call, run_data 
 }
 
 static void check_gradients(const test_operator *op, const test_call *call, run_data *data, uint64_t *seed, double *y) {
+  const size_t samples = op->gradient_samples == 0 ? GRADIENT_SAMPLES : op->gradient_samples;
   for (size_t i = 0; i < call->input_count; i++) {
     const size_t count = test_input_elements(call, i);
     const rondo_type type = type_of(call, i);
-    for (size_t s = 0; data->gradients[i] != NULL && s < count && s < GRADIENT_SAMPLES; s++) {
-      const size_t at = count <= GRADIENT_SAMPLES ? s : test_random_below(seed, (uint32_t)count);
+    for (size_t s = 0; data->gradients[i] != NULL && s < count && s < samples; s++) {
+      const size_t at = count <= samples ? s : test_random_below(seed, (uint32_t)count);
       check_number(op, call, gradient_names[i], at, decode(type, data->gradients[i], at),
                    slope_at(op, call, data, i, at, y), gradient_tolerance_of(op, type, data->result_count / count));
     }
@@ -398,7 +400,7 @@ void test_operator_cases(test_fixture *fixture, const test_operator *op) {
   static const rondo_type types[] = {RONDO_F32, RONDO_F16, RONDO_BF16};
   const char *asked = getenv("RONDO_TEST_CASES");
   const uint32_t cases = asked != NULL ? (uint32_t)atoi(asked) : test_effort(24);
-  for (size_t t = 0; t < (op->only_f32 ? 1 : sizeof types / sizeof types[0]); t++) {
+  for (size_t t = 0; t < (op->only_f32 || op->takes_nan ? 1 : sizeof types / sizeof types[0]); t++) {
     uint64_t seed = 17;
     for (uint32_t i = 0; i < cases; i++) run_case(fixture, op, types[t], &seed);
   }
@@ -414,12 +416,10 @@ static int set_up_row(void **state) {
 
 static void run_row(void **state) { test_operator_cases(*state, current_row); }
 
-int test_operator_main(const test_operator *rows, size_t row_count, const struct CMUnitTest *others,
-                       size_t other_count) {
-  static struct CMUnitTest tests[MOST_TESTS];
-  assert_true(row_count + other_count <= MOST_TESTS);
-  for (size_t i = 0; i < row_count; i++)
-    tests[i] = (struct CMUnitTest){rows[i].name, run_row, set_up_row, test_teardown, (void *)(uintptr_t)&rows[i]};
-  for (size_t i = 0; i < other_count; i++) tests[row_count + i] = others[i];
-  return test_run_group("operators", tests, row_count + other_count, true);
+int test_operator_main(const test_operator *rows, size_t row_count) {
+  for (size_t i = 0; i < row_count; i++) {
+    const struct CMUnitTest test = {rows[i].name, run_row, set_up_row, test_teardown, (void *)(uintptr_t)&rows[i]};
+    test_register(&test, 0, true);
+  }
+  return test_run_registered();
 }

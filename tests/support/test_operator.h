@@ -9,9 +9,10 @@
  *     return rondo_op_tanh(program, in[0], y);
  *   }
  *   static void reference(const test_call *call, double *const *in, double *y) { ... }
- *   TEST_OPERATOR(tanh_of_all, .name = "tanh", .draw = draw, .build = build, .reference = reference)
+ *   static const test_operator rows[] = {{.name = "tanh", .draw = draw, .build = build, .reference = reference}};
+ *   TEST_OPERATOR_MAIN(rows)
  *
- * A family of operators is a table of test_operator, each with a `family`; TEST_OPERATOR_MAIN runs its rows.
+ * The rows of a family of operators have a `family` each.
  *
  * Uses only public headers. Each operator has RONDO_TEST_CASES (24) cases of each type.
  */
@@ -55,8 +56,10 @@ typedef struct test_operator {
   void (*reference)(const test_call *call, double *const *inputs, double *result);
   double tolerance;          /* of F32 results and gradients, relative to the larger of 1 and the value; 0: 4e-6 */
   double gradient_tolerance; /* 0: 20 times the tolerance */
+  size_t gradient_samples;   /* elements of each gradient that are compared; 0: 30; an array of fewer: all */
   bool only_f32;
   bool has_no_gradient;
+  bool takes_nan;     /* all inputs of float types are NaN, in F32; gradients are not compared */
   bool has_ties;      /* has no derivative where inputs are equal, as they often are in 16-bit types */
   bool has_state;     /* a second run gives another result and is not compared with the first */
   const void *family; /* data that distinguishes the operators of a family for draw, build and reference */
@@ -82,11 +85,10 @@ void test_wrong_index(test_fixture *fixture, rondo_program *program, rondo_value
 /* All cases of one operator, on the fixture's device. */
 void test_operator_cases(test_fixture *fixture, const test_operator *op);
 
-/* Runs the cases of each row as a test, then the other tests. */
-#define TEST_OPERATOR_MAIN(rows, others) \
-  test_operator_main((rows), sizeof(rows) / sizeof((rows)[0]), (others), sizeof(others) / sizeof((others)[0]))
-int test_operator_main(const test_operator *rows, size_t row_count, const struct CMUnitTest *others,
-                       size_t other_count);
+/* The program runs the cases of each row as a test, then the file's other tests. */
+#define TEST_OPERATOR_MAIN(rows) \
+  int main(void) { return test_operator_main((rows), sizeof(rows) / sizeof((rows)[0])); }
+int test_operator_main(const test_operator *rows, size_t row_count);
 
 /* Compiles the program, writes its inputs, runs it once, reads its outputs and destroys both. */
 typedef struct test_bytes {
@@ -98,12 +100,5 @@ typedef struct test_bytes {
   { (name), (void *)&(object), sizeof(object) }
 void test_run_program(test_fixture *fixture, rondo_program *program, const test_bytes *inputs,
                       const test_bytes *outputs);
-
-/* A cmocka test function of this name. */
-#define TEST_OPERATOR(test, ...)            \
-  static void test(void **state) {          \
-    const test_operator op = {__VA_ARGS__}; \
-    test_operator_cases(*state, &op);       \
-  }
 
 #endif

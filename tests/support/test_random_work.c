@@ -19,6 +19,12 @@ rondo_generator *test_generator(test_fixture *fixture, const char *name, uint64_
   return generator;
 }
 
+uint64_t test_generator_offset(const rondo_generator *generator) {
+  rondo_generator_state state = {RONDO_GENERATOR_STATE_INIT};
+  assert_ok(rondo_generator_get_state(generator, &state));
+  return state.offset;
+}
+
 void test_assert_state(const rondo_generator *generator, uint64_t seed, uint64_t offset, const char *file, int line) {
   rondo_generator_state state = {RONDO_GENERATOR_STATE_INIT};
   test_assert_status(rondo_generator_get_state(generator, &state), RONDO_OK, "rondo_generator_get_state", file, line);

@@ -11,6 +11,7 @@
 
 rondo_generator *test_generator(test_fixture *fixture, const char *name, uint64_t seed);
 
+uint64_t test_generator_offset(const rondo_generator *generator);
 /* The generator's state; the query must succeed. */
 #define assert_state(generator, seed, offset) test_assert_state((generator), (seed), (offset), __FILE__, __LINE__)
 void test_assert_state(const rondo_generator *generator, uint64_t seed, uint64_t offset, const char *file, int line);

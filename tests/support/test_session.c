@@ -118,6 +118,13 @@ bool test_request_is_right(const test_request *r) {
   return true;
 }
 
+void test_request_move_input(rondo_device *device, test_request *r, size_t input, size_t bytes) {
+  void *memory;
+  assert_ok(rondo_host_malloc(device, bytes, &memory));
+  memcpy(memory, r->inputs[input], bytes);
+  r->inputs[input] = memory;
+}
+
 rondo_answer test_request_run(rondo_session *session, const char *name, test_request *r, size_t rows,
                               rondo_run_mode mode) {
   rondo_answer answer = {.struct_size = sizeof answer};
@@ -134,12 +141,11 @@ static rondo_status submit_and_wait(test_client *c) {
   return status == RONDO_OK ? rondo_ticket_wait(ticket, NULL) : status;
 }
 
-void test_run_by_hand(rondo_session *session, size_t index, size_t number, size_t rows, size_t launches) {
+void test_run_by_hand(rondo_session *session, rondo_stream *stream, size_t index, size_t number, size_t rows,
+                      size_t launches) {
   static test_request r;
-  rondo_stream *stream = NULL;
   const void *result = NULL;
   test_request_fill(&r, rows, 100 * index + number);
-  assert_ok(rondo_session_acquire_stream(session, "scorer", number, &stream));
   for (size_t i = 0; i < 2; i++) {
     rondo_input_copy copy;
     rondo_model_value value = {.struct_size = sizeof value};
@@ -154,7 +160,6 @@ void test_run_by_hand(rondo_session *session, size_t index, size_t number, size_
   assert_ok(rondo_session_get_result(session, "scorer", number, 0, &result));
   memcpy(r.y, result, rows * TEST_SCORES * sizeof(float));
   assert_true(test_request_is_right(&r));
-  assert_ok(rondo_session_release_stream(session, number));
 }
 
 void test_client_serve(void *client) {

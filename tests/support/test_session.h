@@ -39,13 +39,16 @@ void test_request_fill(test_request *r, size_t rows, uint64_t seed);
 /* Whether the outputs of a row, or of all rows, are right within 1e-5. */
 bool test_request_row_is_right(const test_request *r, size_t row);
 bool test_request_is_right(const test_request *r);
+/* Moves an input into host memory of the device, of `bytes` bytes, which the caller frees. */
+void test_request_move_input(rondo_device *device, test_request *r, size_t input, size_t bytes);
 /* Runs a request of `rows` rows in `r`; the outputs must be right. */
 rondo_answer test_request_run(rondo_session *session, const char *name, test_request *r, size_t rows,
                               rondo_run_mode mode);
 
 /* What a session does for a request, by its public calls on stream `number`: copies the inputs, launches graph `index`
- * `launches` times in a row, and reads the result, which must be right. */
-void test_run_by_hand(rondo_session *session, size_t index, size_t number, size_t rows, size_t launches);
+ * `launches` times in a row, and reads the result, which must be right. The caller has acquired the stream. */
+void test_run_by_hand(rondo_session *session, rondo_stream *stream, size_t index, size_t number, size_t rows,
+                      size_t launches);
 
 /* A thread that runs requests one after another, or submits each and waits for it. Every fourth request runs eagerly.
  * */

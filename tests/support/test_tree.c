@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "support/test_tree.h"
 
+#include <string.h>
+
 #include "support/test_cleanup.h"
 
 /* Whether the device's memory is as it was after it was opened. */
@@ -69,6 +71,53 @@ rondo_status test_body_affine(rondo_call *call, void *user) {
   assert_ok(rondo_call_output(call, 0, input.bytes, NULL, &out));
   assert_ok(rondo_copy_async(stream, out, scratch, input.bytes));
   return rondo_free_async(stream, scratch);
+}
+
+uint32_t *test_counting_words(test_fixture *fixture, size_t count, uint32_t first) {
+  uint32_t values[256], *words = test_words(fixture, count);
+  assert_true(count <= sizeof values / sizeof values[0]);
+  for (uint32_t i = 0; i < count; i++) values[i] = first + i;
+  test_write(fixture, words, values, count * sizeof values[0]);
+  return words;
+}
+
+static rondo_status case_body(rondo_call *call, void *user) {
+  test_tree_case *c = user;
+  const rondo_status status = test_body_affine(call, &c->work);
+  return status != RONDO_OK || c->more == NULL || c->work.runs < c->from_run ? status : c->more(call, c);
+}
+
+void test_tree_case_make(test_tree_case *c, test_fixture *fixture, const rondo_tree_options *tree,
+                         const rondo_function_options *function, test_case_more more) {
+  static const uint32_t moving = RONDO_INPUT_MOVING;
+  rondo_function_options options = {RONDO_FUNCTION_OPTIONS_INIT};
+  *c = (test_tree_case){.t = fixture, .more = more, .from_run = 1};
+  c->words = test_counting_words(fixture, TEST_CASE_WORDS, 0);
+  c->work = (test_work){.fixture = fixture, .factor = 3, .term = 1};
+  c->tree = test_tree(fixture, tree);
+  if (function != NULL) options = *function;
+  options.name = "f";
+  if (options.body == NULL) options.body = case_body;
+  options.user = c;
+  if (options.inputs == NULL) options.inputs = &moving;
+  options.input_count = 1;
+  assert_ok(rondo_function_create(c->tree, &options, &c->function));
+}
+
+rondo_status test_tree_case_try(const test_tree_case *c, rondo_buffer **out) {
+  const rondo_input input = {.address = c->words, .bytes = TEST_CASE_WORDS * sizeof *c->words};
+  return rondo_function_call(c->function, c->t->stream, &input, 1, out, 1);
+}
+
+void test_tree_case_call(const test_tree_case *c) {
+  rondo_buffer *out = test_call_words(c->t, c->function, c->words, TEST_CASE_WORDS);
+  test_assert_buffer(c->t, out, 1, 3);
+  rondo_buffer_release(out);
+}
+
+void test_assert_said(rondo_tree *tree, const char *text) {
+  const rondo_call_info info = test_last_call(tree);
+  if (strstr(info.message, text) == NULL) fail_msg("no '%s' in: %s", text, info.message);
 }
 
 static rondo_buffer *call_with(test_fixture *fixture, rondo_function *function, const rondo_input *input) {

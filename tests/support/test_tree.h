@@ -29,12 +29,41 @@ rondo_function *test_tree_function(rondo_tree *tree, const char *name, uint32_t 
 uint32_t *test_body_copy(rondo_call *call, size_t index, size_t output);
 rondo_status test_body_affine(rondo_call *call, void *work);
 
+/* Words of the device that count up from `first`; at most 256. */
+uint32_t *test_counting_words(test_fixture *fixture, size_t count, uint32_t first);
+
 /* Calls with one input and one output. The caller releases the buffer. */
 rondo_buffer *test_call_words(test_fixture *fixture, rondo_function *function, const uint32_t *words, size_t count);
 rondo_buffer *test_call_buffer(test_fixture *fixture, rondo_function *function, rondo_buffer *buffer);
 
 /* The buffer's words count up from `first` by `step`. */
 void test_assert_buffer(test_fixture *fixture, const rondo_buffer *buffer, uint32_t first, uint32_t step);
+
+/* A tree, a function "f" with one input, and words that count up from 0 for it. The body gives input * 3 + 1, and from
+ * run `from_run` (1 unless the test sets another) on does `more` as well, where that is not NULL. */
+enum { TEST_CASE_WORDS = 32 };
+typedef struct test_tree_case {
+  test_fixture *t;
+  rondo_tree *tree;
+  rondo_function *function;
+  uint32_t *words;
+  test_work work;
+  rondo_status (*more)(rondo_call *call, struct test_tree_case *c);
+  uint32_t from_run;
+  void *user;     /* for the test's own use */
+  uint32_t count; /* likewise */
+} test_tree_case;
+typedef rondo_status (*test_case_more)(rondo_call *call, test_tree_case *c);
+/* Options may be NULL. A body of theirs gets the case as its user; an input is moving unless they say otherwise. */
+void test_tree_case_make(test_tree_case *c, test_fixture *fixture, const rondo_tree_options *tree,
+                         const rondo_function_options *function, test_case_more more);
+#define TEST_TREE_OPTIONS(...) (&(const rondo_tree_options){RONDO_TREE_OPTIONS_INIT, __VA_ARGS__})
+#define TEST_FUNCTION_OPTIONS(...) (&(const rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT, __VA_ARGS__})
+rondo_status test_tree_case_try(const test_tree_case *c, rondo_buffer **out); /* a call with the words */
+void test_tree_case_call(const test_tree_case *c);                            /* its result is input * 3 + 1 */
+
+/* The message of the tree's last call has this text. */
+void test_assert_said(rondo_tree *tree, const char *text);
 
 rondo_tree_info test_tree_info(rondo_tree *tree);
 rondo_function_info test_function_info(const rondo_function *function);

@@ -39,8 +39,8 @@ static rondo_status find_index(const char *call, const rondo_exec *exec, rondo_n
   *out = rondo_lowering_find(&exec->lowering, node);
   if (*out == RONDO_INDEX_NONE)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_UNKNOWN_NODE,
-                      "%s: the exec's graph and its child graphs have no node with the tag 0x%" PRIx64
-                      ": pass the tag that adding the node to the original graph returned",
+                      "%s: the exec's graph and its child graphs have no node with the node id 0x%" PRIx64
+                      ": pass the node id that adding the node to the original graph returned",
                       call, node.id);
   return *out == RONDO_INDEX_CHILD ? fail_child(call, exec, node) : RONDO_OK;
 }

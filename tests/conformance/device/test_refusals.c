@@ -220,11 +220,6 @@ TEST(test_tr1_trees) {
 
 /* Kernels and graphs ----------------------------------------------------------------------------------------------- */
 
-static void no_blocks(rondo_blocks blocks, void *const *args) {
-  (void)blocks;
-  (void)args;
-}
-
 TEST(test_gx1_kernels) {
   static const rondo_parameter number = {RONDO_ACCESS_SCALAR, 4, 4};
   static const struct {
@@ -236,7 +231,14 @@ TEST(test_gx1_kernels) {
       {{.params = {{RONDO_ACCESS_SCALAR, 4, 4}, {RONDO_ACCESS_SCALAR, 4, 3}}},
        RONDO_REASON_BAD_SIZE,
        "parameter 1 has the alignment 3: it must be a power of two"},
+      {{.params = {{RONDO_ACCESS_SCALAR, 4, 4}, {0, 8, 8}}},
+       RONDO_REASON_BAD_OPTIONS,
+       "parameter 1 has the invalid access 0"},
+      {{.params = {{RONDO_ACCESS_SCALAR, 4, 0}}}, RONDO_REASON_BAD_SIZE, "parameter 0 has the alignment 0: it must"},
+      {{.params = {{RONDO_ACCESS_SCALAR, 256, 128}}}, RONDO_REASON_BAD_SIZE, "has the alignment 128: it must"},
       {{.params = {{RONDO_ACCESS_READ, 4, 4}}}, RONDO_REASON_BAD_SIZE, "parameter 0 is a pointer of 4 bytes"},
+      {{.params = {{RONDO_ACCESS_SCALAR, RONDO_MAX_PARAMETER_BYTES + 4, 4}}}, RONDO_REASON_BAD_SIZE, "and at most"},
+      {{.params = {{RONDO_ACCESS_SCALAR, UINT32_MAX, 1}}}, RONDO_REASON_BAD_SIZE, "parameter 0 has 4294967295 bytes"},
       {{.params = {{RONDO_ACCESS_SCALAR, 1 << 20, 4}}},
        RONDO_REASON_BAD_SIZE,
        "parameter 0 has 1048576 bytes, and at most"},
@@ -257,12 +259,22 @@ TEST(test_gx1_kernels) {
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
     rondo_kernel_options options = rows[i].options;
     options.name = "k";
-    options.cpu = no_blocks;
+    options.cpu = test_kernel_nothing;
     assert_invalid(rondo_kernel_create(t->device, &options, &kernel), rows[i].reason);
     assert_message("kernel 'k': ");
     assert_message(rows[i].said);
     assert_null(kernel);
   }
+  for (size_t i = 0; i < 2; i++) {
+    const rondo_kernel_options nameless = {.name = i == 0 ? NULL : "", .cpu = test_kernel_nothing};
+    kernel = (rondo_kernel *)t;
+    assert_fails(rondo_kernel_create(t->device, &nameless, &kernel), RONDO_INVALID_ARGUMENT);
+    assert_message("the kernel has no name: set rondo_kernel_options.name");
+    assert_null(kernel);
+  }
+  kernel = (rondo_kernel *)t;
+  assert_invalid(rondo_kernel_create(t->device, NULL, &kernel), RONDO_REASON_NULL_ARGUMENT);
+  assert_null(kernel);
 }
 
 TEST(test_gx1_edges_and_nodes) {
@@ -370,7 +382,8 @@ TEST(test_gx1_tags) {
   }
   rondo_exec *exec = test_instantiate(graph);
   assert_unknown(rondo_exec_set_enabled(exec, node, false),
-                 "the exec's graph and its child graphs have no node with the tag");
+                 "the exec's graph and its child graphs have no node with the node id");
+  assert_message(": pass the node id that adding the node to the original graph returned");
   assert_int_equal(rondo_last_error()->node, RONDO_NO_NODE);
 }
 

@@ -135,7 +135,7 @@ TEST(test_verification) {
 
 /* One memory graph in two branches: which of the two is which shows. */
 TEST(test_alloc_conflicts) {
-  if (test_is_guarded(t)) return; /* where addresses are shared all the same, but pages are not */
+  if (test_is_guarded(t)) skip(); /* where addresses are shared all the same, but pages are not */
   const rondo_instantiate_options unverified = {RONDO_INSTANTIATE_OPTIONS_INIT, .skip_verify = true};
   rondo_graph *inner = make_graph(t, "inner", INNER), *outer = make_graph(t, "outer", OUTER - 1);
   rondo_exec *exec = NULL;

@@ -72,8 +72,10 @@ TEST(test_gm14_the_guides_upload) {
   uint32_t *out = test_words(t, WORDS);
   rondo_exec *exec = test_scratch_exec(t, out, WORDS, 16 * BYTES, 4);
   assert_int_equal(test_memory_statistics(t).graph_reserved, 0); /* instantiating maps nothing */
+  const uint64_t before = test_statistics(t).maps;
   assert_ok(rondo_exec_upload(exec, t->stream));
   const uint64_t maps = test_statistics(t).maps;
+  assert_true(maps > before);
   const rondo_memory_statistics uploaded = test_memory_statistics(t);
   assert_true(uploaded.graph_reserved >= 16 * BYTES);
   for (int i = 0; i < 3; i++) assert_ok(rondo_exec_launch(exec, t->stream));
@@ -91,10 +93,12 @@ TEST(test_gm14_the_guides_upload) {
   test_assert_all(t, out, WORDS, 4 * 32);
 }
 
-/* Trim and the four attributes: reserved and used, current and maximum; graph memory is separate from the pools. */
+/* GM-15 and GM-16: trim and the four attributes: reserved and used, current and maximum; graph memory is separate from
+ * the pools. */
 TEST(test_gm15_the_guides_trim_and_attributes) {
   uint32_t *out = test_words(t, WORDS);
   void *pooled = test_allocate_async(t->stream, BYTES);
+  assert_int_equal(test_memory_statistics(t).graph_used, 0);
   rondo_exec *exec = test_scratch_exec(t, out, WORDS, 16 * BYTES, 4);
   assert_ok(rondo_exec_launch(exec, t->stream));
   test_assert_all(t, out, WORDS, 4 * 32);

@@ -154,7 +154,7 @@ TEST(test_queries_fill_what_fits) {
   assert_int_equal(count, 4);
   assert_node(nodes[0], g.a);
   assert_node(nodes[1], g.b);
-  assert_true(nodes[2].id == UINT64_MAX); /* a name that does not fit is not written */
+  assert_true(nodes[2].id == UINT64_MAX); /* an entry that does not fit is not written */
   count = 6;
   memset(nodes, 0xff, sizeof nodes);
   assert_ok(rondo_graph_nodes(g.graph, nodes, &count));

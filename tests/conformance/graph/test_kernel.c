@@ -7,11 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void do_nothing(rondo_blocks blocks, void *const *args) {
-  (void)blocks;
-  (void)args;
-}
-
 static void refuse(test_fixture *t, const rondo_kernel_options *options, const char *what) {
   rondo_kernel *kernel = (rondo_kernel *)t;
   assert_fails(rondo_kernel_create(t->device, options, &kernel), RONDO_INVALID_ARGUMENT);
@@ -19,31 +14,8 @@ static void refuse(test_fixture *t, const rondo_kernel_options *options, const c
   assert_message(what);
 }
 
-TEST(test_bad_options_are_refused) {
-  rondo_kernel *kernel = (rondo_kernel *)t;
-  assert_invalid(rondo_kernel_create(t->device, NULL, &kernel), RONDO_REASON_NULL_ARGUMENT);
-  assert_null(kernel);
-  refuse(t, &(rondo_kernel_options){.cpu = do_nothing}, "name");
-  refuse(t, &(rondo_kernel_options){.name = "", .cpu = do_nothing}, "name");
-  static const rondo_parameter bad[] = {
-      {.access = RONDO_ACCESS_SCALAR, .bytes = 4, .alignment = 0},
-      {.access = RONDO_ACCESS_SCALAR, .bytes = 4, .alignment = 3},
-      {.access = RONDO_ACCESS_SCALAR, .bytes = 256, .alignment = 128},
-      {.access = (rondo_access)9, .bytes = 8, .alignment = 8},
-      {.access = (rondo_access)0, .bytes = 8, .alignment = 8},
-      {.access = RONDO_ACCESS_READ, .bytes = 4, .alignment = 4},
-      {.access = RONDO_ACCESS_SCALAR, .bytes = RONDO_MAX_PARAMETER_BYTES + 4, .alignment = 4},
-      {.access = RONDO_ACCESS_SCALAR, .bytes = UINT32_MAX, .alignment = 1},
-  };
-  for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-    rondo_kernel_options options = {.name = "odd", .cpu = do_nothing, .params = {RONDO_SCALAR(int)}};
-    options.params[1] = bad[i];
-    refuse(t, &options, "odd");
-  }
-}
-
 TEST(test_too_many_bytes_together_are_refused) {
-  rondo_kernel_options options = {.name = "wide", .cpu = do_nothing};
+  rondo_kernel_options options = {.name = "wide", .cpu = test_kernel_nothing};
   rondo_parameter list[RONDO_MAX_PARAMETER_BYTES / 64 + 1];
   const uint32_t fitting = RONDO_MAX_PARAMETER_BYTES / 64;
   for (uint32_t i = 0; i <= fitting; i++) {
@@ -58,7 +30,7 @@ TEST(test_too_many_bytes_together_are_refused) {
 
 TEST(test_a_kernel_keeps_its_own_copies) {
   char name[] = "copied";
-  rondo_kernel_options options = {.name = name, .cpu = do_nothing};
+  rondo_kernel_options options = {.name = name, .cpu = test_kernel_nothing};
   for (int i = 0; i < RONDO_MAX_INLINE_PARAMETERS; i++) options.params[i] = (rondo_parameter)RONDO_SCALAR(uint32_t);
   rondo_kernel *kernel = test_kernel_make(t, &options);
   memset(name, '-', sizeof name - 1);
@@ -208,7 +180,7 @@ TEST(test_blocks_beyond_the_code_are_refused) {
   static const char source[] = "extern \"C\" __global__ void __launch_bounds__(512) heavy_work() {}\n";
   rondo_kernel *kernel = NULL;
   rondo_kernel_options options = {RONDO_KERNEL_OPTIONS_INIT, .name = "heavy_work", .block_threads = 1024,
-                                  .cpu = do_nothing, .cuda_source = source};
+                                  .cpu = test_kernel_nothing, .cuda_source = source};
   if (!test_device_is("cuda")) skip();
   assert_invalid(rondo_kernel_create(t->device, &options, &kernel), RONDO_REASON_BAD_SIZE);
   assert_null(kernel);

@@ -168,7 +168,7 @@ TEST_WORKERS(test_tr13_execs_destroyed_in_flight) {
   free_draws(t, &d);
 }
 
-/* The device closes after what still runs. */
+/* Destroyed while launches may still run; the teardown closes the device. */
 TEST(test_tr13_closing_behind_launches) {
   rondo_stream *stream;
   rondo_generator *generator;

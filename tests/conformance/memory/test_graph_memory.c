@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Graph memory: alloc and free nodes, their addresses and lifetimes, sharing of bytes, and the error of each misuse.
- * Requirements GM-2, GM-4, GM-6, GM-7, GM-10 to GM-16, GM-18, GM-20 in part; test_graph_memory_order.c has memory that
- * outlives its graph, graph/test_verify.c accesses outside a lifetime.
+ * Requirements GM-2, GM-4, GM-6, GM-7, GM-10 to GM-13, GM-15, GM-18, GM-20 in part; test_graph_memory_order.c has
+ * memory that outlives its graph, graph/test_verify.c accesses outside a lifetime, graph/test_cuda_guide.c uploads,
+ * figures and automatic freeing.
  */
 #include "support/test_graph_memory.h"
 
@@ -185,40 +186,6 @@ TEST(test_gm10_relaunch_with_a_live_allocation_is_refused) {
   }
 }
 
-/* GM-10: the producer with two consumers of the CUDA guide, with automatic freeing: loops and leaks nothing. */
-TEST(test_gm10_a_producer_with_two_consumers) {
-  uint32_t *out = test_words(t, 2 * WORDS);
-  rondo_graph *graphs[3] = {test_graph(t), test_graph(t), test_graph(t)};
-  const test_allocation first = test_add_alloc(graphs[0], NULL, 0, BYTES, "data1");
-  const test_allocation second = test_add_alloc(graphs[0], &first.node, 1, BYTES, "data2");
-  rondo_node node = test_add_set(t, graphs[0], second.node, first.words, WORDS, 3);
-  test_add_set(t, graphs[0], node, second.words, WORDS, 4);
-  rondo_exec *execs[3] = {NULL};
-  const rondo_instantiate_options options = {RONDO_INSTANTIATE_OPTIONS_INIT, .auto_free_on_launch = true};
-  assert_ok(rondo_instantiate(graphs[0], &options, &execs[0]));
-  uint32_t *const data[2] = {first.words, second.words};
-  for (int i = 0; i < 2; i++) {
-    const uint32_t *words = data[i];
-    uint32_t *result = out + i * WORDS;
-    assert_ok(rondo_graph_add_kernel(graphs[1 + i], NULL, 0, test_kernel(t, TEST_KERNEL_COMBINE),
-                                     (rondo_grid){WORDS, 0, 0}, RONDO_ARGS(&words, &words, &result), &node));
-    execs[1 + i] = test_instantiate(graphs[1 + i]);
-  }
-  for (int i = 0; i < 3; i++) test_graph_destroy(graphs[i]);
-  uint64_t reserved = 0;
-  for (int i = 0; i < 50; i++) {
-    assert_ok(rondo_exec_launch(execs[0], t->stream));
-    assert_ok(rondo_exec_launch(execs[1], t->stream));
-    if (i % 3 == 0) assert_ok(rondo_exec_launch(execs[2], t->stream));
-    if (i == 2) reserved = test_memory_statistics(t).graph_reserved;
-  }
-  test_assert_all(t, out, WORDS, 3 * 32);
-  test_assert_all(t, out + WORDS, WORDS, 4 * 32);
-  assert_int_equal(test_memory_statistics(t).graph_reserved, reserved);
-  for (int i = 0; i < 2; i++) assert_ok(rondo_free_async(t->stream, data[i]));
-  for (int i = 0; i < 3; i++) rondo_exec_destroy(execs[i]);
-}
-
 /* Sharing --------------------------------------------------------------------------------------------------------- */
 
 static bool overlap(const test_allocation *a, const test_allocation *b, size_t words) {
@@ -285,19 +252,6 @@ TEST(test_gm13_steady_launches_map_nothing) {
   assert_int_equal(test_memory_statistics(t).remaps, remaps);
 }
 
-/* GM-14: an upload maps, the launch after it maps nothing. */
-TEST(test_gm14_upload_maps_ahead) {
-  uint32_t *out = test_words(t, WORDS);
-  rondo_exec *exec = test_scratch_exec(t, out, WORDS, 100 * BYTES, 4);
-  const uint64_t before = test_statistics(t).maps;
-  assert_ok(rondo_exec_upload(exec, t->stream));
-  const uint64_t uploaded = test_statistics(t).maps;
-  assert_true(uploaded > before);
-  for (int i = 0; i < 3; i++) assert_ok(rondo_exec_launch(exec, t->stream));
-  test_assert_all(t, out, WORDS, 4 * 32);
-  assert_int_equal(test_statistics(t).maps, uploaded);
-}
-
 /* GM-15: trim gives back what nobody uses; later launches map again; live memory stays. */
 TEST(test_gm15_trim_gives_unused_memory_back) {
   uint32_t *out = test_words(t, WORDS);
@@ -323,27 +277,6 @@ TEST(test_gm15_trim_gives_unused_memory_back) {
   assert_ok(rondo_stream_synchronize(t->stream));
   assert_ok(rondo_graph_memory_trim(t->device));
   assert_int_equal(test_memory_statistics(t).graph_reserved, 0);
-}
-
-/* GM-16: used and reserved, current and maximum; maxima are reset. */
-TEST(test_gm16_figures) {
-  uint32_t *out = test_words(t, WORDS);
-  assert_int_equal(test_memory_statistics(t).graph_used, 0);
-  rondo_exec *exec = test_scratch_exec(t, out, WORDS, 64 * BYTES, 5);
-  assert_int_equal(test_memory_statistics(t).graph_reserved, 0); /* instantiating maps nothing */
-  assert_ok(rondo_exec_launch(exec, t->stream));
-  rondo_memory_statistics now = test_memory_statistics(t);
-  assert_true(now.graph_used >= 64 * BYTES && now.graph_reserved >= now.graph_used);
-  assert_true(now.graph_used_high >= now.graph_used && now.graph_reserved_high >= now.graph_reserved);
-  rondo_exec_destroy(exec);
-  assert_ok(rondo_stream_synchronize(t->stream));
-  assert_ok(rondo_graph_memory_trim(t->device));
-  now = test_memory_statistics(t);
-  assert_true(now.graph_used == 0 && now.graph_reserved == 0);
-  assert_true(now.graph_used_high >= 64 * BYTES);
-  assert_ok(rondo_memory_reset_highs(t->device));
-  now = test_memory_statistics(t);
-  assert_true(now.graph_used_high == 0 && now.graph_reserved_high == 0);
 }
 
 /* GM-13: another stream is taken too, with right contents; launches stay one after another. */

@@ -424,8 +424,12 @@ TEST(test_se9_sizes_come_from_the_history) { with_pairs(t, chooses_sizes); }
 static void runs_by_hand(test_fixture *t, const pair *p) {
   rondo_session *session = open_session(p, 2);
   (void)t;
-  for (size_t number = 0; number < 2; number++)
-    for (size_t index = 0; index < SIZES; index++) test_run_by_hand(session, index, number, sizes[index], 3);
+  for (size_t number = 0; number < 2; number++) {
+    rondo_stream *stream = NULL;
+    assert_ok(rondo_session_acquire_stream(session, "scorer", number, &stream));
+    for (size_t index = 0; index < SIZES; index++) test_run_by_hand(session, stream, index, number, sizes[index], 3);
+    assert_ok(rondo_session_release_stream(session, number));
+  }
   assert_ok(rondo_session_destroy(session));
 }
 

@@ -233,14 +233,6 @@ TEST(test_se8_waiting_requests_run_together) {
   assert_int_equal(info_of(session).batched, TOGETHER);
 }
 
-/* Moves an input of the request to host memory of the device's. */
-static void move_input(test_fixture *t, test_request *r, size_t input, size_t bytes) {
-  void *memory;
-  assert_ok(rondo_host_malloc(t->device, bytes, &memory));
-  memcpy(memory, r->inputs[input], bytes);
-  r->inputs[input] = memory;
-}
-
 TEST(test_se8_inputs_in_host_memory_of_the_device) {
   rondo_session *session = open_session(t, 1);
   for (int eager = 0; eager < 2; eager++) {
@@ -248,8 +240,8 @@ TEST(test_se8_inputs_in_host_memory_of_the_device) {
     for (size_t i = 0; i < TOGETHER; i++) { /* both inputs, one, the other, neither */
       test_request_fill(&requests[i], 5 + i, 10 + i);
       requests[i].request.mode = eager ? RONDO_RUN_EAGER : RONDO_RUN_RECORDED;
-      if (i % 2 == 0) move_input(t, &requests[i], 0, (5 + i) * TEST_FEATURES * sizeof(float));
-      if (i < 2) move_input(t, &requests[i], 1, (5 + i) * sizeof(int32_t));
+      if (i % 2 == 0) test_request_move_input(t->device, &requests[i], 0, (5 + i) * TEST_FEATURES * sizeof(float));
+      if (i < 2) test_request_move_input(t->device, &requests[i], 1, (5 + i) * sizeof(int32_t));
       assert_ok(rondo_session_submit(session, "scorer", &requests[i].request, &tickets[i]));
     }
     assert_ok(rondo_session_release_stream(session, 0));

@@ -5,6 +5,7 @@
 #include <rondo/callables.h>
 #include <rondo/random.h>
 
+#include "support/test_random_work.h"
 #include "support/test_scene.h"
 
 /* Two callables: y = x * factor + term, and, back, {gradient * 31 + y, x * 31 + gradient}. */
@@ -221,12 +222,6 @@ static rondo_status counting_body(rondo_call *call, void *user) {
   return rondo_random_uniform(work->generator, rondo_call_stream(call), out, SCENE_WORDS, 0, 1);
 }
 
-static uint64_t offset_of(const rondo_generator *generator) {
-  rondo_generator_state state = {RONDO_GENERATOR_STATE_INIT};
-  assert_ok(rondo_generator_get_state(generator, &state));
-  return state.offset;
-}
-
 SCENE_TEST(test_tr12_creating_has_no_side_effects) {
   counting work = {0};
   rondo_callables *callables;
@@ -244,12 +239,12 @@ SCENE_TEST(test_tr12_creating_has_no_side_effects) {
   const rondo_callables_options options = {RONDO_CALLABLES_OPTIONS_INIT, .callables = &part, .callable_count = 1};
   assert_ok(rondo_callables_create(s->fixture->device, s->stream, &options, &callables));
   assert_int_equal(work.runs, 4);
-  assert_int_equal(offset_of(work.generator), 0);
+  assert_int_equal(test_generator_offset(work.generator), 0);
   scene_assert_words(s, place, 7, 1);
   for (uint32_t i = 1; i < 3; i++) {
     assert_ok(rondo_callables_forward(callables, 0, s->stream, &other, 1, NULL, 0));
     scene_assert_words(s, elsewhere, 70 + i, 1);
-    assert_int_equal(offset_of(work.generator), 4 * i);
+    assert_int_equal(test_generator_offset(work.generator), 4 * i);
   }
   assert_ok(rondo_callables_forward(callables, 0, s->stream, &sample, 1, NULL, 0));
   scene_assert_words(s, place, 73, 1);

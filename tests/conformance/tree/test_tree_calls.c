@@ -8,20 +8,12 @@
 
 enum { WORDS = 64 };
 
-/* Words that count up from `first`. */
-static uint32_t *make_words(test_fixture *t, uint32_t first) {
-  uint32_t values[WORDS], *words = test_words(t, WORDS);
-  for (uint32_t i = 0; i < WORDS; i++) values[i] = first + i;
-  test_write(t, words, values, sizeof values);
-  return words;
-}
-
 /* TR-1: the body runs exactly twice. */
 TREE_TEST(test_tr1_warms_up_records_and_replays) {
   test_work work = {.fixture = t, .factor = 3, .term = 5};
   rondo_tree *tree = test_tree(t, NULL);
   rondo_function *function = test_tree_function(tree, "triple", RONDO_INPUT_MOVING, &work);
-  uint32_t *words = make_words(t, 100);
+  uint32_t *words = test_counting_words(t, WORDS, 100);
   static const rondo_call_outcome outcomes[] = {RONDO_CALL_EAGER, RONDO_CALL_RECORDED, RONDO_CALL_REPLAYED,
                                                 RONDO_CALL_REPLAYED, RONDO_CALL_REPLAYED};
   for (size_t i = 0; i < 5; i++) {
@@ -44,7 +36,7 @@ TREE_TEST(test_tr6_inputs_move) {
   rondo_tree *tree = test_tree(t, NULL);
   rondo_function *function = test_tree_function(tree, "double", RONDO_INPUT_MOVING, &work);
   for (uint32_t i = 0; i < 6; i++) {
-    uint32_t *words = make_words(t, 10 * i);
+    uint32_t *words = test_counting_words(t, WORDS, 10 * i);
     rondo_buffer *out = test_call_words(t, function, words, WORDS);
     test_assert_buffer(t, out, 20 * i + 1, 2);
     rondo_buffer_release(out);
@@ -66,7 +58,7 @@ typedef struct example {
 
 static void make_example(test_fixture *t, example *out) {
   static const char *const names[] = {"one", "two", "three", "four"};
-  *out = (example){.t = t, .tree = test_tree(t, NULL), .words = make_words(t, 7)};
+  *out = (example){.t = t, .tree = test_tree(t, NULL), .words = test_counting_words(t, WORDS, 7)};
   for (uint32_t i = 0; i < 4; i++) {
     out->works[i] = (test_work){.fixture = t, .factor = i + 2, .term = 10 * i};
     out->functions[i] = test_tree_function(out->tree, names[i], RONDO_INPUT_MOVING, &out->works[i]);
@@ -123,7 +115,7 @@ TREE_TEST(test_tr9_outputs_expire_with_their_step) {
   test_work work = {.fixture = t, .factor = 3, .term = 0};
   rondo_tree *tree = test_tree(t, NULL);
   rondo_function *function = test_tree_function(tree, "decode", RONDO_INPUT_MOVING, &work);
-  uint32_t *words = make_words(t, 1);
+  uint32_t *words = test_counting_words(t, WORDS, 1);
   rondo_buffer *old = NULL;
   for (size_t i = 0; i < 5; i++) {
     void *address;
@@ -150,7 +142,7 @@ TREE_TEST(test_tr9_outputs_are_cloned) {
   rondo_function *function = test_tree_function(tree, "decode", RONDO_INPUT_MOVING, &work);
   rondo_buffer *outs[5];
   for (uint32_t i = 0; i < 5; i++) {
-    uint32_t *words = make_words(t, i * 1000);
+    uint32_t *words = test_counting_words(t, WORDS, i * 1000);
     outs[i] = test_call_words(t, function, words, WORDS);
     assert_ok(rondo_stream_synchronize(t->stream));
     test_words_free(t, words);
@@ -169,7 +161,7 @@ TREE_TEST(test_tr5_liveness_makes_another_recording) {
   rondo_tree *tree = test_tree(t, NULL);
   rondo_function *one = test_tree_function(tree, "one", RONDO_INPUT_STATIC, &first);
   rondo_function *two = test_tree_function(tree, "two", RONDO_INPUT_STATIC, &second);
-  uint32_t *words = make_words(t, 1), *other = make_words(t, 50);
+  uint32_t *words = test_counting_words(t, WORDS, 1), *other = test_counting_words(t, WORDS, 50);
   static const bool keeps[] = {false, false, false, true, true, false, true};
   static const char *const expected[] = {"uu", "rr", "pp", "pr", "pp", "pp", "pp"};
   for (size_t i = 0; i < 7; i++) {

@@ -9,13 +9,6 @@
 
 enum { WORDS = 64, BYTES = WORDS * sizeof(uint32_t) };
 
-static uint32_t *make_words(test_fixture *t, uint32_t first) {
-  uint32_t values[WORDS], *words = test_words(t, WORDS);
-  for (uint32_t i = 0; i < WORDS; i++) values[i] = first + i;
-  test_write(t, words, values, sizeof values);
-  return words;
-}
-
 static rondo_function *make_function(rondo_tree *tree, const char *name, rondo_function_body body, void *user,
                                      const uint32_t *inputs, size_t count, rondo_binding binding) {
   rondo_function *function = NULL;
@@ -42,7 +35,7 @@ TREE_TEST(test_tr6_mutated_moving_inputs) {
     rondo_tree *tree = test_tree(t, NULL);
     rondo_function *function = make_function(tree, "mutate", mutate, &work, &kind, 1, (rondo_binding)binding);
     for (uint32_t i = 0; i < 5; i++) {
-      uint32_t expected[WORDS], *words = make_words(t, 100 * i);
+      uint32_t expected[WORDS], *words = test_counting_words(t, WORDS, 100 * i);
       const rondo_input input = {.address = words, .bytes = BYTES};
       assert_ok(rondo_function_call(function, t->stream, &input, 1, NULL, 0));
       for (uint32_t j = 0; j < WORDS; j++) expected[j] = (100 * i + j) * 2 + 1;
@@ -66,7 +59,7 @@ TREE_TEST(test_tr6_mutated_static_and_managed_inputs) {
   rondo_tree *tree = test_tree(t, NULL);
   rondo_function *function = make_function(tree, "mutate", mutate, &work, &kind, 1, RONDO_BINDING_AUTOMATIC);
   rondo_function *maker = test_tree_function(tree, "make", RONDO_INPUT_MOVING, &make);
-  uint32_t *places[2] = {make_words(t, 0), make_words(t, 1000)};
+  uint32_t *places[2] = {test_counting_words(t, WORDS, 0), test_counting_words(t, WORDS, 1000)};
   uint32_t rounds[2] = {0};
   for (size_t i = 0; i < 8; i++) {
     const size_t place = i / 4;
@@ -85,7 +78,7 @@ TREE_TEST(test_tr6_mutated_static_and_managed_inputs) {
   }
   for (size_t i = 0; i < 4; i++) {
     assert_ok(rondo_tree_step_begin(tree));
-    uint32_t *words = make_words(t, 7);
+    uint32_t *words = test_counting_words(t, WORDS, 7);
     rondo_buffer *out = test_call_words(t, maker, words, WORDS);
     const rondo_input input = {.buffer = out};
     assert_ok(rondo_function_call(function, t->stream, &input, 1, NULL, 0));
@@ -202,7 +195,7 @@ TREE_TEST(test_tr4_outputs_feed_the_next_step) {
                                         .outputs = clone != 0 ? RONDO_OUTPUTS_CLONE : RONDO_OUTPUTS_EXPIRE};
     rondo_tree *tree = test_tree(t, &options);
     rondo_function *function = test_tree_function(tree, "next", RONDO_INPUT_MOVING, &work);
-    uint32_t *words = make_words(t, 0), first = 0, step = 1;
+    uint32_t *words = test_counting_words(t, WORDS, 0), first = 0, step = 1;
     rondo_buffer *state_buffer = test_call_words(t, function, words, WORDS);
     for (size_t i = 0; i < 8; i++) {
       first = first * 3 + 1;
@@ -242,7 +235,7 @@ TREE_TEST(test_tr4_given_inputs_are_used_again) {
   test_work works[LENGTH];
   rondo_function *functions[LENGTH];
   rondo_tree *tree = test_tree(t, NULL);
-  uint32_t *words = make_words(t, 5);
+  uint32_t *words = test_counting_words(t, WORDS, 5);
   for (size_t i = 0; i < LENGTH; i++) {
     works[i] = (test_work){.fixture = t};
     functions[i] = make_function(tree, "consume", consume, &works[i], &kind, 1, RONDO_BINDING_AUTOMATIC);
@@ -317,7 +310,7 @@ TREE_TEST(test_outputs_of_memory_that_there_is) {
   rondo_tree *tree = test_tree(t, NULL);
   rondo_function *function = make_function(tree, "parts", make_parts, &work, &kind, 1, RONDO_BINDING_AUTOMATIC);
   for (uint32_t i = 0; i < 5; i++) {
-    uint32_t *words = make_words(t, 10 * i);
+    uint32_t *words = test_counting_words(t, WORDS, 10 * i);
     const rondo_input input = {.address = words, .bytes = BYTES};
     rondo_buffer *outs[4];
     assert_ok(rondo_function_call(function, t->stream, &input, 1, outs, 4));
@@ -340,7 +333,7 @@ TREE_TEST(test_calls_on_several_streams) {
   test_work work = {.fixture = t, .factor = 3, .term = 1};
   rondo_tree *tree = test_tree(t, NULL);
   rondo_function *function = test_tree_function(tree, "next", RONDO_INPUT_MOVING, &work);
-  uint32_t *words = make_words(t, 0), first = 0, step = 1;
+  uint32_t *words = test_counting_words(t, WORDS, 0), first = 0, step = 1;
   rondo_buffer *buffer = NULL;
   for (size_t i = 0; i < 9; i++) {
     rondo_stream *stream = test_stream(t, "another");
@@ -442,7 +435,7 @@ TREE_TEST(test_tr6_undeclared_addresses_are_found) {
     rondo_tree *tree = test_tree(t, NULL);
     rondo_function *function = make_hidden(t, tree, &work, find != 0);
     for (uint32_t i = 0; i < 6; i++) {
-      uint32_t *words = make_words(t, 10 * i);
+      uint32_t *words = test_counting_words(t, WORDS, 10 * i);
       rondo_buffer *out = test_call_words(t, function, words, WORDS);
       test_assert_buffer(t, out, 10 * i + 7, 1);
       rondo_buffer_release(out);
@@ -473,7 +466,7 @@ static rondo_tree_info find_behind_another(test_fixture *t, rondo_function_body 
                                 .inputs = kinds, .input_count = 2, .binding = RONDO_BINDING_PATCH, .find_inputs = true},
       &function));
   for (uint32_t i = 0; i < 6; i++) {
-    uint32_t *words = make_words(t, 10 * i);
+    uint32_t *words = test_counting_words(t, WORDS, 10 * i);
     rondo_buffer *outs[2];
     assert_ok(rondo_tree_step_begin(tree));
     rondo_buffer *const y = test_call_words(t, make, words, WORDS);
@@ -552,7 +545,7 @@ TREE_TEST(test_tr6_work_with_hidden_addresses_is_not_patched) {
                                 .binding = RONDO_BINDING_PATCH, .find_inputs = true},
       &function));
   for (uint32_t i = 0; i < 6; i++) {
-    uint32_t *words = make_words(t, 10 * i);
+    uint32_t *words = test_counting_words(t, WORDS, 10 * i);
     rondo_buffer *out = test_call_words(t, function, words, WORDS);
     test_assert_buffer(t, out, 10 * i * 1001, 1001);
     rondo_buffer_release(out);
@@ -581,7 +574,7 @@ static void assert_written_once(test_fixture *t, uint32_t counter_kind) {
   test_work work = {.fixture = t};
   rondo_tree *tree = test_tree(t, NULL);
   rondo_function *function = NULL;
-  uint32_t *counter = make_words(t, 1), expected[WORDS];
+  uint32_t *counter = test_counting_words(t, WORDS, 1), expected[WORDS];
   assert_ok(rondo_function_create(
       tree,
       &(rondo_function_options){RONDO_FUNCTION_OPTIONS_INIT, .name = "count", .body = count_up, .user = &work,
@@ -589,7 +582,7 @@ static void assert_written_once(test_fixture *t, uint32_t counter_kind) {
       &function));
   for (uint32_t k = 0; k < WORDS; k++) expected[k] = 1 + k;
   for (uint32_t i = 0; i < 5; i++) {
-    uint32_t *words = make_words(t, i);
+    uint32_t *words = test_counting_words(t, WORDS, i);
     const rondo_input inputs[] = {{.address = counter, .bytes = BYTES}, {.address = words, .bytes = BYTES}};
     rondo_buffer *out;
     assert_ok(rondo_function_call(function, t->stream, inputs, 2, &out, 1));
@@ -623,7 +616,7 @@ TREE_TEST(test_tr6_frozen_values_are_found) {
   hidden_work work = {.counts = true};
   rondo_tree *tree = test_tree(t, NULL);
   rondo_function *function = make_hidden(t, tree, &work, true);
-  uint32_t *words = make_words(t, 0);
+  uint32_t *words = test_counting_words(t, WORDS, 0);
   rondo_log_set_sink(note_frozen, &found, RONDO_LOG_WARNING);
   for (uint32_t i = 0; i < 4; i++) {
     rondo_buffer *out = test_call_words(t, function, words, WORDS);
@@ -643,9 +636,10 @@ static void call_in_places(test_fixture *t, rondo_tree *tree, size_t rounds) {
   static const uint32_t kinds[] = {RONDO_INPUT_STATIC, RONDO_INPUT_MOVING};
   test_work work = {.fixture = t};
   rondo_function *function = make_function(tree, "combine", combine, &work, kinds, 2, RONDO_BINDING_AUTOMATIC);
-  uint32_t *places[3] = {make_words(t, 0), make_words(t, 100), make_words(t, 200)};
+  uint32_t *places[3] = {test_counting_words(t, WORDS, 0), test_counting_words(t, WORDS, 100),
+                         test_counting_words(t, WORDS, 200)};
   for (uint32_t i = 0; i < 3 * rounds; i++) {
-    uint32_t *moving = make_words(t, i);
+    uint32_t *moving = test_counting_words(t, WORDS, i);
     const rondo_input inputs[] = {{.address = places[i % 3], .bytes = BYTES}, {.address = moving, .bytes = BYTES}};
     rondo_buffer *out;
     assert_ok(rondo_function_call(function, t->stream, inputs, 2, &out, 1));
@@ -684,7 +678,7 @@ TREE_TEST(test_tr6_trying_loses_no_failure) {
   hidden_work work = {.plus = 7};
   rondo_tree *tree = test_tree(t, NULL);
   rondo_function *function = make_hidden(t, tree, &work, true);
-  uint32_t *words = make_words(t, 10);
+  uint32_t *words = test_counting_words(t, WORDS, 10);
   const rondo_input input = {.address = words, .bytes = BYTES};
   int told = 0;
   for (int i = 0; i < 6; i++) {

@@ -227,7 +227,11 @@ SCENE_TEST(test_tr8_peer_148_149_small_recordings) {
                                        RONDO_INPUTS(RONDO_INPUT_MOVING));
     for (int i = 0; i < 4; i++) call_affine(s, f, x);
     assert_seen(s, least == 2 ? "urpp" : "uuuu");
-    if (least > 2) assert_skip(s->tree, TOO_SMALL);
+    if (least == 2) continue;
+    assert_skip(s->tree, TOO_SMALL);
+    test_assert_said(s->tree, "min_nodes");
+    assert_int_equal(scene_info(s).skipped[RONDO_SKIP_TOO_SMALL], 3);
+    assert_int_equal(test_function_info(f).last_skip, RONDO_SKIP_TOO_SMALL);
   }
 }
 
@@ -280,6 +284,9 @@ SCENE_TEST(test_tr8_peer_224_225_227_policies) {
   assert_string_equal(p.name, "f");
   for (int i = 0; i < 4; i++) call_affine(s, g, x);
   assert_skip(s->tree, REFUSED);
+  test_assert_said(s->tree, "should_record");
+  assert_int_equal(scene_info(s).skipped[RONDO_SKIP_REFUSED], 3);
+  assert_int_equal(test_function_info(g).last_skip, RONDO_SKIP_REFUSED);
   assert_string_equal(p.name, "g");
   assert_int_equal(p.asked, 4);
   p.refused = NULL;

@@ -5,6 +5,7 @@
  */
 #include <rondo/random.h>
 
+#include "support/test_random_work.h"
 #include "support/test_scene.h"
 
 static void prepare(test_scene *s, rondo_function *function, const rondo_input *input) {
@@ -162,12 +163,6 @@ static void read_floats(test_scene *s, rondo_function *f, float floats[SCENE_WOR
   rondo_buffer_release(out);
 }
 
-static uint64_t offset_of(const rondo_generator *generator) {
-  rondo_generator_state state = {RONDO_GENERATOR_STATE_INIT};
-  assert_ok(rondo_generator_get_state(generator, &state));
-  return state.offset;
-}
-
 SCENE_TEST(test_tr13_a_preparation_draws_nothing) {
   rondo_generator *generator, *other;
   float floats[3][SCENE_WORDS], expected[SCENE_WORDS];
@@ -178,10 +173,10 @@ SCENE_TEST(test_tr13_a_preparation_draws_nothing) {
   assert_ok(rondo_generator_reserve(other, s->stream, 12, &drawn));
   rondo_function *f = SCENE_FUNCTION(s, "draw", draw_body, generator, .warm_ups = 2);
   assert_ok(rondo_function_prepare(f, s->stream, NULL, 0));
-  assert_int_equal(offset_of(generator), 8);
-  assert_int_equal(offset_of(other), 12);
+  assert_int_equal(test_generator_offset(generator), 8);
+  assert_int_equal(test_generator_offset(other), 12);
   for (int i = 0; i < 3; i++) read_floats(s, f, floats[i]);
-  assert_int_equal(offset_of(generator), 20);
+  assert_int_equal(test_generator_offset(generator), 20);
   for (uint64_t i = 0; i < 3; i++) {
     for (uint32_t k = 0; k < SCENE_WORDS; k++)
       expected[k] = (float)(rondo_philox(0, k / 4, 8 + 4 * i).x[k % 4] >> 8) * 0x1p-24f;
@@ -287,7 +282,7 @@ SCENE_TEST(test_tr15_a_failed_recording_draws_nothing) {
     rondo_buffer *a = scene_call(s, make, scene_at(x));
     SCENE_CALL(s, f, outs, 2, scene_given(a));
     assert_counts(s, outs[1], 1, 3);
-    assert_int_equal(offset_of(host.generator), 4 * (i + 1));
+    assert_int_equal(test_generator_offset(host.generator), 4 * (i + 1));
     for (int k = 0; k < 2; k++) rondo_buffer_release(outs[k]);
     scene_end(s);
   }

@@ -265,13 +265,16 @@ CPU_TEST(failing_guarded_allocations_return_no_address) {
   void *address = NULL;
   assert_ok(rondo_device_open("cpu:check", &options, &f->device));
   const rondo_guard_ops *guard = f->device->ops->guard;
-  for (size_t n = 1; address == NULL; n++) {
+  size_t n = 1;
+  for (; address == NULL; n++) {
     address = &address;
     atomic_store(&f->allocator.fail_at, atomic_load(&f->allocator.calls) + n);
     const rondo_status status = guard->allocate(f->device, NULL, 64, "guarded", &address);
     atomic_store(&f->allocator.fail_at, 0);
     assert_true((status == RONDO_OK) == (address != NULL));
+    if (status != RONDO_OK) assert_int_equal(status, RONDO_OUT_OF_MEMORY);
   }
+  assert_true(n > 2);
   guard->release(f->device, NULL, address);
 }
 

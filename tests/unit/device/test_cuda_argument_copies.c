@@ -41,13 +41,8 @@ static size_t copies_of(const test_fixture *t, const big_argument *argument) {
 
 static rondo_kernel *kernel; /* (big_argument, writes): does nothing */
 
-static void do_nothing(rondo_blocks range, void *const *args) {
-  (void)range;
-  (void)args;
-}
-
 static int set_up(void **state) {
-  const rondo_kernel_options options = {RONDO_KERNEL_OPTIONS_INIT, .name = "takes_much", .cpu = do_nothing,
+  const rondo_kernel_options options = {RONDO_KERNEL_OPTIONS_INIT, .name = "takes_much", .cpu = test_kernel_nothing,
                                         .cuda_source = "extern \"C\" __global__ void takes_much() {}\n",
                                         .params = {RONDO_SCALAR(big_argument), RONDO_WRITES}};
   const int code = fake_setup(state);

@@ -12,11 +12,6 @@
 #include "fault/fake_driver.h"
 #include "support/rondo_test.h"
 
-static void nothing(rondo_blocks blocks, void *const *args) {
-  (void)blocks;
-  (void)args;
-}
-
 typedef struct rig {
   test_fixture t; /* with a device of the fake driver */
   rondo_kernel *kernel;
@@ -24,7 +19,7 @@ typedef struct rig {
 
 static int set_up(void **state) {
   static rig self;
-  const rondo_kernel_options options = {RONDO_KERNEL_OPTIONS_INIT, .name = "nothing", .cpu = nothing,
+  const rondo_kernel_options options = {RONDO_KERNEL_OPTIONS_INIT, .name = "nothing", .cpu = test_kernel_nothing,
                                         .params = {RONDO_SCALAR(uint32_t)}};
   self = (rig){.t.device = fake_open(NULL)};
   assert_ok(rondo_stream_create(self.t.device, NULL, &self.t.stream));

@@ -31,8 +31,7 @@ static bool boxes_meet(const rondo_boxes *boxes, uint32_t a, uint32_t b) {
   return lives_meet(boxes->boxes[a].lower, boxes->boxes[a].upper, boxes->boxes[b].lower, boxes->boxes[b].upper);
 }
 
-static void test_neighbours_are_those_that_live_together(void **state) {
-  (void)state;
+UNIT_TEST(test_neighbours_are_those_that_live_together) {
   static rondo_plan_item items[BOXES];
   const rondo_allocator allocator = rondo_allocator_default();
   rondo_scratch scratch = {.allocator = &allocator};
@@ -71,8 +70,7 @@ static bool is_plan_of_boxes(const rondo_boxes *boxes, const uint64_t *offsets, 
 }
 
 /* With everything out at first, and twice the bytes that are live at once. */
-static void test_a_repair_leaves_a_plan_or_gives_up(void **state) {
-  (void)state;
+UNIT_TEST(test_a_repair_leaves_a_plan_or_gives_up) {
   static rondo_plan_item items[BOXES];
   static uint32_t order[BOXES];
   static uint8_t states[BOXES];
@@ -110,8 +108,7 @@ static void test_a_repair_leaves_a_plan_or_gives_up(void **state) {
   }
 }
 
-static void test_large_problems_are_planned_near_the_bound(void **state) {
-  (void)state;
+UNIT_TEST(test_large_problems_are_planned_near_the_bound) {
   static rondo_plan_item items[MANY];
   uint32_t cores = 0;
   for (uint64_t seed = 1; seed <= test_effort(6); seed++) {
@@ -134,8 +131,7 @@ static void test_large_problems_are_planned_near_the_bound(void **state) {
 }
 
 /* Of so many, cores of all sizes and the rules beside each other are shared out among the threads. */
-static void test_any_number_of_threads_plans_alike(void **state) {
-  (void)state;
+UNIT_TEST(test_any_number_of_threads_plans_alike) {
   static rondo_plan_item items[MORE];
   for (uint64_t seed = 1; seed <= test_effort(2); seed++) {
     uint64_t chance = seed;
@@ -203,8 +199,7 @@ static rondo_core_cost improve_stack(stack *s, uint64_t most_steps, uint64_t *ou
 }
 
 /* A core does the same with as many steps as it needs and with more; with fewer it ends there, and leaves the plan. */
-static void test_a_core_ends_with_its_steps(void **state) {
-  (void)state;
+UNIT_TEST(test_a_core_ends_with_its_steps) {
   static stack s;
   uint64_t peak = 0, same = 0;
   make_stack(&s);
@@ -234,8 +229,7 @@ static uint64_t run_round(stack *s, uint64_t most_steps, uint32_t threads, uint6
 }
 
 /* A round counts with the steps that it needs, and is of no account with fewer, on any number of threads. */
-static void test_a_round_that_lacks_steps_does_not_count(void **state) {
-  (void)state;
+UNIT_TEST(test_a_round_that_lacks_steps_does_not_count) {
   static stack s;
   static uint64_t offsets[MORE];
   uint64_t whole = 0, peak = 0;
@@ -255,24 +249,10 @@ static void test_a_round_that_lacks_steps_does_not_count(void **state) {
 }
 
 /* Every allocation fails in turn, with a problem of which the core is planned. */
-static void test_failing_allocators_leak_nothing(void **state) {
-  (void)state;
+UNIT_TEST(test_failing_allocators_leak_nothing) {
   static rondo_plan_item items[FEWER];
   uint64_t seed = 1;
   make_random_items(items, FEWER, 300, &seed);
   const rondo_plan_problem problem = {RONDO_PLAN_PROBLEM_INIT, .items = items, .count = FEWER};
   assert_allocations_may_fail(&problem, (rondo_plan_options){.fast_only = true}, 2000);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_neighbours_are_those_that_live_together),
-      cmocka_unit_test(test_a_repair_leaves_a_plan_or_gives_up),
-      cmocka_unit_test(test_large_problems_are_planned_near_the_bound),
-      cmocka_unit_test(test_any_number_of_threads_plans_alike),
-      cmocka_unit_test(test_a_core_ends_with_its_steps),
-      cmocka_unit_test(test_a_round_that_lacks_steps_does_not_count),
-      cmocka_unit_test(test_failing_allocators_leak_nothing),
-  };
-  return cmocka_run_group_tests_name("plan core", tests, NULL, NULL);
 }

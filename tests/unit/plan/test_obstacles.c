@@ -28,8 +28,7 @@ static const rondo_obstacle *lowest_above(const rondo_obstacle *ranges, size_t c
   return lowest;
 }
 
-static void test_the_first_obstacle_above_is_found(void **state) {
-  (void)state;
+UNIT_TEST(test_the_first_obstacle_above_is_found) {
   const rondo_allocator allocator = rondo_allocator_default();
   rondo_scratch scratch = {.allocator = &allocator};
   uint64_t seed = 1;
@@ -67,8 +66,7 @@ static uint32_t first_rank(const rondo_box *boxes, const bool *gone, const rondo
   return rank < query->before ? rank : query->before;
 }
 
-static void test_the_first_box_is_found_by_life_and_bytes(void **state) {
-  (void)state;
+UNIT_TEST(test_the_first_box_is_found_by_life_and_bytes) {
   const rondo_allocator allocator = rondo_allocator_default();
   rondo_scratch scratch = {.allocator = &allocator};
   uint64_t seed = 2;
@@ -101,8 +99,7 @@ static void test_the_first_box_is_found_by_life_and_bytes(void **state) {
 }
 
 /* Hardly any item fits below an obstacle: each is looked at seldom enough for this to end in the time of a test. */
-static void test_many_obstacles_are_planned_around(void **state) {
-  (void)state;
+UNIT_TEST(test_many_obstacles_are_planned_around) {
   enum { ITEMS = 20000, RANGES = 4000 };
   static rondo_plan_item items[ITEMS];
   static rondo_plan_obstacle obstacles[RANGES];
@@ -190,8 +187,7 @@ static void make_comb(uint32_t starts[EXTREME_NODES + 1], uint32_t edges[EXTREME
   starts[EXTREME_NODES] = count;
 }
 
-static void test_nothing_wraps_around(void **state) {
-  (void)state;
+UNIT_TEST(test_nothing_wraps_around) {
   uint32_t starts[EXTREME_NODES + 1], edges[EXTREME_NODES * EXTREME_NODES];
   const rondo_plan_order comb = {EXTREME_NODES, starts, edges};
   uint64_t seed = 11, made = 0, refused = 0;
@@ -206,14 +202,4 @@ static void test_nothing_wraps_around(void **state) {
     try_extreme(&extreme.problem, &made, &refused);
   }
   assert_true(made > 0 && refused > 0);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_the_first_obstacle_above_is_found),
-      cmocka_unit_test(test_the_first_box_is_found_by_life_and_bytes),
-      cmocka_unit_test(test_many_obstacles_are_planned_around),
-      cmocka_unit_test(test_nothing_wraps_around),
-  };
-  return cmocka_run_group_tests_name("plan obstacles", tests, NULL, NULL);
 }

@@ -28,8 +28,7 @@ static rondo_plan *plan_sample(const order_sample *s, const rondo_plan_options *
   return plan;
 }
 
-static void test_items_that_may_live_together_share_no_bytes(void **state) {
-  (void)state;
+UNIT_TEST(test_items_that_may_live_together_share_no_bytes) {
   uint64_t seed = 1;
   static order_sample s;
   for (unsigned round = 0; round < test_effort(4000); round++) {
@@ -42,8 +41,7 @@ static void test_items_that_may_live_together_share_no_bytes(void **state) {
   }
 }
 
-static void test_bounds_hold_and_peaks_are_near(void **state) {
-  (void)state;
+UNIT_TEST(test_bounds_hold_and_peaks_are_near) {
   uint64_t seed = 2;
   static order_sample s;
   size_t sum = 0;
@@ -65,8 +63,7 @@ static void test_bounds_hold_and_peaks_are_near(void **state) {
   assert_true(sum <= least_sum + least_sum / 50);
 }
 
-static void test_the_checker_finds_every_overlap_and_no_other(void **state) {
-  (void)state;
+UNIT_TEST(test_the_checker_finds_every_overlap_and_no_other) {
   uint64_t seed = 3;
   static order_sample s;
   const unsigned cases = test_effort(4000);
@@ -101,8 +98,7 @@ static size_t run_closure(const rondo_plan_problem *problem, const rondo_branche
 }
 
 /* The serial bound is that of some execution, the closure that of the worst. */
-static void test_the_closure_is_the_worst_execution(void **state) {
-  (void)state;
+UNIT_TEST(test_the_closure_is_the_worst_execution) {
   const rondo_allocator allocator = rondo_allocator_default();
   rondo_scratch scratch = {.allocator = &allocator};
   uint64_t seed = 4;
@@ -157,8 +153,7 @@ static void assert_relation(const order_sample *s, uint32_t max_chains) {
   rondo_scratch_free(&scratch);
 }
 
-static void test_items_that_may_live_together_conflict(void **state) {
-  (void)state;
+UNIT_TEST(test_items_that_may_live_together_conflict) {
   uint64_t seed = 5;
   static order_sample s;
   for (unsigned round = 0; round < test_effort(2000); round++) {
@@ -216,8 +211,7 @@ static rondo_plan_info plan_big(const big_sample *s, const rondo_plan_options *o
   return info;
 }
 
-static void test_more_steps_are_never_worse_and_repeat(void **state) {
-  (void)state;
+UNIT_TEST(test_more_steps_are_never_worse_and_repeat) {
   big_sample s;
   size_t last = SIZE_MAX;
   make_streams(&s, 300, 5, 6);
@@ -235,8 +229,7 @@ static void test_more_steps_are_never_worse_and_repeat(void **state) {
 }
 
 /* Each ends when its time is over, or when one has reached the goal. */
-static void test_threads_search_in_parallel(void **state) {
-  (void)state;
+UNIT_TEST(test_threads_search_in_parallel) {
   for (uint32_t round = 0; round < 6; round++) {
     big_sample s;
     make_streams(&s, 3000, 6, 20 + round);
@@ -248,8 +241,7 @@ static void test_threads_search_in_parallel(void **state) {
   }
 }
 
-static void test_goals_end_the_search(void **state) {
-  (void)state;
+UNIT_TEST(test_goals_end_the_search) {
   big_sample s;
   make_streams(&s, 300, 5, 8);
   const rondo_plan_options fast = {RONDO_PLAN_OPTIONS_INIT, .fast_only = true};
@@ -261,8 +253,7 @@ static void test_goals_end_the_search(void **state) {
   free_big(&s);
 }
 
-static void test_one_chain_is_planned_as_intervals(void **state) {
-  (void)state;
+UNIT_TEST(test_one_chain_is_planned_as_intervals) {
   big_sample s;
   make_streams(&s, 200, 1, 9);
   const rondo_plan_options options = {RONDO_PLAN_OPTIONS_INIT, .budget_steps = 20000};
@@ -279,8 +270,7 @@ static void test_one_chain_is_planned_as_intervals(void **state) {
 }
 
 /* Nothing is ordered, so no two items may share. */
-static void test_independent_nodes_share_nothing(void **state) {
-  (void)state;
+UNIT_TEST(test_independent_nodes_share_nothing) {
   big_sample s;
   make_streams(&s, 1000, 1000, 10);
   s.order = (rondo_plan_order){1000, calloc(1001, sizeof(uint32_t)), NULL};
@@ -292,8 +282,7 @@ static void test_independent_nodes_share_nothing(void **state) {
 }
 
 /* More streams than the maximum of chains: memory is linear, and the plan is checked. */
-static void test_a_very_wide_order_is_planned(void **state) {
-  (void)state;
+UNIT_TEST(test_a_very_wide_order_is_planned) {
   big_sample s;
   make_streams(&s, 70000, 300, 11);
   for (uint32_t i = 0; i < 70000; i++) {
@@ -305,8 +294,7 @@ static void test_a_very_wide_order_is_planned(void **state) {
   free_big(&s);
 }
 
-static void test_20000_items_are_checked_pair_by_pair(void **state) {
-  (void)state;
+UNIT_TEST(test_20000_items_are_checked_pair_by_pair) {
   big_sample s;
   rondo_plan *plan = NULL;
   uint64_t seed = 12;
@@ -334,8 +322,7 @@ static void test_20000_items_are_checked_pair_by_pair(void **state) {
 /* Branches --------------------------------------------------------------------------------------------------------- */
 
 /* Steps of one order: branches of one choice share bytes, and items outside it do not. */
-static void test_intervals_with_branches(void **state) {
-  (void)state;
+UNIT_TEST(test_intervals_with_branches) {
   const rondo_plan_branch branches[] = {{RONDO_PLAN_NO_BRANCH, 0}, {RONDO_PLAN_NO_BRANCH, 0}, {0, 0}, {0, 0}};
   const rondo_plan_item items[] = {
       {.bytes = 100, .lower = 0, .upper = 10, .branch = 1}, {.bytes = 90, .lower = 2, .upper = 8, .branch = 2},
@@ -365,8 +352,7 @@ static void test_intervals_with_branches(void **state) {
 
 /* Bad input -------------------------------------------------------------------------------------------------------- */
 
-static void test_bad_orders_are_refused(void **state) {
-  (void)state;
+UNIT_TEST(test_bad_orders_are_refused) {
   const uint32_t start[] = {0, 1, 2, 2, 2};
   const uint32_t forward[] = {1, 2};
   const uint32_t backward[] = {1, 0};
@@ -407,8 +393,7 @@ static void test_bad_orders_are_refused(void **state) {
   assert_message("order of 0 nodes");
 }
 
-static void test_offsets_that_do_not_fit_are_refused(void **state) {
-  (void)state;
+UNIT_TEST(test_offsets_that_do_not_fit_are_refused) {
   const uint32_t start[] = {0, 1, 1};
   const uint32_t successors[] = {1};
   const rondo_plan_order order = {2, start, successors};
@@ -425,8 +410,7 @@ static void test_offsets_that_do_not_fit_are_refused(void **state) {
 }
 
 /* Above the obstacle is space for one item, which ends at the last offset. */
-static void test_an_item_at_the_last_offset_leaves_no_space(void **state) {
-  (void)state;
+UNIT_TEST(test_an_item_at_the_last_offset_leaves_no_space) {
   const uint32_t start[] = {0, 1, 1}, successors[] = {1};
   const rondo_plan_order order = {2, start, successors};
   const rondo_plan_item items[] = {{.bytes = 10, .lower = 0, .upper = 1},
@@ -451,6 +435,7 @@ static rondo_status make_or_check(const rondo_plan_problem *problem, const size_
   rondo_plan *plan = NULL;
   const rondo_status status = rondo_plan_make(problem, &options, &plan);
   assert_true((status == RONDO_OK) == (plan != NULL));
+  if (plan != NULL) assert_ok(rondo_plan_check(NULL, problem, rondo_plan_offsets(plan)));
   rondo_plan_destroy(plan);
   return status;
 }
@@ -471,8 +456,7 @@ static size_t fail_each(const rondo_plan_problem *problem, const size_t *offsets
   return fail_at;
 }
 
-static void test_failing_allocations_leave_nothing(void **state) {
-  (void)state;
+UNIT_TEST(test_failing_allocations_leave_nothing) {
   uint64_t seed = 13;
   static order_sample s;
   for (unsigned round = 0; round < 40; round += 40 / test_effort(40)) {
@@ -488,27 +472,4 @@ static void test_failing_allocations_leave_nothing(void **state) {
     fail_each(&s.problem, rondo_plan_offsets(plan));
     rondo_plan_destroy(plan);
   }
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_items_that_may_live_together_share_no_bytes),
-      cmocka_unit_test(test_bounds_hold_and_peaks_are_near),
-      cmocka_unit_test(test_the_checker_finds_every_overlap_and_no_other),
-      cmocka_unit_test(test_the_closure_is_the_worst_execution),
-      cmocka_unit_test(test_items_that_may_live_together_conflict),
-      cmocka_unit_test(test_more_steps_are_never_worse_and_repeat),
-      cmocka_unit_test(test_threads_search_in_parallel),
-      cmocka_unit_test(test_goals_end_the_search),
-      cmocka_unit_test(test_one_chain_is_planned_as_intervals),
-      cmocka_unit_test(test_independent_nodes_share_nothing),
-      cmocka_unit_test(test_a_very_wide_order_is_planned),
-      cmocka_unit_test(test_20000_items_are_checked_pair_by_pair),
-      cmocka_unit_test(test_intervals_with_branches),
-      cmocka_unit_test(test_bad_orders_are_refused),
-      cmocka_unit_test(test_offsets_that_do_not_fit_are_refused),
-      cmocka_unit_test(test_an_item_at_the_last_offset_leaves_no_space),
-      cmocka_unit_test(test_failing_allocations_leave_nothing),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -61,8 +61,7 @@ static void assert_finds_conflicts(repair_sample *t) {
   free(counts);
 }
 
-static void test_the_index_finds_each_conflict_once(void **state) {
-  (void)state;
+UNIT_TEST(test_the_index_finds_each_conflict_once) {
   uint64_t seed = 1;
   static order_sample s;
   static repair_sample t;
@@ -75,8 +74,7 @@ static void test_the_index_finds_each_conflict_once(void **state) {
 }
 
 /* Long chains, so that the index's tree has several levels; stages, as now and then all chains meet. */
-static void test_the_index_finds_conflicts_of_many(void **state) {
-  (void)state;
+UNIT_TEST(test_the_index_finds_conflicts_of_many) {
   enum { NODES = 1500, WIDTH = 3 };
   static rondo_plan_item items[NODES];
   static uint32_t start[NODES + 1], successors[3 * NODES];
@@ -104,8 +102,7 @@ static void test_the_index_finds_conflicts_of_many(void **state) {
 }
 
 /* With everything out at first, or from another plan. */
-static void test_a_repaired_plan_ends_below_the_target(void **state) {
-  (void)state;
+UNIT_TEST(test_a_repaired_plan_ends_below_the_target) {
   uint64_t seed = 3;
   static order_sample s;
   static repair_sample t;
@@ -135,8 +132,7 @@ static void test_a_repaired_plan_ends_below_the_target(void **state) {
 }
 
 /* Numbers are kept in 32 bits: where bytes have more, in larger units. */
-static void test_huge_items_are_repaired(void **state) {
-  (void)state;
+UNIT_TEST(test_huge_items_are_repaired) {
   uint64_t seed = 4;
   static order_sample s;
   static repair_sample t;
@@ -162,14 +158,4 @@ static void test_huge_items_are_repaired(void **state) {
     free_repair_sample(&t);
   }
   assert_true(done > cases * 5 / 6);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_the_index_finds_each_conflict_once),
-      cmocka_unit_test(test_the_index_finds_conflicts_of_many),
-      cmocka_unit_test(test_a_repaired_plan_ends_below_the_target),
-      cmocka_unit_test(test_huge_items_are_repaired),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

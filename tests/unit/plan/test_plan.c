@@ -5,8 +5,7 @@
 #include "plan/interval/live_bytes.h"
 #include "unit/plan/plan_tests.h"
 
-static void test_nothing_to_plan(void **state) {
-  (void)state;
+UNIT_TEST(test_nothing_to_plan) {
   const rondo_plan_problem problem = {RONDO_PLAN_PROBLEM_INIT};
   planned made = make_plan(&problem, NULL);
   assert_null(made.offsets);
@@ -16,8 +15,7 @@ static void test_nothing_to_plan(void **state) {
   rondo_plan_destroy(made.plan);
 }
 
-static void test_items_that_do_not_meet_share(void **state) {
-  (void)state;
+UNIT_TEST(test_items_that_do_not_meet_share) {
   const rondo_plan_item items[] = {{.bytes = 100, .lower = 0, .upper = 4},
                                    {.bytes = 80, .lower = 4, .upper = 8},
                                    {.bytes = 60, .lower = 8, .upper = RONDO_PLAN_FOREVER}};
@@ -29,8 +27,7 @@ static void test_items_that_do_not_meet_share(void **state) {
   rondo_plan_destroy(made.plan);
 }
 
-static void test_items_that_meet_in_one_step_do_not_share(void **state) {
-  (void)state;
+UNIT_TEST(test_items_that_meet_in_one_step_do_not_share) {
   const rondo_plan_item items[] = {{100, 0, 0, 4, 0}, {80, 0, 3, 8, 0}};
   const rondo_plan_problem problem = {.items = items, .count = 2};
   planned made = make_plan(&problem, NULL);
@@ -38,8 +35,7 @@ static void test_items_that_meet_in_one_step_do_not_share(void **state) {
   rondo_plan_destroy(made.plan);
 }
 
-static void test_items_without_bytes_are_in_nobodys_way(void **state) {
-  (void)state;
+UNIT_TEST(test_items_without_bytes_are_in_nobodys_way) {
   const rondo_plan_item items[] = {{0, 256, 0, 9, 0}, {64, 64, 2, 3, 0}, {0, 0, 2, 3, 0}};
   const rondo_plan_problem problem = {.items = items, .count = 3};
   planned made = make_plan(&problem, NULL);
@@ -50,8 +46,7 @@ static void test_items_without_bytes_are_in_nobodys_way(void **state) {
   rondo_plan_destroy(made.plan);
 }
 
-static void test_alignment_holds_and_is_reported(void **state) {
-  (void)state;
+UNIT_TEST(test_alignment_holds_and_is_reported) {
   const rondo_plan_item items[] = {{1, 1, 0, 5, 0}, {100, 256, 0, 5, 0}, {3, 64, 0, 5, 0}, {7, 4096, 1, 2, 0}};
   const rondo_plan_problem problem = {.items = items, .count = 4};
   planned made = make_plan(&problem, NULL);
@@ -60,8 +55,7 @@ static void test_alignment_holds_and_is_reported(void **state) {
 }
 
 /* Items of the large alignment share no block of it, whatever lies between them. */
-static void test_alignment_raises_the_bound(void **state) {
-  (void)state;
+UNIT_TEST(test_alignment_raises_the_bound) {
   const rondo_plan_item items[] = {
       {100, 4096, 0, 5, 0}, {4000, 4096, 1, 5, 0}, {4097, 4096, 2, 5, 0}, {64, 64, 0, 5, 0}, {9, 1, 0, 5, 0}};
   const rondo_plan_problem problem = {.items = items, .count = 5};
@@ -84,8 +78,7 @@ static bool fits_in(const rondo_plan_problem *problem, size_t *offsets, size_t p
   return false;
 }
 
-static void test_no_plan_is_below_the_bound(void **state) {
-  (void)state;
+UNIT_TEST(test_no_plan_is_below_the_bound) {
   uint64_t seed = 11;
   for (uint32_t i = test_effort(1000); i > 0; i--) {
     rondo_plan_item items[5];
@@ -105,8 +98,7 @@ static void test_no_plan_is_below_the_bound(void **state) {
   }
 }
 
-static void test_sizes_that_do_not_add_up_are_refused(void **state) {
-  (void)state;
+UNIT_TEST(test_sizes_that_do_not_add_up_are_refused) {
   const rondo_plan_item items[] = {{SIZE_MAX - 5, 0, 0, 1, 0}, {6, 0, 2, 3, 0}};
   const rondo_plan_problem sum = {.items = items, .count = 2};
   rondo_plan *plan = (rondo_plan *)(void *)&sum;
@@ -131,8 +123,7 @@ static size_t make_training(rondo_plan_item *items, uint32_t layers, uint64_t se
   return count;
 }
 
-static void test_training_steps_are_planned_near_the_bound(void **state) {
-  (void)state;
+UNIT_TEST(test_training_steps_are_planned_near_the_bound) {
   rondo_plan_item items[MAX_ITEMS];
   for (uint32_t layers = 1; layers <= 128; layers *= 2) {
     const rondo_plan_problem problem = {.items = items, .count = make_training(items, layers, layers)};
@@ -146,8 +137,7 @@ static void test_training_steps_are_planned_near_the_bound(void **state) {
 static const unsigned all_kinds[] = {0,         ALIGNED,   MIXED_ALIGNMENTS,    ALIGNED | FEW_SIZES,
                                      FEW_SIZES, OBSTACLES, OBSTACLES | ALIGNED, OBSTACLES | MIXED_ALIGNMENTS};
 
-static void test_random_problems_are_planned_right_and_alike(void **state) {
-  (void)state;
+UNIT_TEST(test_random_problems_are_planned_right_and_alike) {
   uint64_t seed = 1;
   const rondo_plan_options fast = {.fast_only = true};
   sample random;
@@ -187,8 +177,7 @@ static size_t squeezed_bound(const rondo_plan_problem *problem) {
   return bound;
 }
 
-static void test_obstacles_raise_the_bound(void **state) {
-  (void)state;
+UNIT_TEST(test_obstacles_raise_the_bound) {
   uint64_t seed = 5;
   sample random;
   for (uint32_t i = test_effort(60); i > 0; i--) {
@@ -200,8 +189,7 @@ static void test_obstacles_raise_the_bound(void **state) {
 }
 
 /* Room below, between and above; a range that is held only for a while is used before and after. */
-static void test_items_go_around_obstacles(void **state) {
-  (void)state;
+UNIT_TEST(test_items_go_around_obstacles) {
   const rondo_plan_item items[] = {{.bytes = 100, .lower = 0, .upper = 10},
                                    {.bytes = 50, .lower = 0, .upper = 10},
                                    {.bytes = 20, .lower = 0, .upper = 3}};
@@ -218,8 +206,7 @@ static void test_items_go_around_obstacles(void **state) {
   rondo_plan_destroy(made.plan);
 }
 
-static void test_profile_says_the_most_within_a_life(void **state) {
-  (void)state;
+UNIT_TEST(test_profile_says_the_most_within_a_life) {
   const rondo_allocator allocator = rondo_allocator_default();
   rondo_scratch scratch = {.allocator = &allocator};
   rondo_box boxes[] = {{10, 0, 10}, {5, 2, 5}, {7, 4, 5}, {20, 8, 9}};
@@ -236,8 +223,7 @@ static void test_profile_says_the_most_within_a_life(void **state) {
 }
 
 /* The checker is told wrong plans, each wrong in one way. */
-static void test_checker_finds_what_is_wrong(void **state) {
-  (void)state;
+UNIT_TEST(test_checker_finds_what_is_wrong) {
   const rondo_plan_item items[] = {{100, 4, 0, 4, 0}, {50, 4, 2, 6, 0}, {10, 4, 5, 7, 0}};
   const rondo_plan_problem problem = {.items = items, .count = 3};
   size_t offsets[] = {0, 100, 0};
@@ -258,8 +244,7 @@ static void test_checker_finds_what_is_wrong(void **state) {
 }
 
 /* Every wrong plan that moving one item can make is found, and no right one is refused. */
-static void test_checker_agrees_with_the_definition(void **state) {
-  (void)state;
+UNIT_TEST(test_checker_agrees_with_the_definition) {
   uint64_t seed = 7;
   sample random;
   size_t offsets[MAX_ITEMS];
@@ -281,8 +266,7 @@ static void test_checker_agrees_with_the_definition(void **state) {
   assert_in_range(wrong, cases / 4, cases * 15 / 16);
 }
 
-static void test_checker_finds_who_is_in_an_obstacle(void **state) {
-  (void)state;
+UNIT_TEST(test_checker_finds_who_is_in_an_obstacle) {
   const rondo_plan_item items[] = {{.bytes = 10, .lower = 2, .upper = 6}};
   const rondo_plan_obstacle obstacles[] = {{.offset = 5, .bytes = 100, .lower = 5, .upper = 9},
                                            {.offset = 90, .bytes = 1, .lower = 0, .upper = 1},
@@ -299,32 +283,8 @@ static void test_checker_finds_who_is_in_an_obstacle(void **state) {
   assert_ok(rondo_plan_check(NULL, &problem, &offset));
 }
 
-static void test_failing_allocators_leak_nothing(void **state) {
-  (void)state;
+UNIT_TEST(test_failing_allocators_leak_nothing) {
   rondo_plan_item items[MAX_ITEMS];
   const rondo_plan_problem problem = {.items = items, .count = make_training(items, 16, 3)};
   assert_allocations_may_fail(&problem, (rondo_plan_options){.fast_only = true}, 1000);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_nothing_to_plan),
-      cmocka_unit_test(test_items_that_do_not_meet_share),
-      cmocka_unit_test(test_items_that_meet_in_one_step_do_not_share),
-      cmocka_unit_test(test_items_without_bytes_are_in_nobodys_way),
-      cmocka_unit_test(test_alignment_holds_and_is_reported),
-      cmocka_unit_test(test_alignment_raises_the_bound),
-      cmocka_unit_test(test_no_plan_is_below_the_bound),
-      cmocka_unit_test(test_sizes_that_do_not_add_up_are_refused),
-      cmocka_unit_test(test_training_steps_are_planned_near_the_bound),
-      cmocka_unit_test(test_random_problems_are_planned_right_and_alike),
-      cmocka_unit_test(test_obstacles_raise_the_bound),
-      cmocka_unit_test(test_items_go_around_obstacles),
-      cmocka_unit_test(test_profile_says_the_most_within_a_life),
-      cmocka_unit_test(test_checker_finds_what_is_wrong),
-      cmocka_unit_test(test_checker_agrees_with_the_definition),
-      cmocka_unit_test(test_checker_finds_who_is_in_an_obstacle),
-      cmocka_unit_test(test_failing_allocators_leak_nothing),
-  };
-  return cmocka_run_group_tests_name("plan", tests, NULL, NULL);
 }

@@ -25,8 +25,7 @@ static void assert_same(const planned *a, const planned *b) {
   assert_memory_equal(a->offsets, b->offsets, a->info.count * sizeof *a->offsets);
 }
 
-static void test_steps_give_the_same_plan_on_any_number_of_threads(void **state) {
-  (void)state;
+UNIT_TEST(test_steps_give_the_same_plan_on_any_number_of_threads) {
   sample hard;
   for (uint64_t seed = 1; seed <= 6; seed++) {
     make_hard(&hard, 60 + 40 * (size_t)seed, seed);
@@ -43,8 +42,7 @@ static void test_steps_give_the_same_plan_on_any_number_of_threads(void **state)
   }
 }
 
-static void test_more_steps_are_never_worse(void **state) {
-  (void)state;
+UNIT_TEST(test_more_steps_are_never_worse) {
   sample hard;
   bool improved = false;
   for (uint64_t seed = 1; seed <= 6; seed++) {
@@ -67,8 +65,7 @@ static void test_more_steps_are_never_worse(void **state) {
   assert_true(improved);
 }
 
-static void test_every_kind_of_problem_is_searched(void **state) {
-  (void)state;
+UNIT_TEST(test_every_kind_of_problem_is_searched) {
   uint64_t seed = 11;
   sample random;
   for (unsigned round = 0; round < test_effort(200); round++) {
@@ -101,8 +98,7 @@ static planned make_beatable(sample *out) {
   return (planned){0};
 }
 
-static void test_search_ends_at_its_goal(void **state) {
-  (void)state;
+UNIT_TEST(test_search_ends_at_its_goal) {
   sample hard;
   planned quick = make_beatable(&hard);
   const rondo_plan_options met = {.budget_steps = UINT64_MAX, .capacity = quick.info.peak};
@@ -144,8 +140,7 @@ static void cut_rectangle(rondo_plan_item *items, size_t count, uint32_t first, 
 }
 
 /* Two parts, of which each has to be searched until it meets the bound, though the other one is as high. */
-static void test_parts_are_searched_down_to_the_bound(void **state) {
-  (void)state;
+UNIT_TEST(test_parts_are_searched_down_to_the_bound) {
   sample cut = {.problem = {RONDO_PLAN_PROBLEM_INIT, .items = cut.items}};
   bool searched = false;
   for (uint64_t seed = 1; seed <= 12; seed++) {
@@ -168,8 +163,7 @@ static void test_parts_are_searched_down_to_the_bound(void **state) {
 }
 
 /* Seven items that need more than is live at once, and a search that ends by itself because that is proved. */
-static void test_an_optimum_above_the_bound_is_reported(void **state) {
-  (void)state;
+UNIT_TEST(test_an_optimum_above_the_bound_is_reported) {
   rondo_plan_item items[] = {{64, 0, 2, 5, 0}, {32, 0, 3, 7, 0}, {64, 0, 6, 8, 0}, {65, 0, 7, 8, 0},
                              {34, 0, 5, 7, 0}, {64, 0, 0, 3, 0}, {33, 0, 4, 6, 0}};
   const rondo_plan_problem problem = {RONDO_PLAN_PROBLEM_INIT, .items = items, .count = 7};
@@ -185,8 +179,7 @@ static void test_an_optimum_above_the_bound_is_reported(void **state) {
 }
 
 /* Too many items to be placed anew as a whole: windows lower the peak, alike on any number of threads. */
-static void test_large_problems_are_mended_in_windows(void **state) {
-  (void)state;
+UNIT_TEST(test_large_problems_are_mended_in_windows) {
   enum { MANY = 3000 };
   static rondo_plan_item items[MANY];
   uint64_t seed = 4;
@@ -235,8 +228,7 @@ typedef struct many_items {
 
 /* A training step of a large model, inference of a chain of layers, and items at random: the fast path comes near the
  * bound, and a budget of steps brings the plan nearer, with the same result on any number of threads. */
-static void test_many_items_use_their_budget(void **state) {
-  (void)state;
+UNIT_TEST(test_many_items_use_their_budget) {
   static const many_items lists[] = {{make_blocks, 20000, 1},
                                      {make_blocks, 20000, 3},
                                      {make_chain, 30000, 7},
@@ -263,8 +255,7 @@ static void test_many_items_use_their_budget(void **state) {
 }
 
 /* Only what does not depend on the clock. */
-static void test_time_is_a_budget(void **state) {
-  (void)state;
+UNIT_TEST(test_time_is_a_budget) {
   sample hard;
   make_hard(&hard, 300, 9);
   const rondo_plan_options fast = {.fast_only = true};
@@ -277,25 +268,8 @@ static void test_time_is_a_budget(void **state) {
   rondo_plan_destroy(made.plan);
 }
 
-static void test_failing_allocators_leak_nothing(void **state) {
-  (void)state;
+UNIT_TEST(test_failing_allocators_leak_nothing) {
   sample hard;
   make_hard(&hard, 60, 5);
   assert_allocations_may_fail(&hard.problem, (rondo_plan_options){.budget_steps = 20000, .threads = 2}, 2000);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_steps_give_the_same_plan_on_any_number_of_threads),
-      cmocka_unit_test(test_more_steps_are_never_worse),
-      cmocka_unit_test(test_every_kind_of_problem_is_searched),
-      cmocka_unit_test(test_search_ends_at_its_goal),
-      cmocka_unit_test(test_parts_are_searched_down_to_the_bound),
-      cmocka_unit_test(test_an_optimum_above_the_bound_is_reported),
-      cmocka_unit_test(test_large_problems_are_mended_in_windows),
-      cmocka_unit_test(test_many_items_use_their_budget),
-      cmocka_unit_test(test_time_is_a_budget),
-      cmocka_unit_test(test_failing_allocators_leak_nothing),
-  };
-  return cmocka_run_group_tests_name("plan search", tests, NULL, NULL);
 }

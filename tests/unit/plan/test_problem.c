@@ -47,8 +47,7 @@ static void assert_out_of_range(const parts *p, const char *text) {
   assert_refused(p, RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE, text);
 }
 
-static void test_valid_problems_are_planned(void **state) {
-  (void)state;
+UNIT_TEST(test_valid_problems_are_planned) {
   for (int has_order = 0; has_order < 2; has_order++) {
     parts p;
     rondo_plan *plan;
@@ -59,8 +58,7 @@ static void test_valid_problems_are_planned(void **state) {
   }
 }
 
-static void test_items_are_checked(void **state) {
-  (void)state;
+UNIT_TEST(test_items_are_checked) {
   parts p;
   make_parts(&p, false);
   p.items[1].alignment = 24;
@@ -83,8 +81,7 @@ static void test_items_are_checked(void **state) {
                  "the sum of the bytes of items 0 to 1 of a plan does not fit");
 }
 
-static void test_obstacles_are_checked(void **state) {
-  (void)state;
+UNIT_TEST(test_obstacles_are_checked) {
   parts p;
   make_parts(&p, false);
   p.obstacle.upper = 1;
@@ -97,8 +94,7 @@ static void test_obstacles_are_checked(void **state) {
   assert_refused(&p, RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE, "obstacle 0 of a plan has 16 bytes at");
 }
 
-static void test_orders_are_checked(void **state) {
-  (void)state;
+UNIT_TEST(test_orders_are_checked) {
   parts p;
   make_parts(&p, true);
   p.starts[0] = 1;
@@ -122,8 +118,7 @@ static void test_orders_are_checked(void **state) {
   assert_refused(&p, RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT, "a list of successors is NULL");
 }
 
-static void test_branches_and_lists_are_checked(void **state) {
-  (void)state;
+UNIT_TEST(test_branches_and_lists_are_checked) {
   parts p;
   make_parts(&p, false);
   p.branches[1].parent = 1;
@@ -138,8 +133,7 @@ static void test_branches_and_lists_are_checked(void **state) {
   assert_error(rondo_plan_make(NULL, NULL, &plan), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
 }
 
-static void test_options_are_checked(void **state) {
-  (void)state;
+UNIT_TEST(test_options_are_checked) {
   parts p;
   make_parts(&p, false);
   rondo_plan_options options = {RONDO_PLAN_OPTIONS_INIT, .gap = 0.5};
@@ -149,13 +143,4 @@ static void test_options_are_checked(void **state) {
   options = (rondo_plan_options){RONDO_PLAN_OPTIONS_INIT, .threads = RONDO_PLAN_MAX_THREADS + 1};
   assert_error(rondo_plan_make(&p.problem, &options, &plan), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS);
   assert_message("threads is 257");
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_valid_problems_are_planned),     cmocka_unit_test(test_items_are_checked),
-      cmocka_unit_test(test_obstacles_are_checked),          cmocka_unit_test(test_orders_are_checked),
-      cmocka_unit_test(test_branches_and_lists_are_checked), cmocka_unit_test(test_options_are_checked),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

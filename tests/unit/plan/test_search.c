@@ -187,8 +187,7 @@ static void assert_is_solved(problem *p) {
   assert_int_equal(p->peak, best_of_all_orders(p, 0, offsets, 0, UINT64_MAX));
 }
 
-static void test_small_problems_are_solved(void **state) {
-  (void)state;
+UNIT_TEST(test_small_problems_are_solved) {
   uint64_t seed = 1;
   for (uint32_t round = 0; round < test_effort(400); round++) {
     problem p;
@@ -198,8 +197,7 @@ static void test_small_problems_are_solved(void **state) {
 }
 
 /* The search ends because it has proved that there is nothing better. */
-static void test_an_optimum_above_the_bound_is_proved(void **state) {
-  (void)state;
+UNIT_TEST(test_an_optimum_above_the_bound_is_proved) {
   const problem exact = {.items = {{4, 2, 5}, {2, 3, 7}, {4, 6, 8}, {4, 7, 8}, {2, 5, 7}, {4, 0, 3}, {2, 4, 6}},
                          .count = 7};
   uint64_t seed = 2;
@@ -215,8 +213,7 @@ static void test_an_optimum_above_the_bound_is_proved(void **state) {
   assert_true(above_bound > cases / 2);
 }
 
-static void test_cut_rectangles_are_packed_again(void **state) {
-  (void)state;
+UNIT_TEST(test_cut_rectangles_are_packed_again) {
   uint64_t seed = 2;
   for (int round = 0; round < 30; round++) {
     problem p;
@@ -229,8 +226,7 @@ static void test_cut_rectangles_are_packed_again(void **state) {
 }
 
 /* The result and the steps are the same for any number of threads. */
-static void test_steps_do_not_depend_on_threads(void **state) {
-  (void)state;
+UNIT_TEST(test_steps_do_not_depend_on_threads) {
   uint64_t seed = 3;
   for (int round = 0; round < 6; round++) {
     problem first;
@@ -248,8 +244,7 @@ static void test_steps_do_not_depend_on_threads(void **state) {
   }
 }
 
-static void test_more_steps_are_never_worse(void **state) {
-  (void)state;
+UNIT_TEST(test_more_steps_are_never_worse) {
   uint64_t seed = 4;
   for (int round = 0; round < 4; round++) {
     problem given;
@@ -266,8 +261,7 @@ static void test_more_steps_are_never_worse(void **state) {
   }
 }
 
-static void test_a_target_is_enough(void **state) {
-  (void)state;
+UNIT_TEST(test_a_target_is_enough) {
   uint64_t seed = 5;
   problem p;
   make_pieces(&p, 60, 3, &seed);
@@ -279,8 +273,7 @@ static void test_a_target_is_enough(void **state) {
   assert_int_equal(budget.used, used);
 }
 
-static void test_a_search_without_time_or_steps_changes_nothing(void **state) {
-  (void)state;
+UNIT_TEST(test_a_search_without_time_or_steps_changes_nothing) {
   uint64_t seed = 6;
   problem p;
   make_pieces(&p, 60, 3, &seed);
@@ -292,8 +285,7 @@ static void test_a_search_without_time_or_steps_changes_nothing(void **state) {
   assert_memory_equal(p.offsets, before.offsets, sizeof p.offsets);
 }
 
-static void test_a_search_without_steps_ends_at_its_deadline(void **state) {
-  (void)state;
+UNIT_TEST(test_a_search_without_steps_ends_at_its_deadline) {
   uint64_t seed = 7;
   problem p;
   make_random(&p, 300, 200, 1000003, &seed);
@@ -302,8 +294,7 @@ static void test_a_search_without_steps_ends_at_its_deadline(void **state) {
   assert_true(optimal || rondo_clock_is_past(budget.deadline_ns));
 }
 
-static void test_nothing_to_search(void **state) {
-  (void)state;
+UNIT_TEST(test_nothing_to_search) {
   problem p = {.count = 0};
   rondo_search_budget budget = {.steps = 1000};
   assert_true(improve(&p, 2, &budget));
@@ -318,8 +309,7 @@ static void test_nothing_to_search(void **state) {
   assert_int_equal(p.peak, 12);
 }
 
-static void test_what_is_too_large_is_left_as_it_is(void **state) {
-  (void)state;
+UNIT_TEST(test_what_is_too_large_is_left_as_it_is) {
   problem p = {.items = {{UINT64_C(1) << 61, 0, 1}, {UINT64_C(1) << 61, 1, 2}, {1, 2, 3}}, .count = 3};
   stack_up(&p);
   const problem before = p;
@@ -338,8 +328,7 @@ static void test_what_is_too_large_is_left_as_it_is(void **state) {
   free(items);
 }
 
-static void test_every_failing_allocation_is_survived(void **state) {
-  (void)state;
+UNIT_TEST(test_every_failing_allocation_is_survived) {
   uint64_t seed = 8;
   problem given;
   make_pieces(&given, 50, 4, &seed);
@@ -360,21 +349,4 @@ static void test_every_failing_allocation_is_survived(void **state) {
     if (fail <= calls) assert_error(status, RONDO_OUT_OF_MEMORY, RONDO_REASON_ALLOCATION_FAILED);
   }
   assert_true(calls < SIZE_MAX);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_small_problems_are_solved),
-      cmocka_unit_test(test_an_optimum_above_the_bound_is_proved),
-      cmocka_unit_test(test_cut_rectangles_are_packed_again),
-      cmocka_unit_test(test_steps_do_not_depend_on_threads),
-      cmocka_unit_test(test_more_steps_are_never_worse),
-      cmocka_unit_test(test_a_target_is_enough),
-      cmocka_unit_test(test_a_search_without_time_or_steps_changes_nothing),
-      cmocka_unit_test(test_a_search_without_steps_ends_at_its_deadline),
-      cmocka_unit_test(test_nothing_to_search),
-      cmocka_unit_test(test_what_is_too_large_is_left_as_it_is),
-      cmocka_unit_test(test_every_failing_allocation_is_survived),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
 }

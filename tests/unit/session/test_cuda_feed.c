@@ -36,21 +36,13 @@ static rondo_session *open_session(const test_fixture *t) {
   return session;
 }
 
-/* Moves an input of the request to page-locked host memory. */
-static void move_input(test_fixture *t, test_request *r, size_t input, size_t bytes) {
-  void *memory;
-  assert_ok(rondo_host_malloc(t->device, bytes, &memory));
-  memcpy(memory, r->inputs[input], bytes);
-  r->inputs[input] = memory;
-}
-
 static void submit(test_fixture *t, rondo_session *session, size_t index, size_t rows, bool is_direct) {
   test_request *r = &requests[index];
   test_request_fill(r, rows, 10 + index);
   r->request.mode = RONDO_RUN_RECORDED;
   if (is_direct) {
-    move_input(t, r, 0, rows * TEST_FEATURES * sizeof(float));
-    move_input(t, r, 1, rows * sizeof(int32_t));
+    test_request_move_input(t->device, r, 0, rows * TEST_FEATURES * sizeof(float));
+    test_request_move_input(t->device, r, 1, rows * sizeof(int32_t));
   }
   assert_ok(rondo_session_submit(session, "scorer", &r->request, &tickets[index]));
 }
