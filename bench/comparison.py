@@ -396,7 +396,7 @@ def part_lines(part):
         yield from prose(part["note"])
         yield ""
     yield "```sh"
-    yield f"# Needs {'an idle machine' if part['kind'] == 'cpu' else 'a GPU'}"
+    yield f"# Needs {'an idle machine' if part['kind'] == 'cpu' else 'a real GPU'}"
     yield from (command for command in part["commands"])
     yield "```"
     yield ""
