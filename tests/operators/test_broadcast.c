@@ -267,7 +267,12 @@ UNIT_TEST(test_what_does_not_expand) {
 #define EXPAND .build = build_expand, .reference = reference_expand
 
 static const test_operator rows[] = {
-    {.name = "add", BINARY(rondo_op_add, sum_of), FLOATS},
+    {.name = "add",
+     BINARY(rondo_op_add, sum_of),
+     .draw = draw_floats,
+     .tolerance = 2e-6,
+     .gradient_tolerance = 1e-5,
+     .gradient_samples = 64},
     {.name = "add", BINARY(rondo_op_add, sum_of), INTEGERS},
     {.name = "sub", BINARY(rondo_op_sub, difference_of), FLOATS},
     {.name = "sub", BINARY(rondo_op_sub, difference_of), INTEGERS},

@@ -301,7 +301,8 @@ TEST(test_wrong_offsets_of_bag_offsets) {
 
 /* The whole -------------------------------------------------------------------------------------------------------- */
 
-#define EMBEDDING .build = build_embedding, .reference = reference_embedding, .gradient_tolerance = 1e-5
+#define EMBEDDING \
+  .build = build_embedding, .reference = reference_embedding, .tolerance = 2e-6, .gradient_tolerance = 1e-5
 
 static const test_operator rows[] = {
     {.name = "embedding", EMBEDDING, .draw = draw_embedding},

@@ -285,7 +285,11 @@ static const test_operator rows[] = {
     {.name = "argmax", PLACES(rondo_op_argmax, 1), .draw = draw_places_of_integers, .only_f32 = true},
     {.name = "argmin", PLACES(rondo_op_argmin, -1), .draw = draw_places},
     {.name = "argmin", PLACES(rondo_op_argmin, -1), .draw = draw_places_of_integers, .only_f32 = true},
-    {.name = "softmax", ROWS(rondo_op_softmax, softmax), .tolerance = 2e-6, .gradient_tolerance = 1e-5},
+    {.name = "softmax",
+     ROWS(rondo_op_softmax, softmax),
+     .tolerance = 2e-6,
+     .gradient_tolerance = 1e-5,
+     .gradient_samples = 200},
     {.name = "softmax", ROWS(rondo_op_softmax, softmax), .takes_nan = true},
     {.name = "log_softmax", ROWS(rondo_op_log_softmax, log_softmax)},
 };

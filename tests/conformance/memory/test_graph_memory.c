@@ -186,6 +186,40 @@ TEST(test_gm10_relaunch_with_a_live_allocation_is_refused) {
   }
 }
 
+/* GM-10: the producer with two consumers of the CUDA guide, with automatic freeing: loops and leaks nothing. */
+TEST(test_gm10_a_producer_with_two_consumers) {
+  uint32_t *out = test_words(t, 2 * WORDS);
+  rondo_graph *graphs[3] = {test_graph(t), test_graph(t), test_graph(t)};
+  const test_allocation first = test_add_alloc(graphs[0], NULL, 0, BYTES, "data1");
+  const test_allocation second = test_add_alloc(graphs[0], &first.node, 1, BYTES, "data2");
+  rondo_node node = test_add_set(t, graphs[0], second.node, first.words, WORDS, 3);
+  test_add_set(t, graphs[0], node, second.words, WORDS, 4);
+  rondo_exec *execs[3] = {NULL};
+  const rondo_instantiate_options options = {RONDO_INSTANTIATE_OPTIONS_INIT, .auto_free_on_launch = true};
+  assert_ok(rondo_instantiate(graphs[0], &options, &execs[0]));
+  uint32_t *const data[2] = {first.words, second.words};
+  for (int i = 0; i < 2; i++) {
+    const uint32_t *words = data[i];
+    uint32_t *result = out + i * WORDS;
+    assert_ok(rondo_graph_add_kernel(graphs[1 + i], NULL, 0, test_kernel(t, TEST_KERNEL_COMBINE),
+                                     (rondo_grid){WORDS, 0, 0}, RONDO_ARGS(&words, &words, &result), &node));
+    execs[1 + i] = test_instantiate(graphs[1 + i]);
+  }
+  for (int i = 0; i < 3; i++) test_graph_destroy(graphs[i]);
+  uint64_t reserved = 0;
+  for (int i = 0; i < 50; i++) {
+    assert_ok(rondo_exec_launch(execs[0], t->stream));
+    assert_ok(rondo_exec_launch(execs[1], t->stream));
+    if (i % 3 == 0) assert_ok(rondo_exec_launch(execs[2], t->stream));
+    if (i == 2) reserved = test_memory_statistics(t).graph_reserved;
+  }
+  test_assert_all(t, out, WORDS, 3 * 32);
+  test_assert_all(t, out + WORDS, WORDS, 4 * 32);
+  assert_int_equal(test_memory_statistics(t).graph_reserved, reserved);
+  for (int i = 0; i < 2; i++) assert_ok(rondo_free_async(t->stream, data[i]));
+  for (int i = 0; i < 3; i++) rondo_exec_destroy(execs[i]);
+}
+
 /* Sharing --------------------------------------------------------------------------------------------------------- */
 
 static bool overlap(const test_allocation *a, const test_allocation *b, size_t words) {

@@ -326,14 +326,47 @@ TREE_TEST(test_tr8_unsafe_by_options) {
 
 /* Host steps (TR-14) ---------------------------------------------------------------------------------------------- */
 
-static rondo_status take_step(rondo_call *call, test_tree_case *c) {
-  (void)c;
-  return rondo_call_host_step(call, test_host_nothing, NULL);
+static rondo_status count_step(void *user) {
+  (*(uint32_t *)user)++;
+  return RONDO_OK;
+}
+
+static rondo_status take_two_steps(rondo_call *call, test_tree_case *c) {
+  TRY(rondo_call_host_step(call, count_step, &c->count));
+  return rondo_call_host_step(call, count_step, &c->count);
+}
+
+TREE_TEST(test_tr14_host_steps_run_once_a_call) {
+  test_tree_case c;
+  test_tree_case_make(&c, t, NULL, NULL, take_two_steps);
+  for (uint32_t i = 0; i < 4; i++) {
+    test_tree_case_call(&c);
+    assert_int_equal(c.count, 2 * (i + 1));
+  }
+  assert_outcome(c.tree, RONDO_CALL_REPLAYED);
+  assert_int_equal(c.work.runs, 2);
+}
+
+TREE_TEST(test_tr8_recording_is_switched_off_and_on) {
+  test_tree_case c;
+  test_tree_case_make(&c, t, NULL, NULL, NULL);
+  for (int i = 0; i < 2; i++) test_tree_case_call(&c);
+  assert_outcome(c.tree, RONDO_CALL_RECORDED);
+  assert_ok(rondo_function_set_recording(c.function, false));
+  test_tree_case_call(&c);
+  assert_skip(c.tree, DISABLED);
+  assert_ok(rondo_function_set_recording(c.function, true));
+  assert_ok(rondo_tree_set_recording(c.tree, false));
+  test_tree_case_call(&c);
+  assert_skip(c.tree, DISABLED);
+  assert_ok(rondo_tree_set_recording(c.tree, true));
+  test_tree_case_call(&c);
+  assert_outcome(c.tree, RONDO_CALL_REPLAYED);
 }
 
 TREE_TEST(test_tr14_trees_without_host_steps) {
   test_tree_case c;
-  test_tree_case_make(&c, t, TEST_TREE_OPTIONS(.no_host_steps = true), NULL, take_step);
+  test_tree_case_make(&c, t, TEST_TREE_OPTIONS(.no_host_steps = true), NULL, take_two_steps);
   assert_skipped(&c, 1, RONDO_SKIP_HOST_WORK, "no_host_steps");
 }
 
