@@ -60,7 +60,7 @@ __device__ inline float join_block(float sum) {
   x[i * SQUARED + 5] = x##i##_5; \
   x[i * SQUARED + 6] = x##i##_6;
 
-/* Adds operation by operation, as separate kernels do. An operation without gradients ends the list. */
+/* Adds operation by operation, as separate kernels do. An operation without a first gradient ends the list. */
 extern "C" __global__ void gradient_squares(squared_counts counts, const float *before,
                                             float *parts EACH_SQUARES(GRADIENTS)) {
   __shared__ const void *x[MAX_SQUARES * SQUARED];

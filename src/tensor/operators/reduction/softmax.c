@@ -41,7 +41,7 @@ RONDO_INLINE void softmax_row(rondo_type type, const softmax_shape *shape, size_
     const float *from = rondo_load_chunk(type, x, first + at, length, buffers[0]);
     float *to = rondo_chunk_of(type, y, first + at, buffers[1]);
     if (shape->is_log != 0) {
-      shift_chunk(from, largest, to, length); /* in two steps, because most + log_sum might round log_sum away */
+      shift_chunk(from, largest, to, length); /* in two steps, because largest + log_sum might round log_sum away */
       for (size_t i = 0; i < length; i++) to[i] -= log_sum;
     } else {
       rondo_row_scaled_exp(from, largest, 1.0f / sum, to, length);
