@@ -22,6 +22,7 @@ JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 TEXT ?= /usr/share/common-licenses/GPL-3
 MODEL := build/demo.safetensors
+RELEASE := --preset release -DRONDO_BUILD_TESTS=OFF
 
 .PHONY: demo build test bench docs install check check-source analyze requirements asan tsan fuzz coverage format \
   setup clean
@@ -29,23 +30,23 @@ MODEL := build/demo.safetensors
 
 demo:
 	@$(SETUP) build
-	@cmake --preset release --log-level=WARNING
+	@cmake $(RELEASE) --log-level=WARNING
 	@cmake --build --preset release -j $(JOBS) --target rondo_tool
 	build/release/tools/rondo/rondo train "$(TEXT)" --save $(MODEL)
 	build/release/tools/rondo/rondo generate $(MODEL)
 
 build:
 	@$(SETUP) build
-	cmake --preset release
+	cmake $(RELEASE)
 	cmake --build --preset release -j $(JOBS)
 
 test:
-	@$(SETUP) build
+	@$(SETUP) build test
 	JOBS=$(JOBS) scripts/test dev
 
 bench:
 	@$(SETUP) build bench
-	cmake --preset release
+	cmake $(RELEASE)
 	cmake --build --preset release -j $(JOBS) --target rondo_bench
 	bench/comparison.py cpu --build build/release --out build/comparison-cpu.json
 	bench/run build/release
@@ -56,8 +57,8 @@ docs:
 
 install:
 	@$(SETUP) build
-	cmake --preset release
-	cmake --build --preset release -j $(JOBS) --target rondo rondo_static rondo_tool
+	cmake $(RELEASE)
+	cmake --build --preset release -j $(JOBS) --target rondo_installed
 	cmake --install build/release --prefix "$(PREFIX)"
 
 check: check-source tsan
@@ -67,33 +68,34 @@ analyze: build
 	JOBS=$(JOBS) scripts/analyze build/release
 
 check-source: build
-	@$(SETUP) check
+	@$(SETUP) test check
 	scripts/check-format
 	scripts/check-layers
 	scripts/draw-architecture --check
 	scripts/check-headers
 	scripts/check-abi
 	scripts/check-symbols build/release/librondo.so
+	[ ! -e build/release/librondo_mpi.so ] || scripts/check-symbols build/release/librondo_mpi.so
 	scripts/check-hardening build/release
 
 asan tsan:
-	@$(SETUP) build
+	@$(SETUP) build test
 	JOBS=$(JOBS) scripts/test $@
 
 fuzz:
-	@$(SETUP) build check
+	@$(SETUP) build test check
 	JOBS=$(JOBS) $(if $(HOURS),scripts/fuzz $(HOURS),scripts/test fuzz)
 
 # Where a test fails, the table says so too.
 requirements:
-	@$(SETUP) build
+	@$(SETUP) build test
 	rm -f build/dev/junit.xml
 	-JOBS=$(JOBS) scripts/test dev --output-junit junit.xml --test-output-size-passed 100000000
 	scripts/requirements build/dev/junit.xml $(GPU_RESULTS)
 
 # An assertion has a branch that no test can take. gcov 12 writes some counts as negative numbers.
 coverage:
-	@$(SETUP) build coverage
+	@$(SETUP) build test coverage
 	JOBS=$(JOBS) scripts/test coverage
 	gcovr --root . --filter src/ --exclude-throw-branches --exclude-branches-by-pattern '.*\bassert\(.*' \
 	  --gcov-ignore-parse-errors --print-summary --fail-under-line 98 --fail-under-branch 88 build/coverage
@@ -103,7 +105,7 @@ format:
 	scripts/check-format --fix
 
 setup:
-	@$(SETUP) build check bench coverage docs
+	@$(SETUP) build test check bench coverage docs
 
 clean:
 	rm -rf build

@@ -15,7 +15,7 @@
 #include "common/timing.h"
 #include "common/tool.h"
 
-static inline void bench_give_up(void) {
+static inline void bench_exit(void) {
   (void)fflush(NULL);
   _exit(EXIT_FAILURE);
 }
@@ -23,12 +23,12 @@ static inline void bench_give_up(void) {
 static inline void check(rondo_status status) {
   if (status == RONDO_OK) return;
   (void)tool_fail_status("%s", rondo_status_name(status));
-  bench_give_up();
+  bench_exit();
 }
 
 /* Checks the result of a function of tools/rondo, which has printed the message. */
 static inline void check_tool(int result) {
-  if (result != TOOL_OK) bench_give_up();
+  if (result != TOOL_OK) bench_exit();
 }
 
 /* Checks the result of a direct call of the CUDA driver. */

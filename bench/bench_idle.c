@@ -13,10 +13,10 @@ static void empty_kernel(rondo_blocks blocks, void *const *args) {
   (void)args;
 }
 
-typedef struct lane {
+typedef struct launcher {
   rondo_stream *stream;
   rondo_exec *exec;
-} lane;
+} launcher;
 
 static rondo_device *open_device(void) {
   rondo_device *device = NULL;
@@ -24,7 +24,7 @@ static rondo_device *open_device(void) {
   return device;
 }
 
-static void make_lane(rondo_device *device, lane *self) {
+static void make_launcher(rondo_device *device, launcher *self) {
   const rondo_kernel_options options = {RONDO_KERNEL_OPTIONS_INIT, .name = "empty", .cpu = empty_kernel};
   rondo_kernel *kernel = NULL;
   rondo_graph *graph = NULL;
@@ -40,19 +40,19 @@ static void make_lane(rondo_device *device, lane *self) {
   rondo_kernel_destroy(kernel);
 }
 
-static void launch_and_wait(const lane *self) {
+static void launch_and_wait(const launcher *self) {
   check(rondo_exec_launch(self->exec, self->stream));
   check(rondo_stream_synchronize(self->stream));
 }
 
 static void measure_idle(void) {
-  static lane lanes[2];
+  static launcher launchers[2];
   samples times = bench_samples(IDLE_SAMPLES);
   const useconds_t rest_us = (useconds_t)bench_setting("BENCH_IDLE_MS", 1000) * 1000;
   rondo_device *device = open_device();
-  for (int i = 0; i < 2; i++) make_lane(device, &lanes[i]);
+  for (int i = 0; i < 2; i++) make_launcher(device, &launchers[i]);
   for (int i = 0; i < IDLE_SAMPLES; i++) {
-    for (int k = 0; k < 100; k++) launch_and_wait(&lanes[k % 2]);
+    for (int k = 0; k < 100; k++) launch_and_wait(&launchers[k % 2]);
     usleep(50000); /* until the workers sleep */
     const uint64_t cpu = bench_cpu_ns(), start = clock_ns();
     usleep(rest_us);

@@ -132,7 +132,9 @@ typedef void (*sgemm_function)(int order, int transpose_a, int transpose_b, int 
                                const float *a, int a_stride, const float *b, int b_stride, float beta, float *c,
                                int c_stride);
 
-/* After the program was compiled, which limits the library to one thread. NULL: the library is not installed. */
+/* After the program was compiled, which limits the library to one thread. NULL: the library is not installed. This file
+ * calls dlopen itself because the loader in src/vendor is internal, and because a baseline must not depend on what it
+ * is compared with. */
 static sgemm_function find_sgemm(void) {
   void *library = dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL);
   void *symbol = library == NULL ? NULL : dlsym(library, "cblas_sgemm");

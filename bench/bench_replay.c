@@ -56,7 +56,7 @@ typedef struct runner {
   rondo_kernel *kernels[KERNELS];
   rondo_stream *streams[2];
   rondo_exec *exec;
-  uint8_t *lanes;       /* rondo-streams: the stream of a node */
+  uint8_t *stream_of;   /* rondo-streams: the stream of a node */
   uint8_t *crosses;     /* rondo-streams: whether a node on the other stream waits for it */
   rondo_event **events; /* rondo-streams: of nodes that others wait for */
   rondo_event *ends[2]; /* rondo-streams: begin and end of a replay */
@@ -125,15 +125,15 @@ static void stream_launch(void *argument) {
 /* The second chain, or every other node between fork and join, runs on the second stream. */
 static void plan_streams(runner *self, int shape) {
   const bench_graph *graph = self->graph;
-  self->lanes = bench_zeroed(graph->count, 1);
+  self->stream_of = bench_zeroed(graph->count, 1);
   self->crosses = bench_zeroed(graph->count, 1);
   self->events = bench_zeroed(graph->count, sizeof *self->events);
   for (uint32_t i = 0; i < graph->count; i++) {
-    self->lanes[i] = shape == BENCH_BRANCH2X16 ? i >= 16 : i > 0 && i < 31 && i % 2 == 1;
+    self->stream_of[i] = shape == BENCH_BRANCH2X16 ? i >= 16 : i > 0 && i < 31 && i % 2 == 1;
   }
   for (uint32_t i = 0; i < graph->count; i++) {
     for (uint32_t k = graph->successor_start[i]; k < graph->successor_start[i + 1]; k++) {
-      if (self->lanes[graph->successors[k]] != self->lanes[i]) self->crosses[i] = 1;
+      if (self->stream_of[graph->successors[k]] != self->stream_of[i]) self->crosses[i] = 1;
     }
     if (self->crosses[i]) check(rondo_event_create(self->device, NULL, &self->events[i]));
   }
@@ -141,14 +141,14 @@ static void plan_streams(runner *self, int shape) {
 }
 
 /* A node waits for the last node of the other stream that it depends on, which implies all nodes before that one. */
-static void wait_for_other_lane(const runner *self, uint32_t i) {
+static void wait_for_other_stream(const runner *self, uint32_t i) {
   const bench_graph *graph = self->graph;
   rondo_event *last = NULL;
   for (uint32_t k = graph->predecessor_start[i]; k < graph->predecessor_start[i + 1]; k++) {
     const uint32_t before = graph->predecessors[k];
-    if (self->lanes[before] != self->lanes[i]) last = self->events[before];
+    if (self->stream_of[before] != self->stream_of[i]) last = self->events[before];
   }
-  if (last != NULL) check(rondo_stream_wait_event(self->streams[self->lanes[i]], last));
+  if (last != NULL) check(rondo_stream_wait_event(self->streams[self->stream_of[i]], last));
 }
 
 static void streams_launch(void *argument) {
@@ -156,8 +156,8 @@ static void streams_launch(void *argument) {
   check(rondo_event_record(self->ends[0], self->streams[0]));
   check(rondo_stream_wait_event(self->streams[1], self->ends[0]));
   for (uint32_t i = 0; i < self->graph->count; i++) {
-    rondo_stream *stream = self->streams[self->lanes[i]];
-    wait_for_other_lane(self, i);
+    rondo_stream *stream = self->streams[self->stream_of[i]];
+    wait_for_other_stream(self, i);
     enqueue_node(self, stream, &self->graph->nodes[i]);
     if (self->crosses[i]) check(rondo_event_record(self->events[i], stream));
   }

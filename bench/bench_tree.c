@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * rondo_bench tree (TR-1, TR-4, TR-6): the cost of a replayed call of a function, compared, in alternation, with
- * launching the same work without a tree and, on a CUDA device, with the bare driver; and the memory of trees. Each
- * case is a function in a separate tree, so cases do not affect each other.
+ * rondo_bench tree (TR-1, TR-4, TR-6, AD-5): the cost of a replayed call of a function or region, compared, in
+ * alternation, with launching the same work without a tree and, on a CUDA device, with the bare driver; and the memory
+ * of trees. Each case is a function in a separate tree, so cases do not affect each other.
  */
 #include <inttypes.h>
 #include <stdatomic.h>
@@ -14,7 +14,7 @@
 #include "rondo_bench.h"
 #include "tree_memory.h"
 
-enum { CASES = 6, MOST_MOVING = 4, FEWEST_NODES = 32, INPUT_BYTES = 64 << 10 };
+enum { CASES = 9, MOST_MOVING = 4, FEWEST_NODES = 32, INPUT_BYTES = 64 << 10 };
 enum { MOST_ROUNDS = 20000, FEWEST_ROUNDS = 3, WARM_UPS = 3 };
 
 /* The first `moving` inputs have another address in every call; `readers` kernels read each of them. */
@@ -22,12 +22,20 @@ typedef struct tree_case {
   const char *name;
   uint32_t moving, readers;
   rondo_binding binding;
+  bool is_region; /* with a key of eight bytes; otherwise a function */
+  bool is_alone;  /* ... that has no inputs and outputs: its addresses do not change */
 } tree_case;
 
 static const tree_case cases[CASES] = {
-    {"no input moves", 0, 1, RONDO_BINDING_AUTOMATIC},      {"one patched, 1 reader", 1, 1, RONDO_BINDING_PATCH},
-    {"one patched, 4 readers", 1, 4, RONDO_BINDING_PATCH},  {"four patched, 1 reader", 4, 1, RONDO_BINDING_PATCH},
-    {"four patched, 4 readers", 4, 4, RONDO_BINDING_PATCH}, {"one copied, 64 KiB", 1, 1, RONDO_BINDING_COPY},
+    {.name = "no input moves", .readers = 1},
+    {.name = "one patched, 1 reader", .moving = 1, .readers = 1, .binding = RONDO_BINDING_PATCH},
+    {.name = "one patched, 4 readers", .moving = 1, .readers = 4, .binding = RONDO_BINDING_PATCH},
+    {.name = "four patched, 1 reader", .moving = 4, .readers = 1, .binding = RONDO_BINDING_PATCH},
+    {.name = "four patched, 4 readers", .moving = 4, .readers = 4, .binding = RONDO_BINDING_PATCH},
+    {.name = "one copied, 64 KiB", .moving = 1, .readers = 1, .binding = RONDO_BINDING_COPY},
+    {.name = "region, a key alone", .readers = 1, .is_region = true, .is_alone = true},
+    {.name = "region, no input moves", .readers = 1, .is_region = true},
+    {.name = "region, one patched", .moving = 1, .readers = 1, .binding = RONDO_BINDING_PATCH, .is_region = true},
 };
 
 /* The launch without a tree, by Rondo and in the bare driver; then the cases. */
@@ -44,7 +52,8 @@ typedef struct case_state {
   const struct tree_bench *bench;
   const tree_case *is;
   rondo_tree *tree;
-  rondo_function *function;
+  rondo_function *function; /* or */
+  rondo_region *region;
   rondo_input inputs[TARGET_INPUTS];
   rondo_buffer *output;
   bool is_moved;
@@ -93,10 +102,11 @@ static size_t input_of(const tree_case *of, uint32_t i) {
 static rondo_status read_inputs(rondo_call *call, void *user) {
   const case_state *state = user;
   rondo_stream *stream = rondo_call_stream(call);
-  void *out;
-  TOOL_TRY(rondo_call_output(call, 0, sizeof(uint32_t), NULL, &out));
+  void *out = state->bench->others[0];
+  if (!state->is->is_alone) TOOL_TRY(rondo_call_output(call, 0, sizeof(uint32_t), NULL, &out));
   for (uint32_t i = 0; i < state->bench->nodes; i++) {
-    const void *in = rondo_call_input(call, input_of(state->is, i));
+    const size_t input = input_of(state->is, i);
+    const void *in = state->is->is_alone ? state->bench->inputs[input] : rondo_call_input(call, input);
     TOOL_TRY(rondo_launch(stream, state->bench->kernel, (rondo_grid){1, 1, 1}, RONDO_ARGS(&in, &out)));
   }
   return RONDO_OK;
@@ -111,15 +121,33 @@ static void move_inputs(case_state *state) {
     state->inputs[i].address = state->is_moved ? state->bench->others[i] : state->bench->inputs[i];
 }
 
+static rondo_status call_region(case_state *state, rondo_stream *stream) {
+  const uint64_t key = 7;
+  const rondo_region_arguments arguments = {.key = &key,
+                                            .key_bytes = sizeof key,
+                                            .inputs = state->inputs,
+                                            .input_count = state->is->is_alone ? 0 : TARGET_INPUTS,
+                                            .outputs = &state->output,
+                                            .output_count = !state->is->is_alone};
+  rondo_call *call;
+  TOOL_TRY(rondo_region_begin(state->region, stream, &arguments, &call));
+  do TOOL_TRY(rondo_region_end(state->region, stream, call ? read_inputs(call, state) : RONDO_OK, &call));
+  while (call);
+  return RONDO_OK;
+}
+
+static rondo_status make_call(case_state *state, rondo_stream *stream) {
+  return state->region ? call_region(state, stream)
+                       : rondo_function_call(state->function, stream, state->inputs, TARGET_INPUTS, &state->output, 1);
+}
+
 static void time_call(tree_bench *b, size_t which) {
   case_state *state = &b->cases[which];
   for (int i = 0; i <= WARM_UPS; i++) {
     move_inputs(state);
     const uint64_t before = atomic_load_explicit(&allocations, memory_order_relaxed);
     cost *to = i < WARM_UPS ? NULL : &b->costs[CALLS + which];
-    COST_TIME(to,
-              check(rondo_function_call(state->function, b->stream, state->inputs, TARGET_INPUTS, &state->output, 1)),
-              check(rondo_stream_synchronize(b->stream)));
+    COST_TIME(to, check(make_call(state, b->stream)), check(rondo_stream_synchronize(b->stream)));
     if (to) b->hit_allocations += atomic_load_explicit(&allocations, memory_order_relaxed) - before;
   }
 }
@@ -153,12 +181,21 @@ static void prepare_case(tree_bench *b, size_t which) {
   const rondo_function_options options = {
       RONDO_FUNCTION_OPTIONS_INIT,  .name = state->is->name,      .body = read_inputs, .user = state, .inputs = kinds,
       .input_count = TARGET_INPUTS, .binding = state->is->binding};
+  const rondo_region_options region = {RONDO_REGION_OPTIONS_INIT,
+                                       .name = state->is->name,
+                                       .inputs = kinds,
+                                       .input_count = state->is->is_alone ? 0 : TARGET_INPUTS,
+                                       .binding = state->is->binding,
+                                       .key_bytes = sizeof(uint64_t)};
   for (size_t i = 0; i < TARGET_INPUTS; i++) {
     kinds[i] = RONDO_INPUT_MOVING;
     state->inputs[i] = (rondo_input){.address = b->inputs[i], .bytes = INPUT_BYTES};
   }
   check(rondo_tree_create(b->base.device, NULL, &state->tree));
-  check(rondo_function_create(state->tree, &options, &state->function));
+  if (state->is->is_region)
+    check(rondo_region_create(state->tree, &region, &state->region));
+  else
+    check(rondo_function_create(state->tree, &options, &state->function));
 }
 
 static void prepare_side(tree_bench *b, int which, bench_target *target) {
@@ -284,11 +321,11 @@ const benchmark bench_tree = {
     .name = "tree",
     .summary = "calls of recorded functions; the memory of trees",
     .description =
-        "Measures a replayed call of a function: a chain of kernels that read eight inputs, of which none, one or\n"
-        "four are at another address each time. The address is patched into the kernels that read it, or the\n"
-        "input is copied. The same work is also launched without a tree and, on a CUDA device, in the bare\n"
-        "driver, in alternation. Times are microseconds: medians, with minimum and maximum; 'added' is the\n"
-        "difference to the launch.\n\n"
+        "Measures a replayed call of a function, or of a region with a key: a chain of kernels that read eight\n"
+        "inputs, of which none, one or four are at another address each time. The address is patched into the\n"
+        "kernels that read it, or the input is copied. The same work is also launched without a tree and, on a\n"
+        "CUDA device, in the bare driver, in alternation. Times are microseconds: medians, with minimum and\n"
+        "maximum; 'added' is the difference to the launch.\n\n"
         "Then measures the memory of trees: of one function that is recorded for many shapes of its input, and of\n"
         "a path of functions that allocate as a list of buffers says. The path is measured as first recorded,\n"
         "planned from its warm-up; with each function recorded on its own, as after a reset; and planned again.\n"

@@ -15,6 +15,7 @@ static const benchmark *const list[] = {
     &bench_change,
     &bench_patch,
     &bench_copies,
+    &bench_decode,
     &bench_capture,
     &bench_verify,
     &bench_idle,

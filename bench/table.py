@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Merges what the programs of bench/run printed: bench/table.py [--json OUT] FILE...
 
-Prints tables in Markdown: times of all engines by shape, cold and crowded replays, graph against stream with the
+Prints tables in Markdown: times of all engines by shape, cold and contended replays, graph against stream with the
 figures of "CUDA Graph in TensorFlow", training, planning, graph memory, host costs, and each target, the measured
 value, and whether it was met. With --json, also writes one object with the objects of all programs and the targets
 (JSON: bars).

@@ -6,6 +6,19 @@ if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYP
   set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "Debug, Release, RelWithDebInfo or MinSizeRel" FORCE)
 endif()
 
+# Tests, examples and benchmarks have parts in C++. Its compiler is the C compiler's, because they share the sanitizers.
+if(RONDO_BUILD_TESTS OR RONDO_BUILD_EXAMPLES OR RONDO_BUILD_BENCH)
+  if(CMAKE_C_COMPILER_ID MATCHES "Clang" AND NOT CMAKE_CXX_COMPILER)
+    cmake_path(GET CMAKE_C_COMPILER PARENT_PATH compiler_folder)
+    find_program(CMAKE_CXX_COMPILER clang++ HINTS "${compiler_folder}" DOC "The C++ compiler")
+  endif()
+  include(CheckLanguage)
+  check_language(CXX)
+  if(CMAKE_CXX_COMPILER)
+    enable_language(CXX)
+  endif()
+endif()
+
 add_library(rondo_settings INTERFACE)
 target_compile_options(rondo_settings INTERFACE
   -Wall -Wextra

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: MIT
- * Data-parallel training on two devices, with one process for each. Every process records its own step as a graph that
- * contains an all-reduce of the gradients, and replays it. Each process trains on half of the data. Both end with the
- * same model, bit for bit.
+ * Data-parallel training on two devices of one process, with a thread for each. Every thread records its own step as a
+ * graph that contains an all-reduce of the gradients, and replays it. Each trains on half of the data. Both end with
+ * the same model, bit for bit.
  *
  *   data_parallel
  *
- * Prints: both processes have found y = 2 x - 1
+ * Prints: both devices have found y = 2 x - 1
  */
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <rondo/rondo.h>
 
@@ -21,9 +20,9 @@
     if (try_status != RONDO_OK) return try_status; \
   } while (0)
 
-enum { PROCESSES = 2, POINTS = 64, STEPS = 300 };
+enum { RANKS = 2, POINTS = 64, STEPS = 300 };
 
-/* The gradient of the squared error of w x + b, for the points of one process. */
+/* The gradient of the squared error of w x + b, for the points of one rank. */
 static void add_up_gradient(rondo_blocks blocks, void *const *args) {
   const float *x = *(const float *const *)args[0], *y = *(const float *const *)args[1];
   const float *model = *(const float *const *)args[2];
@@ -44,7 +43,7 @@ static void descend(rondo_blocks blocks, void *const *args) {
   for (size_t i = blocks.first; i < blocks.last; i++) model[i] -= rate * gradient[i];
 }
 
-/* One process. */
+/* One rank. */
 typedef struct trainer {
   uint32_t rank;
   rondo_device *device;
@@ -52,9 +51,10 @@ typedef struct trainer {
   rondo_communicator *communicator;
   rondo_kernel *gradient_kernel, *descent_kernel;
   void *data, *model, *gradient;
+  float result[2];
 } trainer;
 
-static rondo_status set_up(trainer *t, const char *rendezvous) {
+static rondo_status set_up(trainer *t) {
   const rondo_kernel_options of_gradient = {RONDO_KERNEL_OPTIONS_INIT, .name = "add_up_gradient",
                                             .cpu = add_up_gradient,
                                             .params = {RONDO_READS, RONDO_READS, RONDO_READS, RONDO_WRITES}};
@@ -63,11 +63,10 @@ static rondo_status set_up(trainer *t, const char *rendezvous) {
   TRY(rondo_device_open(t->rank == 0 ? "cpu:0" : "cpu:1", NULL, &t->device));
   TRY(rondo_stream_create(t->device, NULL, &t->stream));
   TRY(rondo_kernel_create(t->device, &of_gradient, &t->gradient_kernel));
-  TRY(rondo_kernel_create(t->device, &of_descent, &t->descent_kernel));
-  return rondo_communicator_create(t->device, rendezvous, t->rank, PROCESSES, NULL, &t->communicator);
+  return rondo_kernel_create(t->device, &of_descent, &t->descent_kernel);
 }
 
-/* The points of this process: every second one of y = 2 x - 1, for x from -1 to 1. */
+/* The points of this rank: every second one of y = 2 x - 1, for x from -1 to 1. */
 static rondo_status make_data(trainer *t) {
   float points[2][POINTS], zeros[2] = {0};
   for (uint32_t i = 0; i < POINTS; i++) {
@@ -82,12 +81,12 @@ static rondo_status make_data(trainer *t) {
   return rondo_stream_synchronize(t->stream);
 }
 
-/* The step: both processes record the same collectives in the same order. */
+/* The step: all ranks record the same collectives in the same order. */
 static rondo_status record_step(const trainer *t, rondo_graph **out) {
-  const float *x = t->data, *y = x + POINTS, rate = 0.5f / (PROCESSES * POINTS);
+  const float *x = t->data, *y = x + POINTS, rate = 0.5f / POINTS;
   TRY(rondo_capture_begin(t->stream, RONDO_CAPTURE_THREAD_LOCAL));
   TRY(rondo_launch(t->stream, t->gradient_kernel, (rondo_grid){1, 1, 1}, RONDO_ARGS(&x, &y, &t->model, &t->gradient)));
-  TRY(rondo_all_reduce(t->communicator, t->stream, t->gradient, t->gradient, 2, RONDO_F32, RONDO_REDUCE_SUM));
+  TRY(rondo_all_reduce(t->communicator, t->stream, t->gradient, t->gradient, 2, RONDO_F32, RONDO_REDUCE_AVERAGE));
   TRY(rondo_launch(t->stream, t->descent_kernel, (rondo_grid){2, 1, 1}, RONDO_ARGS(&rate, &t->gradient, &t->model)));
   return rondo_capture_end(t->stream, out);
 }
@@ -103,46 +102,53 @@ static rondo_status tear_down(const trainer *t) {
   return rondo_device_close(t->device);
 }
 
-static rondo_status train(trainer *t, const char *rendezvous, float out_model[2]) {
+static rondo_status train(trainer *t) {
   rondo_graph *graph;
   rondo_exec *exec;
-  TRY(set_up(t, rendezvous));
   TRY(make_data(t));
   TRY(record_step(t, &graph));
   TRY(rondo_instantiate(graph, NULL, &exec));
   for (int step = 0; step < STEPS; step++) TRY(rondo_exec_launch(exec, t->stream));
-  TRY(rondo_copy_async(t->stream, out_model, t->model, 2 * sizeof(float)));
+  TRY(rondo_copy_async(t->stream, t->result, t->model, sizeof t->result));
   TRY(rondo_stream_synchronize(t->stream));
   rondo_exec_destroy(exec);
   TRY(rondo_graph_destroy(graph));
   return tear_down(t);
 }
 
-/* The work of one process. Its model goes to `out_model`. */
-static int run(uint32_t rank, const char *rendezvous, float out_model[2]) {
-  trainer t = {.rank = rank};
-  if (train(&t, rendezvous, out_model) == RONDO_OK) return EXIT_SUCCESS;
-  fprintf(stderr, "rank %u: %s\n", rank, rondo_last_error()->message);
-  return EXIT_FAILURE;
+/* The work of a thread. If it fails, the program ends: the other ranks would wait for this one. */
+static void *run(void *user) {
+  trainer *t = user;
+  if (train(t) == RONDO_OK) return NULL;
+  fprintf(stderr, "rank %u: %s\n", t->rank, rondo_last_error()->message);
+  exit(EXIT_FAILURE);
+}
+
+static rondo_status join_ranks(trainer *trainers) {
+  rondo_device *devices[RANKS];
+  rondo_communicator *communicators[RANKS];
+  for (uint32_t i = 0; i < RANKS; i++) {
+    trainers[i].rank = i;
+    TRY(set_up(&trainers[i]));
+    devices[i] = trainers[i].device;
+  }
+  TRY(rondo_communicator_create_all(devices, RANKS, NULL, communicators));
+  for (uint32_t i = 0; i < RANKS; i++) trainers[i].communicator = communicators[i];
+  return RONDO_OK;
 }
 
 int main(void) {
-  char rendezvous[RONDO_RENDEZVOUS_BYTES];
-  float models[PROCESSES][2];
-  int ends[2], result;
-  if (rondo_rendezvous_make(rendezvous) != RONDO_OK || pipe(ends) != 0) return EXIT_FAILURE;
-
-  /* The other process starts before any device is opened. It returns its model through the pipe. */
-  const pid_t child = fork();
-  if (child < 0) return EXIT_FAILURE;
-  if (child == 0) {
-    if (run(1, rendezvous, models[1]) != EXIT_SUCCESS) return EXIT_FAILURE;
-    return write(ends[1], models[1], sizeof models[1]) == (ssize_t)sizeof models[1] ? EXIT_SUCCESS : EXIT_FAILURE;
+  static trainer trainers[RANKS];
+  pthread_t threads[RANKS];
+  if (join_ranks(trainers) != RONDO_OK) {
+    fprintf(stderr, "%s\n", rondo_last_error()->message);
+    return EXIT_FAILURE;
   }
-  if (run(0, rendezvous, models[0]) != EXIT_SUCCESS) return EXIT_FAILURE;
-  if (waitpid(child, &result, 0) != child || result != 0) return EXIT_FAILURE;
-  if (read(ends[0], models[1], sizeof models[1]) != (ssize_t)sizeof models[1]) return EXIT_FAILURE;
-  if (memcmp(models[0], models[1], sizeof models[0]) != 0) return EXIT_FAILURE;
-  printf("both processes have found y = %.3g x - %.3g\n", (double)models[0][0], -(double)models[0][1]);
+  for (int i = 0; i < RANKS; i++)
+    if (pthread_create(&threads[i], NULL, run, &trainers[i]) != 0) return EXIT_FAILURE;
+  for (int i = 0; i < RANKS; i++)
+    if (pthread_join(threads[i], NULL) != 0) return EXIT_FAILURE;
+  if (memcmp(trainers[0].result, trainers[1].result, sizeof trainers[0].result) != 0) return EXIT_FAILURE;
+  printf("both devices have found y = %.3g x - %.3g\n", (double)trainers[0].result[0], -(double)trainers[0].result[1]);
   return EXIT_SUCCESS;
 }

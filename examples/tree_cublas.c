@@ -133,9 +133,8 @@ static rondo_status run(program *p) {
 
 /* Whether there is a device for cuBLAS. The default is the first GPU. */
 static bool open_device(program *p, const char *name) {
-  return load(&p->library) && rondo_device_open(name, NULL, &p->device) == RONDO_OK &&
-         rondo_stream_create(p->device, NULL, &p->stream) == RONDO_OK && rondo_stream_native(p->stream) != NULL &&
-         p->library.create(&p->handle) == 0;
+  return strncmp(name, "cuda", 4) == 0 && load(&p->library) && rondo_device_open(name, NULL, &p->device) == RONDO_OK &&
+         rondo_stream_create(p->device, NULL, &p->stream) == RONDO_OK && p->library.create(&p->handle) == 0;
 }
 
 int main(int argc, char **argv) {

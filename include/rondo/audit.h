@@ -63,7 +63,7 @@ typedef struct rondo_audit_info {
  * is not within one output); INVALID_GRAPH/RACE with the node (an input cannot be copied before the graph, because a
  * node that does not depend on the copy accesses or frees the destination; it is named); INVALID_LIFETIME/NOT_ALLOCATED
  * with the node (likewise, because the graph itself allocates the destination); UNSUPPORTED/NODE_KIND with the node (an
- * input copy in a child graph, which cannot be taken out); UNSUPPORTED/FOREIGN_WORK (the graph is bound to what the
+ * input copy in a child graph, which cannot be removed); UNSUPPORTED/FOREIGN_WORK (the graph is bound to what the
  * driver captured, <rondo/capture.h>); INVALID_ARGUMENT with NULL_ARGUMENT, BAD_SIZE (a range of no bytes), OVERLAP (an
  * input or constant overlaps an output); INVALID_GRAPH/CYCLE; INVALID_STATE/CAPTURING_INTO; OUT_OF_MEMORY. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_graph_audit_copies(rondo_graph *graph, const rondo_audit_options *options,

@@ -37,9 +37,11 @@
  *   there. If the device has no memory left for this, such fills and copies may be refused.
  * - The captured work, and the objects that libraries attached to it, live as long as the graph, its clones and their
  *   execs.
- * - A capture does not see work on the legacy stream, which runs at once because Rondo's streams are non-blocking. It
- *   does not see calls of a library that act immediately. A call that cannot be captured invalidates the driver's
- *   capture. The next Rondo call on the stream detects that, and says between which node and which call it happened.
+ * - A capture does not see work on the legacy default stream, which runs at once because Rondo's streams are
+ *   non-blocking by default. If the stream is blocking, such work invalidates the capture (rondo_stream_adopt). A
+ *   capture does not see calls of a library that act immediately. A call that cannot be captured invalidates the
+ *   driver's capture. The next Rondo call on the stream detects that, and says between which node and which call it
+ *   happened.
  * - A Rondo stream joins a capture by rondo_stream_wait_event, or by an event of a library. The next Rondo call on the
  *   stream detects the latter.
  */

@@ -28,8 +28,8 @@
 
 RONDO_EXTERN_C_BEGIN
 
-/* Adds all states and cells of a compiled program to the set, or none. Waits for the program's runs. Errors: as
- * rondo_weights_gather. Thread-compatible. */
+/* Adds all states and cells of a compiled program to the set, or none. Waits for the program's runs. Of a data-parallel
+ * program, all ranks call it (<rondo/data_parallel.h>). Errors: as rondo_weights_gather. Thread-compatible. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_checkpoint_gather(rondo_weights *checkpoint, rondo_compiled *compiled);
 
 /* Sets the states and cells of a compiled program to those of the checkpoint, after all runs enqueued so far. Program

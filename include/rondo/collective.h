@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: MIT
  * Collectives: operations in which several devices take part, each with its own data: all-reduce, broadcast,
- * all-gather, reduce-scatter, barrier. There may be one process for each device, or several devices in one process
- * (RC-7, TR-16).
+ * all-gather, reduce-scatter, all-to-all, send and receive, barrier (RC-7, TR-16, MM-1 to MM-3).
  *
- *   // in each process, with its own rank; all processes use the same rendezvous
- *   TRY(rondo_communicator_create(device, rendezvous, rank, world_size, NULL, &communicator));
  *   TRY(rondo_all_reduce(communicator, stream, gradients, gradients, count, RONDO_F32, RONDO_REDUCE_SUM));
- *   TRY(rondo_communicator_destroy(communicator));
  *
- * A communicator is one rank of a group: ranks 0 to world_size - 1, each with a device, all on one machine. Ranks find
- * each other through a rendezvous: the name of a file that all of them know, from rondo_rendezvous_make or chosen by
- * the caller. The file is removed as soon as all ranks have joined.
+ * A communicator is one rank of a group: ranks 0 to world_size - 1, each with a device. What connects the ranks depends
+ * on where they are:
+ *
+ *   ranks of one process                  rondo_communicator_create_all
+ *   processes, on CPU devices             rondo_communicator_from_mpi (<rondo/mpi.h>): MPI moves the data
+ *   processes, on CUDA, started by MPI    rondo_communicator_from_mpi: NCCL moves the data
+ *   processes, on CUDA, by torchrun or Slurm   rondo_communicator_from_environment
+ *   processes, on CUDA, any other launcher     rondo_communicator_make_id and rondo_communicator_from_id
  *
  * Enqueueing. A collective is enqueued on a stream like a kernel, and the call returns at once. If the stream captures,
  * the collective is captured: each device records its own part, and the replays of all ranks meet as the calls would
  * (TR-16). Work that is enqueued later on the stream starts when the collective is done on this rank. While a
- * collective waits for the other ranks it blocks only its stream, and no thread of the device. So one thread may drive
- * all ranks of a process, even on one processor. It should switch to the next rank after some dozens of collectives,
- * because a call waits while its stream's queue is full. (On a synchronous device, RONDO_SYNC=1, each rank needs its
- * own thread.)
+ * collective waits for the other ranks it blocks only its stream, and no thread of the device (with an engine that
+ * needs polling, such as MPI, a worker without other work polls for a moment first). So one thread may drive all ranks
+ * of a process, even on one processor. It should switch to the next rank after some dozens of collectives, because a
+ * call waits while its stream's queue is full. (On a synchronous device, RONDO_SYNC=1, each rank needs its own thread.)
  *
  * Order. All ranks call the same collectives in the same order, with the same counts, types and reductions. The
  * collectives of one communicator execute one after the other on each rank: on one stream, or on streams that events
@@ -26,20 +27,20 @@
  * fail on all ranks with both descriptions. Collectives of one communicator that overlap are detected: in a graph by
  * verification, as a race on the communicator; otherwise when they run.
  *
- * Results have the same bits on all ranks and in every run. CPU devices combine values in the order of the ranks, ((r0
- * + r1) + r2) + ..., in their own type. On CUDA, NCCL chooses an order for the group, which does not depend on timing.
+ * Results have the same bits on all ranks and in every run with the same number of ranks. (With MPI, the sign of a zero
+ * maximum or minimum and the bits of a NaN may differ.) In one process, values are
+ * combined in the order of the ranks, ((r0 + r1) + r2) + ..., in their own type (F16 and BF16: in F32, rounded after
+ * each step). MPI and NCCL choose an order for the group, which does not depend on timing.
  *
  * Buffers are in the memory of the communicator's device (on CPU devices also in host memory), aligned to the element.
  * Source and destination may be the same where the comment says so; otherwise they must not overlap.
  *
- * Errors. A rank fails if it waits longer than the timeout, if another rank has ended or left, or if the calls differ.
+ * Errors. A rank fails if it waits longer than the timeout, if another rank has ended, has left (in one process) or
+ * has failed, or if the calls differ.
  * The next synchronization of its stream then returns EXECUTION_FAILED with TIMED_OUT, PEER_LOST, MISMATCH or OVERLAP,
  * and names the rank, the operation and the other rank. The contents of the destination are undefined. The communicator
  * has then failed permanently, and the other ranks are notified. Later calls return INVALID_STATE with the first
- * failure; later launches of execs fail on their streams. Destroy the communicator and create another group. (A rank
- * lives as long as its process, or a child that was forked from it and runs no other program.)
- *
- * On CPU devices, data goes through memory that the processes share, in pieces (rondo_communicator_options).
+ * failure; later launches of execs fail on their streams. Destroy the communicator and create another group.
  *
  * On CUDA, NCCL does the work. It is loaded by name (RONDO_NCCL_LIBRARY, else libnccl.so.2) and uses the stream's
  * native handle. Its captured kernels are nodes of the graph like other foreign work (<rondo/capture.h>), so allocate
@@ -59,50 +60,82 @@ RONDO_EXTERN_C_BEGIN
 
 typedef struct rondo_communicator rondo_communicator;
 
-/* Writes a new rendezvous, a string: an unused name in the machine's shared memory (/dev/shm, else /tmp). Pass it to
- * all ranks: by fork, an argument, an environment variable, or a pipe. No file is created yet. Thread-safe. Errors:
- * INVALID_ARGUMENT, IO_ERROR (the system has no random numbers). */
-#define RONDO_RENDEZVOUS_BYTES 64
-RONDO_API RONDO_MUST_USE rondo_status rondo_rendezvous_make(char out_rendezvous[RONDO_RENDEZVOUS_BYTES]);
-
-#define RONDO_MAX_RANKS 256
+#define RONDO_MAX_RANKS 65536
 
 typedef struct rondo_communicator_options {
   uint32_t struct_size;     /* RONDO_COMMUNICATOR_OPTIONS_INIT sets it; 0 means the library's own */
-  uint32_t join_timeout_ms; /* how long to wait for all ranks to join; 0 = 60 seconds */
+  uint32_t join_timeout_ms; /* how long to wait for all ranks to join; 0 = 60 seconds. NCCL has its own timeouts */
   uint32_t timeout_ms;      /* CPU: how long a collective waits for the other ranks; 0 = 10 minutes */
-  uint32_t piece_bytes;     /* CPU: larger collectives are split into pieces of this size, a multiple of 4096, the same
-                               on all ranks; a rank holds at most two. 0 = 4 MiB; at most 1 GiB */
+  uint32_t reserved;        /* 0 */
   const char *name;         /* for messages; copied; may be NULL */
 } rondo_communicator_options;
 #define RONDO_COMMUNICATOR_OPTIONS_INIT .struct_size = sizeof(rondo_communicator_options)
 
-/* Joins a group as one rank and waits until all ranks have joined. `rendezvous` is the same for all ranks, at most 255
- * bytes. It names a file that does not exist, or an empty file, in a folder that all ranks can write, on a file system
- * of this machine (tmpfs is fastest). The file is removed when all ranks have joined, or by the last rank that gives
- * up. Files left by ranks that have ended are reused. options may be NULL. The caller destroys the communicator before
- * it closes the device. Errors: INVALID_ARGUMENT with NULL_ARGUMENT, OUT_OF_RANGE (world_size is 0 or above
- * RONDO_MAX_RANKS, rank is not below it), BAD_OPTIONS (piece_bytes), RANK_TAKEN (this rank has already joined),
- * MISMATCH (the ranks that have joined use another world_size, another piece_bytes, or another kind of device);
- * UNAVAILABLE with TIMED_OUT (naming the ranks that did not join) or NO_DRIVER (no NCCL: the names that were tried);
- * INVALID_DATA (the file has other contents); IO_ERROR; UNSUPPORTED (the device has no collectives); OUT_OF_MEMORY;
- * LIMIT_EXCEEDED (threads); EXECUTION_FAILED with NCCL's code. Thread-safe; waits. */
-RONDO_API RONDO_MUST_USE rondo_status rondo_communicator_create(rondo_device *device, const char *rendezvous,
-                                                                uint32_t rank, uint32_t world_size,
-                                                                const rondo_communicator_options *options,
-                                                                rondo_communicator **out_communicator);
-
 /* Creates a whole group in one process, from one thread: rank i on devices[i], in out_communicators[i]. All devices are
- * of one kind; a CPU device may have several ranks. Creates all or none. Errors as rondo_communicator_create. */
+ * of one kind; a CPU device may have several ranks, a GPU only one. Creates all or none. options may be NULL. The
+ * caller destroys each communicator before it closes its device. Errors: INVALID_ARGUMENT with NULL_ARGUMENT,
+ * OUT_OF_RANGE (count is 0 or above RONDO_MAX_RANKS), BAD_OPTIONS, MISMATCH (another kind of device; the same GPU
+ * twice); UNAVAILABLE/NO_DRIVER (no NCCL: the names that were tried); UNSUPPORTED (the device has no collectives);
+ * OUT_OF_MEMORY; LIMIT_EXCEEDED (threads); EXECUTION_FAILED with NCCL's code. Thread-safe. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_communicator_create_all(rondo_device *const *devices, uint32_t count,
                                                                     const rondo_communicator_options *options,
                                                                     rondo_communicator **out_communicators);
 
-/* Waits for the collectives that were enqueued eagerly, then leaves the group. Ranks that still wait for this one fail
- * with PEER_LOST. Graphs that captured its collectives, their clones and their execs keep what they need of it. They
- * continue to work as long as those of the other ranks do: the shared memory, or NCCL's communicator, is released with
- * the last of them, in any order. NULL is fine. Errors: IN_CALLBACK; on CUDA EXECUTION_FAILED with NCCL's code, after
- * which the communicator is gone too. No thread may use the communicator during the call. */
+/* NCCL's id of a group that does not exist yet. One rank makes it and passes it to all, by whatever connects them. */
+#define RONDO_COMMUNICATOR_ID_BYTES 128
+typedef struct rondo_communicator_id {
+  unsigned char bytes[RONDO_COMMUNICATOR_ID_BYTES];
+} rondo_communicator_id;
+
+/* CUDA. The process must live until all ranks have joined, because NCCL listens in it. This call and
+ * rondo_communicator_from_id ignore NCCL_COMM_ID. Errors: INVALID_ARGUMENT;
+ * UNSUPPORTED/OTHER_DEVICE (a CPU device: use MPI); UNAVAILABLE/NO_DRIVER (no NCCL); EXECUTION_FAILED with NCCL's code.
+ * Thread-safe. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_communicator_make_id(rondo_device *device, rondo_communicator_id *out_id);
+
+/* CUDA. Joins the group of that id as one rank, and waits until all ranks have joined. options may be NULL. Errors as
+ * rondo_communicator_create_all, and OUT_OF_RANGE (rank is not below world_size). Thread-safe; waits. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_communicator_from_id(rondo_device *device, const rondo_communicator_id *id,
+                                                                 uint32_t rank, uint32_t world_size,
+                                                                 const rondo_communicator_options *options,
+                                                                 rondo_communicator **out_communicator);
+
+/* CUDA, with NCCL 2.13 or newer. Joins the group that a launcher describes in the environment, and waits until all
+ * ranks have joined. Each process is one rank:
+ *
+ *   rank and size   RANK and WORLD_SIZE (torchrun), else SLURM_PROCID and SLURM_NTASKS
+ *   address         NCCL_COMM_ID, "host:port"; else MASTER_ADDR and MASTER_PORT; else, with Slurm, the first host of
+ *                   the step (SLURM_STEP_NODELIST, else SLURM_JOB_NODELIST) and a port that depends on the job
+ *
+ * A rank without a size, or a size without a rank, counts as neither. MASTER_ADDR and MASTER_PORT are needed both.
+ *
+ * At the address, NCCL of rank 0 listens while ranks join; Rondo opens no port. torchrun has its own server at
+ * MASTER_PORT (TORCHELASTIC_USE_AGENT_STORE is True), so then NCCL uses the port above it. All ranks call it, in the
+ * same order if they make several communicators. options may be NULL. Errors as rondo_communicator_from_id, and
+ * UNSUPPORTED (an older NCCL); UNAVAILABLE/UNKNOWN_NAME (a variable is missing: the message names those that are
+ * looked for); INVALID_DATA/MALFORMED (a variable has another form; rank is not below the size). Thread-safe, but it
+ * reads and sets the environment variable NCCL_COMM_ID; waits. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_communicator_from_environment(rondo_device *device,
+                                                                          const rondo_communicator_options *options,
+                                                                          rondo_communicator **out_communicator);
+
+/* Divides the group: the ranks that pass the same color form a new group, ordered by key and then by their old rank.
+ * All ranks call it, and it waits for them, so ranks of one process need a thread each (a single thread calls
+ * rondo_communicator_create_all with the devices of the subgroup instead). The new communicator has the options of the
+ * old one and its own collectives, which may run at the same time. A stream may capture meanwhile. Errors:
+ * INVALID_ARGUMENT (on CUDA OUT_OF_RANGE: a color above INT32_MAX), INVALID_STATE (the communicator has failed;
+ * CONCURRENT_USE), UNAVAILABLE (TIMED_OUT: a rank did not call it; PEER_LOST: a rank has left), UNSUPPORTED (the engine
+ * cannot; NCCL is older than 2.18), OUT_OF_MEMORY, LIMIT_EXCEEDED, EXECUTION_FAILED with the library's code.
+ * Thread-compatible; waits. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_communicator_split(rondo_communicator *communicator, uint32_t color,
+                                                               uint32_t key, rondo_communicator **out_communicator);
+
+/* Waits for the collectives that were enqueued eagerly, then leaves the group. Ranks of the same
+ * process that still wait for this one fail with PEER_LOST; with MPI they wait until the timeout. Graphs that captured
+ * its collectives, their clones and their execs keep what they need of it. They continue to work as long as those of
+ * the other ranks do: the engine, or NCCL's communicator, is released with the last of them, in any order. NULL is
+ * fine. Errors: IN_CALLBACK; on CUDA EXECUTION_FAILED with NCCL's code, after which the communicator is gone too. No
+ * thread may use the communicator during the call. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_communicator_destroy(rondo_communicator *communicator);
 
 /* Makes the communicator fail, as if the timeout had passed: work that waits for other ranks ends with
@@ -114,28 +147,35 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_communicator_abort(rondo_communicato
 typedef struct rondo_communicator_info {
   uint32_t struct_size;
   uint32_t rank, world_size;
-  bool failed;           /* permanently; the next call returns the reason */
-  uint64_t collectives;  /* that this rank enqueued or captured */
-  uint64_t pieces;       /* CPU: pieces that were exchanged with the other ranks, including those of replays */
-  uint64_t shared_bytes; /* CPU: shared memory that this rank holds for its data */
+  bool failed;          /* permanently; the next call returns the reason */
+  uint64_t collectives; /* that this rank enqueued or captured */
+  uint64_t completed;   /* CPU: collectives that are done on this rank, including those of replays */
+  const char *engine;   /* "process", "MPI" or "NCCL"; valid as long as the communicator */
 } rondo_communicator_info;
 
 /* Errors: INVALID_ARGUMENT. Thread-safe. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_communicator_get_info(const rondo_communicator *communicator,
                                                                   rondo_communicator_info *out_info);
 
-typedef enum rondo_reduction { RONDO_REDUCE_SUM = 1, RONDO_REDUCE_MAX = 2, RONDO_REDUCE_MIN = 3 } rondo_reduction;
+/* AVERAGE is the sum, divided by the number of ranks; for floating-point types only. */
+typedef enum rondo_reduction {
+  RONDO_REDUCE_SUM = 1,
+  RONDO_REDUCE_MAX = 2,
+  RONDO_REDUCE_MIN = 3,
+  RONDO_REDUCE_AVERAGE = 4
+} rondo_reduction;
 
-/* "sum", "max", "min"; "unknown" for another number. Thread-safe. */
+/* "sum", "max", "min", "average"; "unknown" for another number. Thread-safe. */
 RONDO_API const char *rondo_reduction_name(rondo_reduction reduction);
 
 /* The collectives. A communicator is thread-compatible, and the stream is of its device. Errors of all:
  * INVALID_ARGUMENT with NULL_ARGUMENT, BAD_SIZE (count is 0, or the bytes of all ranks do not fit the address space, or
- * a buffer is not aligned to its element), TYPE (not a type, or not a reduction), OUT_OF_RANGE (buffers overlap
- * although they must not; root is not a rank), OTHER_DEVICE; UNSUPPORTED/TYPE (reductions of F16 and BF16 on CPU
- * devices); INVALID_STATE (the communicator has failed); CAPTURE_INVALID; OUT_OF_MEMORY (shared memory, which a rank
- * allocates when it first sends that many bytes); IN_CALLBACK; on CUDA EXECUTION_FAILED with NCCL's code. A call that
- * fails while the stream captures invalidates the capture, unless nothing was captured yet.
+ * a buffer is not aligned to its element), TYPE (not a type, or not a reduction, or an average of integers),
+ * OUT_OF_RANGE (buffers overlap although they must not; root, to or from is not a rank), OTHER_DEVICE; LIMIT_EXCEEDED
+ * (MPI: more than INT_MAX elements); UNSUPPORTED (the engine cannot; NCCL older than 2.7 cannot send and receive, and
+ * older than 2.10 it has neither averages nor BF16); INVALID_STATE (the communicator has failed; CONCURRENT_USE:
+ * another thread calls a collective of it); CAPTURE_INVALID; OUT_OF_MEMORY; IN_CALLBACK; on CUDA EXECUTION_FAILED with
+ * NCCL's code. A call that fails while the stream captures invalidates the capture, unless nothing was captured yet.
  *
  * Sums of integers wrap. If one rank has a NaN, the maximum and the minimum are NaN on CPU devices. */
 
@@ -158,6 +198,23 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_all_gather(rondo_communicator *commu
 RONDO_API RONDO_MUST_USE rondo_status rondo_reduce_scatter(rondo_communicator *communicator, rondo_stream *stream,
                                                            const void *src, void *dst, size_t count, rondo_type type,
                                                            rondo_reduction reduction);
+
+/* dst[r * count + i] = src[rank * count + i] of rank r: each rank sends another part to each rank. src and dst have
+ * world_size * count elements and must not overlap. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_all_to_all(rondo_communicator *communicator, rondo_stream *stream,
+                                                       const void *src, void *dst, size_t count, rondo_type type);
+
+/* Sends `count` elements to the rank `to`, which must receive as many of that type; receives from the rank `from`. Only
+ * the two ranks call it. A send may wait until it is received, so two ranks that both send first wait for each other:
+ * exchange with rondo_send_receive, which does both at once. `to` and `from` may be different ranks (as in a ring), or
+ * the rank itself if both are. src and dst must not overlap. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_send(rondo_communicator *communicator, rondo_stream *stream,
+                                                 const void *src, size_t count, rondo_type type, uint32_t to);
+RONDO_API RONDO_MUST_USE rondo_status rondo_receive(rondo_communicator *communicator, rondo_stream *stream, void *dst,
+                                                    size_t count, rondo_type type, uint32_t from);
+RONDO_API RONDO_MUST_USE rondo_status rondo_send_receive(rondo_communicator *communicator, rondo_stream *stream,
+                                                         const void *src, uint32_t to, void *dst, uint32_t from,
+                                                         size_t count, rondo_type type);
 
 /* Work that is enqueued after the barrier on this rank starts after the work that was enqueued before it on every rank
  * is done. */

@@ -32,7 +32,7 @@
  * libnvrtc.so.13 or .12). A device works in its GPU's primary context, which it shares with the CUDA runtime and other
  * libraries of the process; the caller's current context does not change. Host functions run on threads of the device
  * and do not delay each other. A fault in a kernel loses the device: every later call on it returns DEVICE_LOST with
- * the driver's code and, for each stream, the graph that was launched last since the last wait for the stream or the
+ * the driver's code and, for each stream, the last graph that was launched after the last wait for the stream or the
  * device. Other devices continue. A synchronous device runs graphs node by node and then names the node.
  *
  * A device is thread-safe. It must outlive all objects that were created from it.
@@ -113,6 +113,7 @@ typedef struct rondo_device_info {
   bool memory_pools;     /* has stream-ordered allocation and pools; without it such calls return UNSUPPORTED */
   bool guarded;          /* cpu:check: each allocation has its own pages, and graph memory shares no addresses */
   bool cuda;             /* CUDA: kernels are compiled from CUDA source, and blocks have threads */
+  uint8_t uuid[16];      /* CUDA: identifies the GPU, as in `nvidia-smi -L`; otherwise zeros */
 } rondo_device_info;
 
 /* What the device is and can do. Thread-safe. Errors: INVALID_ARGUMENT. */

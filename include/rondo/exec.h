@@ -61,8 +61,8 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_instantiate(rondo_graph *graph, cons
 RONDO_API RONDO_MUST_USE rondo_status rondo_exec_upload(rondo_exec *exec, rondo_stream *stream);
 
 /* Enqueues the exec. While the stream captures, it becomes a child-graph node (C16). A warm launch does not allocate
- * and takes no lock (GX-4, GX-10). The exception is a launch after memory that another exec of the same graph left
- * allocated was freed in stream order: it checks whether it allocates these bytes.
+ * and takes no lock (GX-4, GX-10). There is one exception: if another exec of the same graph left memory
+ * allocated, and that memory was then freed in stream order, a launch checks whether it allocates these bytes.
  *
  * The memory that its nodes declare to access (copies, fills, pointer parameters of kernels, also in child graphs) must
  * be allocated at the launch, as for the same work on a stream. Memory of another graph is allocated once a launch of
@@ -105,6 +105,12 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_exec_update(rondo_exec *exec, rondo_
  * the exec is then unchanged. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_exec_set_params(rondo_exec *exec, rondo_node node,
                                                             const rondo_node_params *params);
+
+/* Changes one argument of a kernel node, counted from 0, as rondo_exec_set_params does. `value` is the address of its
+ * new value, which is copied. Errors: INVALID_ARGUMENT with NODE_KIND (not a kernel node), ARGUMENT_COUNT (no such
+ * argument), NULL_ARGUMENT; those of rondo_exec_set_params. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_exec_set_argument(rondo_exec *exec, rondo_node node, size_t number,
+                                                              const void *value);
 
 /* Enables or disables a node. A disabled node behaves like an empty node. Parameters that are set meanwhile apply when
  * it is enabled again. KERNEL, COPY and FILL only (U2). Errors: UNKNOWN_NODE; UNSUPPORTED/NODE_KIND; OUT_OF_MEMORY. */

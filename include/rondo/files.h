@@ -6,18 +6,17 @@
  *   status = rondo_file_write("step.json", text, strlen(text));
  *   rondo_text_free(text);
  *
- * All files that the library writes are written like this, those of rondo_weights_save too; rondo_trace_open_json says
- * how a trace differs.
+ * The library writes all its files in this way, also in rondo_weights_save. For traces see rondo_trace_open_json.
  *
- * The bytes go to a temporary file in the same folder, which is flushed to the disk, is renamed to the wanted name, and
- * whose folder is flushed to the disk. So the name is that of the old file or of the new one, whole, at any time, also
- * when the disk is full, the process is killed or the machine stops. The folder must be writable; an old file need not
- * be. The new file has the permissions of the old one, and its owner and group where the process may set them; another
- * group gets no more permissions than everybody. Other hard links to the old file keep the old content. A symbolic link
- * stays, and the file that it names is replaced.
+ * The bytes go to a temporary file in the same folder. The file is flushed to the disk and renamed to `path`, and the
+ * folder is flushed. So at any time `path` is the complete old file or the complete new file, even if the disk is full,
+ * the process is killed or the machine stops. The folder must be writable; an old file need not be. The new file has
+ * the permissions of the old one, and its owner and group where the process may set them. If the group cannot be kept,
+ * the new group gets no more permissions than everybody has. Other hard links to the old file keep the old content. A
+ * symbolic link stays, and the file that it names is replaced.
  *
- * What is no regular file is written directly: pipes, devices, and /dev/stdout, /dev/stderr and /dev/fd/N, also where
- * these are redirected to a file. Opening a pipe waits for its reader.
+ * Anything but a regular file is written directly: pipes, devices, and /dev/stdout, /dev/stderr and /dev/fd/N, also
+ * where these are redirected to a file. Opening a pipe waits for its reader.
  *
  * The name of a temporary file is .rondo-HASH-PID-N.tmp, whatever the length of the file's name. Its writer holds a
  * lock (flock) on it. If a process is killed, its temporary file remains. The next write of the same file removes
@@ -40,7 +39,7 @@ RONDO_EXTERN_C_BEGIN
 RONDO_API RONDO_MUST_USE rondo_status rondo_file_write(const char *path, const void *bytes, size_t count);
 
 /* Finds out whether rondo_file_write could write `path`, before the work whose result goes there: makes a temporary
- * file in its folder and removes it. Nothing else changes. Of a pipe or device it looks at the permissions alone.
+ * file in its folder and removes it. Nothing else changes. For a pipe or device, only the permissions are checked.
  * Thread-safe. Errors: as rondo_file_write. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_file_check(const char *path);
 

@@ -110,12 +110,12 @@ typedef rondo_status (*rondo_stream_work)(rondo_stream *stream, void *user);
 
 /* Runs the work once and then 2 * `repeats` times (at most 1000; 0: as many as take about 20 ms, at most 25), and
  * predicts what recording gains, from medians. On CUDA, every second run is held back on the device, for at most 20 ms,
- * until all of it is enqueued. What a first run prepares counts, so run the work once before. With more than some
- * hundred kernels, the stream's queue is full before all are enqueued. device_us then includes waits for the host, and
- * the prediction is conservative. Waits for the stream. Thread-compatible, like the stream; other work on the device
- * disturbs the measurement.
- * Errors: INVALID_ARGUMENT (NULL, OUT_OF_RANGE: repeats); CAPTURE_REFUSED/UNSUPPORTED_CALL as rondo_device_get_costs,
- * and on a capturing stream; the errors of the work and of rondo_stream_synchronize. */
+ * until all of it is enqueued. Initialization in a first run counts too, so run the work once before. With more than
+ * some hundred kernels, the stream's queue is full before all are enqueued. device_us then includes waits for the host,
+ * and the prediction is conservative. Waits for the stream. Thread-compatible, like the stream; other work on the
+ * device disturbs the measurement. Errors: INVALID_ARGUMENT (NULL, OUT_OF_RANGE: repeats);
+ * CAPTURE_REFUSED/UNSUPPORTED_CALL as rondo_device_get_costs, and on a capturing stream; the errors of the work and of
+ * rondo_stream_synchronize. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_gain_measure(rondo_stream *stream, rondo_stream_work work, void *user,
                                                          uint32_t repeats, rondo_gain *out_gain);
 

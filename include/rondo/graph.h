@@ -116,6 +116,8 @@ typedef struct rondo_foreign_node {
   uint64_t bytes;   /* of a memory allocation; else 0 */
   void *address;    /* of memory that is allocated or freed; else NULL */
   bool is_bound;
+  bool is_opaque; /* it may use memory at addresses that nothing here shows */
+  void *user;     /* the argument of a host function; else NULL */
 } rondo_foreign_node;
 
 typedef struct rondo_node_params {
@@ -230,6 +232,12 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_graph_get_params(const rondo_graph *
  * graph), ALLOC and FREE. After an error the node is unchanged. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_graph_set_params(rondo_graph *graph, rondo_node node,
                                                              const rondo_node_params *params);
+
+/* Replaces one argument of a kernel node, counted from 0. `value` is the address of its new value, which is copied; the
+ * other parameters stay, including the bytes that the kernel accesses (arg_bytes). Errors as rondo_graph_set_params;
+ * INVALID_ARGUMENT with NODE_KIND (not a kernel node), ARGUMENT_COUNT (no such argument). */
+RONDO_API RONDO_MUST_USE rondo_status rondo_graph_set_argument(rondo_graph *graph, rondo_node node, size_t number,
+                                                               const void *value);
 
 /* Queries fill at most *inout_count entries and set *inout_count to the total number. A NULL array asks for the number
  * only. Entries past the last are set to no node (B7). Nodes are ordered by number, edges by `from`, then `to`; the two

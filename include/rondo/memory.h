@@ -99,13 +99,13 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_memory_get_statistics(const rondo_de
  * Thread-safe. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY, IN_CALLBACK. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_memory_reset_highs(rondo_device *device);
 
-/* Returns graph memory to the system that no exec in flight and no unfreed allocation uses; later launches map memory
- * again (GM-15). Waits for launches in flight, and delays other launches that need graph memory until it returns.
- * Memory of a recording (<rondo/recording.h>) stays until the recording is reset. Errors: CAPTURE_REFUSED (C9).
- * Thread-safe. */
+/* Returns to the system the graph memory that neither an exec in flight nor an unfreed allocation uses. Later launches
+ * map memory again (GM-15). Waits for launches in flight, and delays other launches that need graph memory until it
+ * returns. Memory of a recording (<rondo/recording.h>) stays until the recording is reset. Errors: CAPTURE_REFUSED
+ * (C9). Thread-safe. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_graph_memory_trim(rondo_device *device);
 
-/* Returns all memory to the system that the device keeps for later use: the free memory of every pool, as
+/* Returns to the system all memory that the device keeps for later use: the free memory of every pool, as
  * rondo_pool_trim does, and, on a device with graph memory, what rondo_graph_memory_trim returns. Allocations and
  * launches that find no memory, mappings or files do this themselves before they fail, with memory that is idle at that
  * time; memory that an upload mapped in advance goes last. A launch also waits for earlier launches that share its
@@ -157,13 +157,13 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_device_set_pool(rondo_device *device
  * An allocation for a stream tries these kinds of memory in this order (P1):
  *   1. memory that was freed earlier on the same stream;
  *   2. memory that was never used, and memory that was freed on another stream and that the host has waited for;
- *   3. memory that was freed on a stream after which this stream comes by events (FOLLOW_EVENT_DEPENDENCIES);
+ *   3. memory that another stream freed before an event that this stream waited for (FOLLOW_EVENT_DEPENDENCIES);
  *   4. memory that another stream freed, if that free is found to be complete (ALLOW_OPPORTUNISTIC);
  *   5. new memory from the system;
  *   6. memory that another stream freed; the allocating stream then waits for the free (ALLOW_INTERNAL_DEPENDENCIES).
  * The host has waited for a free after a synchronization, or a query that returned OK, of the stream, the device, or an
- * event after the free, and after the destruction of the stream. Of event nodes, those that record count, not those
- * that wait.
+ * event after the free, and after the destruction of the stream. Event-record nodes count as such events; event-wait
+ * nodes do not count as waits.
  *
  * With ALLOW_OPPORTUNISTIC off, the memory that an allocation gets depends only on the calls and is the same in every
  * run, as long as memory does not run out.
@@ -198,7 +198,7 @@ typedef struct rondo_pool_statistics {
   uint64_t used, used_high, reserved, reserved_high;
   uint64_t same_stream;           /* freed on the same stream */
   uint64_t host_ordered;          /* freed on another stream, and the host has waited for it */
-  uint64_t event_ordered;         /* freed on another stream, after which this stream comes by events */
+  uint64_t event_ordered;         /* freed on another stream before an event that this stream waited for */
   uint64_t opportunistic;         /* freed on another stream, and the free was found to be complete */
   uint64_t internal_dependencies; /* freed on another stream, for which the allocating stream waits */
   uint64_t chunks;                /* times memory was taken from the system */

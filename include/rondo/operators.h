@@ -133,10 +133,10 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_cast(rondo_program *program, rond
  *   div: a / b, any float.
  *   less, less_equal, greater, greater_equal, equal, not_equal: any type; the result is I32, 1 if true, else 0. No
  *         gradient.
- *   select: a if the condition, I32, is not 0, else b; all three are broadcast. Any type; the condition has no
+ *   select: a where the condition, I32, is not 0, else b; all three are broadcast. Any type; the condition has no
  *           gradient.
- *   expand: broadcasts a value to a shape, whose sizes are the value's, or any where the value has 1 or none; any
- *         type. */
+ *   expand: broadcasts a value to a shape. Each size is the value's, or any number where the value's size is 1 or the
+ *           dimension is missing. Any type. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_add(rondo_program *program, rondo_value a, rondo_value b,
                                                    rondo_value *out_value);
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_sub(rondo_program *program, rondo_value a, rondo_value b,

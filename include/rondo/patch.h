@@ -50,7 +50,8 @@ typedef struct rondo_patch_options {
 #define RONDO_PATCH_OPTIONS_INIT .struct_size = sizeof(rondo_patch_options)
 
 typedef enum rondo_patch_finding_kind {
-  RONDO_PATCH_SUSPECTED = 1, /* points into an input, but is not declared as an address: the input is not patched */
+  RONDO_PATCH_SUSPECTED = 1, /* points into an input, but is not declared as an address, or is work of a
+                                library with unknown addresses: the input is not patched */
   RONDO_PATCH_FIXED = 2,     /* is an address in an input, and cannot be changed: the input is not patched */
   RONDO_PATCH_FROZEN = 3     /* changed between the recordings and is not an address: the exec keeps the first value */
 } rondo_patch_finding_kind;

@@ -45,14 +45,15 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_profile_begin(rondo_stream *stream);
 /* Ends the profile and plans the logged allocations, as rondo_profile_create does for a recording of the same calls:
  * the same allocations in the same order, and the same lower bound. With several streams the peak may differ a little,
  * because a recording has more nodes to express the order. Two allocations share bytes if one was freed before the
- * other was made, on the same stream, or on a stream after which the other stream comes by events. An allocation shares
- * no bytes with later ones if it is not freed before the end, or is freed by rondo_free, on a stream that takes no
- * part, or on a stream that does not come after it. Frees of older memory, rondo_malloc and launched graphs do not
- * count. The host need not wait for the work. plan_options may be NULL. The caller destroys the profile. Threads as
- * rondo_profile_begin; a simultaneous call of another thread on a stream that takes part may be logged or not. Errors
- * after which the profile continues: INVALID_ARGUMENT, IN_CALLBACK and those of a struct_size. Without a profile:
- * INVALID_STATE/NOT_PROFILING. Errors after which the profile has ended: OUT_OF_MEMORY (also if there was no memory to
- * log a call), LIMIT_EXCEEDED (more than a million allocations and frees), those of rondo_plan_make for options. */
+ * other was made, on the same stream, or if the other's stream had by then waited for an event after the free. An
+ * allocation shares no bytes with later ones if it is not freed before the end, or is freed by rondo_free, on a
+ * stream that takes no part, or on a stream that does not come after it. Frees of older memory, rondo_malloc and
+ * launched graphs do not count. The host need not wait for the work. plan_options may be NULL. The caller destroys the
+ * profile. Threads as rondo_profile_begin; a simultaneous call of another thread on a stream that takes part may be
+ * logged or not. Errors after which the profile continues: INVALID_ARGUMENT, IN_CALLBACK and those of a struct_size.
+ * Without a profile: INVALID_STATE/NOT_PROFILING. Errors after which the profile has ended: OUT_OF_MEMORY (also if
+ * there was no memory to log a call), LIMIT_EXCEEDED (more than a million allocations and frees), those of
+ * rondo_plan_make for options. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_profile_end(rondo_stream *stream, const rondo_plan_options *plan_options,
                                                         rondo_profile **out_profile);
 

@@ -79,11 +79,19 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_program_state(rondo_program *program
 
 /* A state with options. No optimizer updates a frozen state, for example a table of constants (the cosines of rotary
  * positions) or weights that should not be trained. Other states of type F32 are trained if a loss depends on them.
- * rondo_program_gradients gives gradients of both. options may be NULL. Errors as above; INVALID_ARGUMENT with
- * BAD_OPTIONS. */
+ * rondo_program_gradients gives gradients of both. options may be NULL.
+ *
+ * shard_rows: the ranks of a data-parallel program divide the rows of the table between them (MM-3;
+ * <rondo/data_parallel.h>, Tables). Each look-up sends at most capacity_factor * n / ranks of a rank's n indices to one
+ * owner; 0: any number.
+ *
+ * Errors as above; INVALID_ARGUMENT with BAD_OPTIONS, and for shard_rows SHAPE (not 2 dimensions), TYPE (not a float),
+ * OUT_OF_RANGE (capacity_factor is negative); INVALID_STATE (the program is not data-parallel yet). */
 typedef struct rondo_state_options {
   uint32_t struct_size;
   bool frozen;
+  bool shard_rows;
+  float capacity_factor;
 } rondo_state_options;
 #define RONDO_STATE_OPTIONS_INIT .struct_size = sizeof(rondo_state_options)
 RONDO_API RONDO_MUST_USE rondo_status rondo_program_state_with(rondo_program *program, const char *name,
@@ -106,10 +114,10 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_value_shape(const rondo_program *pro
  * is the sum of the gradients from each, computed in F32 and rounded to the type at each addition. Readers of parts of
  * a value (slices, splits, gathers and embeddings of up to 64 picks) add to one tensor in place, so the cost grows with
  * the elements that they read, not with the number of readers times the size of the value. Values that are computed in
- * the same way count as one, so gradients pass only once through what each step of a loop computes again. A value that
- * the loss does not depend on gets a gradient of zeros. Errors: INVALID_ARGUMENT with SHAPE (loss is not a scalar),
- * TYPE, UNKNOWN_NAME; UNSUPPORTED (an operator on the path has no gradient; it is named; gradients themselves have
- * none); OUT_OF_MEMORY. After an error the program is unchanged. */
+ * the same way count as one: if each step of a loop computes a value again, gradients pass through it only once. A
+ * value that the loss does not depend on gets a gradient of zeros. Errors: INVALID_ARGUMENT with SHAPE (loss is not a
+ * scalar), TYPE, UNKNOWN_NAME; UNSUPPORTED (an operator on the path has no gradient; it is named; gradients themselves
+ * have none); OUT_OF_MEMORY. After an error the program is unchanged. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_program_gradients(rondo_program *program, rondo_value loss,
                                                               const rondo_value *values, size_t count,
                                                               rondo_value *out_gradients);
@@ -120,15 +128,15 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_program_gradients(rondo_program *pro
  *   "<name>.accumulated"; 0 means 1. The state "gradient.runs", I32, counts the runs since the last update.
  * - max_norm: if the norm of all gradients together is larger than max_norm, all gradients are multiplied by max_norm /
  *   (norm + 1e-6) (Pascanu, Mikolov and Bengio 2013). 0: no clipping.
- * - scale_loss: for losses computed with F16. Gradients are computed of the loss times the state "gradient.scale", F32,
- *   and divided by it in the optimizer. If they are not all finite, the update is skipped and the scale is halved, down
- *   to 2^-126. After growth_interval (0: 2000) updates, counted in the state "gradient.good_updates", I32, the scale is
- *   doubled, up to 2^126. Initially it is initial_scale (0: 65536). Micikevicius et al. 2018, with the numbers of
- *   PyTorch's GradScaler.
+ * - scale_loss: for losses computed with F16. The loss is multiplied by the state "gradient.scale", F32, before
+ *   gradients are computed, and the optimizer divides the gradients by it. If they are not all finite, the update is
+ *   skipped and the scale is halved, down to 2^-126. After growth_interval (0: 2000) updates, counted in the state
+ *   "gradient.good_updates", I32, the scale is doubled, up to 2^126. Initially it is initial_scale (0: 65536).
+ *   Micikevicius et al. 2018, with the numbers of PyTorch's GradScaler.
  * - norm_output: the name of an output with the norm of all gradients together, before clipping; NULL: none.
  *
- * With max_norm, scale_loss or norm_output, an update is skipped if its gradients are not all finite. This is tested by
- * the sum of their squares in F32, of the scaled gradients, summed over the accumulated runs. If this sum is infinite,
+ * With max_norm, scale_loss or norm_output, an update is skipped if its gradients are not all finite. The test is
+ * the sum of the squares of the scaled gradients, in F32, over all accumulated runs. If this sum is infinite,
  * as for a norm above 2^64, the gradients count as not finite, and the norm as infinite. Below 2^-75 it may be 0. */
 typedef struct rondo_gradient_options {
   uint32_t struct_size;
@@ -212,8 +220,8 @@ typedef struct rondo_adam_options {
  * "<name>.momentum". Adam (Kingma and Ba 2015, algorithm 1, with bias correction) keeps its moments as states
  * "<name>.m", "<name>.v" and its step as the I32 state "adam.step", counted on the device. With a schedule, SGD counts
  * its updates in the I32 state "sgd.step". The host writes nothing between runs. Skipped updates (overflow,
- * accumulation) do not count (FW-5, RC-6). Errors as rondo_program_gradients. INVALID_ARGUMENT: the loss has a gradient
- * for no F32 state (NONE); a rate or momentum is not F32 (TYPE) or not a scalar (SHAPE); there is both a rate and a
+ * accumulation) do not count (FW-5, RC-6). Errors as rondo_program_gradients. INVALID_ARGUMENT: no F32 state has a
+ * gradient of the loss (NONE); a rate or momentum is not F32 (TYPE) or not a scalar (SHAPE); there is both a rate and a
  * schedule (BAD_OPTIONS) or neither (NULL_ARGUMENT); a number is out of range (OUT_OF_RANGE); an entry of the list is
  * not a state or not F32 (TYPE), has no gradient (NONE) or is frozen (BAD_OPTIONS); the list is empty (BAD_OPTIONS); an
  * entry is in the list twice, or a state or output of these names exists (DUPLICATE_NAME). INVALID_STATE: the program
@@ -237,10 +245,10 @@ typedef enum rondo_branch_policy {
 
 /* Whether element-wise operators are fused into chains. One kernel executes the whole chain for each element, rounding
  * after each operator, and writes only the last result to memory. The results have the same bits, and the arena's peak
- * (order_peak) does not rise. Fused are unary operators, operators of two or three inputs with broadcasting,
- * comparisons, select, cast, expand, dropout, and the gradients of these, if a result is only read within its chain and
- * is not an output. On CUDA, a kernel is generated for each kind of chain, and compiled once on a machine like other
- * kernels.
+ * (order_peak) does not rise. The following are fused, if their result is only read within the chain and is not
+ * an output: unary operators, operators of two or three inputs with broadcasting, comparisons, select, cast, expand,
+ * dropout, and the gradients of these. On CUDA, a kernel is generated for each kind of chain, and compiled once on a
+ * machine like other kernels.
  *
  * The policy also says whether updates of an optimizer, and the operations on gradients before them, are combined into
  * few kernels with the same bits: updates of small parameters, whose gradients then wait for each other, if order_peak
@@ -285,9 +293,8 @@ typedef struct rondo_compile_options {
 /* Sharing: several programs for one device, for example one for each batch size, or one for training and one for
  * inference, can share states and the arena. They are compiled one after the other, and each names an earlier one.
  * - States and cells of the same name are the same memory, and keep their contents; type and shape must be the same
- *   too.
- *   Others are added, as zeros or with their initial values. All of them exist until the last of the programs is
- *   destroyed, in any order.
+ *   too. Others are added, as zeros or with their initial values. All of them exist until the last of the programs is
+ *   destroyed. Programs may be destroyed in any order.
  * - A program uses the largest existing arena if it is large enough, otherwise a new one: compile the largest program
  *   first. An arena is freed with the last program that uses it.
  * - All use one stream, so their runs execute one after the other. Only one thread at a time may call any of them.
@@ -449,6 +456,10 @@ typedef struct rondo_compiled_info {
                           writes, and 8 bytes for each operator that checks indices */
   bool branches_ended_early; /* there are no branches, and not all widths were tried: there are more than 16,384
                                 operators, or the search used up its budget (rondo_branch_policy) */
+  uint32_t ranks;            /* that train together (<rondo/data_parallel.h>); 0: the program is not data-parallel */
+  uint32_t buckets;          /* of gradients that are reduced together */
+  uint64_t reduced_bytes;    /* of the buffers of a run's collectives on buckets */
+  uint64_t optimizer_bytes;  /* of state_bytes, what the optimizer keeps on this rank: moments, sums of gradients */
 } rondo_compiled_info;
 
 /* Reads the sizes, which are fixed when the program is compiled or recompiled. Thread-safe while it is not recompiled.
@@ -482,7 +493,8 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_compiled_get_gain(const rondo_compil
  *    "advice":[{"kind":"JOIN_WORKS", "message":"..."}],
  *    "executor":{"used":false, "reason":"SEQUENTIAL_FASTER", "expensive":3, "sequential_us":20.5, "executor_us":24.1},
  *    "memory":{"lower_bound":4096, "straight_bytes":4096, "order_peak":3072, "program_peak":5120},
- *    "updates":[{"optimizer":"adam", "states":["w", "b"]}]}
+ *    "updates":[{"optimizer":"adam", "states":["w", "b"]}],
+ *    "data_parallel":{"ranks":4, "buckets":3, "reduced_bytes":4096, "optimizer_bytes":1024}}
  * The policy is "always", "never" or "auto". The reason is REQUESTED or NO_GAIN (rondo_eager_reason), or null if
  * the program is recorded; the message explains it. Branches are "taken", "none", "refused" (RONDO_BRANCHES_NEVER),
  * "memory" (they would need branch_bytes or more) or "budget" (not all were tried: branches_ended_early). Inputs are
@@ -490,8 +502,9 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_compiled_get_gain(const rondo_compil
  * LARGER_PIECE, JOIN_WORKS, WORK_BOUND, BRANCHES and INPUTS. The executor is null if the program has none; its reason
  * is SEQUENTIAL_FASTER, CHAIN or EXECUTOR_BUSY (rondo_sequential_reason), or null if it is used. The memory fields are
  * those of rondo_compiled_info. Updates list the states that each optimizer ("adam", "sgd" or "sgd_momentum") trains,
- * without its moments and counters; the text format names at most eight. Errors: INVALID_ARGUMENT (NULL, another
- * format), OUT_OF_MEMORY. Thread-compatible. */
+ * without its moments and counters; the text format names at most eight. data_parallel has fields of
+ * rondo_compiled_info, or is null if the program is not data-parallel. Errors: INVALID_ARGUMENT (NULL, another format),
+ * OUT_OF_MEMORY. Thread-compatible. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_compiled_explain(const rondo_compiled *compiled,
                                                              rondo_explain_format format, char **out_text);
 

@@ -21,7 +21,7 @@
  * the generator. Each exec, and each child graph in it, has its own cells instead. So execs of one graph and of
  * its clones, and graphs that are embedded twice, draw different numbers and may run at the same time. Instantiating
  * finds the addresses of cells in pointers that kernels declare (RONDO_READS), and as words of their other parameters.
- * It does not find them in memory, so they must not be stored there. Refused are:
+ * It does not find them in memory, so they must not be stored there. The following are refused:
  * - a node that is given cells of a generator of which its graph reserves nothing, when it is created or changed
  *   (INVALID_ARGUMENT/FOREIGN_ADDRESS; for a library's node INVALID_GRAPH when it is instantiated);
  * - instantiating a graph that draws random numbers and is bound to what the driver captured
@@ -29,9 +29,9 @@
  * - cells in rondo_exec_set_params, except in declared pointers (UPDATE_REFUSED/PARAMETERS_CHANGED).
  *
  * A reservation that was made during a capture has no meaning for an eager launch. An exec that is launched into a
- * capture becomes a child graph, and its reservations count there. Removing a node keeps its reservation. An update
- * takes over the new graph's needs. Captures that use one generator at the same time do not disturb each other. A
- * generator lives as long as the graphs and execs that draw from it.
+ * capture becomes a child graph, and its reservations count there. Removing a node keeps its reservation. After an
+ * update, launches advance the generators by what the new graph needs. Captures that use one generator at the same time
+ * do not disturb each other. A generator lives as long as the graphs and execs that draw from it.
  *
  * The numbers are the same on every device and for every division of a grid, recorded or eager. PyTorch's CUDA
  * generator uses the same function, key and counter, and also advances in multiples of 4. But it assigns subsequences

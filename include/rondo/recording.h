@@ -2,7 +2,7 @@
  * Recordings: work that is captured once and replayed, with its own memory. A recording is a capture
  * (<rondo/capture.h>), its graph, an exec (<rondo/exec.h>) and a private pool of graph memory in one object, for
  * programs that record explicitly. Any program that enqueues its work on a stream can be recorded in this way. Run the
- * work eagerly once before, because libraries and allocators initialize themselves in the first run:
+ * work eagerly once before the capture, because libraries and allocators initialize themselves in the first run:
  *
  *   TRY(rondo_recording_create(device, NULL, &recording));
  *   for (size_t batch = 0; batch < count; batch++) {

@@ -15,8 +15,8 @@
  * - Threads. "Thread-safe": any threads at the same time. "Thread-compatible": one thread at a time for each object;
  *   different objects are independent. "Thread-bound": only the thread that began it.
  * - Loading. A program may load the library at run time (dlopen). It may unload it when all devices and the trace's
- *   file are closed, no thread is inside a call, and all threads in which a call failed have been joined. Of such
- *   threads that continue, about one kilobyte each is not freed.
+ *   file are closed, no thread is inside a call, and all threads in which a call failed have been joined. Each
+ *   such thread that continues keeps about one kilobyte, which is not freed.
  */
 #ifndef RONDO_H
 #define RONDO_H
@@ -27,6 +27,8 @@
 #include <rondo/capture.h>
 #include <rondo/checkpoint.h>
 #include <rondo/collective.h>
+#include <rondo/collective_engine.h>
+#include <rondo/data_parallel.h>
 #include <rondo/device.h>
 #include <rondo/exec.h>
 #include <rondo/executor.h>
@@ -45,6 +47,7 @@
 #include <rondo/program.h>
 #include <rondo/random.h>
 #include <rondo/recording.h>
+#include <rondo/region.h>
 #include <rondo/report.h>
 #include <rondo/session.h>
 #include <rondo/sizes.h>

@@ -43,7 +43,7 @@ RONDO_EXTERN_C_BEGIN
 typedef struct rondo_session rondo_session;
 
 /* A submitted request, until it is waited for. Tickets may be copied. A number is used once, so a stale ticket is never
- * taken for a later request. All zeros is no ticket. */
+ * confused with a later request. All zeros is no ticket. */
 typedef struct rondo_ticket {
   rondo_session *session;
   uint64_t number;
@@ -62,8 +62,9 @@ typedef struct rondo_session_options {
                               used is evicted; 0 = 8 */
   const char *name;            /* for messages; copied; may be NULL */
   uint32_t max_batch; /* maximum number of requests that graphs run together; 0 = RONDO_SESSION_MAX_BATCH; 1: each runs
-                         alone. A batch has as few requests as make a row cost at most 10 % more than any number of the
-                         waiting ones would, and others that fit into its padding. Eagerly each request runs alone */
+                         alone. A batch has the minimum number of requests for which a row costs at most 10 % more
+                         than in the best batch of waiting requests. Requests that fit into its padding are added.
+                         Eagerly each request runs alone */
   bool timed; /* measure how long the device works (rondo_session_get_usage), with two events for each graph or eager
                  run */
   /* Each stream gets an executor with these options (<rondo/executor.h>), which runs eager work where that was measured
@@ -79,7 +80,7 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_session_create(rondo_device *device,
                                                            rondo_session **out_session);
 
 /* Accepts no more requests, answers those that were accepted, and frees the session. Before that, tickets must be
- * waited for, runs destroyed and streams given back. NULL is fine. Errors: INVALID_STATE/STILL_IN_USE (a ticket, run or
+ * waited for, runs destroyed and streams released. NULL is fine. Errors: INVALID_STATE/STILL_IN_USE (a ticket, run or
  * stream is in use: the session accepts no more requests, and can be destroyed later); IN_CALLBACK. After any other
  * failure the session is gone; the failure is one of earlier work that nobody waited for. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_session_destroy(rondo_session *session);
@@ -211,7 +212,7 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_session_get_output(rondo_session *se
  * operators are recorded one after the other, except the branches of a program, which are known without events: they
  * stay branches of the graph where rondo_compile would keep them. A graph owns its memory, apart from the arena, and
  * does not share it with eager runs of other sizes (SE-3). The recorded copies are audited (SE-4), and copies of inputs
- * are taken out (SE-5). Errors: NOT_FOUND/UNKNOWN_NAME; INVALID_STATE with ALREADY_CAPTURING, NOT_CAPTURING. */
+ * are removed (SE-5). Errors: NOT_FOUND/UNKNOWN_NAME; INVALID_STATE with ALREADY_CAPTURING, NOT_CAPTURING. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_session_capture_begin(rondo_session *session, const char *model);
 RONDO_API RONDO_MUST_USE rondo_status rondo_session_capture_end(rondo_session *session);
 
@@ -260,9 +261,9 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_session_destroy_graphs(rondo_session
  * faster. So the session also measures its runs, and dispatches by these times. A run is a *sample* if one graph runs
  * the whole batch and nothing else runs on the session's streams meanwhile; it lasts from the copy of the first input
  * until the results are ready. A sample below the known time replaces it at once. A longer one may have been disturbed:
- * the known time rises only if 16 samples in a row are longer, to the lowest of them. A graph with fewer samples is
- * taken to be as much slower than measured as the graph with the nearest number of rows that has 16, and so are eager
- * runs. No graph is taken to be slower than a larger one.
+ * the known time rises only if 16 samples in a row are longer, to the lowest of them. A graph with fewer than
+ * 16 samples, and eager runs, are assumed to be slower than measured by the same factor as the graph with the nearest
+ * number of rows that has 16 samples. No graph is assumed to be slower than a larger one.
  *
  * A graph that seems slow would never run. So a batch for which several graphs, or an eager run, seem faster than one
  * graph is sometimes run by the smallest graph that fits it. This is a *trial*, and the answer has RONDO_RUN_TRIAL.
@@ -312,13 +313,14 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_session_set_times(rondo_session *ses
 /* Manual runs (SE-6) ----------------------------------------------------------------------------------------------- */
 
 /* Takes a stream out of serving for manual runs, and waits until it is free. Streams count from 0. The model's work
- * runs on *out_stream. Several streams may be taken, in any order. Calls that need all streams wait until none is
- * taken; requests continue. Errors: NOT_FOUND with UNKNOWN_NAME, OUT_OF_RANGE; INVALID_STATE/NOT_CAPTURED (no
- * graphs); INVALID_STATE/STILL_IN_USE (already taken); INVALID_STATE/ALREADY_CAPTURING (a model is in capture mode). */
+ * runs on *out_stream. Several streams may be acquired, in any order. Calls that need all streams wait until none
+ * is; requests continue. Errors: NOT_FOUND with UNKNOWN_NAME, OUT_OF_RANGE; INVALID_STATE/NOT_CAPTURED (no
+ * graphs); INVALID_STATE/STILL_IN_USE (already acquired); INVALID_STATE/ALREADY_CAPTURING (a model is in capture mode).
+ */
 RONDO_API RONDO_MUST_USE rondo_status rondo_session_acquire_stream(rondo_session *session, const char *model,
                                                                    size_t number, rondo_stream **out_stream);
-/* Waits for the stream's work and returns it to serving. If several threads give it back, one succeeds. Errors:
- * INVALID_STATE/SCOPE (not taken, or another thread gives it back); a failure of its work. */
+/* Waits for the stream's work and returns it to serving. If several threads release it, one succeeds. Errors:
+ * INVALID_STATE/SCOPE (not acquired, or another thread releases it); a failure of its work. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_session_release_stream(rondo_session *session, size_t number);
 
 /* One entry of the input map of a graph on a stream: the device destination of the input's rows, which must be copied
@@ -332,7 +334,7 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_session_get_input_copy(rondo_session
 /* Launches a graph of the model on a stream that was taken. It does not wait, except in a divided model, for earlier
  * work of the stream and for upstream parts; an index out of range there is reported here. Outputs are copied to the
  * session's memory. Once the stream was waited for, rondo_session_get_result finds them there until the next launch.
- * Errors: NOT_FOUND with UNKNOWN_NAME, OUT_OF_RANGE; INVALID_STATE/SCOPE (the stream was not taken); as
+ * Errors: NOT_FOUND with UNKNOWN_NAME, OUT_OF_RANGE; INVALID_STATE/SCOPE (the stream was not acquired); as
  * rondo_exec_launch. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_session_launch(rondo_session *session, const char *model, size_t index,
                                                            size_t number);
@@ -374,8 +376,8 @@ typedef struct rondo_request {
   void *const *outputs; /* host memory for each output; NULL entries: not wanted */
   size_t input_count;   /* the numbers of the model, or 0, which means the same */
   size_t output_count;
-  uint64_t deadline_us; /* from the call; a request that has not started by then fails; 0: none. It waits for others for
-                           at most half of that */
+  uint64_t deadline_us; /* from the call; a request that has not started by then fails; 0: none. A request waits for a
+                           batch for at most half of that time */
 } rondo_request;
 #define RONDO_REQUEST_INIT .struct_size = sizeof(rondo_request)
 

@@ -114,11 +114,10 @@ typedef enum rondo_reason {
                                  plan is not a multiple of its item's alignment */
   RONDO_REASON_STALE_PATCHES, /* the exec's nodes have other addresses than the patch set knows */
   /* collectives */
-  RONDO_REASON_RANK_TAKEN, /* another communicator has this rank of the group */
-  RONDO_REASON_MISMATCH,   /* ranks disagree about the group or a collective */
-  RONDO_REASON_TIMED_OUT,  /* a rank did not join or call in time */
-  RONDO_REASON_PEER_LOST,  /* a rank has ended, left or failed */
-  RONDO_REASON_OVERLAP,    /* two collectives of one communicator at once; ranges that must not overlap */
+  RONDO_REASON_MISMATCH,  /* ranks disagree about the group or a collective */
+  RONDO_REASON_TIMED_OUT, /* a rank did not join or call in time */
+  RONDO_REASON_PEER_LOST, /* a rank has ended, left or failed */
+  RONDO_REASON_OVERLAP,   /* two collectives of one communicator at once; ranges that must not overlap */
   RONDO_REASON_ABORTED,
   /* trees */
   RONDO_REASON_STALE_BUFFER,   /* of a step that has ended */
@@ -138,7 +137,13 @@ typedef enum rondo_reason {
   RONDO_REASON_STALE_TICKET, /* of a request that was waited for */
   /* devices */
   RONDO_REASON_NOT_SUPPORTED, /* the device, its driver or the system does not have it */
-  RONDO_REASON_OTHER_PROCESS  /* a device that a parent process opened before it forked this one */
+  RONDO_REASON_OTHER_PROCESS, /* a device that a parent process opened before it forked this one */
+  RONDO_REASON_STREAM_GONE,   /* a stream that its owner has destroyed */
+  /* regions */
+  RONDO_REASON_REGION_LEFT,    /* it was begun and never ended */
+  RONDO_REASON_REGION_NESTED,  /* a region is begun inside a region, or inside a body of its tree */
+  RONDO_REASON_REGION_STREAM,  /* it was begun on another stream */
+  RONDO_REASON_REGION_NOT_OPEN /* it is ended and was not begun, or by another thread */
 } rondo_reason;
 
 /* The details of the last error of the calling thread. */
@@ -162,6 +167,11 @@ typedef struct rondo_error {
  * belong to the thread and are valid until its next failing call. They are gone in destructors of thread-specific data
  * (pthread_key_create). Thread-safe. */
 RONDO_API const rondo_error *rondo_last_error(void);
+
+/* Makes a copy of `error` the last error of this thread and returns its status, for a callback that reports what failed
+ * in it: "return rondo_error_set(&(rondo_error){.status = RONDO_IO_ERROR, .node = RONDO_NO_NODE, .message = text});".
+ * A NULL name or message is "". A status of RONDO_OK, and NULL, change nothing and return RONDO_OK. Thread-safe. */
+RONDO_API rondo_status rondo_error_set(const rondo_error *error);
 
 /* "INVALID_LIFETIME" for RONDO_INVALID_LIFETIME; "UNKNOWN" for another number. Thread-safe. */
 RONDO_API const char *rondo_status_name(rondo_status status);

@@ -20,21 +20,56 @@ typedef struct rondo_stream rondo_stream;
 
 typedef struct rondo_stream_options {
   uint32_t struct_size;
-  uint32_t reserved;
+  int32_t priority; /* of work on CUDA that waits for processors: lower numbers first; 0 is the default and the last.
+                       The message of a refusal names the range, which on CPU devices is 0 alone */
   const char *name; /* for messages and traces; copied; NULL: messages use the stream's number, "stream 1" for the
                        first of the device */
+  bool blocking;    /* on CUDA: the stream synchronises with the legacy default stream, and its captures forbid all
+                       work there (C8); false: they do not know each other. No effect on CPU devices */
 } rondo_stream_options;
 #define RONDO_STREAM_OPTIONS_INIT .struct_size = sizeof(rondo_stream_options)
 
-/* Creates a stream. options may be NULL. The caller destroys it. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY,
- * LIMIT_EXCEEDED. */
+/* Creates a stream. options may be NULL. The caller destroys it. Errors: INVALID_ARGUMENT (OUT_OF_RANGE: a priority
+ * that the device does not have), OUT_OF_MEMORY, LIMIT_EXCEEDED. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_stream_create(rondo_device *device, const rondo_stream_options *options,
                                                           rondo_stream **out_stream);
 
-/* Waits for the stream's work, then frees the stream. A capture that it takes part in is invalidated. The capture's
- * other streams then refuse all work until the capture is ended (<rondo/capture.h>); it also ends with its last stream.
- * NULL is fine. Errors: INVALID_STATE/STILL_IN_USE (a function of a tree is being called on it, <rondo/tree.h>),
- * IN_CALLBACK; those of rondo_stream_synchronize outside of captures, where the stream is freed nevertheless. */
+/* Makes a rondo_stream of a stream that was made elsewhere and stays its owner's. All calls work on it. The owner may
+ * go on enqueuing work, which runs in order with that of Rondo, and may adopt it several times: all handles are one
+ * stream. Priority and flags stay. Destroy the rondo_stream before its owner destroys the stream, and not while other
+ * code captures it.
+ *
+ * On CUDA, `native` is a CUstream or cudaStream_t of the device's primary context.
+ * - A stream that was created without CU_STREAM_NON_BLOCKING synchronises with the legacy default stream. While it
+ *   captures, the driver refuses work that reaches the legacy stream, in any thread, with
+ *   CUDA_ERROR_STREAM_CAPTURE_IMPLICIT. That invalidates the capture, and the next Rondo call on the stream says so. A
+ *   capture of other streams does not see such work, which runs at once.
+ * - CU_STREAM_PER_THREAD is the default stream of the calling thread. Only this thread may use the rondo_stream: other
+ *   threads get INVALID_STATE/WRONG_THREAD, and rondo_stream_destroy waits for the whole device there. Also a capture
+ *   in relaxed mode must end on this thread, and until then rondo_stream_destroy fails on others.
+ * - NULL and CU_STREAM_LEGACY are the legacy default stream. Captures of it are refused with
+ *   CAPTURE_REFUSED/UNSUPPORTED_CALL, so functions of trees run eagerly. The message names the remedy.
+ * - While code other than Rondo captures the stream, only kernels, copies, fills and execs without graph memory may be
+ *   enqueued on it. They become part of that capture. rondo_host_async is refused (CAPTURE_REFUSED/FOREIGN_WORK).
+ *
+ * On CPU devices, `native` is rondo_stream_native of a stream of the same device, which may be another handle: "cpu:0"
+ * may be opened twice. Each handle captures by itself, runs its work on its own device's threads, and returns failures
+ * of its own work. All handles of one stream together are thread-compatible, also while one is adopted or destroyed.
+ * They may be destroyed in any order.
+ *
+ * options may be NULL; priority and blocking must be 0. The caller destroys the handle. Errors: INVALID_ARGUMENT with
+ * BAD_OPTIONS, OTHER_DEVICE (a stream of another device or context), STREAM_GONE (it was destroyed, as far as the
+ * driver detects that); INVALID_STATE/ALREADY_CAPTURING; OUT_OF_MEMORY, LIMIT_EXCEEDED, IN_CALLBACK; those of the
+ * driver. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_stream_adopt(rondo_device *device, void *native,
+                                                         const rondo_stream_options *options,
+                                                         rondo_stream **out_stream);
+
+/* Waits for all work on the stream, then frees the stream; of one that was adopted, only the handle. A capture that it
+ * takes part in is invalidated. The capture's other streams then refuse all work until the capture is ended
+ * (<rondo/capture.h>); it also ends with its last stream. NULL is fine. Errors: INVALID_STATE/STILL_IN_USE (a function
+ * of a tree is being called on it, <rondo/tree.h>), IN_CALLBACK; those of rondo_stream_synchronize outside of captures,
+ * where the stream is freed nevertheless. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_stream_destroy(rondo_stream *stream);
 
 /* The stream's device, which must outlive it; NULL for NULL. Thread-safe. */
@@ -99,9 +134,9 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_stream_synchronize(rondo_stream *str
 /* Returns OK if all enqueued work is done, NOT_READY if not; other errors as rondo_stream_synchronize. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_stream_query(rondo_stream *stream);
 
-/* The driver's handle: a CUstream on CUDA; NULL on a CPU device, and for NULL. Valid as long as the stream. Work that
- * is enqueued on it runs in the order of the stream, and is captured while the stream captures (<rondo/capture.h>). Any
- * thread. */
+/* The driver's handle, valid as long as the stream. On CUDA a CUstream: work that is enqueued on it runs in the order
+ * of the stream, and is captured while the stream captures (<rondo/capture.h>). On a CPU device a number, which is good
+ * for rondo_stream_adopt alone. NULL for NULL, and for the legacy default stream. Any thread. */
 RONDO_API void *rondo_stream_native(rondo_stream *stream);
 
 /* Events ---------------------------------------------------------------------------------------------------------- */

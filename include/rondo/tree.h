@@ -91,8 +91,12 @@ typedef enum rondo_skip {
   RONDO_SKIP_CHANGED,       /* in the recording it did not do the same as before: other outputs, host steps or kept
                                inputs; or values that are not inputs changed */
   RONDO_SKIP_DEPARTED,      /* it made other allocations than in its warm-up; it is recorded at the next call */
-  RONDO_SKIP_MOVING_OUTPUT, /* an input was too often another output of the path (RONDO_DEMOTION_SKIP) */
+  RONDO_SKIP_MOVING_OUTPUT, /* an input was too often a different output of the path (RONDO_DEMOTION_SKIP) */
   RONDO_SKIP_NO_GAIN,       /* RONDO_RECORD_AUTO predicts too small a gain: the message has the figures */
+  RONDO_SKIP_CAPTURE_DIED,  /* while the call was recorded, another thread waited for the device (C6), or the driver
+                               ended the capture because of a call of a library: the message says what is known of the
+                               call. The next call is recorded. If that dies too, 1, 3, 7, ..., at most 1023 calls run
+                               eagerly before the next recording */
   RONDO_SKIP_ROOM = 32      /* length of arrays of counters by reason */
 } rondo_skip;
 
@@ -161,8 +165,8 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_tree_create(rondo_device *device, co
  * Thread-compatible. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_tree_destroy(rondo_tree *tree);
 
-/* The next call begins a step. After the first mark, calls by themselves begin no steps. A pending backward does not
- * matter. Errors: INVALID_ARGUMENT, CONCURRENT_USE. Thread-compatible. */
+/* The next call begins a step, even while a backward is pending. After the first mark, only marks and scopes begin
+ * steps. Errors: INVALID_ARGUMENT, CONCURRENT_USE. Thread-compatible. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_tree_mark_step(rondo_tree *tree);
 
 /* A scope is one step. Marks inside a scope are refused. Scopes may be nested: the outermost one counts. Errors:
@@ -191,8 +195,8 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_tree_reset(rondo_tree *tree);
  * again from its first recording on, with the lifetimes that outputs had on it: until the recording before which they
  * were released, or where they were passed and dropped (rondo_call_drop_input). If that saves 0.5 % or more, these
  * recordings, with all recordings after them, are discarded and recorded again at their next calls. Each of these calls
- * runs the body once, without a warm-up. Memory that the arena no longer needs is freed. A call that meets another path
- * than was planned is recorded by itself.
+ * runs the body once, without a warm-up. Memory that the arena no longer needs is freed. A call that
+ * leaves the planned path is recorded by itself.
  *
  * At the beginning of a step, the tree does the same by itself for the one path that needs most memory
  * (rondo_tree_options.plan_after), if it saves 3 % or more, and at least a page; the step then waits for the tree's
@@ -258,8 +262,9 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_tree_get_info(rondo_tree *tree, rond
  *      "replayed":1, "recorded":1, "eager":1, "bodies":2, "prepared":0,
  *      "reasons":[{"reason":"WARM_UP", "calls":1, "message":""}],
  *      "forms":[{"form":1, "state":"recorded", "warm_ups":0, "recordings":1, "reason":null, "message":"",
- *        "inputs":[INPUT, ...], "gain":null}],
- *      "demoted":[{"after":1, "input":0, "recordings":5, "way":"bound"}], "moved":{"times":0, "message":""}}],
+ *        "inputs":[INPUT, ...], "gain":null, "key":null, "key_bytes":0}],
+ *      "demoted":[{"after":1, "input":0, "recordings":5, "way":"bound"}], "moved":{"times":0, "message":""},
+ *      "region":null}],
  *    "recordings":[{"number":1, "parent":null, "path":[1], "is_on_path":true, "function":"decode", "form":1,
  *      "replays":1, "nodes":2, "segments":1, "arena_bytes":4096, "arena_minimum":4096, "exec_host_bytes":1432,
  *      "exec_device_bytes":0, "inputs":[INPUT, ...],
@@ -276,8 +281,10 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_tree_get_info(rondo_tree *tree, rond
  * the way (bound, eager). An output's place is "arena", "empty", or "input" or "output" with its number as "of". A
  * finding's kind is suspected, fixed or frozen (<rondo/patch.h>); "parameter" and "input" are null for findings without
  * them. Slots are the arena memory of a recording for moving inputs; slots of patched inputs are idle except in calls
- * that must copy. Bytes of a name that are not UTF-8 are written as U+FFFD. Errors: INVALID_ARGUMENT (NULL, another
- * format), CONCURRENT_USE, IN_CALLBACK, OUT_OF_MEMORY. Thread-compatible. */
+ * that must copy. A region (<rondo/region.h>) is a function whose "region" is {"max_recordings":64, "max_exec_bytes":0,
+ * "exec_bytes":1432, "evicted":0, "died":0}. Its forms have the first 32 bytes of their key, as hexadecimal digits, and
+ * the length of the key. Bytes of a name that are not UTF-8 are written as U+FFFD. Errors: INVALID_ARGUMENT (NULL,
+ * another format), CONCURRENT_USE, IN_CALLBACK, OUT_OF_MEMORY. Thread-compatible. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_tree_explain(rondo_tree *tree, rondo_explain_format format,
                                                          char **out_text);
 
@@ -318,15 +325,16 @@ typedef enum rondo_binding {
   RONDO_BINDING_PATCH = 2 /* copied if not all readers are known */
 } rondo_binding;
 
-/* What happens to an input that is another output of the path each time. Its address is part of the recording, so each
- * output would need its own recording. The input is *demoted* after one recording of the path, for one form of inputs,
- * when `demote_after` recordings after that one were only necessary because of it: each differs from the most similar
- * one in this input. Inputs whose address does not change, and inputs that are declared static, are never demoted. The
- * work gets a demoted input like a moving input, so one recording serves all addresses. What the body writes to it,
- * declared or not, is visible after the call. If it shares bytes with another input, and one of the function's inputs
- * may be written, it remains an output of the path for that call. Its memory is not reused inside the call, even if the
- * caller gives it (rondo_input.give). Recordings of the function after that recording which no call can need any more
- * are discarded, with all recordings after them. The input stays demoted as long as the recording before it exists. */
+/* What happens to an input that is a different output of the path each time. Its address is part of the recording, so
+ * each output would need its own recording. The input is *demoted* after one recording of the path, for one form of
+ * inputs, when `demote_after` recordings after that one were only necessary because of it: each differs from the most
+ * similar one in this input. Inputs whose address does not change, and inputs that are declared static, are never
+ * demoted. The work gets a demoted input like a moving input, so one recording serves all addresses. What the body
+ * writes to it, declared or not, is visible after the call. If it shares bytes with another input, and one of the
+ * function's inputs may be written, it remains an output of the path for that call. Its memory is not reused inside the
+ * call, even if the caller gives it (rondo_input.give). Recordings of the function after that recording which no call
+ * can need any more are discarded, with all recordings after them. The input stays demoted as long as the recording
+ * before it exists. */
 typedef enum rondo_demotion {
   RONDO_DEMOTION_BIND = 0, /* it is copied or patched after that recording (rondo_binding) */
   RONDO_DEMOTION_SKIP = 1, /* the function runs eagerly after that recording (MOVING_OUTPUT) */
@@ -412,7 +420,7 @@ typedef struct rondo_function_options {
   uint32_t padding; /* fills the padded rows, as a word of 4 bytes; types of other sizes are filled with its low byte */
   rondo_demotion demotion;
   uint32_t demote_after;      /* recordings, at most max_recordings_per_parent; 0 = 5 */
-  rondo_record_policy record; /* WHERE_IT_PAYS (FW-8): the last warm-up is measured (on a GPU it is held back, for at
+  rondo_record_policy record; /* AUTO (FW-8): the last warm-up is measured (on a GPU it is held back, for at
                                  most 5 ms, until all work is enqueued). There are at least two warm-ups, so that
                                  initialization does not count. A form is recorded unless the predicted gain is too
                                  small (NO_GAIN). It is also recorded if there is no prediction: with host steps, or if
@@ -499,13 +507,13 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_function_call(rondo_function *functi
                                                           const rondo_input *inputs, size_t input_count,
                                                           rondo_buffer **outputs, size_t output_count);
 
-/* Warms up and records what a call with these inputs would run next on the path, without being a call: it runs the
+/* Warms up and records what a call with these inputs would run next on the path, without making a call: it runs the
  * warm-ups that are still needed, and makes the recording, which is not launched. The first real call is then a replay.
  * Afterwards everything is as before. Inputs of any kind that are declared RONDO_INPUT_MUTATED have their previous
  * bytes, saved and restored in stream order. Generators that the calling thread drew from have their previous state
  * (<rondo/random.h>). Outputs are released. The path, its step and its valid outputs stay. `give` releases nothing, and
- * only says what the call will do. But warm-ups execute host steps, which cannot be undone, and what a body does to
- * other memory stays. If the recording exists already, nothing is done. Errors, after which only completed warm-ups
+ * only says what the call will do. Not undone are the host steps that warm-ups execute, and what a body does to other
+ * memory. If the recording exists already, nothing is done. Errors, after which only completed warm-ups
  * remain:
  *   UNSUPPORTED/NOT_RECORDED with the reason (rondo_skip) in the message: a call would run eagerly; AFTER_WARM_UP if
  *   an earlier call on the path did, so that the step must be run once more first;
@@ -586,13 +594,25 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_call_drop_input(rondo_call *call, si
 
 /* A host step (TR-14): calls `step` on the caller's thread when all work that the body has enqueued so far is done,
  * once in every call of the function, recorded or not. The step may read results and use other streams. It must not
- * enqueue work of the call or call functions of the tree. If it fails, the call fails. A body with host steps is
- * recorded in segments between them. While the body is recorded, this function returns at once; the work and the steps
- * run when the body has returned and the recording is complete, so an abandoned recording has executed no steps. The
- * body must therefore not read the results of its steps. Work that is enqueued after a step may read them, for example
- * copies from the host. `user` must stay valid as long as the function. Errors: INVALID_ARGUMENT, those of the step, of
- * the work before it, and of recording it. */
+ * enqueue work of the call or call functions of the tree. If it fails, the call fails. A body and its steps must
+ * return: a longjmp out of them leaves the tree in use for ever. A body with host steps is recorded in segments between
+ * them. While the body is recorded, this function returns at once; the work and the steps run when the body has
+ * returned and the recording is complete, so an abandoned recording has executed no steps. The body must therefore not
+ * read the results of its steps. Work that is enqueued after a step may read them, for example copies from the host.
+ * `user` must stay valid as long as the function. Errors: INVALID_ARGUMENT, those of the step, of the work before it,
+ * and of recording it. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_call_host_step(rondo_call *call, rondo_host_function step, void *user);
+
+/* Gives an object to the recording that this run makes, such as the `user` of its host functions and host steps. The
+ * recording keeps it, and `release` is called with it when the recording is gone and its last launch has ended: in a
+ * later recording or rondo_function_destroy, which waits for that; at the latest, as when other code captures the
+ * stream of the tree's last call, in rondo_tree_destroy. `release` runs on a thread that calls the tree and must not
+ * call Rondo. It is not called if the device is lost. *out_kept is false, and the object is still the caller's, after
+ * an error and if the run is not recorded: the caller keeps it until the run's work is done or, if other code captures
+ * the call's stream, as long as that graph. Errors: INVALID_ARGUMENT; OUT_OF_MEMORY. Thread-compatible with respect to
+ * the tree. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_call_keep(rondo_call *call, void *object, void (*release)(void *object),
+                                                      bool *out_kept);
 
 /* Tells the tree, in a warm-up, that the warm-up was not complete: the next call with this form of inputs is another
  * warm-up. This also holds for the calls that this call is nested in. No effect in other runs (TR-1). Errors:
@@ -614,8 +634,9 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_buffer_create(rondo_tree *tree, size
                                                           const rondo_output_options *options,
                                                           rondo_buffer **out_buffer);
 
-/* Retain and release a reference. Do not use a buffer after its last release. Its memory may be reused after the work
- * that is by then enqueued on the stream of the tree's next call. NULL is fine for release. Thread-safe. */
+/* Retain and release a reference. Do not use a buffer after its last release. The tree's next call may reuse its
+ * memory, after the work that was enqueued on the stream of that call before the release. NULL is fine for release.
+ * Thread-safe. */
 RONDO_API void rondo_buffer_retain(rondo_buffer *buffer);
 RONDO_API void rondo_buffer_release(rondo_buffer *buffer);
 

@@ -20,13 +20,14 @@
  *   two accesses of the same bytes without order, of which one writes      INVALID_GRAPH, RACE
  *   an access that begins in an allocation and passes its end              INVALID_GRAPH, OUT_OF_RANGE
  *   an access of memory that the device cannot reach                       INVALID_GRAPH, NO_ACCESS
- * Warnings never refuse a graph. They are: races in which the extent of an access is not known (a pointer without a
- * number of bytes may access everything from its address to the end of its allocation); lifetimes of pointers in scalar
- * parameters (words of 8 bytes, aligned to 8, that point into memory of an alloc node); and what cannot be known for a
- * graph that is only data: an address that it frees and does not allocate, and, once for each graph, that none of its
- * nodes has an address (NO_ADDRESS: it was dumped without them), so that nothing was verified. Kernels that update the
- * same bytes atomically, without order between them, race by what they declare. Do not declare their bytes: they then
- * get a warning instead of an error.
+ * Warnings never refuse a graph. There are three kinds:
+ * - races in which the extent of an access is not known: a pointer without a number of bytes may access everything from
+ *   its address to the end of its allocation;
+ * - lifetimes of pointers in scalar parameters: aligned words of 8 bytes that point into memory of an alloc node;
+ * - what cannot be known for a graph that is only data: an address that it frees and does not allocate; and, once for
+ *   each graph, that nothing was verified, because it was dumped without addresses (NO_ADDRESS).
+ * Kernels that update the same bytes atomically, without order between them, race by what they declare. Do not declare
+ * their bytes: they then get a warning instead of an error.
  *
  * Memory of another graph need not be allocated yet: rondo_exec_launch checks that, and checks other memory again.
  *

@@ -91,10 +91,11 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_weights_set_metadata(rondo_weights *
 RONDO_API const char *rondo_weights_get_metadata(const rondo_weights *weights, const char *key);
 
 /* gather copies all states of a compiled program to the set, after waiting for its runs: all or none (DUPLICATE_NAME if
- * one is already there). apply copies them back. Every state of the program must be in the set with the same type and
- * shape; otherwise nothing is changed, and the call returns INVALID_DATA with SHAPE, TYPE or UNKNOWN_NAME, or
- * UNSUPPORTED as rondo_weights_find, naming the state. If `only` is not NULL, both handle only the states whose names
- * it accepts. Other errors as rondo_compiled_read and rondo_compiled_write. */
+ * one is already there). Of a data-parallel program, all ranks call it (<rondo/data_parallel.h>). apply copies them
+ * back. Every state of the program must be in the set with the same type and shape; otherwise nothing is changed, and
+ * the call returns INVALID_DATA with SHAPE, TYPE or UNKNOWN_NAME, or UNSUPPORTED as rondo_weights_find, naming the
+ * state. If `only` is not NULL, both handle only the states whose names it accepts. Other errors as rondo_compiled_read
+ * and rondo_compiled_write. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_weights_gather(rondo_weights *weights, rondo_compiled *compiled,
                                                            bool (*only)(const char *name));
 RONDO_API RONDO_MUST_USE rondo_status rondo_weights_apply(const rondo_weights *weights, rondo_compiled *compiled,

@@ -93,7 +93,7 @@ static bool is_among(const char *word, const char *list) {
   return false;
 }
 
-static bool parse_number(const char *text, uint64_t maximum, uint64_t *out) {
+bool rondo_parse_number(const char *text, uint64_t maximum, uint64_t *out) {
   if (*text < '0' || *text > '9') return false; /* strtoull accepts blanks and signs */
   char *end;
   errno = 0;
@@ -106,7 +106,7 @@ static bool parse_number(const char *text, uint64_t maximum, uint64_t *out) {
 static bool parse(const rondo_option_row *row, const char *text, option_value *value) {
   if (strlen(text) >= sizeof value->text) return false;
   if (strcmp(row->kind, "number") == 0) {
-    if (!parse_number(text, row->maximum, &value->number)) return false;
+    if (!rondo_parse_number(text, row->maximum, &value->number)) return false;
   } else if (strcmp(row->kind, "flag") == 0) {
     value->number = is_among(text, "1|on|yes|true");
     if (value->number == 0 && !is_among(text, "0|off|no|false")) return false;
@@ -261,4 +261,9 @@ uint64_t rondo_option_number(rondo_option option) {
 bool rondo_option_flag(rondo_option option) {
   assert(strcmp(table[option].kind, "flag") == 0);
   return get(option)->number != 0;
+}
+
+const char *rondo_environment_get(const char *name) {
+  const char *value = secure_getenv(name);
+  return value != NULL && *value != '\0' ? value : NULL;
 }

@@ -60,6 +60,13 @@ const char *rondo_option_text(rondo_option option);
 uint64_t rondo_option_number(rondo_option option);
 bool rondo_option_flag(rondo_option option);
 
+/* A variable of other programs, such as WORLD_SIZE, as it is now. NULL if it is not set or empty, and in a program with
+ * raised privileges. Valid until the program changes this variable. Any thread, while none changes the environment. */
+const char *rondo_environment_get(const char *name);
+
+/* A number from 0 to `maximum` in decimal digits, without signs and blanks. False for another text. */
+bool rondo_parse_number(const char *text, uint64_t maximum, uint64_t *out);
+
 /* Logs the errors in the environment, once, if a sink accepts warnings. The log calls it when a sink is installed. */
 void rondo_options_report(void);
 

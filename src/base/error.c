@@ -39,10 +39,11 @@
   X(NOT_UPDATABLE) X(FOREIGN_ADDRESS) X(DOUBLE_FREE) X(NOT_ALLOCATED) X(USE_AFTER_FREE) X(STILL_ALLOCATED)    \
   X(ADDRESS_SPACE) X(INTERIOR_ADDRESS) X(WRONG_MEMORY) X(RACE) X(NO_ACCESS) X(NO_ADDRESS) X(NOT_RELOCATABLE)  \
   X(SHAPE) X(TYPE) X(UNKNOWN_NAME) X(DUPLICATE_NAME) X(TRUNCATED) X(MALFORMED) X(UNPREPARED)                  \
-  X(HOST_FUNCTION_FAILED) X(FOREIGN_WORK) X(MISALIGNED) X(STALE_PATCHES) X(RANK_TAKEN)      \
-  X(MISMATCH) X(TIMED_OUT) X(PEER_LOST) X(OVERLAP) X(ABORTED)                               \
-  X(STALE_BUFFER) X(TREE_GONE) X(CONCURRENT_USE) X(SCOPE) X(NOT_RECORDED) X(NO_OUTPUT) X(CALL_ORDER) X(STRAY_WORK) \
-  X(CHECKSUM) X(OVERWRITTEN) X(STALE_TICKET) X(NOT_SUPPORTED) X(OTHER_PROCESS)
+  X(HOST_FUNCTION_FAILED) X(FOREIGN_WORK) X(MISALIGNED) X(STALE_PATCHES) X(MISMATCH) X(TIMED_OUT)             \
+  X(PEER_LOST) X(OVERLAP) X(ABORTED) X(STALE_BUFFER) X(TREE_GONE) X(CONCURRENT_USE) X(SCOPE) X(NOT_RECORDED)  \
+  X(NO_OUTPUT) X(CALL_ORDER) X(STRAY_WORK)                                                                    \
+  X(CHECKSUM) X(OVERWRITTEN) X(STALE_TICKET) X(NOT_SUPPORTED) X(OTHER_PROCESS) X(STREAM_GONE)             \
+  X(REGION_LEFT) X(REGION_NESTED) X(REGION_STREAM) X(REGION_NOT_OPEN)
 /* clang-format on */
 
 #define STATUS_CASE(name) \
@@ -97,6 +98,16 @@ static error_texts *make_texts(void) {
 }
 
 const rondo_error *rondo_last_error(void) { return &last; }
+
+rondo_status rondo_error_set(const rondo_error *error) {
+  if (error == NULL || error->status == RONDO_OK) return RONDO_OK;
+  rondo_saved_error saved = {
+      .status = error->status, .reason = error->reason, .node = error->node, .driver_code = error->driver_code};
+  (void)snprintf(saved.driver_name, sizeof saved.driver_name, "%s",
+                 error->driver_name == NULL ? "" : error->driver_name);
+  (void)snprintf(saved.message, sizeof saved.message, "%s", error->message == NULL ? "" : error->message);
+  return rondo_error_raise(&saved);
+}
 
 /* Copies only the used part of the buffer: texts are mostly short, and callbacks and ignored statuses save errors
  * often. */

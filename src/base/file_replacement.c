@@ -27,7 +27,8 @@ static const char suffix[] = ".tmp";
 /* Paths ------------------------------------------------------------------------------------------------------------ */
 
 static rondo_status fail_too_long(void) {
-  return rondo_fail_errno(RONDO_IO_ERROR, ENAMETOOLONG, "the path has more than %d bytes", RONDO_PATH_BYTES - 1);
+  return rondo_fail_errno(RONDO_IO_ERROR, ENAMETOOLONG, "the path has more than %d bytes: use a shorter one",
+                          RONDO_PATH_BYTES - 1);
 }
 
 /* The length of the folder part of a path: that of "a/b/" in "a/b/c". */

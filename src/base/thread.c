@@ -12,6 +12,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -82,6 +83,23 @@ unsigned rondo_processor_count(void) {
   return count > 0 ? count : 1;
 }
 
+/* struct sched_attr of sched_setattr(2), for which glibc has no header. */
+typedef struct scheduling {
+  uint32_t size, policy;
+  uint64_t flags;
+  int32_t nice;
+  uint32_t priority;
+  uint64_t runtime, deadline, period;
+} scheduling;
+
+void rondo_thread_set_slice(uint64_t slice_ns) {
+  scheduling now = {.size = 0}; /* the thread keeps its policy and its nice value */
+  if (syscall(SYS_sched_getattr, 0, &now, sizeof now, 0) != 0 || now.policy != SCHED_OTHER) return;
+  now.size = sizeof now;
+  now.runtime = slice_ns;
+  (void)syscall(SYS_sched_setattr, 0, &now, 0); /* a refusal only costs time */
+}
+
 int rondo_processor_now(void) { return sched_getcpu(); }
 
 int rondo_processor_at(unsigned n) {
@@ -111,6 +129,13 @@ uint64_t rondo_thread_id(void) {
   return id;
 }
 
+const char *rondo_thread_label(char buffer[RONDO_THREAD_LABEL]) {
+  char name[16] = "";
+  if (prctl(PR_GET_NAME, name) != 0) name[0] = '\0';
+  (void)snprintf(buffer, RONDO_THREAD_LABEL, "thread %ld '%.15s'", (long)syscall(SYS_gettid), name);
+  return buffer;
+}
+
 void rondo_futex_wait(_Atomic uint32_t *word, uint32_t expected) {
   syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected, NULL, NULL, 0);
 }
@@ -126,15 +151,6 @@ void rondo_futex_wait_for(_Atomic uint32_t *word, uint32_t expected, uint64_t ti
 
 void rondo_futex_wake(_Atomic uint32_t *word, unsigned count) {
   syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count > INT_MAX ? INT_MAX : (int)count, NULL, NULL, 0);
-}
-
-void rondo_futex_wait_shared_for(_Atomic uint32_t *word, uint32_t expected, uint64_t timeout_ns) {
-  const struct timespec timeout = timespec_of(timeout_ns);
-  syscall(SYS_futex, word, FUTEX_WAIT, expected, &timeout, NULL, 0);
-}
-
-void rondo_futex_wake_shared(_Atomic uint32_t *word, unsigned count) {
-  syscall(SYS_futex, word, FUTEX_WAKE, count > INT_MAX ? INT_MAX : (int)count, NULL, NULL, 0);
 }
 
 void rondo_yield(void) { sched_yield(); }

@@ -34,6 +34,11 @@ void rondo_signals_restore(uint64_t before);
 /* Binds the thread to one processor, given by the system's number; false if the system refuses. */
 bool rondo_thread_bind(rondo_thread thread, int processor);
 
+/* Asks the system to let the calling thread run in slices of this length. One with short slices gets a processor
+ * sooner after it wakes, because it will give the processor back sooner. Only Linux 6.12 and later do so. A thread with
+ * a policy other than SCHED_OTHER stays as it is. */
+void rondo_thread_set_slice(uint64_t slice_ns);
+
 /* The system's number of the processor that the calling thread runs on now; and that of the n-th processor that the
  * process may use (n modulo their number). -1 if the system call fails. */
 int rondo_processor_now(void);
@@ -45,16 +50,17 @@ unsigned rondo_processor_count(void);
 /* A number for the calling thread, unique in the process, never 0. */
 uint64_t rondo_thread_id(void);
 
+/* "thread 4711 'loader'" in the caller's buffer: the number and name by which the system and debuggers know the calling
+ * thread. */
+#define RONDO_THREAD_LABEL 48
+const char *rondo_thread_label(char buffer[RONDO_THREAD_LABEL]);
+
 /* Sleeps while *word == expected, until woken (possibly spuriously). */
 void rondo_futex_wait(_Atomic uint32_t *word, uint32_t expected);
 /* As rondo_futex_wait for at most `timeout_ns`. */
 void rondo_futex_wait_for(_Atomic uint32_t *word, uint32_t expected, uint64_t timeout_ns);
 /* Wakes up to `count` threads. */
 void rondo_futex_wake(_Atomic uint32_t *word, unsigned count);
-
-/* The same for a word in memory that processes share. */
-void rondo_futex_wait_shared_for(_Atomic uint32_t *word, uint32_t expected, uint64_t timeout_ns);
-void rondo_futex_wake_shared(_Atomic uint32_t *word, unsigned count);
 
 void rondo_yield(void);
 

@@ -140,6 +140,15 @@ static void leave_list(rondo_device *device) {
   pthread_mutex_unlock(&list_lock);
 }
 
+bool rondo_device_find(bool (*visit)(rondo_device *device, void *user), void *user) {
+  bool is_found = false;
+  pthread_mutex_lock(&list_lock);
+  for (rondo_device *device = open_list; device != NULL && !is_found; device = device->next_open)
+    is_found = visit(device, user);
+  pthread_mutex_unlock(&list_lock);
+  return is_found;
+}
+
 /* Asserts that the driver has set everything that each device has. Slots that may be NULL are not checked. */
 static void check_device(const rondo_device *device) {
   const rondo_device_ops *ops = &device->tables.device;
@@ -234,7 +243,7 @@ rondo_status rondo_device_close(rondo_device *device) {
   leave_list(device);
   release_slot(&device->costs);
   release_slot(&device->random);
-  release_slot(&device->exec);
+  release_slot(&device->events);
   release_slot(&device->memory);
   const rondo_allocator allocator = device->allocator;
   const rondo_status status = device->ops->close(device);

@@ -57,11 +57,11 @@ struct rondo_device {
   atomic_uint reservations;             /* reserved ranges of addresses; for memory/peer_access.c */
   rondo_device_uses uses;               /* live objects that keep it open */
   rondo_device_slot memory;             /* memory/: pools and heaps */
-  rondo_device_slot exec;               /* exec/: free list of events */
+  rondo_device_slot events;             /* exec/: free list of events */
   rondo_device_slot random;             /* exec/: random numbers that launches still read */
   rondo_device_slot costs;              /* exec/: what launches and nodes cost */
   _Atomic uint64_t events_created, events_reused; /* counted by exec/, read by the statistics (GX-9) */
-  _Atomic uint64_t streams_created;               /* by exec/: messages name streams by this number */
+  _Atomic uint64_t queues_numbered;               /* by exec/: messages name streams by this number */
   /* How many allocations have been freed, counted by memory/. While it stays the same, everything that was allocated
    * still is. A launch compares it with its value when the launch was checked. */
   _Atomic uint64_t allocations_ended;
@@ -128,6 +128,10 @@ static inline void rondo_thread_watch(void) {
 static inline void rondo_thread_unwatch(void) {
   atomic_fetch_sub_explicit(&rondo_threads_watched, 1, memory_order_relaxed);
 }
+
+/* Calls `visit` for each open device of this process, and of its parents, until it returns true; false if it never
+ * does. It must not block or call Rondo: no device is opened or closed meanwhile. Any thread. */
+bool rondo_device_find(bool (*visit)(rondo_device *device, void *user), void *user);
 
 /* The calling thread has enqueued work. */
 static inline void rondo_thread_count_work(void) {

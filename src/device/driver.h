@@ -33,6 +33,14 @@ typedef struct rondo_device_event rondo_device_event; /* an event as the device 
 typedef struct rondo_executable rondo_executable;     /* a lowered graph */
 typedef struct rondo_physical rondo_physical;         /* physical memory */
 
+/* How a queue is made. Zeros are the defaults. */
+typedef struct rondo_queue_options {
+  bool adopts;      /* the queue is the stream `native`, which its owner made and will destroy; no other field is set */
+  void *native;     /* of the driver, or what the `native` of another queue returned; see rondo_stream_adopt */
+  int32_t priority; /* lower numbers first */
+  bool is_blocking; /* synchronises with the driver's legacy stream */
+} rondo_queue_options;
+
 /* A node as a driver gets it: child graphs are flattened, and event nodes name the device's events. ALLOC and FREE
  * nodes do nothing when they run: the address is fixed, and the pages are mapped before the launch. */
 typedef struct rondo_lowered_node {
@@ -150,10 +158,16 @@ typedef struct rondo_captured {
  * EVENT_WAIT node, ends when the raised number reaches the number that was requested when the wait began. Meanwhile
  * only later work of the queue or graph waits. It is not recorded, queried or synchronised. All any. */
 typedef struct rondo_semaphore_ops {
-  /* `end` is called with `user` after the event was destroyed and no queue or executable can wait for it any more. */
-  rondo_status (*create)(rondo_device *device, void (*end)(void *user), void *user, rondo_device_event **out);
+  /* `end` is called with `user` after the event was destroyed and no queue or executable can wait for it any more.
+   * `poll`: see begin_polling; NULL without. */
+  rondo_status (*create)(rondo_device *device, void (*end)(void *user), bool (*poll)(void *user), void *user,
+                         rondo_device_event **out);
   void (*ask)(rondo_device_event *semaphore, uint64_t value);
   void (*raise)(rondo_device_event *semaphore, uint64_t value);
+  /* From now on, threads of the device that have nothing to do call `poll`, one at a time, until it returns true, and
+   * stay awake longer if it is expected to take long. The semaphore ends after a poll in progress. False: too many are
+   * polled already. */
+  bool (*begin_polling)(rondo_device_event *semaphore, uint64_t expected_ns);
   /* Ends all waits for it, now and later. Each fails its queue with this error. Called once. */
   void (*fail_waits)(rondo_device_event *semaphore, const rondo_saved_error *error);
 } rondo_semaphore_ops;
@@ -261,8 +275,9 @@ typedef struct rondo_device_ops {
   rondo_status (*call_library)(rondo_device *device, rondo_library_use use, rondo_library_call call, void *user);
 
   /* Objects. `label` is what messages call the queue ("stream 'main'", "stream 3"), less than RONDO_STREAM_LABEL bytes;
-   * copied. any */
-  rondo_status (*queue_create)(rondo_device *device, const char *label, rondo_queue **out);
+   * copied. `options` NULL: the defaults. any */
+  rondo_status (*queue_create)(rondo_device *device, const char *label, const rondo_queue_options *options,
+                               rondo_queue **out);
   rondo_status (*event_create)(rondo_device *device, bool timing, rondo_device_event **out);
   rondo_status (*executable_create)(rondo_device *device, const rondo_lowered_graph *graph, rondo_executable **out);
 
@@ -317,7 +332,8 @@ typedef struct rondo_device_ops {
 
 /* A queue: work runs in the order of the calls. owner */
 typedef struct rondo_queue_ops {
-  /* Waits for its work and frees it. Returns the last asynchronous failure. The queue is freed in any case. */
+  /* Waits for its work and frees it, but not a stream that it adopted. Returns the last asynchronous failure. The queue
+   * is freed in any case. */
   rondo_status (*destroy)(rondo_queue *queue);
 
   /* Enqueues a KERNEL, HOST, COPY or FILL with resolved params. Copies what it needs of them. Must not allocate or
@@ -355,8 +371,11 @@ typedef struct rondo_queue_ops {
   /* OK if idle, NOT_READY if not (without an error); else like synchronize, without waiting. */
   rondo_status (*query)(rondo_queue *queue);
 
-  /* The driver's own handle, or NULL. May be NULL. any */
+  /* The driver's own handle, which queue_create adopts; or NULL. May be NULL. any */
   void *(*native)(rondo_queue *queue);
+
+  /* Fails with WRONG_THREAD on a thread where the native handle means another stream. NULL: it never does. */
+  rondo_status (*require_thread)(const rondo_queue *queue);
 } rondo_queue_ops;
 
 /* An event. While it is recorded, by a queue or by launching an executable, nothing else is called on it; the rest any.
@@ -404,8 +423,9 @@ typedef struct rondo_executable_ops {
 
 /* The beginnings of the drivers' structs. */
 struct rondo_queue {
-  const rondo_queue_ops *ops;
+  const rondo_queue_ops *ops; /* of the device's tables, or functions that call those */
   rondo_device *device;
+  bool is_blocking; /* synchronises with the driver's legacy stream */
 };
 struct rondo_device_event {
   const rondo_event_ops *ops;

@@ -33,7 +33,8 @@ rondo_status rondo_device_refuse_inherited(const char *call, const rondo_device 
 REFUSE(no_kernel, device, rondo_device *device, rondo_kernel *kernel)
 REFUSE(no_admission, device, rondo_device *device, uint64_t peers)
 REFUSE(no_waiting_for_device, device, rondo_device *device)
-REFUSE_TO_MAKE(no_queue, device, rondo_device *device, const char *label, rondo_queue **out)
+REFUSE_TO_MAKE(no_queue, device, rondo_device *device, const char *label, const rondo_queue_options *options,
+               rondo_queue **out)
 REFUSE_TO_MAKE(no_event, device, rondo_device *device, bool timing, rondo_device_event **out)
 REFUSE_TO_MAKE(no_executable, device, rondo_device *device, const rondo_lowered_graph *graph, rondo_executable **out)
 DO_NOTHING(no_statistics, const rondo_device *device, rondo_device_statistics *out)

@@ -185,7 +185,8 @@ static rondo_status check_nesting(const rondo_graph *graph, const rondo_graph *c
 static rondo_status check_number(const rondo_graph *graph, size_t number) {
   if (number < RONDO_NO_NODE) return RONDO_OK;
   char label[RONDO_LABEL_BYTES];
-  return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE, "%s has used up all %" PRIu32 " node numbers",
+  return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE,
+                    "%s has used up all %" PRIu32 " node numbers: continue in a new graph",
                     rondo_graph_label(label, graph), RONDO_NO_NODE);
 }
 

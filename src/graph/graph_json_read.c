@@ -182,7 +182,8 @@ static rondo_status read_kernel_options(const rondo_json_value *object, rondo_pa
   const size_t count = parameters->count;
   if (count > RONDO_MAX_PARAMETERS)
     return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_OUT_OF_RANGE,
-                      "field 'parameters' has %zu entries, but a kernel has at most %d", count, RONDO_MAX_PARAMETERS);
+                      "field 'parameters' has %zu entries, but a kernel has at most %d: pass a pointer to some of them",
+                      count, RONDO_MAX_PARAMETERS);
   const rondo_json_value *item = rondo_json_first(parameters);
   for (size_t i = 0; i < parameters->count; i++, item = rondo_json_next(item)) {
     RONDO_TRY(rondo_fail_context(read_parameter(item, &list[i]), "parameters[%zu]", i));
@@ -390,11 +391,12 @@ static rondo_status read_number(json_reader *reader, const rondo_graph *graph, c
   const uint32_t holes = *out - (uint32_t)graph->nodes.count;
   if (holes > MAX_HOLES - reader->holes)
     return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE,
-                      "field 'number' is %" PRIu32 " after %zu: a document may skip at most %" PRIu32 " numbers", *out,
-                      graph->nodes.count, MAX_HOLES);
+                      "field 'number' is %" PRIu32 " after %zu: a document may skip at most %" PRIu32
+                      " numbers: renumber the nodes",
+                      *out, graph->nodes.count, MAX_HOLES);
   if (reader->nodes == MAX_NODES)
-    return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE, "a document may have at most %" PRIu32 " nodes",
-                      MAX_NODES);
+    return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE,
+                      "a document may have at most %" PRIu32 " nodes: split the graph", MAX_NODES);
   reader->holes += holes;
   reader->nodes++;
   return RONDO_OK;
@@ -519,8 +521,8 @@ static rondo_status read_child_graph(json_reader *reader, const rondo_json_value
   static const char *const keys[] = {"name", "nodes", NULL};
   *out = NULL;
   if (reader->depth == RONDO_GRAPH_MAX_NESTING)
-    return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE, "child graphs nest deeper than %d levels",
-                      RONDO_GRAPH_MAX_NESTING);
+    return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE,
+                      "child graphs nest deeper than %d levels: nest fewer", RONDO_GRAPH_MAX_NESTING);
   RONDO_TRY(check_keys(child, keys, no_fields));
   reader->depth++;
   const rondo_status status = read_graph(reader, child, out);

@@ -37,8 +37,8 @@ static rondo_status check_parameter(const char *name, uint32_t most, size_t inde
                       "kernel '%s': parameter %zu has the alignment %" PRIu32 ": it must be a power of two, at most %d",
                       name, index, parameter->alignment, MAX_ALIGNMENT);
   if (parameter->bytes == 0)
-    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE, "kernel '%s': parameter %zu has 0 bytes", name,
-                      index);
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
+                      "kernel '%s': parameter %zu has 0 bytes: give its size", name, index);
   if (parameter->bytes > most)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
                       "kernel '%s': parameter %zu has %" PRIu32 " bytes, and at most %" PRIu32

@@ -13,7 +13,7 @@
 
 #include "base/allocation.h"
 
-/* The maximum of argument bytes that a driver accepts for a kernel of a library (CUDA since 12.1). */
+/* The maximum number of argument bytes that a driver accepts for a kernel of a library (CUDA since 12.1). */
 #define RONDO_MOST_ARGUMENT_BYTES 32764
 
 /* The single argument of a copying kernel: up to RONDO_MOST_RANGES ranges. The ranges share no byte, except that a

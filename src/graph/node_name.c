@@ -10,7 +10,8 @@
 #include "graph/node_name.h"
 #include "graph/node_params.h"
 
-/* The maximum of bytes for the outermost part of a path, including the brackets of all parts; and for a child. */
+/* The maximum number of bytes for the outermost part of a path, including the brackets of all parts; and for a child.
+ */
 enum { TAIL_BYTES = 48, CHILD_BYTES = 72 };
 
 /* "child 'inner' (node 7": the child node that contains the graph, without the closing bracket. */

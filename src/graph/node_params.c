@@ -146,6 +146,33 @@ static rondo_status check_kernel_shape(const char *where, const rondo_kernel_nod
   return check_argument_bytes(where, node);
 }
 
+static rondo_status fail_number(const char *where, const rondo_kernel *kernel, size_t number) {
+  if (kernel->parameter_count == 0)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_ARGUMENT_COUNT,
+                      "%s: kernel '%s' has no argument %zu: it has no arguments at all", where, kernel->name, number);
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_ARGUMENT_COUNT,
+                    "%s: kernel '%s' has no argument %zu: pass 0 for its first argument, up to %" PRIu32
+                    " for its last one",
+                    where, kernel->name, number, kernel->parameter_count - 1);
+}
+
+rondo_status rondo_node_params_exchange(const char *where, const rondo_node_params *now, size_t number,
+                                        const void *value, const void **args, rondo_node_params *out) {
+  if (now->kind != RONDO_NODE_KERNEL)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NODE_KIND,
+                      "%s: the node is of kind '%s', and only kernels have arguments: pass a kernel node, or set all "
+                      "parameters",
+                      where, rondo_node_kind_name(now->kind));
+  const rondo_kernel *kernel = now->as.kernel.kernel;
+  if (number >= kernel->parameter_count) return fail_number(where, kernel, number);
+  if (value == NULL) return fail_null(where, "the value is NULL: pass its address, also if it is a pointer");
+  memcpy(args, now->as.kernel.args, kernel->parameter_count * sizeof *args);
+  args[number] = value;
+  *out = *now;
+  out->as.kernel.args = args;
+  return RONDO_OK;
+}
+
 /* A copy's boxes, resolved, and the bytes from the first to one past the last of each. */
 typedef struct copy_boxes {
   box_shape destination, source;

@@ -18,6 +18,11 @@ RONDO_MUST_USE rondo_status rondo_node_shape_check(const char *where, const rond
 RONDO_MUST_USE rondo_status rondo_node_params_check(const char *where, const rondo_device *device,
                                                     const rondo_node_params *params);
 
+/* Makes parameters of a kernel node, for this call only, that differ from `now` in one argument. `args` has capacity
+ * for RONDO_MAX_PARAMETERS. Errors: NODE_KIND, ARGUMENT_COUNT (no such argument), NULL_ARGUMENT. */
+RONDO_MUST_USE rondo_status rondo_node_params_exchange(const char *where, const rondo_node_params *now, size_t number,
+                                                       const void *value, const void **args, rondo_node_params *out);
+
 /* Replaces zeros of checked parameters by defaults, as rondo_graph_insert does. Afterwards no grid, height, depth or
  * pitch is zero, a number without effect (the pitch of one row) has its default, and a fill's value has no bits beyond
  * its element. */

@@ -52,7 +52,7 @@ typedef struct rondo_device_memory {
   rondo_level graph_used, graph_reserved;
   rondo_level arena_backed; /* the part of both that backs arenas */
   _Atomic uint64_t remaps, heap_growth, profiles, profiled, departures, replanned;
-  atomic_uint leaving; /* private heaps that were given up and still have memory */
+  atomic_uint leaving; /* private heaps that were abandoned and still have memory */
   _Atomic bool excess; /* some pool has more than its threshold: trimmed at the next synchronisation */
 
   pthread_mutex_t lock;

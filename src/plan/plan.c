@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * The public functions of planning. They check the problem and the options, and call the planner for intervals or the
- * one for partial orders. Debug builds check each plan before they return it. A plan is immutable once made.
+ * The public functions of planning. They check the problem and the options, set the default time budget, and call the
+ * planner for intervals or the one for partial orders. Debug builds check each plan before they return it. A plan is
+ * immutable once made.
  */
 #include <assert.h>
+#include <math.h>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -74,6 +76,27 @@ static rondo_status make_offsets(const rondo_plan_problem *problem, const rondo_
   return check_plan(problem, plan);
 }
 
+/* Copies and checks the options, and resolves defaults: a time budget of 5 ms, within which a search ends at 0.5 %
+ * above the bound; with fast_only, no budget. */
+static rondo_status read_options(const rondo_plan_options *given, rondo_plan_options *out) {
+  RONDO_TRY(rondo_versioned_read("rondo_plan_options", given, out, sizeof *out));
+  if (out->gap != 0 && !(out->gap >= 1 && isfinite(out->gap))) {
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
+                      "rondo_plan_options: gap is %g; set a factor of at least 1, or 0 for the default", out->gap);
+  }
+  if (out->threads > RONDO_PLAN_MAX_THREADS) {
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
+                      "rondo_plan_options: threads is %u: use at most %u", out->threads, RONDO_PLAN_MAX_THREADS);
+  }
+  const bool by_default = out->budget_ms == 0 && out->budget_steps == 0 && !out->fast_only;
+  if (out->gap == 0) out->gap = by_default ? 1.005 : 1;
+  if (out->threads == 0) out->threads = 1;
+  if (by_default) out->budget_ms = 5;
+  if (out->fast_only) out->budget_ms = 0;
+  if (out->fast_only) out->budget_steps = 0;
+  return RONDO_OK;
+}
+
 rondo_status rondo_plan_make(const rondo_plan_problem *given, const rondo_plan_options *given_options,
                              rondo_plan **out_plan) {
   const uint64_t start = rondo_clock_ns();
@@ -84,7 +107,7 @@ rondo_status rondo_plan_make(const rondo_plan_problem *given, const rondo_plan_o
   rondo_plan_problem problem;
   rondo_plan_options options;
   rondo_allocator allocator;
-  RONDO_TRY(rondo_plan_options_read(given_options, &options));
+  RONDO_TRY(read_options(given_options, &options));
   RONDO_TRY(rondo_allocator_resolve(options.allocator, &allocator));
   RONDO_TRY(rondo_plan_problem_read(given, &problem));
   rondo_plan *plan = NULL;

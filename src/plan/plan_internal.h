@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What the files of this layer share: the checked problem and options, and the planner for intervals. plan.c checks its
+ * What the files of this layer share: the checked problem, and the planner for intervals. plan.c checks its
  * arguments once. All other files rely on it: a problem is valid, no needed pointer is NULL, and defaults are resolved.
  */
 #ifndef RONDO_PLAN_PLAN_INTERNAL_H
@@ -14,10 +14,6 @@
 
 /* Copies and checks every field. The arrays remain the caller's. Errors: as rondo_plan_make. */
 RONDO_MUST_USE rondo_status rondo_plan_problem_read(const rondo_plan_problem *given, rondo_plan_problem *out);
-
-/* Copies, checks and resolves defaults: threads >= 1, gap >= 1; with fast_only, no budget. The caller resolves the
- * allocator. */
-RONDO_MUST_USE rondo_status rondo_plan_options_read(const rondo_plan_options *given, rondo_plan_options *out);
 
 /* A piece is an item or, from the number problem->count on, an obstacle. Returns either as an item. */
 static inline rondo_plan_item rondo_plan_piece(const rondo_plan_problem *problem, size_t number) {

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Checks the caller's problem and options, copies problems, and reports faults. An error names the item, obstacle,
- * branch or edge by its number.
+ * Checks the caller's problem, copies problems, and reports faults. An error names the item, obstacle, branch or edge
+ * by its number.
  */
 #include <assert.h>
-#include <math.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -60,8 +59,9 @@ static rondo_status check_items(const rondo_plan_problem *problem) {
     RONDO_TRY(check_item(problem, i));
     if (rondo_checked_add(sum, problem->items[i].bytes, &sum)) continue;
     return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE,
-                      "the sum of the bytes of items 0 to %zu of a plan does not fit in %zu bits (item %zu has %zu)", i,
-                      8 * sizeof(size_t), i, problem->items[i].bytes);
+                      "the sum of the bytes of items 0 to %zu of a plan does not fit in %zu bits (item %zu has %zu): "
+                      "make them smaller",
+                      i, 8 * sizeof(size_t), i, problem->items[i].bytes);
   }
   return RONDO_OK;
 }
@@ -73,9 +73,10 @@ static rondo_status check_obstacles(const rondo_plan_problem *problem) {
     if (!always) RONDO_TRY(check_lifetime(problem, problem->count + i));
     size_t end = 0;
     if (rondo_checked_add(obstacle->offset, obstacle->bytes, &end)) continue;
-    return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE,
-                      "obstacle %zu of a plan has %zu bytes at %zu, which end past %zu bits", i, obstacle->bytes,
-                      obstacle->offset, 8 * sizeof(size_t));
+    return rondo_fail(
+        RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE,
+        "obstacle %zu of a plan has %zu bytes at %zu, which end past %zu bits: move it down, or make it smaller", i,
+        obstacle->bytes, obstacle->offset, 8 * sizeof(size_t));
   }
   return RONDO_OK;
 }
@@ -103,7 +104,8 @@ static rondo_status check_order(const rondo_plan_order *order) {
   if (order == NULL || order->node_count == 0) return RONDO_OK;
   if (order->node_count >= RONDO_PLAN_FOREVER) {
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
-                      "a plan's order has %u nodes; the maximum is %u", order->node_count, RONDO_PLAN_FOREVER - 1);
+                      "a plan's order has %u nodes; the maximum is %u: split the plan", order->node_count,
+                      RONDO_PLAN_FOREVER - 1);
   }
   if (order->successor_start == NULL || (order->successors == NULL && order->successor_start[order->node_count] > 0)) {
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT,
@@ -135,8 +137,8 @@ static rondo_status check_list(const char *what, const void *list, size_t count)
                       count, what);
   }
   if (count <= RONDO_PLAN_MAX_ITEMS) return RONDO_OK;
-  return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE, "a plan has %zu %s; the maximum is %zu", count, what,
-                    RONDO_PLAN_MAX_ITEMS);
+  return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE,
+                    "a plan has %zu %s; the maximum is %zu: split the plan", count, what, RONDO_PLAN_MAX_ITEMS);
 }
 
 rondo_status rondo_plan_problem_read(const rondo_plan_problem *given, rondo_plan_problem *out) {
@@ -191,25 +193,4 @@ void rondo_plan_copy_set_lifetime(rondo_plan_copy *copy, size_t number, uint32_t
   assert(number < items + copy->problem.obstacle_count);
   *(number < items ? &copy->items[number].lower : &copy->obstacles[number - items].lower) = lower;
   *(number < items ? &copy->items[number].upper : &copy->obstacles[number - items].upper) = upper;
-}
-
-/* Options ---------------------------------------------------------------------------------------------------------- */
-
-rondo_status rondo_plan_options_read(const rondo_plan_options *given, rondo_plan_options *out) {
-  RONDO_TRY(rondo_versioned_read("rondo_plan_options", given, out, sizeof *out));
-  if (out->gap != 0 && !(out->gap >= 1 && isfinite(out->gap))) {
-    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
-                      "rondo_plan_options: gap is %g; set a factor of at least 1, or 0 for the default", out->gap);
-  }
-  if (out->threads > RONDO_PLAN_MAX_THREADS) {
-    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
-                      "rondo_plan_options: threads is %u; the maximum is %u", out->threads, RONDO_PLAN_MAX_THREADS);
-  }
-  const bool by_default = out->budget_ms == 0 && out->budget_steps == 0 && !out->fast_only;
-  if (out->gap == 0) out->gap = by_default ? 1.005 : 1;
-  if (out->threads == 0) out->threads = 1;
-  if (by_default) out->budget_ms = 5;
-  if (out->fast_only) out->budget_ms = 0;
-  if (out->fast_only) out->budget_steps = 0;
-  return RONDO_OK;
 }

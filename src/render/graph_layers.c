@@ -17,7 +17,7 @@
 
 #include "base/error.h"
 
-enum { MAX_SWEEPS = 16, PATIENCE = 4 /* sweeps without fewer crossings */ };
+enum { MAX_SWEEPS = 16, MAX_STALLED = 4 /* sweeps without fewer crossings */ };
 
 /* The neighbours of vertex i in one direction are items[start[i]] to items[start[i + 1] - 1]. */
 typedef struct neighbour_lists {
@@ -238,7 +238,7 @@ static void find_order(orderer *w) {
   layer_order *o = w->ordering;
   const size_t bytes = o->layers->vertex_count * sizeof *o->row;
   uint64_t fewest = UINT64_MAX;
-  for (int i = 0, since = 0; i < MAX_SWEEPS && since < PATIENCE && fewest > 0; i++, since++) {
+  for (int i = 0, since = 0; i < MAX_SWEEPS && since < MAX_STALLED && fewest > 0; i++, since++) {
     sweep(w, i % 2 == 0);
     const uint64_t crossings = count_crossings(w);
     if (crossings >= fewest) continue;

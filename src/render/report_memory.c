@@ -31,9 +31,10 @@ static rondo_status add_up(rondo_report_memory *m) {
   size_t sum = 0;
   for (size_t i = 0; i < m->count; i++)
     if (!rondo_checked_add(sum, m->shown[i]->bytes, &sum))
-      return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE,
-                        "rondo_graph_report: the sum of the bytes of %zu allocations exceeds %zu bits", m->count,
-                        8 * sizeof(size_t));
+      return rondo_fail(
+          RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE,
+          "rondo_graph_report: the sum of the bytes of %zu allocations exceeds %zu bits: report a part of the graph",
+          m->count, 8 * sizeof(size_t));
   m->sum = sum;
   return RONDO_OK;
 }

@@ -22,7 +22,8 @@ static rondo_status add_node(rondo_report_model *m, uint32_t graph, uint32_t slo
   const rondo_report_node node = {.graph = graph, .slot = slot, .runs = runs};
   if (m->nodes.count >= RONDO_NO_NODE - 1)
     return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE,
-                      "rondo_graph_report: the graph and its children have more than %zu nodes", m->nodes.count);
+                      "rondo_graph_report: the graph and its children have more than %zu nodes: report a part of it",
+                      m->nodes.count);
   *out_entry = (uint32_t)m->nodes.count;
   return rondo_array_push(&m->allocator, &m->nodes, &node);
 }

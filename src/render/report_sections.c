@@ -271,14 +271,14 @@ static void add_time_cell(rondo_text *text, const rondo_report_model *m, const r
 
 static void add_dependencies(rondo_text *text, const rondo_report_graph *graph, const rondo_slots *dependencies,
                              bool links) {
-  enum { MOST = 16 };
-  for (size_t i = 0; i < dependencies->count && i < MOST; i++) {
+  enum { MAX_SHOWN = 16 };
+  for (size_t i = 0; i < dependencies->count && i < MAX_SHOWN; i++) {
     const uint32_t slot = dependencies->items[i];
     rondo_text_add(text, "%s", i == 0 ? "" : " ");
     if (links) rondo_text_add(text, "<a href=\"#row-%s%" PRIu32 "\">", graph->prefix, slot);
     rondo_text_add(text, "%" PRIu32 "%s", slot, links ? "</a>" : "");
   }
-  if (dependencies->count > MOST) rondo_text_add(text, " and %zu more", dependencies->count - MOST);
+  if (dependencies->count > MAX_SHOWN) rondo_text_add(text, " and %zu more", dependencies->count - MAX_SHOWN);
 }
 
 static void add_row(rondo_text *text, const rondo_report_model *m, uint32_t entry, bool links) {

@@ -110,8 +110,8 @@ static rondo_status check_counts(const rondo_session_model *model) {
   if (model->inputs.count <= RONDO_SESSION_MAX_VALUES && model->outputs.count <= RONDO_SESSION_MAX_VALUES)
     return RONDO_OK;
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
-                    "rondo_session_add_model: model '%s' has %zu inputs and %zu outputs, more than %d", model->name,
-                    model->inputs.count, model->outputs.count, RONDO_SESSION_MAX_VALUES);
+                    "rondo_session_add_model: model '%s' has %zu inputs and %zu outputs: use at most %d of each",
+                    model->name, model->inputs.count, model->outputs.count, RONDO_SESSION_MAX_VALUES);
 }
 
 rondo_status rondo_model_probe(rondo_session_model *model) {

@@ -11,7 +11,7 @@ RONDO_MUST_USE rondo_status rondo_inputs_resolve(const char *call, const rondo_f
                                                  const rondo_input *given, rondo_resolved_input *out);
 
 /* Whether all inputs are *raw*: addresses of memory that belongs to no buffer. Raw inputs are always valid, and are
- * never outputs of a path. */
+ * never outputs of a path. Only for a function that takes them (takes_raw). */
 bool rondo_inputs_are_raw(const rondo_function *function, const rondo_input *given);
 
 /* Called when the path ends. Its outputs become moving inputs, with new addresses if they were cloned. */

@@ -147,49 +147,60 @@ static void learn(rondo_form *form, rondo_call *call) {
   keep_notes(form, call);
 }
 
-/* On a device that watches lifetimes, reports if the host code of the body accesses memory whose allocation the stream
- * has not reached yet. The results of such a run are invalid. */
-static rondo_status run_body(rondo_call *call) {
+/* On a device that watches lifetimes, the run fails if the host code of the body accesses memory whose allocation the
+ * stream has not reached yet. */
+static void begin_body(rondo_call *call) {
   rondo_device *device = call->tree->device;
   const bool is_watched = device->ops->guard != NULL && call->tree->active == NULL;
-  void *const watch = is_watched ? device->ops->guard->host_begin(device) : NULL;
-  const rondo_status status = rondo_body_run(call);
-  if (watch == NULL) return status;
+  if (is_watched) call->host_watch = device->ops->guard->host_begin(device);
+  rondo_body_begin(call);
+}
+
+/* The results of a run with such an access are invalid. */
+static rondo_status end_body(rondo_call *call, rondo_status returned) {
+  rondo_device *device = call->tree->device;
+  const rondo_status status = rondo_body_end(call, returned);
+  if (call->host_watch == NULL) return status;
   char who[RONDO_TREE_MESSAGE];
   (void)snprintf(who, sizeof who, "rondo_function_call: the body of '%.100s'", call->function->origin->name);
-  const rondo_status seen = device->ops->guard->host_end(device, watch, who);
+  const rondo_status seen = device->ops->guard->host_end(device, call->host_watch, who);
   if (seen == RONDO_OK) return status;
   rondo_status_ignore(status, "it may be a consequence of the access that is reported");
   return seen;
 }
 
-rondo_status rondo_eager_run(rondo_function *function, rondo_form *form, rondo_stream *stream,
-                             rondo_resolved_input *inputs, bool is_warm_up, rondo_buffer **outputs, size_t count) {
-  rondo_tree *tree = function->tree;
-  rondo_call call = {.tree = tree,
-                     .function = function,
-                     .stream = stream,
-                     .inputs = inputs,
-                     .is_warm_up = is_warm_up,
-                     .recorder = tree->active == NULL ? NULL : tree->active->recorder};
-  call.notes_values =
+void rondo_eager_begin(rondo_call *call, rondo_function *function, rondo_form *form, rondo_stream *stream,
+                       rondo_resolved_input *inputs, bool is_warm_up) {
+  const rondo_tree *tree = function->tree;
+  *call = (rondo_call){.tree = function->tree,
+                       .function = function,
+                       .form = form,
+                       .stream = stream,
+                       .inputs = inputs,
+                       .is_warm_up = is_warm_up,
+                       .recorder = tree->active == NULL ? NULL : tree->active->recorder};
+  call->notes_values =
       tree->active == NULL && form != NULL && form->skip == RONDO_SKIP_NONE && !function->options.freezes_values;
-  begin_notes(&call);
-  rondo_estimate_begin(form, &call);
-  rondo_status status = run_body(&call);
-  rondo_estimate_end(form, &call, status);
+  begin_notes(call);
+  rondo_estimate_begin(form, call);
+  begin_body(call);
+}
+
+rondo_status rondo_eager_end(rondo_call *call, rondo_status returned, rondo_buffer **outputs, size_t count) {
+  rondo_status status = end_body(call, returned);
+  rondo_estimate_end(call->form, call, status);
   rondo_saved_error error;
   if (status != RONDO_OK) rondo_error_save(&error);
-  end_notes(&call);
+  end_notes(call);
   if (status != RONDO_OK) {
-    free_outputs(&call, 0);
+    free_outputs(call, 0);
     rondo_error_restore(&error);
   } else {
-    status = return_outputs(&call, outputs, count);
+    status = return_outputs(call, outputs, count);
   }
-  if (status == RONDO_OK && form != NULL) learn(form, &call);
-  assert(tree->active == NULL || tree->active->function != NULL);
-  free_notes(&call);
-  rondo_body_free(&call);
+  if (status == RONDO_OK && call->form != NULL) learn(call->form, call);
+  assert(call->tree->active == NULL || call->tree->active->function != NULL);
+  free_notes(call);
+  rondo_body_free(call);
   return status;
 }

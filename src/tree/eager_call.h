@@ -6,9 +6,12 @@
 
 #include "tree/tree_internal.h"
 
-/* Runs the body eagerly, also inside another body. Updates `form` from the run; NULL is allowed. */
-RONDO_MUST_USE rondo_status rondo_eager_run(rondo_function *function, rondo_form *form, rondo_stream *stream,
-                                            rondo_resolved_input *inputs, bool is_warm_up, rondo_buffer **outputs,
+/* Begins to run the body eagerly, also inside another body. Fills `call`. Updates `form` from the run at the end; NULL
+ * is allowed. */
+void rondo_eager_begin(rondo_call *call, rondo_function *function, rondo_form *form, rondo_stream *stream,
+                       rondo_resolved_input *inputs, bool is_warm_up);
+/* Ends the run, in which the body returned `returned`. */
+RONDO_MUST_USE rondo_status rondo_eager_end(rondo_call *call, rondo_status returned, rondo_buffer **outputs,
                                             size_t count);
 RONDO_MUST_USE rondo_status rondo_eager_host_step(rondo_call *call, rondo_host_function step, void *user);
 

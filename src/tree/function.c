@@ -15,8 +15,10 @@
 #include "tree/path/path_plan.h"
 #include "tree/path/path_warm_up.h"
 #include "tree/record/demote_inputs.h"
+#include "tree/record/kept_objects.h"
 #include "tree/recorded_calls.h"
 #include "tree/recording_key.h"
+#include "tree/region.h"
 #include "tree/skip_reason.h"
 #include "tree/tree.h"
 #include "tree/tree_check.h"
@@ -77,6 +79,44 @@ static rondo_status make_form(rondo_function *function, const uint64_t *words, s
   return RONDO_OK;
 }
 
+static void free_form(const rondo_tree *tree, rondo_form *form) {
+  rondo_form_forget_notes(tree, form);
+  rondo_form_forget_orders(tree, form);
+  rondo_launch_values_free(&form->values);
+  rondo_meter_free(&form->meter);
+  rondo_release(&tree->allocator, form->words, form->word_count, sizeof *form->words);
+  rondo_release(&tree->allocator, form, 1, sizeof *form);
+}
+
+/* The place of the least recently used form without recordings; NULL: each has one. */
+static rondo_form **find_idle_form(rondo_function *function) {
+  rondo_form **oldest = NULL;
+  for (rondo_form **place = &function->forms; *place != NULL; place = &(*place)->next)
+    if ((*place)->recordings == 0 && (oldest == NULL || (*place)->used < (*oldest)->used)) oldest = place;
+  return oldest;
+}
+
+/* A region has any number of keys, one after another: at the limit, its least recently used form makes room. Returns
+ * the number of the new form; 0: that is the next one. */
+static uint32_t make_room(rondo_function *function) {
+  rondo_tree *tree = function->tree;
+  if (function->region == NULL || function->info.shapes < function->options.max_shapes) return 0;
+  rondo_path_warm_up_forget(tree, function);
+  rondo_path_plan_forget(tree, function);
+  rondo_form **place = find_idle_form(function);
+  for (uint32_t left = function->info.recordings; place == NULL && left > 0; left--) {
+    rondo_recorded_evict_of(function, left - 1, 0);
+    place = find_idle_form(function);
+  }
+  if (place == NULL) return 0;
+  rondo_form *form = *place;
+  const uint32_t number = form->number;
+  *place = form->next;
+  function->info.shapes--;
+  free_form(tree, form);
+  return number;
+}
+
 /* Beyond the limit, all forms share one, so that any number of shapes takes bounded memory. */
 static rondo_form *find_last_form(const rondo_function *function) {
   const bool is_full = function->info.shapes > function->options.max_shapes ||
@@ -87,7 +127,7 @@ static rondo_form *find_last_form(const rondo_function *function) {
 rondo_status rondo_form_find(rondo_function *function, const rondo_resolved_input *inputs, rondo_form **out) {
   rondo_tree *tree = function->tree;
   const rondo_allocator *allocator = &tree->allocator;
-  const size_t capacity = rondo_key_max_words(function->options.input_count);
+  const size_t capacity = rondo_key_max_words(function->options.input_count, function->caller_words);
   uint64_t *words;
   RONDO_TRY(rondo_allocate_items(allocator, capacity, sizeof *words, &words));
   const size_t count = rondo_key_make_form(function, inputs, words);
@@ -95,31 +135,28 @@ rondo_status rondo_form_find(rondo_function *function, const rondo_resolved_inpu
   while (form != NULL &&
          !(form->word_count == count && (count == 0 || memcmp(form->words, words, count * sizeof *words) == 0)))
     form = form->next;
+  const uint32_t number = form == NULL ? make_room(function) : 0;
   if (form == NULL) form = find_last_form(function);
   *out = form;
   const rondo_status status = form == NULL ? make_form(function, words, count, out) : RONDO_OK;
   rondo_release(allocator, words, capacity, sizeof *words);
-  return status;
+  if (status != RONDO_OK) return status;
+  if (number > 0) (*out)->number = number;
+  (*out)->used = ++tree->tick;
+  return RONDO_OK;
 }
 
 static void free_forms(rondo_function *function) {
-  const rondo_allocator *allocator = &function->tree->allocator;
   while (function->forms != NULL) {
     rondo_form *form = function->forms;
     function->forms = form->next;
-    rondo_form_forget_notes(function->tree, form);
-    rondo_form_forget_orders(function->tree, form);
-    rondo_launch_values_free(&form->values);
-    rondo_meter_free(&form->meter);
-    rondo_release(allocator, form->words, form->word_count, sizeof *form->words);
-    rondo_release(allocator, form, 1, sizeof *form);
+    free_form(function->tree, form);
   }
 }
 
 /* Life ------------------------------------------------------------------------------------------------------------- */
 
-static rondo_status check_inputs(const rondo_function_options *options) {
-  const char *const call = "rondo_function_create";
+static rondo_status check_inputs(const char *call, const rondo_function_options *options) {
   if (options->input_count > MAX_INPUTS)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
                       "%s: '%s' has %zu inputs, and the maximum is %d", call, options->name, options->input_count,
@@ -139,14 +176,13 @@ static rondo_status check_inputs(const rondo_function_options *options) {
   return RONDO_OK;
 }
 
-static rondo_status check_choice(const char *name, unsigned value, unsigned last, const char *what) {
+static rondo_status check_choice(const char *call, const char *name, unsigned value, unsigned last, const char *what) {
   if (value <= last) return RONDO_OK;
-  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS, "rondo_function_create: '%s': %u is not a %s",
-                    name, value, what);
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS, "%s: '%s': %u is not a %s", call, name, value,
+                    what);
 }
 
-static rondo_status read_options(const rondo_function_options *given, rondo_function_options *out) {
-  const char *const call = "rondo_function_create";
+static rondo_status read_options(const char *call, const rondo_function_options *given, rondo_function_options *out) {
   RONDO_TRY(rondo_require(call, "options", given));
   RONDO_TRY(RONDO_VERSIONED_READ("rondo_function_options", given, out));
   RONDO_TRY(rondo_require(call, "options.name", out->name));
@@ -154,26 +190,29 @@ static rondo_status read_options(const rondo_function_options *given, rondo_func
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT,
                       "%s: options.name is empty: give a name for messages and explanations", call);
   RONDO_TRY(rondo_require(call, "options.body", (const void *)(uintptr_t)out->body));
-  RONDO_TRY(check_choice(out->name, (unsigned)out->kind, RONDO_FUNCTION_BACKWARD,
+  RONDO_TRY(check_choice(call, out->name, (unsigned)out->kind, RONDO_FUNCTION_BACKWARD,
                          "kind of function: use a RONDO_FUNCTION_ name"));
-  RONDO_TRY(check_choice(out->name, (unsigned)out->binding, RONDO_BINDING_PATCH, "binding: use a RONDO_BINDING_ name"));
   RONDO_TRY(
-      check_choice(out->name, (unsigned)out->demotion, RONDO_DEMOTION_NEVER, "demotion: use a RONDO_DEMOTION_ name"));
+      check_choice(call, out->name, (unsigned)out->binding, RONDO_BINDING_PATCH, "binding: use a RONDO_BINDING_ name"));
+  RONDO_TRY(check_choice(call, out->name, (unsigned)out->demotion, RONDO_DEMOTION_NEVER,
+                         "demotion: use a RONDO_DEMOTION_ name"));
   RONDO_TRY(rondo_record_policy_check(call, out->record));
   RONDO_TRY(rondo_gain_bar_check(call, (rondo_gain_bar){.least = out->least_gain}));
   if (out->demote_after == 0) out->demote_after = DEFAULT_DEMOTE_AFTER;
   const uint32_t fewest = out->record == RONDO_RECORD_AUTO ? 2 : 1;
   if (out->warm_ups < fewest) out->warm_ups = fewest;
   if (out->max_shapes == 0) out->max_shapes = DEFAULT_SHAPES;
-  RONDO_TRY(check_inputs(out));
+  RONDO_TRY(check_inputs(call, out));
   return rondo_padding_check(out);
 }
 
 /* The scratch memory of a call is as large as the largest function needs. */
-static rondo_status reserve_scratch(rondo_tree *tree, size_t input_count) {
+static rondo_status reserve_scratch(rondo_tree *tree, size_t input_count, size_t caller_words) {
   const rondo_allocator *allocator = &tree->allocator;
-  const size_t words = rondo_key_max_words(input_count);
-  if (input_count <= tree->input_capacity && tree->words != NULL) return RONDO_OK;
+  if (input_count < tree->input_capacity) input_count = tree->input_capacity;
+  size_t words = rondo_key_max_words(input_count, caller_words);
+  if (input_count <= tree->input_capacity && words <= tree->word_capacity) return RONDO_OK;
+  if (words < tree->word_capacity) words = tree->word_capacity;
   rondo_resolved_input *inputs = NULL;
   uint32_t *moves = NULL;
   uint64_t *key = NULL;
@@ -196,7 +235,14 @@ static rondo_status reserve_scratch(rondo_tree *tree, size_t input_count) {
   return RONDO_OK;
 }
 
-static rondo_status fill(rondo_function *function, rondo_tree *tree, const rondo_function_options *options) {
+static bool has_memory_alone(const rondo_function_options *options) {
+  for (size_t i = 0; i < options->input_count; i++)
+    if ((options->inputs[i] & 0xff) > RONDO_INPUT_STATIC) return false;
+  return true;
+}
+
+static rondo_status fill(rondo_function *function, rondo_tree *tree, const rondo_function_options *options,
+                         size_t caller_words) {
   const size_t count = options->input_count;
   uint32_t *inputs;
   function->tree = tree;
@@ -205,6 +251,8 @@ static rondo_status fill(rondo_function *function, rondo_tree *tree, const rondo
   function->options = *options;
   function->options.inputs = NULL;
   function->options.input_count = 0;
+  RONDO_TRY(rondo_allocate_items(&tree->allocator, caller_words, sizeof(uint64_t), &function->caller_key));
+  function->caller_words = caller_words;
   RONDO_TRY(rondo_allocate_items(&tree->allocator, count, sizeof *inputs, &inputs));
   if (count > 0) memcpy(inputs, options->inputs, count * sizeof *inputs);
   for (size_t i = 0; i < count; i++) {
@@ -216,19 +264,21 @@ static rondo_status fill(rondo_function *function, rondo_tree *tree, const rondo
   function->options.input_count = count;
   RONDO_TRY(rondo_allocate_items(&tree->allocator, count, sizeof *function->by_address, &function->by_address));
   for (uint32_t i = 0; i < count; i++) function->by_address[i] = i;
-  RONDO_TRY(reserve_scratch(tree, count));
+  RONDO_TRY(reserve_scratch(tree, count, function->caller_words));
   function->options.buckets = NULL;
   RONDO_TRY(rondo_padding_create(tree, options, &function->padding));
-  function->takes_raw = !function->has_written && function->padding == NULL && !tree->is_watched;
+  function->takes_raw =
+      !function->has_written && function->padding == NULL && !tree->is_watched && has_memory_alone(&function->options);
   RONDO_TRY(rondo_origin_create(tree->commons, options->name, &function->origin));
   function->options.name = function->origin->name;
   return RONDO_OK;
 }
 
-static rondo_status create(rondo_tree *tree, const rondo_function_options *options, rondo_function **out) {
+static rondo_status create(rondo_tree *tree, const rondo_function_options *options, size_t caller_words,
+                           rondo_function **out) {
   rondo_function *function;
   RONDO_TRY(rondo_allocate_items(&tree->allocator, 1, sizeof *function, &function));
-  const rondo_status status = fill(function, tree, options);
+  const rondo_status status = fill(function, tree, options, caller_words);
   if (status != RONDO_OK) {
     rondo_function_free(function);
     return status;
@@ -241,19 +291,24 @@ static rondo_status create(rondo_tree *tree, const rondo_function_options *optio
   return RONDO_OK;
 }
 
+rondo_status rondo_function_make(const char *call, rondo_tree *tree, const rondo_function_options *options,
+                                 size_t caller_words, rondo_function **out) {
+  rondo_function_options known;
+  RONDO_TRY(rondo_check_call(call, "the tree", tree));
+  RONDO_TRY(rondo_device_require_own(call, tree->device));
+  RONDO_TRY(read_options(call, options, &known));
+  RONDO_TRY(rondo_tree_enter(tree, call));
+  const rondo_status status = create(tree, &known, caller_words, out);
+  rondo_tree_leave(tree);
+  return status;
+}
+
 rondo_status rondo_function_create(rondo_tree *tree, const rondo_function_options *options,
                                    rondo_function **out_function) {
   const char *const call = "rondo_function_create";
-  rondo_function_options known;
   RONDO_TRY(rondo_check_call(call, "out_function", out_function));
   *out_function = NULL;
-  RONDO_TRY(rondo_check_call(call, "the tree", tree));
-  RONDO_TRY(rondo_device_require_own(call, tree->device));
-  RONDO_TRY(read_options(options, &known));
-  RONDO_TRY(rondo_tree_enter(tree, call));
-  const rondo_status status = create(tree, &known, out_function);
-  rondo_tree_leave(tree);
-  return status;
+  return rondo_function_make(call, tree, options, 0, out_function);
 }
 
 void rondo_function_free(rondo_function *function) {
@@ -261,6 +316,8 @@ void rondo_function_free(rondo_function *function) {
   free_forms(function);
   rondo_padding_free(tree, function->padding);
   rondo_skip_forget(function);
+  rondo_release(&tree->allocator, function->caller_key, function->caller_words, sizeof(uint64_t));
+  rondo_region_free(tree, function->region);
   if (function->origin != NULL) rondo_origin_retire(tree->commons, function->origin);
   rondo_release(&tree->allocator, (void *)(uintptr_t)function->options.inputs, function->options.input_count,
                 sizeof *function->options.inputs);
@@ -310,6 +367,7 @@ rondo_status rondo_function_destroy(rondo_function *function) {
   rondo_tree *tree = function->tree;
   RONDO_TRY(rondo_tree_enter(tree, call));
   destroy(function);
+  rondo_kept_settle(tree, true);
   rondo_tree_check(tree);
   rondo_tree_leave(tree);
   return RONDO_OK;

@@ -6,6 +6,11 @@
 
 #include "tree/tree_internal.h"
 
+/* Makes a function, for the public call of this name. Its keys have so many words of the caller. */
+RONDO_MUST_USE rondo_status rondo_function_make(const char *call, rondo_tree *tree,
+                                                const rondo_function_options *options, size_t caller_words,
+                                                rondo_function **out);
+
 /* Finds the form of these inputs. Makes it at the first call, which also decides whether it may be recorded. */
 RONDO_MUST_USE rondo_status rondo_form_find(rondo_function *function, const rondo_resolved_input *inputs,
                                             rondo_form **out);

@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "tree/record/demote_inputs.h"
+#include "tree/record/kept_objects.h"
 #include "tree/record/shared_execs.h"
 #include "tree/recorded_calls.h"
 #include "tree/recording_key.h"
@@ -82,7 +83,7 @@ void rondo_recorded_add(rondo_tree *tree, rondo_recorded_call *call) {
     tree->last->next = call;
   tree->last = call;
   tree->info.recordings++;
-  tree->calm_paths = 0;
+  tree->steady_paths = 0;
   call->function->info.recordings++;
   call->form->recordings++;
 }
@@ -116,12 +117,13 @@ void rondo_recorded_free(rondo_tree *tree, rondo_recorded_call *call) {
   if (call == NULL) return;
   const rondo_allocator *allocator = &tree->allocator;
   free_segments(tree, call);
+  rondo_kept_leave(tree, &call->kept);
   rondo_demoted_free_all(tree, call);
   rondo_release(allocator, call->key, call->key_count, sizeof *call->key);
   rondo_release(allocator, call->dead_before, rondo_bit_words(call->first_bit), sizeof *call->dead_before);
   rondo_release(allocator, call->outputs, call->output_count, sizeof *call->outputs);
   rondo_noted_lifetimes_release(call->noted);
-  rondo_release(allocator, call->given_up, call->given_up_capacity, sizeof *call->given_up);
+  rondo_release(allocator, call->given, call->given_capacity, sizeof *call->given);
   rondo_release(allocator, call->bound, call->bound_count, sizeof *call->bound);
   rondo_release(allocator, call->addresses, 2 * call->bound_count, sizeof *call->addresses);
   rondo_release(allocator, call, 1, sizeof *call);
@@ -188,36 +190,84 @@ size_t rondo_recorded_arena_minimum(const rondo_tree *tree) {
 
 /* Limits ----------------------------------------------------------------------------------------------------------- */
 
-/* Only for leaves, so comparing with the ends of paths suffices. */
-static bool is_on_path(const rondo_tree *tree, const rondo_recorded_call *call) {
-  return call == tree->current || call == tree->suspended;
+static bool is_before(const rondo_recorded_call *call, const rondo_recorded_call *end) {
+  while (end != NULL && end->depth > call->depth) end = end->parent;
+  return end == call;
 }
 
-/* The least recently used leaf that is not on a path; NULL: none. */
-static rondo_recorded_call *find_oldest(const rondo_tree *tree) {
+static bool is_on_path(const rondo_tree *tree, const rondo_recorded_call *call) {
+  return is_before(call, tree->current) || is_before(call, tree->suspended);
+}
+
+/* The least recently used call that is not on a path: a leaf, or any call of the function; NULL: none. */
+static rondo_recorded_call *find_oldest(const rondo_tree *tree, const rondo_function *function) {
   rondo_recorded_call *oldest = NULL;
   for (rondo_recorded_call *call = tree->first; call != NULL; call = call->next)
-    if (call->children == NULL && (oldest == NULL || call->used < oldest->used) && !is_on_path(tree, call))
+    if ((function == NULL ? call->children == NULL : call->function == function) &&
+        (oldest == NULL || call->used < oldest->used) && !is_on_path(tree, call))
       oldest = call;
   return oldest;
 }
 
-static bool evict_oldest(rondo_tree *tree) {
-  rondo_recorded_call *oldest = find_oldest(tree);
-  if (oldest == NULL) return false;
-  rondo_log(RONDO_LOG_INFO, "tree", "recording %u of '%s' is evicted: %u recordings, %llu bytes in execs",
-            oldest->number, oldest->function->origin->name, tree->info.recordings,
+static void evict_leaf(rondo_tree *tree, rondo_recorded_call *call) {
+  rondo_log(RONDO_LOG_INFO, "tree", "recording %u of '%s' is evicted: %u recordings, %llu bytes in execs", call->number,
+            call->function->origin->name, tree->info.recordings,
             (unsigned long long)tree->exec_bytes[0] + tree->exec_bytes[1]);
   tree->info.evicted++;
-  remove_leaf(tree, oldest);
-  return true;
+  call->function->evicted++;
+  remove_leaf(tree, call);
+}
+
+static bool evict_oldest(rondo_tree *tree, const rondo_function *function) {
+  rondo_recorded_call *const oldest = find_oldest(tree, function);
+  while (oldest != NULL) {
+    rondo_recorded_call *leaf = oldest;
+    while (leaf->children != NULL) leaf = leaf->children;
+    evict_leaf(tree, leaf);
+    if (leaf == oldest) return true;
+  }
+  return false;
 }
 
 bool rondo_recorded_evict(rondo_tree *tree) {
-  while (tree->info.recordings >= tree->options.max_recordings && evict_oldest(tree)) continue;
+  while (tree->info.recordings >= tree->options.max_recordings && evict_oldest(tree, NULL)) continue;
   return tree->info.recordings < tree->options.max_recordings;
 }
 
 void rondo_recorded_evict_bytes(rondo_tree *tree, uint64_t limit) {
-  while (tree->exec_bytes[0] + tree->exec_bytes[1] >= limit && evict_oldest(tree)) continue;
+  while (tree->exec_bytes[0] + tree->exec_bytes[1] >= limit && evict_oldest(tree, NULL)) continue;
+}
+
+uint64_t rondo_recorded_exec_bytes(const rondo_function *function) {
+  uint64_t bytes = 0;
+  for (const rondo_recorded_call *call = function->tree->first; call != NULL; call = call->next)
+    for (size_t i = 0; call->function == function && i < call->segment_count; i++) {
+      const rondo_tree_exec *at = call->segments[i].tree_exec;
+      bytes += (at->bytes[0] + at->bytes[1]) / at->references;
+    }
+  return bytes;
+}
+
+static bool is_beyond(const rondo_function *function, uint32_t most, uint64_t most_bytes) {
+  if (function->info.recordings > most) return true;
+  return most_bytes > 0 && function->info.recordings > 1 && rondo_recorded_exec_bytes(function) > most_bytes;
+}
+
+void rondo_recorded_evict_of(rondo_function *function, uint32_t most, uint64_t most_bytes) {
+  while (is_beyond(function, most, most_bytes) && evict_oldest(function->tree, function)) continue;
+}
+
+static bool is_superseded(const rondo_tree *tree, const rondo_recorded_call *call, const rondo_recorded_call *by) {
+  return call != by && call->function == by->function && call->children == NULL && !is_on_path(tree, call) &&
+         call->segment_count == 1 && call->segments[0].tree_exec == by->segments[0].tree_exec;
+}
+
+void rondo_recorded_supersede(rondo_tree *tree, const rondo_recorded_call *call) {
+  if (call->segment_count != 1) return;
+  rondo_recorded_call *at = call->parent == NULL ? tree->roots : call->parent->children;
+  while (at != NULL) {
+    rondo_recorded_call *const next = at->sibling;
+    if (is_superseded(tree, at, call)) remove_leaf(tree, at);
+    at = next;
+  }
 }

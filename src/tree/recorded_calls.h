@@ -33,4 +33,12 @@ bool rondo_recorded_evict(rondo_tree *tree);
 /* Evicts calls until the execs use fewer bytes than the limit, or all remaining calls belong to the path. */
 void rondo_recorded_evict_bytes(rondo_tree *tree, uint64_t limit);
 
+/* Host and device memory of the execs of the function's recordings. A shared exec counts in equal parts. */
+uint64_t rondo_recorded_exec_bytes(const rondo_function *function);
+/* Evicts the function's least recently used calls, with the calls after them, until it has at most so many, whose execs
+ * have at most so many bytes, or the rest belongs to the path. 0 bytes: no limit. */
+void rondo_recorded_evict_of(rondo_function *function, uint32_t most, uint64_t most_bytes);
+/* Removes the function's older calls after the same parent whose exec this call has taken over. */
+void rondo_recorded_supersede(rondo_tree *tree, const rondo_recorded_call *call);
+
 #endif

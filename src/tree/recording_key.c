@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * Keys. A key begins with the numbers of the function and of the preceding recorded call. The inputs follow. The first
- * word of an input determines how many words it has. So no key of a function is a prefix of another one.
+ * Keys. A key begins with the numbers of the function and of the preceding recorded call. The key that the caller of a
+ * region passed follows, always in the same number of words, and then the inputs. The first word of an input determines
+ * how many words it has. So no key of a function is a prefix of another one.
  */
 #include "tree/tree_internal.h"
 
 #include <assert.h>
+#include <string.h>
 
 #include "tree/recording_key.h"
 
@@ -22,7 +24,21 @@ uint64_t rondo_key_hash(const uint64_t *words, size_t count) {
   return fold(hash, UINT64_C(0x589965cc75374cc3));
 }
 
-size_t rondo_key_max_words(size_t input_count) { return 1 + input_count * (3 + RONDO_TREE_MAX_RANK); }
+size_t rondo_key_max_words(size_t input_count, size_t caller_words) {
+  return 1 + caller_words + input_count * (3 + RONDO_TREE_MAX_RANK);
+}
+
+static uint64_t *put_caller_key(uint64_t *words, const rondo_function *function) {
+  if (function->caller_words > 0) memcpy(words, function->caller_key, function->caller_words * sizeof *words);
+  return function->caller_words == 0 ? words : words + function->caller_words; /* a form without words has no array */
+}
+
+/* The rest of the key if the caller's key matches; otherwise NULL. */
+static inline const uint64_t *match_caller_key(const uint64_t *key, const rondo_function *function) {
+  for (size_t i = 0; i < function->caller_words; i++)
+    if (key[i] != function->caller_key[i]) return NULL;
+  return key + function->caller_words;
+}
 
 /* Writes what distinguishes an input, except for its address. */
 static uint64_t *put_form(uint64_t *words, const rondo_resolved_input *input, uint64_t role) {
@@ -54,12 +70,13 @@ size_t rondo_key_make(const rondo_tree *tree, const rondo_function *function, co
                       uint64_t *words) {
   uint64_t *at = words;
   *at++ = key_head(tree, function);
+  at = put_caller_key(at, function);
   for (size_t i = 0; i < function->options.input_count; i++) {
     const rondo_resolved_input *input = &inputs[i];
     at = put_form(at, input, role_word(input));
     if (input->role == RONDO_ROLE_STATIC || input->role == RONDO_ROLE_MANAGED) *at++ = (uintptr_t)input->address;
   }
-  assert((size_t)(at - words) <= rondo_key_max_words(function->options.input_count));
+  assert((size_t)(at - words) <= rondo_key_max_words(function->options.input_count, function->caller_words));
   return (size_t)(at - words);
 }
 
@@ -85,6 +102,7 @@ bool rondo_key_matches(const rondo_tree *tree, const rondo_function *function, c
                        const uint64_t *key) {
   const size_t count = function->options.input_count;
   if (*key++ != key_head(tree, function)) return false;
+  key = match_caller_key(key, function);
   for (size_t i = 0; i < count && key != NULL; i++) key = match_input(key, &inputs[i]);
   return key != NULL;
 }
@@ -94,20 +112,26 @@ bool rondo_key_matches_raw(const rondo_tree *tree, const rondo_function *functio
   const size_t count = function->options.input_count;
   const uint32_t *kinds = function->options.inputs;
   if (*key++ != key_head(tree, function)) return false;
+  key = match_caller_key(key, function);
+  if (key == NULL) return false;
   for (size_t i = 0; i < count; i++) {
     const rondo_input *input = &given[i];
-    const uint32_t role = kinds[i] & 0xff;
-    if (key[0] != ((role | input->rank << 16) | (uint64_t)input->type << 32) || key[1] != input->bytes) return false;
+    const uint32_t role = kinds[i] & 0xff, rank = input->rank;
+    if (key[0] != ((role | rank << 16) | (uint64_t)input->type << 32) || key[1] != input->bytes) return false;
     key += 2;
-    for (uint32_t k = 0; k < input->rank; k++)
-      if (*key++ != input->shape[k]) return false;
-    if (role == RONDO_ROLE_STATIC && *key++ != (uintptr_t)input->address) return false;
+    if (__builtin_expect(rank > 0, 0)) {
+      for (uint32_t k = 0; k < rank; k++)
+        if (key[k] != input->shape[k]) return false;
+      key += rank;
+    }
+    if (role == RONDO_ROLE_MOVING) continue;
+    if (*key++ != (uintptr_t)input->address) return false;
   }
   return true;
 }
 
 size_t rondo_key_make_form(const rondo_function *function, const rondo_resolved_input *inputs, uint64_t *words) {
-  uint64_t *at = words;
+  uint64_t *at = put_caller_key(words, function);
   for (size_t i = 0; i < function->options.input_count; i++)
     at = put_form(at, &inputs[i], function->options.inputs[i] & 0xff);
   return (size_t)(at - words);
@@ -135,4 +159,10 @@ const uint64_t *rondo_key_read_input(const uint64_t *words, bool is_form, rondo_
   return words;
 }
 
-const uint64_t *rondo_key_inputs(const uint64_t *key) { return key + 1; }
+const uint64_t *rondo_key_form_inputs(const rondo_function *function, const uint64_t *words) {
+  return function->caller_words == 0 ? words : words + function->caller_words; /* a form without words has no array */
+}
+
+const uint64_t *rondo_key_inputs(const rondo_function *function, const uint64_t *key) {
+  return rondo_key_form_inputs(function, key + 1);
+}

@@ -15,8 +15,8 @@ typedef struct rondo_keyed_input {
   const char *address;   /* of STATIC and MANAGED inputs in a key; otherwise NULL */
 } rondo_keyed_input;
 
-/* The maximum number of words in the key of a call with so many inputs. */
-size_t rondo_key_max_words(size_t input_count);
+/* The maximum number of words in the key of a call with so many inputs and words of the caller. */
+size_t rondo_key_max_words(size_t input_count, size_t caller_words);
 /* Makes the key of a call after the path's end; or the words of a form, which omit the preceding call and addresses.
  * Both return the number of words. */
 size_t rondo_key_make(const rondo_tree *tree, const rondo_function *function, const rondo_resolved_input *inputs,
@@ -32,9 +32,10 @@ bool rondo_key_matches(const rondo_tree *tree, const rondo_function *function, c
 bool rondo_key_matches_raw(const rondo_tree *tree, const rondo_function *function, const rondo_input *given,
                            const uint64_t *key);
 
-/* The position of the first input in a key. In a form, the first input is at the beginning. Reading an input returns
- * the position of the next. */
-const uint64_t *rondo_key_inputs(const uint64_t *key);
+/* The position of the first input in a key, or in the words of a form. Reading an input returns the position of the
+ * next. */
+const uint64_t *rondo_key_inputs(const rondo_function *function, const uint64_t *key);
+const uint64_t *rondo_key_form_inputs(const rondo_function *function, const uint64_t *words);
 const uint64_t *rondo_key_read_input(const uint64_t *words, bool is_form, rondo_keyed_input *out);
 
 #endif

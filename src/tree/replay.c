@@ -11,6 +11,7 @@
 #include "memory/memory_errors.h"
 #include "tree/eager_call.h"
 #include "tree/path/owned_buffer.h"
+#include "tree/record/function_body.h"
 #include "tree/record/shared_execs.h"
 
 /* Copy nodes accept any memory. Memory of the tree or of the device is known without a driver call. */
@@ -190,11 +191,10 @@ static rondo_status write_back(const rondo_recorded_call *call, rondo_stream *st
 }
 
 static rondo_status take_step(const rondo_recorded_call *call, const rondo_segment *segment, rondo_stream *stream) {
-  const uint64_t before = rondo_error_number();
   rondo_stream_hold(stream);
-  const rondo_status status = segment->step(segment->user);
+  const rondo_status status = rondo_host_step_run(call->function, segment->step, segment->user);
   rondo_stream_let_go(stream);
-  return rondo_fail_callback(status, before, "rondo_function_call: a host step of '%s'", call->function->origin->name);
+  return status;
 }
 
 rondo_status rondo_replay_launch(const rondo_recorded_call *call, rondo_stream *stream) {

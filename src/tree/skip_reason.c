@@ -33,6 +33,7 @@ static const char *const names[] = {
     [RONDO_SKIP_DEPARTED] = "DEPARTED",
     [RONDO_SKIP_MOVING_OUTPUT] = "MOVING_OUTPUT",
     [RONDO_SKIP_NO_GAIN] = "NO_GAIN",
+    [RONDO_SKIP_CAPTURE_DIED] = "CAPTURE_DIED",
 };
 _Static_assert(sizeof names / sizeof names[0] <= RONDO_SKIP_ROOM, "the array of counters by reason is too short");
 
@@ -77,6 +78,7 @@ bool rondo_skip_is_strict(rondo_skip skip) {
     case RONDO_SKIP_CAPTURING:
     case RONDO_SKIP_NESTED:
     case RONDO_SKIP_DEPARTED:
+    case RONDO_SKIP_CAPTURE_DIED:
       return false;
     default:
       return true;

@@ -14,7 +14,9 @@
 #include "tree/path/path.h"
 #include "tree/path/path_plan.h"
 #include "tree/path/path_warm_up.h"
+#include "tree/record/kept_objects.h"
 #include "tree/recorded_calls.h"
+#include "tree/region.h"
 #include "tree/tree.h"
 #include "tree/tree_check.h"
 
@@ -169,6 +171,7 @@ static void free_functions(rondo_tree *tree) {
 rondo_status rondo_tree_destroy(rondo_tree *tree) {
   const char *const call = "rondo_tree_destroy";
   if (tree == NULL || tree->device->is_inherited) return RONDO_OK;
+  rondo_region_abandon_in(tree);
   RONDO_TRY(rondo_tree_begin_call(tree, call));
   const rondo_status status = wait_for_work(call, tree);
   if (status == RONDO_CAPTURE_REFUSED) {
@@ -179,6 +182,7 @@ rondo_status rondo_tree_destroy(rondo_tree *tree) {
   rondo_stream_tie_release(tree->last_stream); /* from now on, lifetimes end at once */
   tree->last_stream = NULL;
   free_functions(tree);
+  rondo_kept_end(tree, status != RONDO_DEVICE_LOST);
   free_tree(tree);
   return status;
 }

@@ -9,8 +9,9 @@
  * It grows by one when a path ends, which invalidates all buffers of the path at once.
  *
  * A *form* describes the inputs of a function without their addresses. Forms warm up. A recorded call is found by its
- * *key*: the function, the recorded call before it, the form, and the addresses that must be the same. A key is an
- * array of words, which recording_key.c builds in one order, and which is hashed once and compared once.
+ * *key*: the function, the recorded call before it, the form with a region's key, and the addresses that must be the
+ * same. A key is an array of words, which recording_key.c builds in one order, and which is hashed once and compared
+ * once.
  *
  * Threads: one at a time; `owner` enforces that. buffer.h lists what buffers share with other threads.
  */
@@ -33,6 +34,7 @@ typedef struct rondo_recorder rondo_recorder;         /* record_call.h */
 typedef struct rondo_path_plan rondo_path_plan;       /* path_plan.h */
 typedef struct rondo_path_warm_up rondo_path_warm_up; /* path_warm_up.h */
 typedef struct rondo_padding rondo_padding;
+typedef struct rondo_region rondo_region;   /* region.c */
 typedef struct rondo_demoted rondo_demoted; /* demote_inputs.h */
 
 #define RONDO_TREE_MESSAGE 400
@@ -45,11 +47,14 @@ typedef struct rondo_form {
   uint32_t number;        /* in the order of their first calls, from 1 */
   uint32_t warm_ups;      /* that are left */
   uint32_t recordings;    /* existing ones */
+  uint64_t used;          /* the tree's tick of its last call that was no replay; for forms of regions */
   rondo_skip skip;        /* permanently; NONE: it may be recorded */
   uint32_t written_input; /* for MUTATED_INPUT, which applies only while this input is not an output of the path */
   rondo_noted_lifetimes **noted; /* what the warm-up allocated, one for each segment; NULL: not known */
   size_t noted_count, noted_capacity;
   uint32_t failures;               /* consecutive recordings that were undone for a temporary reason */
+  uint32_t deaths;                 /* likewise, because the capture died (RONDO_SKIP_CAPTURE_DIED) */
+  uint32_t waits;                  /* calls that run eagerly before it is recorded again after a death */
   size_t output_count, host_steps; /* of the last run */
   uint32_t *output_orders;         /* ... the index of each output among the fresh ones, from 1; 0: it is not fresh */
   size_t order_capacity;
@@ -63,6 +68,10 @@ typedef struct rondo_form {
 
 struct rondo_function {
   rondo_tree *tree;
+  rondo_region *region; /* whose code is the body; NULL: a callback is */
+  uint64_t *caller_key; /* of a region's current call: the length of its key, and the key padded with zeros */
+  size_t caller_words;  /* 0: it has no such key */
+  bool always_captures; /* never replayed: each call is captured and uses an exec with the same topology */
   rondo_function *next;
   rondo_origin *origin;           /* its name */
   rondo_function_options options; /* `inputs` is a copy */
@@ -70,7 +79,7 @@ struct rondo_function {
   bool is_off;
   bool has_written;        /* inputs that are RONDO_INPUT_MUTATED */
   bool has_written_moving; /* ... and RONDO_INPUT_MOVING */
-  bool takes_raw;          /* a replay with raw inputs does not need to resolve them */
+  bool takes_raw;          /* all inputs are memory, and a replay with raw ones does not need to resolve them */
   uint32_t *by_address;    /* input numbers, in the order of addresses at the last call: scratch of
                               rondo_inputs_are_written_shared */
   rondo_padding *padding;  /* NULL without buckets */
@@ -79,6 +88,9 @@ struct rondo_function {
   char message[RONDO_TREE_MESSAGE];
   char moved[RONDO_TREE_MESSAGE];
   char *messages[RONDO_SKIP_ROOM]; /* the last one of each reason, for rondo_tree_explain; NULL: none */
+  uint64_t updates;                /* calls that used an exec with the same topology, of a region captured always */
+  uint64_t max_exec_bytes;         /* of a region's recordings; 0: no limit */
+  uint64_t evicted, died;          /* recordings; captures that were made invalid */
 };
 
 /* Which memory an output of a recorded call uses. */
@@ -116,11 +128,12 @@ typedef struct rondo_bound_input {
   const void *recorded; /* the address that its patches were made with */
 } rondo_bound_input;
 
-/* An output of the path that the caller gave up to a recorded call. The key is that of its end, if the work ends it. */
-typedef struct rondo_given_up {
+/* An output of the path that the caller gave to a recorded call (rondo_input.give). The key is that of the end of its
+ * lifetime, if the body drops it. */
+typedef struct rondo_given_output {
   uint64_t key;
   uint32_t bit;
-} rondo_given_up;
+} rondo_given_output;
 
 /* The work between two host steps. */
 typedef struct rondo_segment {
@@ -132,6 +145,9 @@ typedef struct rondo_segment {
   rondo_host_function step;   /* that follows; NULL after the last segment */
   void *user;
 } rondo_segment;
+
+/* An object that a recording keeps (record/kept_objects.h). */
+typedef struct rondo_kept_object rondo_kept_object;
 
 struct rondo_recorded_call {
   rondo_function *function;
@@ -159,8 +175,8 @@ struct rondo_recorded_call {
   size_t arena_end;             /* bytes of the arena that need physical memory */
   size_t arena_minimum;         /* maximum bytes live at once, including those of the path: no plan needs less */
   rondo_noted_lifetimes *noted; /* what its work allocates; NULL: it has several segments, or nothing is planned */
-  rondo_given_up *given_up;
-  size_t given_up_count, given_up_capacity;
+  rondo_given_output *given;
+  size_t given_count, given_capacity;
   uint64_t plan; /* number of the path plan that it was recorded with; 0: none */
   uint32_t plan_part;
   bool is_planned;        /* it has such a plan, or a plan of its path saves nothing */
@@ -168,6 +184,7 @@ struct rondo_recorded_call {
   rondo_demoted *demoted; /* demotions of inputs of the calls that follow it, by function */
   uint64_t exec_bytes[2]; /* of the execs that were made for it: host, device */
   uint64_t replays, used; /* used: the tree's tick of the last use */
+  rondo_kept_object *kept;
 };
 
 struct rondo_tree {
@@ -186,8 +203,8 @@ struct rondo_tree {
   size_t path_bits;                    /* bits of the path; all others are clear */
   size_t bit_capacity;                 /* of `live` and `holders`, a multiple of 64 */
   uint32_t scopes;
-  uint32_t calm_paths;            /* paths that began since the last recording */
-  uint32_t calm_after;            /* when calm_paths reaches it, the path that needs the most memory may be planned */
+  uint32_t steady_paths;          /* paths that began since the last recording */
+  uint32_t steady_after;          /* when steady_paths reaches it, the path that needs the most memory may be planned */
   rondo_path_warm_up *warming_up; /* of the path in progress; NULL */
   bool is_off;
   bool is_watched;      /* the device watches lifetimes */
@@ -233,6 +250,7 @@ struct rondo_tree {
   size_t input_capacity, word_capacity, made_capacity;
   uint32_t demotion_count;
   char message[RONDO_TREE_MESSAGE];
+  rondo_kept_object *leaving; /* of recordings that were freed */
 };
 
 /* How a call uses an input. */
@@ -247,7 +265,7 @@ typedef enum rondo_input_role {
 typedef struct rondo_resolved_input {
   rondo_input_role role;
   bool is_mutated;   /* declared as RONDO_INPUT_MUTATED; or it is demoted, and the work may write it */
-  bool is_sole;      /* an output of the path or of the warm-up that the caller gives up and nobody else retains */
+  bool is_sole;      /* an output of the path or of the warm-up that the caller gives and nobody else retains */
   bool is_dropped;   /* ... and the body no longer needs it */
   bool is_of_ending; /* an output of the path that this call ends; it is still in the arena */
   uint32_t type, rank;

@@ -93,7 +93,8 @@ enum {
 /* Function attributes */
 enum { CU_FUNCTION_ATTRIBUTE_MAX_THREADS = 0 };
 
-enum { CU_STREAM_FLAG_NON_BLOCKING = 1 };
+enum { CU_STREAM_FLAG_DEFAULT = 0, CU_STREAM_FLAG_NON_BLOCKING = 1 };
+enum { CU_LEGACY_STREAM = 1, CU_THREAD_STREAM = 2 }; /* handles; the legacy stream is also 0 */
 enum { CU_EVENT_FLAG_DEFAULT = 0, CU_EVENT_FLAG_BLOCKING_SYNC = 1, CU_EVENT_FLAG_DISABLE_TIMING = 2 };
 enum { CU_RECORD_EXTERNAL = 1, CU_WAIT_EXTERNAL = 1 };
 enum { CU_CAPTURE_STATUS_NONE = 0, CU_CAPTURE_STATUS_ACTIVE = 1, CU_CAPTURE_STATUS_INVALIDATED = 2 };
@@ -111,6 +112,10 @@ enum { CU_INSTANTIATE_AUTO_FREE = 1, CU_INSTANTIATE_UPLOAD = 2, CU_INSTANTIATE_N
 enum { CU_PROC_ADDRESS_DEFAULT = 0 };
 enum { CU_WAIT_VALUE_GREATER_OR_EQUAL = 0, CU_WAIT_VALUE_EQUAL = 1 };
 enum { CU_OPERATION_WAIT_VALUE_32 = 1, CU_OPERATION_WRITE_VALUE_32 = 2 };
+
+typedef struct cu_uuid {
+  unsigned char bytes[16];
+} cu_uuid;
 
 typedef struct cu_location {
   int type; /* CU_LOCATION_ */

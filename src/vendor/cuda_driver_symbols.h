@@ -14,6 +14,7 @@ required(get_error_name, cuGetErrorName, 6000, (cu_result code, const char **nam
 required(device_get_count, cuDeviceGetCount, 2000, (int *count))
 required(device_get, cuDeviceGet, 2000, (cu_device *device, int ordinal))
 required(device_get_name, cuDeviceGetName, 2000, (char *name, int bytes, cu_device device))
+required(device_get_uuid, cuDeviceGetUuid, 11040, (cu_uuid *uuid, cu_device device))
 required(device_get_attribute, cuDeviceGetAttribute, 2000, (int *value, cu_attribute attribute, cu_device device))
 required(device_total_mem, cuDeviceTotalMem, 3020, (size_t *bytes, cu_device device))
 required(device_can_access_peer, cuDeviceCanAccessPeer, 4000, (int *can, cu_device device, cu_device peer))
@@ -49,6 +50,11 @@ required(pointer_get_attributes, cuPointerGetAttributes, 7000,
 
 /* Streams and events */
 required(stream_create, cuStreamCreate, 2000, (cu_stream *stream, unsigned flags))
+required(stream_create_with_priority, cuStreamCreateWithPriority, 5050,
+         (cu_stream *stream, unsigned flags, int priority))
+required(stream_priorities, cuCtxGetStreamPriorityRange, 5050, (int *least, int *greatest))
+required(stream_get_context, cuStreamGetCtx, 9020, (cu_stream stream, cu_context *context))
+required(stream_get_flags, cuStreamGetFlags, 5050, (cu_stream stream, unsigned *flags))
 required(stream_destroy, cuStreamDestroy, 4000, (cu_stream stream))
 required(stream_synchronize, cuStreamSynchronize, 2000, (cu_stream stream))
 required(stream_query, cuStreamQuery, 2000, (cu_stream stream))

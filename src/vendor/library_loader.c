@@ -15,7 +15,7 @@ static rondo_status find_functions(rondo_library *library) {
   static_assert(sizeof(void *) == sizeof(void (*)(void)), "a table of functions is an array of addresses");
   for (size_t i = 0; i < library->symbol_count; i++) {
     void *address = rondo_dylib_symbol(&library->file, library->symbols[i]);
-    if (address == NULL)
+    if (address == NULL && i + library->optional_count < library->symbol_count)
       return rondo_fail(RONDO_UNAVAILABLE, RONDO_REASON_NO_DRIVER, "%s has no %s: %s is needed", library->file.path,
                         library->symbols[i], library->needed);
     memcpy((char *)library->functions + i * sizeof address, &address, sizeof address);
@@ -79,7 +79,7 @@ static rondo_status open_library(rondo_library *library) {
   const char *const asked = rondo_library_asked(library);
   char off[64];
   if (is_turned_off(library)) {
-    (void)snprintf(off, sizeof off, "%s is none", variable_of(library));
+    (void)snprintf(off, sizeof off, "%s=none turns it off", variable_of(library));
     return fail_missing(library, off);
   }
   const char *why_not = library->why_not == NULL ? NULL : library->why_not();

@@ -18,10 +18,11 @@
 #include "base/error.h"
 #include "base/shared_library.h"
 
-/* A row of an ABI header's list of functions: as a member of the table of functions, and as its name. A table begins
- * with the functions of its list, in order. */
+/* A row of an ABI header's list of functions: as a member of the table of functions, as its name, and as 1 in their
+ * number. A table begins with the functions of its list, in order. */
 #define RONDO_LIBRARY_MEMBER(result, member, symbol, arguments) result(*member) arguments;
 #define RONDO_LIBRARY_NAME(result, member, symbol, arguments) #symbol,
+#define RONDO_LIBRARY_COUNT(result, member, symbol, arguments) +1
 
 /* Initializers of the fields that describe the functions. `list` is an array of names. */
 #define RONDO_LIBRARY_FUNCTIONS(list, table) \
@@ -38,6 +39,7 @@ struct rondo_library {
   const char *usual[RONDO_LIBRARY_NAMES]; /* NULL after the last */
   const char *const *symbols;             /* names */
   size_t symbol_count;
+  size_t optional_count;        /* so many of the last functions may be missing, and are NULL then */
   void *functions;              /* the table; written once, before any thread reads it */
   rondo_library *base;          /* the library that this is a part of, and whose file it uses; may be NULL */
   const char *(*why_not)(void); /* returns why it is not searched for, or NULL; may be NULL */

@@ -10,7 +10,8 @@ rondo_cblas_table rondo_cblas_api;
 
 static const char *const cublaslt_symbols[] = {CUBLASLT_FUNCTIONS(RONDO_LIBRARY_NAME)};
 static const char *const cudnn_symbols[] = {CUDNN_FUNCTIONS(RONDO_LIBRARY_NAME)};
-static const char *const nccl_symbols[] = {NCCL_FUNCTIONS(RONDO_LIBRARY_NAME)};
+static const char *const nccl_symbols[] = {NCCL_FUNCTIONS(RONDO_LIBRARY_NAME)
+                                               NCCL_OPTIONAL_FUNCTIONS(RONDO_LIBRARY_NAME)};
 static const char *const cblas_symbols[] = {CBLAS_FUNCTIONS(RONDO_LIBRARY_NAME)};
 
 rondo_library rondo_cublaslt = {.name = "cuBLASLt",
@@ -37,6 +38,7 @@ rondo_library rondo_nccl = {
     .option = RONDO_OPTION_NCCL_LIBRARY,
     .usual = {"libnccl.so.2"},
     RONDO_LIBRARY_FUNCTIONS(nccl_symbols, rondo_nccl_api),
+    .optional_count = 0 NCCL_OPTIONAL_FUNCTIONS(RONDO_LIBRARY_COUNT),
     .search = PTHREAD_MUTEX_INITIALIZER};
 
 rondo_library rondo_cblas = {.name = "CBLAS",

@@ -22,6 +22,7 @@ typedef struct rondo_cudnn_table {
 
 typedef struct rondo_nccl_table {
   NCCL_FUNCTIONS(RONDO_LIBRARY_MEMBER)
+  NCCL_OPTIONAL_FUNCTIONS(RONDO_LIBRARY_MEMBER) /* may be NULL */
 } rondo_nccl_table;
 
 typedef struct rondo_cblas_table {

@@ -52,3 +52,8 @@ make_text() {
   awk 'BEGIN { for (i = 0; i < 4000; i++) { s = (s * 1103515245 + 12345) % 2147483648
          printf "%c", (s % 5 == 0) ? 32 : 97 + (i * 7 + int(s / 65536) % 3) % 26 } }'
 }
+
+# A list of five buffers.
+make_buffers() {
+  printf '%s\n' id,lower,upper,size a,0,3,4000000 b,1,2,6000000 c,2,5,6000000 d,3,4,0 e,4,6,4000000
+}

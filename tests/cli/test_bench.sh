@@ -22,14 +22,7 @@ done
 fails 1 'nonsense' bench launch --device nonsense
 
 # Memory: three ways, none of which holds less than lives at once.
-cat >buffers.csv <<'END'
-id,lower,upper,size
-a,0,3,4000000
-b,1,2,6000000
-c,2,5,6000000
-d,3,4,0
-e,4,6,4000000
-END
+make_buffers >buffers.csv
 succeeds bench memory buffers.csv --json
 json_holds '.device == "cpu"' '.buffers == 5' '.bound == 10000128' '.page_bound >= .bound' \
   '[.ways[].way] == ["online", "profiled", "relocated"]' \

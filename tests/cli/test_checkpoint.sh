@@ -53,7 +53,7 @@ long=("${small[@]}" --steps 1000000 --compare 1)
 interrupt() {
   rm -f stopped
   set -m # a job of its own, which does not ignore the signal
-  "$tool" train "${long[@]}" --checkpoint stopped --checkpoint-every 20 >out 2>err &
+  "$tool" train "${long[@]}" --checkpoint stopped --checkpoint-every 20 --stop 999999 >out 2>err &
   local child=$! status=0
   set +m
   until [ -e stopped ]; do
@@ -73,6 +73,7 @@ go_on() {
   [ ! -s out ] || die "results of a training that was interrupted: $(cat out)"
   [ "$(wc -l <err)" -eq 2 ] || die "not two lines: $(cat err)"
   [[ $(sed -n 2p err) == '  rondo train --resume stopped '*' text' ]] || die "no command: $(cat err)"
+  [[ $(sed -n 2p err) != *--stop\ * ]] || die "it would stop again: $(cat err)"
   eval "set -- $(sed -n 2p err)"
   shift
   succeeds "$@" --stop-after $((step + 30)) --json
@@ -103,7 +104,7 @@ kill -INT $child 2>/dev/null || true
 status=0
 wait $child || status=$?
 [ $status -eq 130 ] || die "the second Ctrl-C: exit status $status: $(cat err)"
-cmp part second || grep -q 'interrupted behind' err || die "the second Ctrl-C lost the checkpoint"
+cmp part second || grep -q 'interrupted after step' err || die "the second Ctrl-C lost the checkpoint"
 
 # Killed at any moment: there is a checkpoint, it is whole, and it goes on.
 for pause in 0.05 0.11 0.02 0.17; do
@@ -229,7 +230,7 @@ on_full_disk() {
   cmp part20 disk/full || die "a full disk damaged the old checkpoint"
   cmp whole.model spared || die "the model was not saved when the checkpoint could not be"
   grep -q '^saved    spared$' out || die "no results when the checkpoint could not be written: $(cat out)"
-  [ "$(ls disk)" = full ] || die "a full disk left a file behind: $(ls disk)"
+  [ "$(ls disk)" = full ] || die "a full disk left a file: $(ls disk)"
 }
 export -f on_full_disk die
 export tool size

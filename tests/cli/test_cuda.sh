@@ -20,7 +20,7 @@ json_holds '.device == "cuda:0"' .identical '.kernels > 5' '.memory.planned >= .
 succeeds train text "${small[@]}" --device cuda:0
 grep -Eq '^device +cuda:0: .*, [0-9]+ multiprocessors$' out || die "no word on the device: $(cat out)"
 
-# Beside the driver without Rondo.
+# Next to the driver without Rondo.
 succeeds bench launch --device cuda:0 --seconds 0.1 --launches 64 --json
 json_holds 'all(.shapes[]; .bare.stream.host_us > 0 and .bare.graph.host_us > 0 and .bare.speedup.host > 0 and
     (.bare.beside_bare | .host_ratio > 0 and .device_ratio >= 0 and .bare_host_us > 0))' \
@@ -33,3 +33,10 @@ json_holds '[.ways[].way] == ["online", "profiled", "relocated", "driver"]' 'all
 
 succeeds generate model.cuda --length 60 --temperature 0 --json --device cuda:0
 json_holds '.device == "cuda:0"' .identical '.length == 60'
+
+# MM-2, MM-5: torchrun and srun say where NCCL's rank 0 is. The first rank of a machine has its first GPU.
+unset OMPI_COMM_WORLD_SIZE PMI_SIZE NCCL_COMM_ID MASTER_ADDR MASTER_PORT
+RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 fails 1 'rank 0: the ranks of torchrun: .*MASTER_ADDR' \
+  train text "${small[@]}" --data-parallel --device cuda
+RANK=1 WORLD_SIZE=2 LOCAL_RANK=5 fails 1 "rank 1: --device: .*'cuda:5'" train text "${small[@]}" --data-parallel --device cuda
+RANK=0 WORLD_SIZE=1 LOCAL_RANK=0 succeeds train text "${small[@]}" --data-parallel --device cuda --json

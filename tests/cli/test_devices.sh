@@ -24,10 +24,10 @@ esac
 RONDO_LOG=error RONDO_CUDNN_LIBRARY=libnothing.so.9 RONDO_CUBLASLT_LIBRARY=none succeeds devices
 grep -q '^cuDNN  *not available for convolutions on CUDA devices: none of the libraries opens: libnothing.so.9: ' \
   out || die "no reason for there being no cuDNN: $(cat out)"
-grep -q '^cuBLASLt .*: RONDO_CUBLASLT_LIBRARY is none$' out || die "no reason for there being no cuBLASLt: $(cat out)"
+grep -q '^cuBLASLt .*: RONDO_CUBLASLT_LIBRARY=none turns it off$' out || die "no reason for there being no cuBLASLt: $(cat out)"
 RONDO_CBLAS_LIBRARY=none succeeds devices
-grep -q '^oneDNN .*: RONDO_CBLAS_LIBRARY is set, which is used for all products$' out || die "oneDNN beside CBLAS: $(cat out)"
-grep -q '^CBLAS .*: RONDO_CBLAS_LIBRARY is none$' out || die "no reason for there being no CBLAS: $(cat out)"
+grep -q '^oneDNN .*: RONDO_CBLAS_LIBRARY is set, which is used for all products$' out || die "oneDNN next to CBLAS: $(cat out)"
+grep -q '^CBLAS .*: RONDO_CBLAS_LIBRARY=none turns it off$' out || die "no reason for there being no CBLAS: $(cat out)"
 unset RONDO_CBLAS_LIBRARY # of whoever runs this
 RONDO_LOG=error RONDO_ONEDNN_LIBRARY=libc.so.6 succeeds devices
 for purpose in 'large matrix products' convolutions; do

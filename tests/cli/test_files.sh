@@ -11,7 +11,7 @@ for ((i = 0; i < 50; i++)); do echo 300; done >history
 
 serve=(serve dense --load --sizes 2 --requests 4 --least 2 --most 4 --median 3 --seconds 0.2 --clients 1 --streams 1)
 
-# Each output once: the option, and behind it the command that writes more than 4 KiB there.
+# Each output once: the option, then the command that writes more than 4 KiB there.
 outputs=(
   "--output plan buffers.csv --fast"
   "--svg plan buffers.csv --fast"
@@ -24,7 +24,7 @@ outputs=(
   "--report ${serve[*]}"
 )
 
-# 1. The old file is replaced, with its permissions; a link stays; nothing is left beside it.
+# 1. The old file is replaced, with its permissions; a link stays; nothing else is left in the folder.
 for row in "${outputs[@]}"; do
   read -ra words <<<"$row"
   rm -rf out.d
@@ -51,7 +51,7 @@ for row in "${outputs[@]:0:3}"; do
   [ "$status" -eq 1 ] || die "$row: exit status $status: $(cat err)"
   grep -q 'ulimit -f' err || die "$row: $(cat err)"
   [ "$(find out.d -mindepth 1 | wc -l)" -eq 1 ] || die "$row: left $(find out.d)"
-  cmp old out.d/file || die "$row: the old file is torn"
+  cmp old out.d/file || die "$row: the old file is incomplete"
 done
 
 # The others on a disk that is full, where one can be mounted. A trace has replaced the old file with its first line.
@@ -69,9 +69,9 @@ on_full_disk() {
     grep -q 'No space left on device' err || die "$row: $(cat err)"
     [ "$(ls disk)" = file ] || die "$row: left $(ls disk)"
     if [ "${words[0]}" = --trace ]; then
-      jq -e 'length > 10' disk/file >/dev/null || die "$row: the trace is torn: $(tail -c 100 disk/file)"
+      jq -e 'length > 10' disk/file >/dev/null || die "$row: the trace is incomplete: $(tail -c 100 disk/file)"
     else
-      cmp old disk/file || die "$row: the old file is torn"
+      cmp old disk/file || die "$row: the old file is incomplete"
     fi
   done
 }

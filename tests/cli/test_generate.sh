@@ -36,7 +36,7 @@ fails 1 'text' generate text
 printf '' >empty
 fails 1 'empty' generate empty
 
-# Cut off anywhere, a model is refused; so is one with bytes behind its end.
+# Cut off anywhere, a model is refused; so is one with bytes after its end.
 succeeds train text --steps 1 --batch 1 --context 1 --embedding 1 --hidden 1 --save tiny
 size=$(stat -c %s tiny)
 for ((count = 0; count < size; count += count < 16 || count > size - 16 ? 1 : 23)); do
@@ -96,7 +96,7 @@ for prompt in '' a 'bcdef ghij' 'a text that is longer than what the model sees 
     '.recomputed.step_us > 0' '.parameters == 27 * 16 + 40 * 16 + 2 * (12 * 16 * 16 + 13 * 16) + 2 * 16 + 16 * 27'
   jq -j .text out >written
   succeeds generate gpt --length 100 --prompt "$prompt"
-  [ "$(cat out)" = "$prompt$(cat written)" ] || die "--json gave another text behind '$prompt'"
+  [ "$(cat out)" = "$prompt$(cat written)" ] || die "--json gave another text after '$prompt'"
 done
 succeeds generate gpt --length 50 --temperature 0 --json
 json_holds '.caches.identical'

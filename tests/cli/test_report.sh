@@ -24,7 +24,7 @@ holds step.html '<dt>Nodes</dt><dd>'"$kernels"'</dd>' '0 errors, 0 warnings' '<d
 [ "$(grep -c 'class="time"' step.html)" -ge 1 ] || die "the recorded step has no times"
 [ "$(grep -c '<tr id="row-n' step.html)" -eq "$kernels" ] || die "not a row for each of $kernels kernels"
 
-# The training's own sections are ahead: curves of losses and times with their figures, also of a part of a training.
+# The training's own sections come first: curves of losses and times with their figures, also of a part of a training.
 holds step.html '<h1>rondo train: a character model of text</h1>' '<a href="#host-0">Losses</a>' \
   '<a href="#host-1">Times of steps</a>' 'Steps also run eagerly: 5; their losses are identical' \
   '<dt>Eager</dt>' 'aria-label="Losses, nats a byte over steps"' 'Times of steps as a table'
@@ -33,7 +33,7 @@ part=(text --steps 60 --batch 4 --hidden 8 --json)
 succeeds train "${part[@]}" --checkpoint part --stop-after 30
 succeeds train "${part[@]}" --resume part --report part.html
 holds part.html 'Steps also run eagerly: 20'
-[ "$(grep -c '<rect .*<title>step [3-6][0-9]: ' part.html)" -eq 60 ] || die "not the steps behind the checkpoint"
+[ "$(grep -c '<rect .*<title>step [3-6][0-9]: ' part.html)" -eq 60 ] || die "not the steps after the checkpoint"
 
 succeeds report step.json --output page.html
 [ ! -s out ] || die "--output, but printed: $(head -c 100 out)"

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # rondo_bench: every row exists and is plausible. change (GX-5), patch (TR-6), tree (TR-1, TR-4, TR-6): hits allocate
-# nothing, and RONDO_LOG=tree shows the decisions (TR-8). training (FW-4, FW-9): both modes give the same losses.
-# executor (SE-10): all modes give the same numbers. capture (SE-1, GX-11): in parallel and one after the other.
+# nothing, and RONDO_LOG=tree shows the decisions (TR-8). decode (AD-5, AD-9): all results are right. training (FW-4,
+# FW-9): both modes give the same losses. executor (SE-10): all modes give the same numbers. capture (SE-1, GX-11): in
+# parallel and one after the other.
 source "$(dirname "$0")/support.sh" "$1"
 
 succeeds --help
@@ -16,14 +17,7 @@ grep -qx tree names || die "no tree among: $(cat names)"
 fails 2 'a benchmark is missing'
 fails 2 "no benchmark 'lunch'" lunch
 
-cat >buffers.csv <<'END'
-id,lower,upper,size
-a,0,3,4000000
-b,1,2,6000000
-c,2,5,6000000
-d,3,4,0
-e,4,6,4000000
-END
+make_buffers >buffers.csv
 # Changes.
 succeeds change --seconds 0.1 --nodes 50 --json
 json_holds '.device == "cpu"' '.nodes == 50' \
@@ -46,8 +40,8 @@ fails 1 'nonsense' patch --device nonsense
 # Trees. The buffers above live across the functions that a path is cut into.
 succeeds tree --seconds 0.1 --shapes 20 --buffers buffers.csv --parts 3 --json
 json_holds '.device == "cpu"' '.nodes == 32' '.inputs == 8' '.launch.host_us > 0' '.bare == null' \
-  '[.calls[].moving] == [0, 1, 1, 4, 4, 1]' '[.calls[].readers] == [1, 1, 4, 1, 4, 1]' \
-  '[.calls[].binding] == ["none", "patch", "patch", "patch", "patch", "copy"]' \
+  '[.calls[].moving] == [0, 1, 1, 4, 4, 1, 0, 0, 1]' '[.calls[].readers] == [1, 1, 4, 1, 4, 1, 1, 1, 1]' \
+  '[.calls[].binding] == ["none", "patch", "patch", "patch", "patch", "copy", "none", "none", "patch"]' \
   'all(.calls[]; .host_us > 0 and .host_us_min <= .host_us and .host_us <= .host_us_max and .total_us >= .host_us)' \
   '.hit_allocations == 0' '.shapes.recordings == 20 and .shapes.ratio >= 1 and .shapes.exec_host_bytes > 0' \
   '.path.recordings == 3' '.path.bound == 10000128' '.path.ratio >= 1' '.path.arena_used <= .path.arena_backed' \
@@ -62,6 +56,13 @@ for text in "tree: 'layers' runs eagerly: WARM_UP" "tree: 'layers' is recorded: 
 done
 fails 1 'nothing.csv' tree --seconds 0.01 --shapes 1 --buffers nothing.csv
 fails 2 'nodes' tree --nodes 31
+
+# A decoder's launch loop: nothing is wrong, and the regions hold no more after 100 tokens.
+succeeds decode --tokens 400 --nodes 16 --seconds 0.1 --json
+json_holds '.device == "cpu"' '.tokens == 400' '.kernels == 16' '.growth_bytes == 0' '(.forms | length) == 4' \
+  'all(.forms[]; .wrong == 0 and .token_us > 0 and .token_us_min <= .token_us and .tokens_per_second > 0)'
+succeeds decode --tokens 10 --nodes 2 --seconds 0.1
+grep -q '^region, replayed ' out || die "no row of a form: $(cat out)"
 
 # A training step.
 step=(--context 16 --layers 2 --width 16 --heads 2 --batch 2 --vocabulary 20 --seconds 0.1)

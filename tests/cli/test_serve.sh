@@ -12,7 +12,7 @@ json_holds '.requests == 9' '.streams == 1' '(.graphs | length) >= 1' '(.graphs 
   '[.graphs[].rows] | . == (sort | reverse)' '[.graphs[] | .run_us > 0 and .eager_us > 0] | all' \
   '([.graphs[].requests] | add) <= 9' '.planned.arena_bytes == .arena_bytes' '.planned.state_bytes == .state_bytes' \
   '.planned.staging_bytes == .staging_bytes' '.planned.exec_bytes == .exec_bytes'
-# Beside the chosen sizes those of rules, which requests are padded to: 72 rows run in 76, 73, 73 and 75.
+# Next to the chosen sizes, those of rules, which requests are padded to: 72 rows run in 76, 73, 73 and 75.
 json_holds '[.ladders[].name] == ["chosen", "doubling", "halves", "triton", "four"]' \
   '(.ladders[0].rows | sort) == ([.graphs[].rows] | sort)' '.ladders[1].rows == [4, 8, 12]' \
   '.ladders[2].rows == [3, 4, 6, 8, 12]' '.ladders[3].rows == [1, 2, 3, 4, 6, 8, 12]' \
@@ -53,7 +53,7 @@ for row in 'closed, recorded' 'closed, eager' 'closed, chosen' 'open, recorded' 
   grep -Eq "^$row" out || die "no row '$row' in: $(cat out)"
 done
 
-# Sizes beside the chosen ones, each request by itself, a page, and a soak with every kind of bad request.
+# Sizes next to the chosen ones, each request by itself, a page, and a soak with every kind of bad request.
 succeeds serve recommender --load "${small[@]}" --table-rows 40 --batch 1 --regret --soak 1 --report page.html --json
 json_holds '.choice | .tried >= 1 and .best_us > 0 and .regret >= 0 and .chosen_us >= .best_us' \
   '(.ladders | length) == 5 and (.ladders[0].rows | length) == .choice.alone' \

@@ -5,20 +5,7 @@
 source "$(dirname "$0")/support.sh" "$1"
 
 script=$here/../../bench/trees_vs_torch.py
-command -v python3 >/dev/null || exit 77
-
-# run STATUS ARGUMENT...: with the modules of the folder `modules`.
-run() {
-  local expected=$1 status=0
-  shift
-  PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$PWD/modules python3 "$script" "$@" >out 2>err || status=$?
-  [ "$status" -eq "$expected" ] || die "$*: exit status $status, not $expected: $(cat err)"
-}
-
-mkdir modules
-echo 'raise ImportError("not here")' >modules/torch.py
-run 77 --program "$tool"
-grep -q 'skipped: no PyTorch: not here' err || die "no reason: $(cat err)"
+source "$here/support_torch.sh"
 
 cat >modules/torch.py <<'END'
 import contextlib, time

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Calls of the fake driver: finding functions by name and version, what every call begins and ends with, counting,
- * the call that is to fail, and misuse kept in words.
+ * Calls of the fake driver: finds functions by name and version, does what every call does at its begin and end, counts
+ * calls, fails the call that a test chose, and keeps the text of each violation.
  */
 #include <stdarg.h>
 #include <stdio.h>

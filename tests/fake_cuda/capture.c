@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Stream capture of the fake driver, rules C1 to C16 of docs/rules.md with the codes of docs/cuda-probes.md. A capture
- * lists its streams; each stream has the nodes that its next one depends on, and the last that it captured, which must
- * lead to what the origin has at the end. Gates before other calls refuse what cannot be captured, and make the
- * captures that are in the way invalid.
+ * lists its streams. Each stream has the nodes that its next node depends on, and its last captured node, from which a
+ * path must lead to the origin stream by the end. Checks before other calls refuse what cannot be captured, and make
+ * the affected captures invalid.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What tests ask the fake driver: the table of fake_cuda.h, and the last look at the end of a process that was asked to
- * be strict.
+ * The table of fake_cuda.h through which tests control the fake driver, and the check at the end of a process that set
+ * RONDO_TEST_FAKE_CUDA_STRICT.
  */
 #include <stdio.h>
 #include <stdlib.h>

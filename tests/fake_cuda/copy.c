@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Copies and fills of the fake driver, as bytes on the host. An address in a reservation is device memory and has to be
- * mapped and accessible; any other is taken to be the host's.
+ * Copies and fills of the fake driver, as bytes on the host. An address in a reservation is device memory, which must
+ * be mapped and accessible. Any other address is host memory.
  */
 #include <string.h>
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * The fake cuBLASLt, a library of its own: a foreign library as the real one is, which knows of nothing but the driver.
- * A product is a kernel launched on the caller's stream by the driver that RONDO_CUDA_LIBRARY names, with its arguments
- * in one buffer (`extra`), as cuBLAS does; a deep one is made in two parts, in the workspace, which a second kernel
- * adds. It works in the context that is current, and refuses what the real one does: a way that was not chosen for the
- * product, too small a workspace, types that differ, epilogues and strides that it has not. Threads: any.
+ * The fake cuBLASLt, a separate library. Like the real one, it knows only the driver, not Rondo. A product is a kernel
+ * that the driver of RONDO_CUDA_LIBRARY launches on the caller's stream, with its arguments in one buffer (`extra`), as
+ * cuBLAS does. A product with many terms is computed in two parts in the workspace, which a second kernel adds. The
+ * library works in the current context. It refuses what the real one refuses: an algorithm that was chosen for another
+ * product, a workspace that is too small, types that differ, and epilogues and strides that it does not have. Threads:
+ * any.
  */
 #include <math.h>
 #include <pthread.h>

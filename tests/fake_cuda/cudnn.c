@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * The fake cuDNN, a library of its own: a foreign library as the real one is, which knows of nothing but the driver. A
- * convolution is a kernel launched on the handle's stream by the driver that RONDO_CUDA_LIBRARY names, with its
- * arguments in one buffer (`extra`); those of F32 are made in the workspace, from which a second kernel rounds. What
- * the heuristics list is made to be chosen from: ways that must not be taken come first. Descriptors are what the
- * manual says, no more: each knows what it may be given, is given nothing once it is final, and may outlive what it was
- * made of. It works in the context that is current. Threads: any.
+ * The fake cuDNN, a separate library. Like the real one, it knows only the driver, not Rondo. A convolution is a kernel
+ * that the driver of RONDO_CUDA_LIBRARY launches on the handle's stream, with its arguments in one buffer (`extra`).
+ * F32 convolutions are computed in the workspace, from which a second kernel rounds. The heuristics list unusable
+ * engine configurations first, so that a caller must choose. Descriptors follow the manual strictly: each accepts only
+ * its attributes, none after it is finalized, and may outlive the descriptors that it was made from. The library works
+ * in the current context. Threads: any.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The fake driver itself, its devices and their primary contexts. A context's handle stays the same when it is released
- * and retained again; it is lost from a fault to its last release.
+ * The fake driver itself, its devices and their primary contexts. A context keeps its handle when it is released and
+ * retained again. After a fault it is lost until its last release.
  */
 #include <limits.h>
 #include <stdio.h>
@@ -146,6 +146,15 @@ cu_result fake_device_get_name(char *name, int bytes, cu_device device) {
   return fake_end(code);
 }
 
+/* The same in each process. */
+cu_result fake_device_get_uuid(cu_uuid *uuid, cu_device device) {
+  cu_result code = fake_begin(CALL_device_get_uuid, FAKE_ANYWHERE);
+  if (code == CU_OK && uuid == NULL) code = CU_INVALID_VALUE;
+  if (code == CU_OK && fake_device_at(device) == NULL) code = CU_INVALID_DEVICE;
+  if (code == CU_OK) *uuid = (cu_uuid){{'f', 'a', 'k', 'e', [15] = (unsigned char)(device + 1)}};
+  return fake_end(code);
+}
+
 static cu_result read_attribute(cu_attribute attribute, int *value) {
   static const struct {
     cu_attribute attribute;
@@ -238,8 +247,7 @@ static void release(fake_context *context) {
   fake_signal();
   fake_context_drain(context);
   const uint64_t handle = context->object.handle;
-  if (context->legacy != NULL) fake_stream_end(context->legacy);
-  context->legacy = NULL;
+  fake_streams_end_defaults(context);
   context->lost = CU_OK;
   forget_peers(context);
   fake_object_remove(&context->object);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Events of the fake driver: a handle on the marker of the last record. Works of graphs keep an event's struct, so that
- * the use of one that was destroyed is noticed.
+ * Events of the fake driver. An event refers to the marker of its last record. Nodes of graphs retain the event's
+ * struct, so that the use of a destroyed event is detected.
  */
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Execs of the fake driver: instantiating, uploading, launching, and changing one node or all. Launches of one exec run
- * one after another. Changes go into a copy of the program while a launch still has it, and so hold for later ones
- * only.
+ * Execs of the fake driver: instantiation, upload, launch, and updates of one node or all nodes. Launches of one exec
+ * run one after another. An update copies the program while a launch uses it, so that only later launches see the
+ * change.
  */
 #include <stdlib.h>
 

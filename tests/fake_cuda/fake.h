@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * All objects of the fake CUDA driver on one page.
+ * All objects of the fake CUDA driver.
  *
- * One lock, taken by fake_begin and given back by fake_end, guards everything here; waiting is done on one condition,
- * `fake_changed`, which is signalled at each change that somebody may wait for, but that a stream's thread without a
- * task waits on one of the stream's. Streams have a thread each, which runs copies, fills, kernels and host functions
- * without the lock. Handles are numbers that are never used twice, so that use of a destroyed object is always noticed.
- * The functions of the driver are named by their rows in the tables of symbols: row `stream_create` is
- * fake_stream_create here and exported as cuStreamCreate.
+ * One lock guards everything here: fake_begin takes it, fake_end releases it. Waits use one condition, `fake_changed`,
+ * which is signalled at each change that a thread may wait for. Only a stream's thread without a task waits on a
+ * condition of its stream. Each stream has a thread, which runs copies, fills, kernels and host functions without the
+ * lock. Handles are never reused, so that the use of a destroyed object is always detected. The names of the driver's
+ * functions come from the rows in the tables of symbols: row `stream_create` is fake_stream_create here and is exported
+ * as cuStreamCreate.
  */
 #ifndef RONDO_TESTS_FAKE_CUDA_FAKE_H
 #define RONDO_TESTS_FAKE_CUDA_FAKE_H
@@ -61,6 +61,7 @@ typedef enum fake_call {
 enum { FAKE_LOSSY_QUERY = 402 }; /* in addition to the codes of the ABI */
 enum { FAKE_MAX_BLOCK_THREADS = 1024, FAKE_MAX_HEAVY_THREADS = 512 };
 enum { FAKE_MAX_GRID_X = 0x7fffffff, FAKE_MAX_GRID_YZ = 65535 };
+enum { FAKE_LEAST_PRIORITY = 0, FAKE_GREATEST_PRIORITY = -5 };
 enum { FAKE_MAX_DEVICES = 16, FAKE_MULTIPROCESSORS = 132, FAKE_GRANULARITY = 2 << 20 };
 
 typedef struct fake_object fake_object;
@@ -338,6 +339,8 @@ struct fake_stream {
   fake_object object;
   fake_stream *next; /* of all whose thread runs */
   bool is_blocking, is_legacy, is_ending;
+  int priority;
+  const char *thread; /* fake_thread.identity of the thread whose default stream it is; NULL: of none */
   fake_task *first, *last;
   pthread_cond_t arrived;                /* a task, or the end */
   uint64_t submitted, completed, wanted; /* tasks; wanted: somebody waits for so many */
@@ -358,8 +361,9 @@ struct fake_event {
 
 /* A live stream of a handle, the legacy stream of the current context for NULL; NULL: none, a violation. */
 fake_stream *fake_stream_need(cu_stream handle);
-fake_stream *fake_stream_start(fake_context *context, unsigned flags, bool is_legacy);
 void fake_stream_end(fake_stream *stream);
+/* Ends the default streams of a context: the legacy stream, and those of threads. */
+void fake_streams_end_defaults(fake_context *context);
 /* Queues a task; the stream takes over all that it points to. Returns the code of a lost context. */
 cu_result fake_stream_submit(fake_stream *stream, fake_task task);
 /* Waits for all that was queued so far. */

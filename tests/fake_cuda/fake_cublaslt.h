@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * What tests ask the fake cuBLASLt in addition to the library's interface:
+ * The interface through which tests control the fake cuBLASLt:
  *
- *   const fake_cublaslt_control *products = fake_cublaslt_get();   ... products->refuse("cublasLtMatmul", 14);
+ *    const fake_cublaslt_control *products = fake_cublaslt_get();   ... products->refuse("cublasLtMatmul", 14);
  *
  * Threads: any.
  */

@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: MIT
- * What tests ask the fake CUDA driver in addition to the driver's interface: what is alive, what was called, which call
- * is to fail, what was done wrong. The fake driver is a shared library that stands in for libcuda.so.1: it runs work on
- * the host, in order and asynchronously, and kernels as the CPU functions registered for their names
- * (rondoTestKernel). It answers as docs/cuda-probes.md says a real driver does, and is stricter where Rondo has to be:
- * misuse is kept as a violation, which a test asserts there is none of.
+ * The interface through which tests control the fake CUDA driver: which objects are alive, which calls were made, which
+ * call is to fail, and which violations occurred. The fake driver is a shared library that stands in for libcuda.so.1.
+ * It runs work on the host, in order and asynchronously; a kernel runs as the CPU function that is registered for its
+ * name (rondoTestKernel). It behaves as docs/cuda-probes.md says a real driver does, and is stricter where Rondo must
+ * be: it records misuse as a violation, and tests assert that there is none.
  *
- *   const fake_cuda_control *fake = fake_cuda_get();   ... fake->reset(); ... assert_int_equal(fake->violations(), 0);
+ *    const fake_cuda_control *fake = fake_cuda_get();   ... fake->reset(); ... assert_int_equal(fake->violations(), 0);
  *
- * Environment, read when the library is loaded: RONDO_TEST_FAKE_CUDA_DEVICES (0 to 16, default 2),
- * RONDO_TEST_FAKE_CUDA_MEMORY (bytes of each device, default 8 GiB), RONDO_TEST_FAKE_CUDA_VERSION (default 13000) and
- * RONDO_TEST_FAKE_CUDA_SEED: other than 0, the nodes of a graph that are ready run in an order drawn from it;
- * RONDO_TEST_FAKE_CUDA_SERIAL: with 1, launches of kernels and graphs return when they have run, and begin when all
- * that was queued before has, on any stream of the device, as under tools that look at one kernel at a time;
- * RONDO_TEST_FAKE_CUDA_LATE: other than 0, streams hold back what nobody waits for, for times drawn from it (late.c);
- * RONDO_TEST_FAKE_CUDA_HANG: a path; while there is such a file, no stream begins anything, as on a device that hangs.
- * Read at the end: with RONDO_TEST_FAKE_CUDA_STRICT set, a process that misused the driver or left an object exits
- * with 1.
+ * Environment variables RONDO_TEST_FAKE_CUDA_*, read when the library is loaded:
+ *
+ *    DEVICES   0 to 16, default 2
+ *    MEMORY    bytes of each device, default 8 GiB
+ *    VERSION   default 13000
+ *    SEED      not 0: the nodes of a graph that are ready run in an order drawn from this seed
+ *    SERIAL    1: launches of kernels and graphs return when they have run, and start after all work that was enqueued
+ *              before on any stream of the device, as under tools that observe one kernel at a time
+ *    LATE      not 0: streams delay work that nobody waits for, by times drawn from this seed (late.c)
+ *    HANG      a path: while a file is there, no stream starts any work, as on a device that hangs
+ *    STRICT    set, read at the end: a process that misused the driver or left an object exits with 1
  *
  * Threads: any.
  */

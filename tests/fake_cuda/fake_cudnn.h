@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What tests ask the fake cuDNN in addition to the library's interface:
+ * The interface through which tests control the fake cuDNN:
  *
  *   const fake_cudnn_control *convolutions = fake_cudnn_get();   ... convolutions->refuse("cudnnBackendExecute", 5000);
  *

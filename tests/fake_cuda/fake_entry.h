@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Finding what tests ask a fake library: the control that its only export in addition to those of the real one returns,
- * as a pointer to void.
+ * Finds a fake library's control interface: the pointer to void that its only additional export returns.
  */
 #ifndef RONDO_TESTS_FAKE_ENTRY_H
 #define RONDO_TESTS_FAKE_ENTRY_H

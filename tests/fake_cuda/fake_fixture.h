@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The fixture of rondo_test.h on the fake CUDA driver, for tests that look at what the library asks of it: the driver
- * starts again, and at the end nothing was misused and nothing is left.
+ * The fixture of rondo_test.h on the fake CUDA driver, for tests of the driver calls that the library makes. The setup
+ * resets the driver. The teardown asserts that nothing was misused and nothing is left.
  */
 #ifndef RONDO_TESTS_FAKE_CUDA_FAKE_FIXTURE_H
 #define RONDO_TESTS_FAKE_CUDA_FAKE_FIXTURE_H

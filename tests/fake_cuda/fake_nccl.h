@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * What tests ask the fake NCCL in addition to the library's interface:
+ * The interface through which tests control the fake NCCL:
  *
- *   const fake_nccl_control *nccl = fake_nccl_get();   ... nccl->refuse("ncclAllReduce", 3);
+ *    const fake_nccl_control *nccl = fake_nccl_get();   ... nccl->refuse("ncclAllReduce", 3);
  *
  * Threads: any.
  */
@@ -19,6 +19,10 @@ typedef struct fake_nccl_control {
   /* The next call of a function returns the code and does nothing; NULL: none does. */
   void (*refuse)(const char *symbol, int code);
   void (*set_async_error)(int code); /* what all communicators have, from now on */
+  void (*set_version)(int code);     /* as ncclGetVersion returns it; 0: the usual one */
+  size_t (*waiting)(void);           /* ranks that wait until others join */
+  /* The address of the last group whose rank 0 began to listen there, because NCCL_COMM_ID was set. */
+  void (*get_address)(char *out, size_t bytes);
 } fake_nccl_control;
 
 #define FAKE_NCCL_ENTRY "rondo_fake_nccl_control"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The functions of the fake run-time compiler as a table, for tests that load it by name:
  *
- *   fake_nvrtc_api nvrtc;   if (fake_nvrtc_load(getenv("RONDO_NVRTC_LIBRARY"), &nvrtc)) ...
+ *    fake_nvrtc_api nvrtc;   if (fake_nvrtc_load(getenv("RONDO_NVRTC_LIBRARY"), &nvrtc)) ...
  *
  * Threads: any.
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The kernel that the library brings as PTX of its own, as a CPU function (device/cuda/cuda_builtin_kernels.c).
+ * The CPU function of the kernel that Rondo includes as PTX (device/cuda/cuda_builtin_kernels.c).
  */
 #include <string.h>
 

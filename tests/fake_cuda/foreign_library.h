@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What the fake libraries other than the driver share: their lock, what tests count and let fail, and the driver that
- * they call, as foreign code finds it. Header only, because every such library is one source.
+ * Shared by the fake libraries other than the driver: their lock, the calls that tests count and fail, and the driver
+ * that they call, found as foreign code finds it. Header only, because every such library is one source.
  */
 #ifndef RONDO_TESTS_FAKE_FOREIGN_LIBRARY_H
 #define RONDO_TESTS_FAKE_FOREIGN_LIBRARY_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Functions of the driver that Rondo itself does not call, for tests that stand in for a foreign library; as
- * vendor/cuda_driver_symbols.h, included the same way.
+ * Functions of the driver that Rondo itself does not call, for tests that act as a foreign library. It is included in
+ * the same way as vendor/cuda_driver_symbols.h.
  */
 /* clang-format off */
 required(context_enable_peer, cuCtxEnablePeerAccess, 4000, (cu_context peer, unsigned flags))
@@ -21,5 +21,6 @@ required(mem_alloc_async, cuMemAllocAsync, 11020, (cu_address *address, size_t b
 required(mem_free_async, cuMemFreeAsync, 11020, (cu_address address, cu_stream stream))
 required(event_record_with_flags, cuEventRecordWithFlags, 11010, (cu_event event, cu_stream stream, unsigned flags))
 required(exec_update, cuGraphExecUpdate, 12000, (cu_graph_exec exec, cu_graph graph, cu_update_result *result))
+required(stream_get_priority, cuStreamGetPriority, 5050, (cu_stream stream, int *priority))
 required(stream_is_capturing, cuStreamIsCapturing, 10000, (cu_stream stream, cu_capture_status *status))
     /* clang-format on */

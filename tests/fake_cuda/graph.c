@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Graphs of the fake driver: nodes in the order in which they were added, edges with their data, queries. A child is a
- * deep copy that belongs to its node. Cycles are found when a graph is instantiated.
+ * Graphs of the fake driver: nodes in the order of their creation, edges with their data, queries. A child graph is a
+ * deep copy that belongs to its node. Cycles are found at instantiation.
  */
 #include <stdlib.h>
 #include <string.h>

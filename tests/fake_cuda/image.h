@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * What the fake compiler makes and the fake driver loads: this line, then the names of kernels, one a line, as text
- * with a zero at its end. Other PTX is known by its first word, and its kernels by their entries.
+ * The format of the images that the fake compiler makes and the fake driver loads: this line, then the names of
+ * kernels, one per line, as text that ends with a NUL. The driver recognizes other PTX by its first word, and its
+ * kernels by their entries.
  */
 #ifndef RONDO_TESTS_FAKE_CUDA_IMAGE_H
 #define RONDO_TESTS_FAKE_CUDA_IMAGE_H

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * Late work of the fake driver. A device may begin what it was given at once, or long after: with
- * RONDO_TEST_FAKE_CUDA_LATE the streams hold back what nobody waits for, so that memory which is used again, given back
- * or read without waiting shows as a wrong number. Waiting for a stream or an event lets its stream go as far as that,
- * and others as far as it waits for them; all else begins a while later at most, since a program may ask again and
- * again instead of waiting. And copies from memory of the host that is not page-locked may take their source when they
- * are queued: by chance they do. With the lock, all of it.
+ * Delayed work of the fake driver. A device may start enqueued work at once or much later. With
+ * RONDO_TEST_FAKE_CUDA_LATE, streams delay work that nobody waits for. Memory that is reused, freed or read without
+ * waiting then gives wrong numbers. A wait for a stream or an event lets its stream run up to that point, and other
+ * streams as far as it waits for them. All other work starts after a short time, because a program may poll instead of
+ * waiting. Copies from pageable host memory read their source at random either when they are enqueued or later.
+ * Everything here requires the lock.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -67,8 +67,8 @@ void fake_task_promise(const fake_task *task, fake_stream *stream) {
 void fake_stream_hold_back(const fake_stream *stream) {
   if (fake_late == 0) return;
   const uint64_t drawn = draw(), begin = now_ns();
-  const uint64_t patience = drawn % 2 == 0 ? 0 : (uint64_t)LEAST_LATE_NS << (drawn >> 1) % LATE_STEPS;
-  while (stream->completed >= stream->wanted && now_ns() - begin < patience) fake_wait_short();
+  const uint64_t timeout = drawn % 2 == 0 ? 0 : (uint64_t)LEAST_LATE_NS << (drawn >> 1) % LATE_STEPS;
+  while (stream->completed >= stream->wanted && now_ns() - begin < timeout) fake_wait_short();
 }
 
 void fake_stream_hang(void) {

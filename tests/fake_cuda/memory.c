@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Memory of the fake driver: address space is reserved without access; physical memory is an anonymous file, mapped
- * shared into a reservation; access is given per device and by page protection. Refusals are the driver's, each kept as
+ * Memory of the fake driver. Address space is reserved without access. Physical memory is an anonymous file, mapped
+ * shared into a reservation. Access is given per device, by page protection. The driver's refusals are each recorded as
  * a violation: sizes and addresses of whole granules, offset 0, no double mapping, whole mappings.
  */
 #include <inttypes.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Code of the fake driver: modules made from images of the fake compiler, functions by name, and the CPU functions that
- * stand for them. A function is bound to what is registered for its name when it is looked up, or else at its first
- * use, so that a later kernel of the same name does not change it.
+ * run for them. A function is bound to the CPU function of its name when it is looked up, or else at its first use, so
+ * that a later kernel of the same name does not change it.
  */
 #include <stdio.h>
 #include <stdlib.h>

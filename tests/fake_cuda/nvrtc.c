@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * The fake run-time compiler, a library of its own that stands in for libnvrtc.so.12. It "compiles" by looking for
- * kernels, extern "C" __global__ functions, and makes an image with their names; a source with a line "#error" fails
- * with that line in the log, as one without a kernel does. RONDO_TEST_FAKE_NVRTC_NEWEST is the newest architecture that
- * it knows (89), otherwise all. Threads: any; a program is one thread's at a time.
+ * The fake run-time compiler, a separate library that stands in for libnvrtc.so.12. It looks for kernels (extern "C"
+ * __global__ functions) in the source and makes an image with their names. A source with a line "#error" fails with
+ * that line in the log; so does a source without a kernel. RONDO_TEST_FAKE_NVRTC_NEWEST is the newest architecture that
+ * it supports (for example 89); the default is all. Threads: any; each program is used by one thread at a time.
  */
 #include <pthread.h>
 #include <stdbool.h>

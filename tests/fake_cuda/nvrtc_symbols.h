@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The functions of the fake run-time compiler: ROW(result, function, "symbol", (arguments)). Codes are the compiler's,
- * 0 is success. No include guard on purpose.
+ * The functions of the fake run-time compiler: ROW(result, function, "symbol", (arguments)). The compiler returns 0 for
+ * success. No include guard on purpose.
  */
 /* clang-format off */
 ROW(int, nvrtc_version, "nvrtcVersion", (int *major, int *minor))

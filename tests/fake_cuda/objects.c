@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The ledger of the fake driver: all live objects by handle. A handle is never given out twice. Used with fake_lock,
- * which lives here with the condition and the memory of all objects.
+ * The table of live objects of the fake driver, by handle. A handle is never reused. Requires fake_lock, which is
+ * defined here, with the condition and the memory of all objects.
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * The driver's own allocations in stream order, and the memory nodes that they become in a capture: what a foreign
- * library leaves in a graph. The address of a graph's allocation is fixed when it is captured; its memory comes with
- * the first launch and stays until the graphs and execs that know it are gone. Whether it is alive is decided in the
- * order of the calls, as the driver does: launching an allocation that is alive, or freeing one that is not, is
- * refused.
+ * Stream-ordered allocations of the fake driver, and the memory nodes that they become in a capture: what a foreign
+ * library leaves in a graph. The address of a graph's allocation is fixed at capture. Its memory is allocated at the
+ * first launch and lives as long as the graphs and execs that refer to it. As in the driver, the order of the calls
+ * determines whether it is alive: a launch that allocates live memory, or frees memory that is not alive, is refused.
  */
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Programs of the fake driver: graphs flattened for running. A child stands between two nodes that do nothing, its
- * entry and its exit. A launch runs nodes one at a time, each when all before it are done, the longest ready first or,
- * with a seed, drawn by chance; waits for events and values that are not yet over let others go first.
+ * Programs of the fake driver: graphs flattened for execution. A child graph lies between two empty nodes, its entry
+ * and its exit. A launch runs nodes one at a time, each after all nodes before it: the node that has been ready longest
+ * first or, with a seed, a random one. Waits for events and values that are not complete let other nodes go first.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Streams of the fake driver. Each has a thread, which takes tasks in the order in which they were queued; destroying
- * a stream lets it finish them. On a lost or released context work is left out, but markers are reached, so that nobody
- * waits for ever. The legacy stream of a context waits for the blocking ones and they for it, as they stand when work
- * is queued.
+ * Streams of the fake driver. Each has a thread, which runs tasks in the order in which they were enqueued. Destroying
+ * a stream lets it finish them. On a lost or released context work is skipped, but markers are reached, so that nobody
+ * waits forever. The legacy stream of a context waits for the work that is enqueued on the blocking streams, and they
+ * for its work. The default stream of a thread is a blocking stream that the thread's first use starts.
  */
 #include <stdlib.h>
 #include <time.h>
@@ -101,13 +101,15 @@ static void *run_stream(void *argument) {
   return NULL;
 }
 
-fake_stream *fake_stream_start(fake_context *context, unsigned flags, bool is_legacy) {
+typedef enum stream_kind { CREATED_STREAM, LEGACY_STREAM, DEFAULT_STREAM } stream_kind;
+
+static fake_stream *start(fake_context *context, unsigned flags, stream_kind kind) {
   fake_stream *stream = fake_allocate(1, sizeof *stream);
   pthread_attr_t attributes;
   pthread_t thread;
   stream->object.context = context;
-  stream->is_blocking = (flags & CU_STREAM_FLAG_NON_BLOCKING) == 0 && !is_legacy;
-  stream->is_legacy = is_legacy;
+  stream->is_blocking = (flags & CU_STREAM_FLAG_NON_BLOCKING) == 0 && kind != LEGACY_STREAM;
+  stream->is_legacy = kind == LEGACY_STREAM;
   (void)pthread_cond_init(&stream->arrived, NULL);
   (void)pthread_attr_init(&attributes);
   (void)pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
@@ -120,7 +122,7 @@ fake_stream *fake_stream_start(fake_context *context, unsigned flags, bool is_le
   }
   stream->next = streams;
   streams = stream;
-  if (!is_legacy) fake_object_add(&stream->object, FAKE_CUDA_STREAM, context);
+  if (kind == CREATED_STREAM) fake_object_add(&stream->object, FAKE_CUDA_STREAM, context);
   return stream;
 }
 
@@ -153,16 +155,34 @@ void fake_streams_leave(void) {
   while (streams != NULL) fake_wait();
 }
 
+static fake_stream *thread_stream(void) {
+  fake_context *context = fake_self.current;
+  fake_stream *stream = streams;
+  while (stream != NULL &&
+         (stream->object.context != context || stream->thread != &fake_self.identity || stream->is_ending))
+    stream = stream->next;
+  if (stream != NULL || context == NULL) return stream;
+  stream = start(context, 0, DEFAULT_STREAM);
+  if (stream != NULL) stream->thread = &fake_self.identity;
+  return stream;
+}
+
+void fake_streams_end_defaults(fake_context *context) {
+  context->legacy = NULL;
+  for (fake_stream *stream = streams; stream != NULL; stream = stream->next)
+    if (stream->object.context == context && (stream->is_legacy || stream->thread != NULL)) fake_stream_end(stream);
+}
+
 static fake_stream *legacy_stream(void) {
   fake_context *context = fake_self.current;
   if (context == NULL) return NULL;
-  if (context->legacy == NULL) context->legacy = fake_stream_start(context, 0, true);
+  if (context->legacy == NULL) context->legacy = start(context, 0, LEGACY_STREAM);
   return context->legacy;
 }
 
 fake_stream *fake_stream_need(cu_stream handle) {
-  const uint64_t legacy = 1;
-  if (handle == NULL || fake_handle(handle) == legacy) return legacy_stream();
+  if (handle == NULL || fake_handle(handle) == CU_LEGACY_STREAM) return legacy_stream();
+  if (fake_handle(handle) == CU_THREAD_STREAM) return thread_stream();
   return fake_need(FAKE_CUDA_STREAM, fake_handle(handle));
 }
 
@@ -180,7 +200,7 @@ static void push(fake_stream *stream, fake_task task) {
 }
 
 /* What is queued on `stream` from now on waits for all that `other` has. */
-static void order_behind(fake_stream *stream, fake_stream *other) {
+static void order_after(fake_stream *stream, fake_stream *other) {
   if (other->completed == other->submitted) return;
   fake_marker *marker = fake_marker_new();
   push(other, (fake_task){.reach = fake_marker_retain(marker)});
@@ -189,10 +209,10 @@ static void order_behind(fake_stream *stream, fake_stream *other) {
 
 static void order_with_legacy(fake_stream *stream) {
   fake_context *context = stream->object.context;
-  if (stream->is_blocking && context->legacy != NULL) order_behind(stream, context->legacy);
+  if (stream->is_blocking && context->legacy != NULL) order_after(stream, context->legacy);
   if (!stream->is_legacy) return;
   for (fake_stream *other = streams; other != NULL; other = other->next) {
-    if (other->object.context == context && other->is_blocking) order_behind(stream, other);
+    if (other->object.context == context && other->is_blocking) order_after(stream, other);
   }
 }
 
@@ -206,24 +226,73 @@ cu_result fake_stream_drain(fake_stream *stream) {
   const uint64_t target = stream->submitted;
   const fake_context *context = stream->object.context;
   const uint64_t handle = stream->object.handle;
-  const bool is_legacy = stream->is_legacy;
+  const bool is_default = handle == 0;
   fake_stream_want(stream, target);
   while (stream->completed < target) {
     fake_wait();
-    if (!is_legacy && fake_find(FAKE_CUDA_STREAM, handle) == NULL)
+    if (!is_default && fake_find(FAKE_CUDA_STREAM, handle) == NULL)
       return fake_violation(CU_INVALID_HANDLE, "stream destroyed while another thread waited for it");
   }
   return context->lost;
 }
 
-cu_result fake_stream_create(cu_stream *out, unsigned flags) {
-  cu_result code = fake_begin(CALL_stream_create, FAKE_IN_CONTEXT);
+static cu_result create(fake_call call, cu_stream *out, unsigned flags, int priority) {
+  cu_result code = fake_begin(call, FAKE_IN_CONTEXT);
   if (code == CU_OK && (out == NULL || flags > CU_STREAM_FLAG_NON_BLOCKING)) code = CU_INVALID_VALUE;
   if (code == CU_OK) {
-    fake_stream *stream = fake_stream_start(fake_self.current, flags, false);
+    fake_stream *stream = start(fake_self.current, flags, CREATED_STREAM);
+    if (stream != NULL) stream->priority = priority;
     if (stream != NULL) *out = fake_as(cu_stream, stream);
     if (stream == NULL) code = CU_OUT_OF_MEMORY;
   }
+  return fake_end(code);
+}
+
+cu_result fake_stream_create(cu_stream *out, unsigned flags) { return create(CALL_stream_create, out, flags, 0); }
+
+/* The driver takes the nearest priority that it has. */
+cu_result fake_stream_create_with_priority(cu_stream *out, unsigned flags, int priority) {
+  if (priority > FAKE_LEAST_PRIORITY) priority = FAKE_LEAST_PRIORITY;
+  if (priority < FAKE_GREATEST_PRIORITY) priority = FAKE_GREATEST_PRIORITY;
+  return create(CALL_stream_create_with_priority, out, flags, priority);
+}
+
+cu_result fake_stream_priorities(int *least, int *greatest) {
+  cu_result code = fake_begin(CALL_stream_priorities, FAKE_IN_CONTEXT);
+  if (code == CU_OK && least != NULL) *least = FAKE_LEAST_PRIORITY;
+  if (code == CU_OK && greatest != NULL) *greatest = FAKE_GREATEST_PRIORITY;
+  return fake_end(code);
+}
+
+/* The live stream of a handle that a call describes. A destroyed one is no violation: the caller may not know. */
+static cu_result find_described(fake_call call, cu_stream handle, const void *out, fake_stream **stream) {
+  cu_result code = fake_begin(call, FAKE_IN_CONTEXT);
+  const bool is_default = fake_handle(handle) <= CU_THREAD_STREAM;
+  *stream = NULL;
+  if (code == CU_OK && out == NULL) code = CU_INVALID_VALUE;
+  if (code == CU_OK) *stream = is_default ? fake_stream_need(handle) : fake_find(FAKE_CUDA_STREAM, fake_handle(handle));
+  return code == CU_OK && *stream == NULL ? CU_INVALID_HANDLE : code;
+}
+
+cu_result fake_stream_get_context(cu_stream handle, cu_context *out) {
+  fake_stream *stream;
+  const cu_result code = find_described(CALL_stream_get_context, handle, out, &stream);
+  if (code == CU_OK) *out = fake_as(cu_context, stream->object.context);
+  return fake_end(code);
+}
+
+cu_result fake_stream_get_flags(cu_stream handle, unsigned *out) {
+  fake_stream *stream;
+  const cu_result code = find_described(CALL_stream_get_flags, handle, out, &stream);
+  if (code == CU_OK)
+    *out = stream->is_blocking || stream->is_legacy ? CU_STREAM_FLAG_DEFAULT : CU_STREAM_FLAG_NON_BLOCKING;
+  return fake_end(code);
+}
+
+cu_result fake_stream_get_priority(cu_stream handle, int *out) {
+  fake_stream *stream;
+  const cu_result code = find_described(CALL_stream_get_priority, handle, out, &stream);
+  if (code == CU_OK) *out = stream->priority;
   return fake_end(code);
 }
 

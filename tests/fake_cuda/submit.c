@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Work given to streams of the fake driver: copies, fills, host functions, kernels. On a capturing stream it becomes a
- * node.
+ * Enqueues work on streams of the fake driver: copies, fills, host functions, kernels. On a capturing stream, the work
+ * becomes a node.
  */
 #include "fake_cuda/fake.h"
 

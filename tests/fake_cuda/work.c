@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Works of the fake driver: what a stream or a node does, checked and copied when it is given, and run later without
- * the lock. A work is immutable, so that launches which have it are not touched by later changes of a node.
+ * The operations of the fake driver's streams and nodes. They are checked and copied when they are enqueued or added,
+ * and run later without the lock. They are immutable, so that later changes of a node do not affect launches in flight.
  */
 #include <stdatomic.h>
 #include <stdlib.h>

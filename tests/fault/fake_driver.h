@@ -148,8 +148,10 @@ static const rondo_queue_ops fake_queue_ops = {.destroy = fake_queue_destroy,
                                                .await = fake_queue_synchronize,
                                                .query = fake_queue_query};
 
-static inline rondo_status fake_queue_create(rondo_device *device, const char *label, rondo_queue **out) {
+static inline rondo_status fake_queue_create(rondo_device *device, const char *label,
+                                             const rondo_queue_options *options, rondo_queue **out) {
   (void)label;
+  (void)options;
   RONDO_TRY(fake_call(device, "queue_create"));
   fake_queue *queue = calloc(1, sizeof *queue);
   queue->base = (rondo_queue){.ops = &fake_queue_ops, .device = device};
@@ -423,7 +425,7 @@ static inline int fake_close(rondo_device *base) {
   for (size_t i = 0; i < RONDO_DEVICE_USES; i++) left += (int)base->uses.counts[i];
   if (left == 0) {
     if (base->random.state != NULL) base->random.release(base->random.state);
-    if (base->exec.state != NULL) base->exec.release(base->exec.state);
+    if (base->events.state != NULL) base->events.release(base->events.state);
     if (base->memory.state != NULL) base->memory.release(base->memory.state);
     left = fake_left(base);
   }

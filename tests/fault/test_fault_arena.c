@@ -30,7 +30,7 @@ typedef struct rig {
   void *left[3]; /* by a body that runs */
 } rig;
 
-/* What the body allocates: scratch, an output, more scratch. An input is given up in between. What is not freed stays
+/* What the body allocates: scratch, an output, more scratch. An input is dropped in between. What is not freed stays
  * in `r`. */
 static rondo_status body(rig *r, void *input, bool recorded) {
   void **const left = r->left;

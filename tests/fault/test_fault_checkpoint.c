@@ -218,23 +218,6 @@ CHECKPOINT_TEST(test_folders_that_cannot_be_synchronized_are_no_failure) {
   assert_int_equal(read_serial(), OLD);
 }
 
-CHECKPOINT_TEST(test_a_process_that_ends_at_any_call_leaves_one_that_is_whole) {
-  for (size_t at = 1; at <= 10; at++) {
-    assert_ok(save(OLD, 100));
-    const pid_t child = fork();
-    assert_true(child >= 0);
-    if (child == 0) {
-      calls.die_at = at;
-      _exit(save(NEW, 100) == RONDO_OK ? 0 : 1);
-    }
-    int status = 0;
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == DIED);
-    assert_int_equal(read_serial(), at <= 7 ? OLD : NEW); /* the seventh is the rename */
-    assert_int_equal(remove_others(), at >= 2 && at <= 7 ? 1 : 0);
-  }
-}
-
 /* Dies at call `at` of a save. */
 static void die_in_save(size_t at) {
   const pid_t child = fork();
@@ -246,6 +229,15 @@ static void die_in_save(size_t at) {
   int status = 0;
   assert_int_equal(waitpid(child, &status, 0), child);
   assert_true(WIFEXITED(status) && WEXITSTATUS(status) == DIED);
+}
+
+CHECKPOINT_TEST(test_a_process_that_ends_at_any_call_leaves_one_that_is_whole) {
+  for (size_t at = 1; at <= 10; at++) {
+    assert_ok(save(OLD, 100));
+    die_in_save(at);
+    assert_int_equal(read_serial(), at <= 7 ? OLD : NEW); /* the seventh is the rename */
+    assert_int_equal(remove_others(), at >= 2 && at <= 7 ? 1 : 0);
+  }
 }
 
 /* PR-12 */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Lets every allocation fail, once or from then on, while ranks join a group, queue and capture collectives, and leave.
- * Either an error is returned or the numbers are right. Nothing is left, and no stream waits for a collective that was
- * not queued (TR-16).
+ * Lets every allocation fail, once or from then on, while groups are made and divided, and collectives are enqueued and
+ * captured. Either an error is returned or the numbers are right. Nothing is left, no engine is closed twice or never,
+ * and no stream waits for a collective that was not enqueued (TR-16, MM-1, MM-3).
  */
 #include <string.h>
 
@@ -33,17 +33,28 @@ static rondo_status record(work *w, int rank) {
   return rondo_instantiate(w->graphs[rank], NULL, &w->execs[rank]);
 }
 
+/* A group of one rank, which waits for nobody when it is divided. */
+static rondo_status divide_one(work *w) {
+  rondo_communicator *one, *part = NULL;
+  TRY(rondo_communicator_create_all(w->devices, 1, NULL, &one));
+  const rondo_status status = rondo_communicator_split(one, 0, 0, &part);
+  assert_true((status == RONDO_OK) == (part != NULL));
+  assert_int_equal(rondo_communicator_destroy(part), RONDO_OK);
+  assert_int_equal(rondo_communicator_destroy(one), RONDO_OK);
+  return status;
+}
+
 static rondo_status do_all(work *w) {
   static const char *const names[RANKS] = {"cpu:0", "cpu:1"};
   const rondo_device_options device = {RONDO_DEVICE_OPTIONS_INIT, .workers = 1, .allocator = &w->allocator.table};
-  const rondo_communicator_options options = {RONDO_COMMUNICATOR_OPTIONS_INIT, .name = "ranks", .timeout_ms = 20000,
-                                              .piece_bytes = 4096};
+  const rondo_communicator_options options = {RONDO_COMMUNICATOR_OPTIONS_INIT, .name = "ranks", .timeout_ms = 20000};
   for (int i = 0; i < RANKS; i++) {
     TRY(rondo_device_open(names[i], &device, &w->devices[i]));
     TRY(rondo_stream_create(w->devices[i], NULL, &w->streams[i]));
     w->buffers[i][COUNT - 1] = i + 1;
   }
   TRY(rondo_communicator_create_all(w->devices, RANKS, &options, w->communicators));
+  TRY(divide_one(w));
   for (int i = 0; i < RANKS; i++) TRY(record(w, i));
   for (int i = 0; i < RANKS; i++) TRY(reduce(w, i));
   for (int i = 0; i < RANKS; i++)
@@ -90,3 +101,77 @@ static rondo_status run(fault_point *point) {
 UNIT_TEST(each_allocation_fails_tr_16) { fault_sweep(run, false, false, 50); }
 
 UNIT_TEST(each_allocation_and_all_after_it_fail_tr_16) { fault_sweep(run, false, true, 50); }
+
+/* An engine of the program's own ----------------------------------------------------------------------------------- */
+
+typedef struct counting_engine {
+  int opened, closed; /* engines that split made, or that the program made, and that close was called for */
+} counting_engine;
+
+static rondo_status engine_start(void *user, const rondo_collective *collective, bool is_captured) {
+  (void)user, (void)collective, (void)is_captured;
+  return RONDO_OK;
+}
+
+static rondo_status engine_test(void *user, bool *out_is_done) {
+  (void)user;
+  *out_is_done = true;
+  return RONDO_OK;
+}
+
+static void engine_close(void *user) { ((counting_engine *)user)->closed++; }
+
+static rondo_status engine_split(void *user, uint32_t color, uint32_t key, uint32_t timeout_ms,
+                                 rondo_collective_engine *out);
+
+static rondo_collective_engine open_engine(counting_engine *self) {
+  self->opened++;
+  return (rondo_collective_engine){
+      RONDO_COLLECTIVE_ENGINE_INIT, .world_size = 1,     .name = "counting",    .user = self,
+      .start = engine_start,        .test = engine_test, .split = engine_split, .close = engine_close};
+}
+
+static rondo_status engine_split(void *user, uint32_t color, uint32_t key, uint32_t timeout_ms,
+                                 rondo_collective_engine *out) {
+  (void)color, (void)key, (void)timeout_ms;
+  *out = open_engine(user);
+  return RONDO_OK;
+}
+
+static rondo_status use_engine(rondo_device *device, rondo_stream *stream, counting_engine *self) {
+  rondo_communicator *whole, *part;
+  const rondo_collective_engine engine = open_engine(self);
+  const rondo_status made = rondo_communicator_from_engine(device, &engine, NULL, &whole);
+  if (made != RONDO_OK) engine.close(engine.user); /* it is still the program's */
+  TRY(made);
+  rondo_status status = rondo_communicator_split(whole, 0, 0, &part);
+  if (status == RONDO_OK) status = rondo_barrier(part, stream);
+  if (status == RONDO_OK) status = rondo_stream_synchronize(stream);
+  assert_int_equal(rondo_communicator_destroy(part), RONDO_OK);
+  assert_int_equal(rondo_communicator_destroy(whole), RONDO_OK);
+  return status;
+}
+
+static rondo_status run_engine(fault_point *point) {
+  static work w;
+  counting_engine counts = {0};
+  memset(&w, 0, sizeof w);
+  test_allocator_init(&w.allocator);
+  const rondo_device_options device = {RONDO_DEVICE_OPTIONS_INIT, .workers = 1, .allocator = &w.allocator.table};
+  rondo_status status = rondo_device_open("cpu:0", &device, &w.devices[0]);
+  if (status == RONDO_OK) status = rondo_stream_create(w.devices[0], NULL, &w.streams[0]);
+  assert_int_equal(status, RONDO_OK);
+  atomic_store(&w.allocator.calls, 0);
+  atomic_store(&w.allocator.fail_at, point->allocation_at);
+  atomic_store(&w.allocator.fail_on, point->rest);
+  status = use_engine(w.devices[0], w.streams[0], &counts);
+  point->allocations = atomic_load(&w.allocator.calls);
+  tear_down(&w);
+  assert_true(test_allocator_is_clean(&w.allocator));
+  assert_int_equal(counts.closed, counts.opened);
+  return status;
+}
+
+UNIT_TEST(each_allocation_of_an_engine_fails_mm_1) { fault_sweep(run_engine, false, false, 10); }
+
+UNIT_TEST(each_allocation_of_an_engine_and_all_after_it_fail_mm_1) { fault_sweep(run_engine, false, true, 10); }

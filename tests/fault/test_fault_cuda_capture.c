@@ -9,7 +9,7 @@
 
 enum { UNKNOWN = 999, WORDS = 16, OWN_CALLS = 7 }; /* UNKNOWN: REFUSED ends a kernel's parameters */
 
-/* A library whose call is refused reports that to its caller, which gives up. */
+/* A library whose call is refused reports that to its caller, which stops. */
 #define TRY_FOREIGN(call) \
   if ((call) != 0) return FOREIGN_FAILED
 #define FOREIGN_FAILED RONDO_UNAVAILABLE

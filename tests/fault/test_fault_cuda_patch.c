@@ -141,7 +141,7 @@ FAULT_CUDA_TEST(test_calls_of_a_launch_run_out_of_memory_from_some_on) { sweep(N
 
 /* When the input of a copy moves to another kind of memory, the exec is instantiated again, which may fail in the next
  * launch. */
-FAULT_CUDA_TEST(test_a_launch_of_an_exec_made_anew_is_refused) {
+FAULT_CUDA_TEST(test_a_launch_of_a_recreated_exec_is_refused) {
   static rig r;
   rondo_patch_set *set;
   rondo_graph *graph;

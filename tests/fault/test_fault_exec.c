@@ -67,6 +67,7 @@ static rondo_status do_building(const rig *r, things *t) {
   RONDO_TRY(rondo_graph_remove(t->built, extra));
   const rondo_node_params params = {.kind = RONDO_NODE_HOST, .as.host = {.function = test_host_nothing, .user = t}};
   RONDO_TRY(rondo_graph_set_params(t->inner, node, &params));
+  RONDO_TRY(rondo_graph_set_argument(t->built, t->kernel_node, 0, &t->kept));
   RONDO_TRY(rondo_graph_clone(t->built, &t->clone));
   RONDO_TRY(rondo_instantiate(t->built, &(rondo_instantiate_options){.upload_stream = r->stream}, &t->exec));
   return RONDO_OK;
@@ -115,6 +116,7 @@ static rondo_status do_launching(const rig *r, things *t) {
       .kind = RONDO_NODE_KERNEL,
       .as.kernel = {.kernel = r->kernel, .grid = {1, 0, 0}, .args = &address, .arg_count = 1}};
   RONDO_TRY(rondo_exec_set_params(t->exec, t->kernel_node, &params));
+  RONDO_TRY(rondo_exec_set_argument(t->exec, t->kernel_node, 0, address));
   RONDO_TRY(rondo_exec_set_enabled(t->exec, t->kernel_node, false));
   rondo_node_time times[4];
   size_t count = sizeof times / sizeof times[0];

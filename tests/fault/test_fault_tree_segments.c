@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Lets every allocation, and every driver call, fail, once or from then on, while functions of a tree with host steps,
- * nested calls and inputs that are given up warm up, are recorded, replayed, prepared, cloned and reset. Each call
+ * nested calls and dropped inputs warm up, are recorded, replayed, prepared, cloned and reset. Each call
  * returns an error or the right result. Nothing is left, and afterwards the same tree can do all of the work (TR-1,
  * TR-9, TR-14, TR-15).
  */
@@ -52,7 +52,7 @@ static rondo_status first_body(rondo_call *call, void *user) {
   return rondo_call_output_of_output(call, 1, 0, BYTES / 2, BYTES / 2, NULL);
 }
 
-/* Its second input becomes its first, which is given up. */
+/* Its second input becomes its first, which is dropped. */
 static rondo_status second_body(rondo_call *call, void *user) {
   (void)user;
   RONDO_TRY(rondo_copy_async(rondo_call_stream(call), rondo_call_input(call, 1), rondo_call_input(call, 0), BYTES));
@@ -107,7 +107,7 @@ static rondo_status call(rig *r, rondo_function *function, rondo_stream *stream,
   return RONDO_OK;
 }
 
-/* x -> first -> second, which gives up what is held -> stepping; and the outer one on its own. */
+/* x -> first -> second, which drops its input -> stepping; and the outer one on its own. */
 static rondo_status do_step(rig *r, rondo_stream *stream) {
   rondo_buffer *y[2], *z, *out[2];
   const rondo_input x = {.address = r->x, .bytes = BYTES};

@@ -27,6 +27,7 @@ typedef struct tree_work {
   void *unfreed; /* by a body whose free failed */
   bool is_in_step;
   uint32_t steps;
+  uint32_t kept; /* objects */
 } tree_work;
 
 static inline rondo_status tree_change(const tree_work *w, rondo_stream *stream, void *words, uint32_t factor,
@@ -68,11 +69,16 @@ static inline rondo_status tree_count_step(void *user) {
   return RONDO_OK;
 }
 
-/* In place, with a host step: in * 2; out = in + 5. */
+static inline void tree_release_kept(void *user) { --*(uint32_t *)user; }
+
+/* In place, with a host step and a kept object: in * 2; out = in + 5. */
 static inline rondo_status tree_hop_body(rondo_call *call, void *user) {
   tree_work *w = user;
   void *out;
+  bool is_kept;
   TRY(tree_change(w, rondo_call_stream(call), rondo_call_input(call, 0), 2, 0));
+  TRY(rondo_call_keep(call, &w->kept, tree_release_kept, &is_kept));
+  w->kept += is_kept;
   TRY(rondo_call_host_step(call, tree_count_step, &w->steps));
   TRY(rondo_call_output(call, 0, TREE_BYTES, NULL, &out));
   TRY(rondo_copy_async(rondo_call_stream(call), out, rondo_call_input(call, 0), TREE_BYTES));
@@ -230,6 +236,7 @@ static inline rondo_status tree_tear_down(tree_work *w) {
   rondo_buffer_release(w->held[0]);
   w->held[0] = NULL;
   rondo_status status = rondo_tree_destroy(w->tree);
+  if (status != RONDO_DEVICE_LOST) assert_int_equal(w->kept, 0);
   const rondo_status late = tree_free_late(w);
   tree_drop_held(w);
   const rondo_status freed = rondo_free(w->device, w->words);

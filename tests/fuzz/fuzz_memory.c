@@ -260,7 +260,7 @@ static void call_instantiate(fuzz_run *run) {
 }
 
 /* Checks the live allocations of the family, which the stream uses from now on. */
-static bool hand_over(fuzz_run *run, family *of, int stream) {
+static bool move_live(fuzz_run *run, family *of, int stream) {
   for (int i = 0; i < ALLOCS; i++) {
     block *kept = &of->allocs[i];
     if (kept->live && (!look_at(run, kept) || !move(run, kept, stream))) return false;
@@ -277,7 +277,7 @@ static bool has_live(const family *of) {
 static void call_launch(fuzz_run *run) {
   const fuzz_exec *at = &run->execs[take(run) % EXECS];
   const int stream = take_stream(run);
-  if (at->exec == NULL || !hand_over(run, at->of, stream)) return;
+  if (at->exec == NULL || !move_live(run, at->of, stream)) return;
   const bool refused = has_live(at->of) && !at->auto_free;
   const rondo_status status = rondo_exec_launch(at->exec, run->streams[stream]);
   if (refused) {
@@ -594,7 +594,7 @@ static void free_everything(fuzz_run *run) {
   for (int i = 0; i < BLOCKS; i++)
     if (run->blocks[i].address != NULL) free_block(run, &run->blocks[i], (uint8_t)(1 + i % 3), 0);
   for (int f = 0; f < FAMILIES; f++) {
-    REQUIRE(hand_over(run, &run->families[f], 0));
+    REQUIRE(move_live(run, &run->families[f], 0));
     for (int i = 0; i < ALLOCS; i++) {
       block *at = &run->families[f].allocs[i];
       if (at->live) require_ok(rondo_free_async(run->streams[0], at->address));

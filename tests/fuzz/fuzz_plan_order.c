@@ -21,7 +21,7 @@ typedef struct sample {
   rondo_plan_obstacle obstacles[OBSTACLES];
   rondo_plan_branch branches[BRANCHES];
   uint32_t successor_start[NODES + 1], successors[EDGES];
-  bool behind[NODES][NODES]; /* [u][v]: v is strictly after u */
+  bool after[NODES][NODES]; /* [u][v]: v is strictly after u */
   rondo_plan_order order;
   rondo_plan_problem problem;
   bool is_wrong;
@@ -44,7 +44,7 @@ static void read_edges(input *in, sample *s, uint32_t node, uint32_t nodes, uint
     if (!is_wrong && to >= nodes) continue;
     s->successors[(*edges)++] = to;
     s->is_wrong = s->is_wrong || is_wrong;
-    s->behind[node][to] = !is_wrong;
+    s->after[node][to] = !is_wrong;
   }
 }
 
@@ -58,7 +58,7 @@ static void read_order(input *in, sample *s) {
   s->successor_start[nodes] = edges;
   for (uint32_t m = 0; m < nodes; m++) {
     for (uint32_t u = 0; u < nodes; u++) {
-      for (uint32_t v = 0; v < nodes; v++) s->behind[u][v] |= s->behind[u][m] && s->behind[m][v];
+      for (uint32_t v = 0; v < nodes; v++) s->after[u][v] |= s->after[u][m] && s->after[m][v];
     }
   }
   s->order = (rondo_plan_order){nodes, s->successor_start, s->successors};
@@ -66,9 +66,9 @@ static void read_order(input *in, sample *s) {
 }
 
 /* The node after `lower` that follows `skip` others after it; FOREVER if there are not that many. */
-static uint32_t find_behind(const sample *s, uint32_t lower, uint32_t skip) {
+static uint32_t find_after(const sample *s, uint32_t lower, uint32_t skip) {
   for (uint32_t v = lower + 1; v < s->order.node_count; v++) {
-    if (s->behind[lower][v] && skip-- == 0) return v;
+    if (s->after[lower][v] && skip-- == 0) return v;
   }
   return RONDO_PLAN_FOREVER;
 }
@@ -79,10 +79,10 @@ static void read_lifetime(input *in, sample *s, uint32_t *lower, uint32_t *upper
   if (s->problem.order == NULL) {
     *upper = length % 16 == 0 ? RONDO_PLAN_FOREVER : *lower + length % 16;
   } else if (length < 255) {
-    *upper = find_behind(s, *lower, length % 16);
+    *upper = find_after(s, *lower, length % 16);
   } else {
     *upper = next(in, NODES);
-    s->is_wrong = s->is_wrong || *upper >= s->order.node_count || !s->behind[*lower][*upper];
+    s->is_wrong = s->is_wrong || *upper >= s->order.node_count || !s->after[*lower][*upper];
   }
 }
 
@@ -127,7 +127,7 @@ typedef struct thing {
 
 static bool comes_before(const sample *s, const thing *a, const thing *b) {
   if (a->upper == RONDO_PLAN_FOREVER || b->is_always) return false;
-  return s->problem.order == NULL ? a->upper <= b->lower : s->behind[a->upper][b->lower];
+  return s->problem.order == NULL ? a->upper <= b->lower : s->after[a->upper][b->lower];
 }
 
 /* Goes up from both branches until they are alternatives of one choice. */

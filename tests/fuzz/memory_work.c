@@ -8,7 +8,7 @@
 #include <sched.h>
 #include <string.h>
 
-enum { LANES = 2, WHOLE = 8192, ROW = 256, ROWS = 3, STEPS = 14 };
+enum { TARGETS = 2, WHOLE = 8192, ROW = 256, ROWS = 3, STEPS = 14 };
 
 typedef struct target {
   rondo_stream *stream; /* NULL: nodes of `graph` after `last` */
@@ -17,7 +17,7 @@ typedef struct target {
   rondo_node last; /* none: the first node has nothing before it */
 } target;
 
-/* What runs ------------------------------------------------------------------------------------------------------- */
+/* What runs -------------------------------------------------------------------------------------------------------- */
 
 /* The arguments of a kernel in addition to the block's address. */
 typedef struct pattern {
@@ -66,7 +66,7 @@ rondo_status dawdle(void *user) {
   return RONDO_OK;
 }
 
-/* Lanes ----------------------------------------------------------------------------------------------------------- */
+/* Targets ---------------------------------------------------------------------------------------------------------- */
 
 static rondo_status put_kernel(rondo_stream *stream, const rondo_kernel_node *node) {
   const rondo_launch_options options = {RONDO_LAUNCH_OPTIONS_INIT, .arg_bytes = node->arg_bytes};
@@ -126,7 +126,7 @@ static unsigned char new_value(fuzz_run *run) {
   return run->last_value;
 }
 
-/* Blocks ---------------------------------------------------------------------------------------------------------- */
+/* Blocks ----------------------------------------------------------------------------------------------------------- */
 
 bool order(fuzz_run *run, int from, int to) {
   if (from == to || from < 0) return true;
@@ -171,20 +171,20 @@ rondo_status write_from_peer(fuzz_run *run, block *of) {
   return status;
 }
 
-/* Recording ------------------------------------------------------------------------------------------------------- */
+/* Recording -------------------------------------------------------------------------------------------------------- */
 
 /* A graph under construction: two branches, between which blocks move as they do between streams. */
 typedef struct author {
   fuzz_run *run;
   family *into;
-  target lanes[LANES];
+  target targets[TARGETS];
   int made;
-  int lane_of[ALLOCS];
+  int target_of[ALLOCS];
   bool freed[ALLOCS];
 } author;
 
 static rondo_status join(author *self, int from, int to) {
-  target *a = &self->lanes[from], *b = &self->lanes[to];
+  target *a = &self->targets[from], *b = &self->targets[to];
   if (b->stream != NULL) {
     const rondo_status status = rondo_event_record(self->run->event, a->stream);
     return status == RONDO_OK ? rondo_stream_wait_event(b->stream, self->run->event) : status;
@@ -199,9 +199,9 @@ static rondo_status join(author *self, int from, int to) {
 }
 
 static rondo_status bring(author *self, int number, int to) {
-  if (self->lane_of[number] == to) return RONDO_OK;
-  const rondo_status status = join(self, self->lane_of[number], to);
-  self->lane_of[number] = to;
+  if (self->target_of[number] == to) return RONDO_OK;
+  const rondo_status status = join(self, self->target_of[number], to);
+  self->target_of[number] = to;
   return status;
 }
 
@@ -217,7 +217,7 @@ static int some_alloc(const author *self) {
 
 static rondo_status record_alloc(author *self, int to) {
   fuzz_run *run = self->run;
-  target *into = &self->lanes[to];
+  target *into = &self->targets[to];
   if (self->made == ALLOCS) return RONDO_OK;
   const uint8_t choice = take(run);
   block at = {.bytes = take_size(run), .pool = OF_GRAPH};
@@ -233,18 +233,18 @@ static rondo_status record_alloc(author *self, int to) {
   at.address = params.as.alloc.address;
   REQUIRE(at.address != NULL && (uintptr_t)at.address % 256 == 0);
   self->into->allocs[self->made] = at;
-  self->lane_of[self->made++] = to;
+  self->target_of[self->made++] = to;
   return RONDO_OK;
 }
 
 static rondo_status record_look(author *self, int number) {
-  return put_look(&self->lanes[self->lane_of[number]], self->run->kernels, &self->into->allocs[number]);
+  return put_look(&self->targets[self->target_of[number]], self->run->kernels, &self->into->allocs[number]);
 }
 
 static rondo_status record_write(author *self, int number) {
   block *at = &self->into->allocs[number];
   at->value = new_value(self->run);
-  return put_write(&self->lanes[self->lane_of[number]], self->run->kernels, at);
+  return put_write(&self->targets[self->target_of[number]], self->run->kernels, at);
 }
 
 /* Copies one that was completely written to one that it fills. */
@@ -253,10 +253,10 @@ static rondo_status record_copy(author *self, int number) {
   const int other = some_alloc(self);
   const block *from = &self->into->allocs[other];
   if (other == number || from->value == 0 || from->bytes > WHOLE || from->bytes < to->bytes) return RONDO_OK;
-  const rondo_status status = bring(self, other, self->lane_of[number]);
+  const rondo_status status = bring(self, other, self->target_of[number]);
   if (status != RONDO_OK) return status;
   to->value = from->value;
-  return put(&self->lanes[self->lane_of[number]],
+  return put(&self->targets[self->target_of[number]],
              &(rondo_node_params){.kind = RONDO_NODE_COPY,
                                   .as.copy = {.dst = to->address, .src = from->address, .width = to->bytes}});
 }
@@ -265,24 +265,24 @@ static rondo_status record_free(author *self, int number) {
   const rondo_status status = record_look(self, number);
   self->freed[number] = true;
   if (status != RONDO_OK) return status;
-  return put(&self->lanes[self->lane_of[number]],
+  return put(&self->targets[self->target_of[number]],
              &(rondo_node_params){.kind = RONDO_NODE_FREE, .as.free_address = self->into->allocs[number].address});
 }
 
 static rondo_status record_step(author *self) {
   const uint8_t choice = take(self->run);
-  const int to = choice % LANES, number = choice / LANES % 8 < 2 ? -1 : some_alloc(self);
+  const int to = choice % TARGETS, number = choice / TARGETS % 8 < 2 ? -1 : some_alloc(self);
   if (number < 0) return record_alloc(self, to);
   const rondo_status status = bring(self, number, to);
   if (status != RONDO_OK) return status;
-  switch (choice / LANES % 8) {
+  switch (choice / TARGETS % 8) {
     case 2:
     case 3:
       return record_write(self, number);
     case 4:
       return record_copy(self, number);
     case 5:
-      return put(&self->lanes[to], &(rondo_node_params){.kind = RONDO_NODE_HOST, .as.host = {dawdle, (void *)1}});
+      return put(&self->targets[to], &(rondo_node_params){.kind = RONDO_NODE_HOST, .as.host = {dawdle, (void *)1}});
     case 6:
       return record_look(self, number);
     default:
@@ -308,20 +308,20 @@ static rondo_status record_end(author *self) {
 
 static rondo_status record_work(author *self) {
   const int steps = 1 + take(self->run) % STEPS;
-  rondo_status status = self->lanes[0].stream != NULL ? join(self, 0, 1) : RONDO_OK;
+  rondo_status status = self->targets[0].stream != NULL ? join(self, 0, 1) : RONDO_OK;
   for (int i = 0; i < steps && status == RONDO_OK; i++) status = record_step(self);
   return status == RONDO_OK ? record_end(self) : status;
 }
 
 static rondo_status capture(author *self, rondo_profile *profile, rondo_graph **out) {
   const int first = take_stream(self->run);
-  for (int i = 0; i < LANES; i++) self->lanes[i].stream = self->run->streams[(first + i) % STREAMS];
+  for (int i = 0; i < TARGETS; i++) self->targets[i].stream = self->run->streams[(first + i) % STREAMS];
   const rondo_capture_options options = {RONDO_CAPTURE_OPTIONS_INIT, .mode = RONDO_CAPTURE_RELAXED, .profile = profile,
                                          .relocate = self->into->moves};
-  rondo_status status = rondo_capture_begin_with(self->lanes[0].stream, &options);
+  rondo_status status = rondo_capture_begin_with(self->targets[0].stream, &options);
   if (status != RONDO_OK) return status;
   status = record_work(self);
-  const rondo_status ended = rondo_capture_end(self->lanes[0].stream, out);
+  const rondo_status ended = rondo_capture_end(self->targets[0].stream, out);
   return status == RONDO_OK ? ended : status;
 }
 
@@ -330,6 +330,6 @@ rondo_status record_graph(fuzz_run *run, family *into, bool captured, rondo_prof
   if (captured) return capture(&self, profile, out);
   const rondo_graph_options options = {RONDO_GRAPH_OPTIONS_INIT, .profile = profile, .relocate = into->moves};
   const rondo_status status = rondo_graph_create(run->device, &options, out);
-  for (int i = 0; i < LANES; i++) self.lanes[i].graph = *out;
+  for (int i = 0; i < TARGETS; i++) self.targets[i].graph = *out;
   return status == RONDO_OK ? record_work(&self) : status;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The prototypes of vendor/cuda_driver_symbols.h against those of a real cudaTypedefs.h, at the version that each row
- * asks for. The compiler does it: a row that differs is an assignment of incompatible pointers. Here the names of
+ * Compares the prototypes of vendor/cuda_driver_symbols.h with those of a real cudaTypedefs.h, at the version that each
+ * row requests. The compiler does it: a row that differs is an assignment of incompatible pointers. Here the names of
  * cuda_driver_abi.h are the real types; abi_layout.c shows that they are the same.
  */
 #include <cuda.h>
@@ -12,6 +12,7 @@
 
 typedef CUresult cu_result;
 typedef CUdevice cu_device;
+typedef CUuuid cu_uuid;
 typedef CUdeviceptr cu_address;
 typedef CUmemGenericAllocationHandle cu_physical;
 typedef CUcontext cu_context;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The own header of cuBLASLt against a real one, where the compiler finds it: values, layouts and the types of all
- * functions are compared when this is compiled. Skipped where there is none.
+ * Compares Rondo's header for cuBLASLt with the real one, if the compiler finds it: values, layouts and the types of
+ * all functions, at compile time. Skipped otherwise.
  */
 #include <stdio.h>
 

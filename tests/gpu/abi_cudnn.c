@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The own header of cuDNN against a real one, where the compiler finds it: values and the types of all functions are
- * compared when this is compiled. Skipped where there is none.
+ * Compares Rondo's header for cuDNN with the real one, if the compiler finds it: values and the types of all functions,
+ * at compile time. Skipped otherwise.
  */
 #include <stdio.h>
 

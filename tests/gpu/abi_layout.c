@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Sizes, offsets and values of vendor/cuda_driver_abi.h against a real cuda.h. The compiler does it.
+ * Compares the sizes, offsets and values of vendor/cuda_driver_abi.h with a real cuda.h, at compile time.
  */
 #include <cuda.h>
 
@@ -15,6 +15,7 @@
 
 SAME_SIZE(cu_result, CUresult);
 SAME_SIZE(cu_device, CUdevice);
+SAME_SIZE(cu_uuid, CUuuid);
 SAME_SIZE(cu_address, CUdeviceptr);
 SAME_SIZE(cu_physical, CUmemGenericAllocationHandle);
 SAME_SIZE(cu_attribute, CUdevice_attribute);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * What cuBLASLt's epilogues make of a number that is none, which its documentation does not say. For each shape the way
- * is asked for as src/tensor/vendor/cublaslt.c asks, one row of the left factor has a NaN, and it is counted how many
- * of the results of that row are NaN, and how many of the others. Prints the rows of a table, with LOST where it is not
- * all of the row, as relu has it in some ways; nothing is asserted. Not part of the build: needs the real headers, the
- * library and a GPU: cc -I<CUDA>/include tests/gpu/cublaslt_nan.c -L<CUDA>/lib64 -lcublasLt -lcuda -lm.
+ * How cuBLASLt's epilogues treat NaN, which its documentation does not say. For each shape, the algorithm is requested
+ * as in src/tensor/vendor/cublaslt.c, and one row of the left factor has a NaN. The program counts how many results of
+ * that row are NaN, and how many of the other rows. It prints a table, with LOST if not all results of the row are NaN,
+ * as with some algorithms for relu. It asserts nothing. Not part of the build: it needs the real headers, the library
+ * and a GPU: cc -I<CUDA>/include tests/gpu/cublaslt_nan.c -L<CUDA>/lib64 -lcublasLt -lcuda -lm.
  */
 #include <cublasLt.h>
 #include <cuda.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * What the CUDA driver does where its documentation is silent: each probe sets up one situation and prints the codes
- * that came back, as rows of a table. Nothing is asserted: the rows are read by people, who make the CPU device and the
- * fake driver do the same. docs/cuda-probes.md holds the answers of one driver. Not part of the build: needs the real
- * cuda.h and a GPU: cc -I<CUDA>/include tests/gpu/probes.c -lcuda.
+ * What the CUDA driver does where its documentation is silent: each probe sets up one situation and prints the returned
+ * codes as rows of a table. Nothing is asserted: developers read the rows and make the CPU device and the fake driver
+ * do the same. docs/cuda-probes.md has the results of one driver. Not part of the build: it needs the real cuda.h and a
+ * GPU: cc -I<CUDA>/include tests/gpu/probes.c -lcuda.
  *
- * Each probe runs in a process of its own, since some break a capture or a context.
+ * Each probe runs in a separate process, because some break a capture or a context.
  */
 #include <cuda.h>
 #include <pthread.h>
@@ -56,7 +56,7 @@ static void must_(CUresult code, const char *call, int line) {
 }
 #define must(call) must_(call, #call, __LINE__)
 
-/* Building -------------------------------------------------------------------------------------------------------- */
+/* Building --------------------------------------------------------------------------------------------------------- */
 
 static CUgraph new_graph(void) {
   CUgraph graph;
@@ -161,7 +161,7 @@ static void make_one_kernel(void) {
   one_kernel.exec = instantiate(one_kernel.graph);
 }
 
-/* The probes ------------------------------------------------------------------------------------------------------ */
+/* The probes ------------------------------------------------------------------------------------------------------- */
 
 static void free_before_alloc(void) {
   CUdeviceptr address;
@@ -556,7 +556,7 @@ static void destroy_while_capturing(void) {
   must(cuStreamGetCaptureInfo(stream, &status, NULL, &graph, NULL, NULL, NULL));
   row(cuGraphDestroy(graph), "the graph destroyed in mid-capture");
   CUgraphNode added;
-  row(cuGraphAddEmptyNode(&added, graph, NULL, 0), "a node added by hand in mid-capture");
+  row(cuGraphAddEmptyNode(&added, graph, NULL, 0), "a node added explicitly in mid-capture");
   end("that");
 }
 
@@ -582,15 +582,15 @@ static void used_after_destroy(void) {
 }
 
 static void reuse_across_a_moved_child(void) {
-  CUdeviceptr inside, behind, again;
+  CUdeviceptr inside, after, again;
   CUgraph child = memory_graph(&inside), parent = new_graph();
   CUgraphNode node;
   must(try_child(parent, child, CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE, &node));
-  CUgraphNode alloc = add_alloc(parent, &node, &behind);
-  alloc = add_free(parent, &alloc, behind);
+  CUgraphNode alloc = add_alloc(parent, &node, &after);
+  alloc = add_free(parent, &alloc, after);
   add_alloc(parent, &alloc, &again);
   note("an alloc node after a moved child that frees the same size: %s address; after a free in the parent: %s",
-       behind == inside ? "the same" : "another", again == behind ? "the same" : "another");
+       after == inside ? "the same" : "another", again == after ? "the same" : "another");
   CUgraphExec exec;
   row(cuGraphInstantiate(&exec, parent, 0), "instantiated");
 }
@@ -693,7 +693,7 @@ static void unmapped_addresses_in_nodes(void) {
   row(cuGraphExecMemcpyNodeSetParams(exec, copy_node, &typed, context), "an exec's copy set to it once mapped");
 }
 
-static void mapped_anew_under_an_exec(void) {
+static void remapped_under_an_exec(void) {
   const CUdeviceptr address = reserve();
   map_page(address);
   const CUDA_MEMSET_NODE_PARAMS set = set_at(address);
@@ -748,7 +748,7 @@ static void host_functions_of_two_streams(void) {
        waited);
 }
 
-/* While a stream is held ------------------------------------------------------------------------------------------ */
+/* While a stream is held ------------------------------------------------------------------------------------------- */
 
 /* What the calls below work on, made before the stream is held. */
 static struct {
@@ -909,7 +909,7 @@ static void value_waits_in_graphs(void) {
   operation.waitValue.flags = CU_STREAM_WAIT_VALUE_EQ;
   CUDA_BATCH_MEM_OP_NODE_PARAMS params = {.ctx = context, .count = 1, .paramArray = &operation};
   row(cuGraphAddHostNode(&host, graph, NULL, 0, &host_params), "host node");
-  row(cuGraphAddBatchMemOpNode(&wait, graph, &host, 1, &params), "wait node behind it");
+  row(cuGraphAddBatchMemOpNode(&wait, graph, &host, 1, &params), "wait node after it");
   CUgraphExec exec = instantiate(graph);
   for (int i = 0; i < 3; i++) {
     const double begin = now();
@@ -920,7 +920,7 @@ static void value_waits_in_graphs(void) {
   row(cuGraphExecDestroy(exec), "destroyed");
 }
 
-/* Gates inside graphs --------------------------------------------------------------------------------------------- */
+/* Gates inside graphs ---------------------------------------------------------------------------------------------- */
 
 /* Graphs of a kernel, a host function that notes the time, a gate that the caller opens, and a kernel; and how the gate
  * is made. */
@@ -979,11 +979,11 @@ static CUgraphNode add_gate(CUgraph graph, CUgraphNode before, gate_kind kind, u
 
 static void add_gated_line(CUgraph graph, gate_kind kind, uintptr_t number) {
   const CUDA_HOST_NODE_PARAMS note = {.fn = note_reached, .userData = (void *)number};
-  CUgraphNode node, behind;
+  CUgraphNode node, after;
   must(cuGraphAddKernelNode(&node, graph, NULL, 0, &held.params));
-  must(cuGraphAddHostNode(&behind, graph, &node, 1, &note));
-  node = add_gate(graph, behind, kind, number);
-  must(cuGraphAddKernelNode(&behind, graph, &node, 1, &held.params));
+  must(cuGraphAddHostNode(&after, graph, &node, 1, &note));
+  node = add_gate(graph, after, kind, number);
+  must(cuGraphAddKernelNode(&after, graph, &node, 1, &held.params));
 }
 
 /* What an event-wait node waits for has to be recorded before the launch. */
@@ -1069,7 +1069,7 @@ static void gates_by_kernel(void) { gates_inside_graphs(GATE_KERNEL); }
 static void gates_by_event(void) { gates_inside_graphs(GATE_EVENT); }
 static void gates_by_host_function(void) { gates_inside_graphs(GATE_HOST_FUNCTION); }
 
-/* Copies of what a graph allocates -------------------------------------------------------------------------------- */
+/* Copies of what a graph allocates --------------------------------------------------------------------------------- */
 
 static int type_of(CUdeviceptr address) {
   unsigned type = 0;
@@ -1121,7 +1121,7 @@ static void copies_of_allocated_memory(void) {
   CUgraphNode alloc = add_alloc(graph, NULL, &memory), middle = add_empty(graph, &alloc);
   try_copies(graph, &middle, memory, "before the free node");
   add_free(graph, &middle, memory);
-  try_copies(graph, &middle, memory, "behind the free node");
+  try_copies(graph, &middle, memory, "after the free node");
   run_graph(graph, "that graph");
 }
 
@@ -1140,7 +1140,7 @@ static void copies_of_captured_memory(void) {
   try_copies(graph, &middle, memory, "while it is captured");
   must(cuStreamUpdateCaptureDependencies(stream, (CUgraphNode *)&middle, NULL, 1, CU_STREAM_SET_CAPTURE_DEPENDENCIES));
   must(cuMemFreeAsync(memory, stream));
-  try_copies(graph, &middle, memory, "behind the captured free");
+  try_copies(graph, &middle, memory, "after the captured free");
   must(cuStreamEndCapture(stream, &graph));
   try_copies(graph, &middle, memory, "when the capture is over");
   must(cuGraphMemcpyNodeGetParams(copy, &captured));
@@ -1153,11 +1153,11 @@ static void copies_of_captured_memory(void) {
   run_graph(graph, "that graph");
 }
 
-/* Pages that stand in --------------------------------------------------------------------------------------------- */
+/* Placeholder pages ------------------------------------------------------------------------------------------------ */
 
 enum { PAGES = 8 };
 
-static void stand_in_at(CUdeviceptr address, int pages, CUmemGenericAllocationHandle handle) {
+static void map_placeholder(CUdeviceptr address, int pages, CUmemGenericAllocationHandle handle) {
   for (int i = 0; i < pages; i++) must(cuMemMap(address + (size_t)i * PAGE, PAGE, 0, handle, 0));
   row(allow(address, (size_t)pages * PAGE), "access to %d mappings at once", pages);
 }
@@ -1180,7 +1180,7 @@ static CUDA_MEMCPY3D long_copy(CUdeviceptr dst, CUdeviceptr src, bool rows) {
 }
 
 /* A copy to memory of which some pages are there when it is made, and others when it runs. */
-static void copy_with_stand_ins(const char *which, uint64_t pages, bool rows) {
+static void copy_with_placeholders(const char *which, uint64_t pages, bool rows) {
   const CUdeviceptr address = reserve_pages();
   CUdeviceptr source;
   CUmemGenericAllocationHandle handle;
@@ -1192,7 +1192,7 @@ static void copy_with_stand_ins(const char *which, uint64_t pages, bool rows) {
   must(cuMemsetD8(source, 0x33, (size_t)PAGES * PAGE));
   must(cuMemCreate(&handle, PAGE, &properties, 0));
   for (int i = 0; i < PAGES; i++)
-    if (pages >> i & 1) stand_in_at(address + (size_t)i * PAGE, 1, handle);
+    if (pages >> i & 1) map_placeholder(address + (size_t)i * PAGE, 1, handle);
   const CUDA_MEMCPY3D copy = long_copy(address, source, rows);
   CUresult code = cuGraphAddMemcpyNode(&node, graph, NULL, 0, &copy, context);
   row(code, "a copy of %d pages%s, %s there", PAGES, rows ? " by rows" : "", which);
@@ -1200,7 +1200,7 @@ static void copy_with_stand_ins(const char *which, uint64_t pages, bool rows) {
   code = cuGraphInstantiate(&exec, graph, 0);
   row(code, "instantiated");
   if (code != CUDA_SUCCESS) return;
-  row(cuGraphExecMemcpyNodeSetParams(exec, node, &copy, context), "set anew");
+  row(cuGraphExecMemcpyNodeSetParams(exec, node, &copy, context), "set again");
   for (int i = 0; i < PAGES; i++)
     if (pages >> i & 1) must(cuMemUnmap(address + (size_t)i * PAGE, PAGE));
   for (int i = 0; i < PAGES; i++) map_page(address + (size_t)i * PAGE);
@@ -1212,11 +1212,13 @@ static void copy_with_stand_ins(const char *which, uint64_t pages, bool rows) {
        (int)((now() - begun) * 1e6));
 }
 
-static void no_page_stands_in(void) { copy_with_stand_ins("none", 0, false); }
-static void the_first_stands_in(void) { copy_with_stand_ins("the first", 1, false); }
-static void the_last_stands_in(void) { copy_with_stand_ins("the last", 1 << (PAGES - 1), false); }
-static void first_and_last_stand_in(void) { copy_with_stand_ins("first and last", 1 | 1 << (PAGES - 1), false); }
-static void the_first_of_rows_stands_in(void) { copy_with_stand_ins("the first", 1, true); }
+static void no_page_is_placeholder(void) { copy_with_placeholders("none", 0, false); }
+static void the_first_is_placeholder(void) { copy_with_placeholders("the first", 1, false); }
+static void the_last_is_placeholder(void) { copy_with_placeholders("the last", 1 << (PAGES - 1), false); }
+static void first_and_last_are_placeholders(void) {
+  copy_with_placeholders("first and last", 1 | 1 << (PAGES - 1), false);
+}
+static void the_first_of_rows_is_placeholder(void) { copy_with_placeholders("the first", 1, true); }
 
 static void many_mappings_at_once(void) {
   const CUdeviceptr address = reserve_pages();
@@ -1224,7 +1226,7 @@ static void many_mappings_at_once(void) {
   const CUmemAllocationProp properties = device_memory();
   must(cuMemCreate(&one, PAGE, &properties, 0));
   must(cuMemCreate(&eight, (size_t)PAGES * PAGE, &properties, 0));
-  stand_in_at(address, PAGES, one);
+  map_placeholder(address, PAGES, one);
   row(cuMemUnmap(address, (size_t)PAGES * PAGE), "and unmapped by one call");
   row(cuMemUnmap(address, (size_t)PAGES * PAGE), "and again, when nothing is mapped");
   for (int count = 1; count <= PAGES; count *= 2) {
@@ -1249,7 +1251,7 @@ static void many_mappings_at_once(void) {
 }
 
 /* A copy node is made while a page is there that nobody may access. */
-static void stand_in_without_access(void) {
+static void placeholder_without_access(void) {
   const CUdeviceptr address = reserve();
   CUmemGenericAllocationHandle page;
   const CUmemAllocationProp properties = device_memory();
@@ -1331,7 +1333,7 @@ static void captured_on_unmapped_memory(void) {
   note("bytes %02x %02x (33 05 expected)", byte_at(address), byte_at(address + 64));
 }
 
-/* Device memory of execs ------------------------------------------------------------------------------------------ */
+/* Device memory of execs ------------------------------------------------------------------------------------------- */
 
 static size_t free_memory(void) {
   size_t left, total;
@@ -1424,7 +1426,7 @@ static void (*const probes[])(void) = {
     reuse_across_a_moved_child,
     memset_on_graph_memory,
     unmapped_addresses_in_nodes,
-    mapped_anew_under_an_exec,
+    remapped_under_an_exec,
     no_current_context,
     host_functions_of_two_streams,
     value_waits_in_graphs,
@@ -1436,14 +1438,14 @@ static void (*const probes[])(void) = {
     gates_by_host_function,
     copies_of_allocated_memory,
     copies_of_captured_memory,
-    no_page_stands_in,
-    the_first_stands_in,
-    the_last_stands_in,
-    first_and_last_stand_in,
-    the_first_of_rows_stands_in,
+    no_page_is_placeholder,
+    the_first_is_placeholder,
+    the_last_is_placeholder,
+    first_and_last_are_placeholders,
+    the_first_of_rows_is_placeholder,
     many_mappings_at_once,
     captured_on_unmapped_memory,
-    stand_in_without_access,
+    placeholder_without_access,
     captured_calls_on_unmapped_memory,
     set_without_context,
     memory_of_execs,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A program outside the source tree: what somebody who installed Rondo writes first. It runs one kernel from a graph
- * and checks what it computed, so that the installed headers and the library are seen to belong together.
+ * A program outside the source tree, as a new user writes it. It runs one kernel from a graph and checks the result,
+ * which shows that the installed headers and the library fit together.
  */
 #include <stdio.h>
 #include <string.h>

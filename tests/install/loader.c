@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * A program that knows nothing of Rondo before it runs, as an interpreter is or what has plug-ins: it loads the
- * library, uses it, unloads it, time and again. A thread that has failed with it ends when the library is gone. loader
- * LIBRARY
+ * A program that does not link Rondo, as an interpreter or a host of plug-ins: it loads the library, uses it and
+ * unloads it, several times. A thread in which a call of the library failed ends after the library was unloaded.
+ *
+ *    loader LIBRARY
  */
 #include <dlfcn.h>
 #include <pthread.h>

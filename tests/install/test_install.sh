@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # Installs a build, moves what was installed to another folder, and builds and runs programs from there: C with
-# find_package, C++ with pkg-config, each with librondo.so and with librondo.a; and C that loads librondo.so by itself.
+# find_package, C++ with pkg-config, each with librondo.so and with librondo.a; C on MPI with both; and C that loads
+# librondo.so by itself.
 #   test_install.sh BUILD_FOLDER CMAKE
 set -euo pipefail
 
@@ -31,7 +32,10 @@ mv "$work/first" "$prefix"
 library_folder=$(cd "$(dirname "$(find "$prefix" -name librondo.a)")" && pwd)
 
 # What is installed, whole, and without a trace of where it was built.
-for header in "$source"/include/rondo/*.h; do
+has_mpi=OFF
+if [ -e "$library_folder/librondo_mpi.so" ]; then has_mpi=ON; fi
+for header in "$source"/include/rondo/*.h "$source/include/rondo/rondo.hpp"; do
+  if [ "$has_mpi" = OFF ] && [ "$(basename "$header")" = mpi.h ]; then continue; fi
   cmp "$header" "$prefix/include/rondo/$(basename "$header")" || fail "a header was not installed as it is"
 done
 for file in librondo.so "librondo.so.$version" pkgconfig/rondo.pc cmake/rondo/rondo-config.cmake; do
@@ -43,11 +47,12 @@ fi
 
 # C, with find_package.
 "$cmake" -S "$here/cmake_consumer" -B "$work/cmake" -DCMAKE_PREFIX_PATH="$prefix" -DRONDO_EXPECTED_VERSION="$version" \
-  -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS="-Wall -Wextra -Werror" >"$work/cmake.log" ||
+  -DRONDO_EXPECTED_MPI=$has_mpi -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS="-Wall -Wextra -Werror" >"$work/cmake.log" ||
   fail "find_package(rondo) failed: $(cat "$work/cmake.log")"
 "$cmake" --build "$work/cmake" >"$work/build.log" || fail "the CMake consumer does not build: $(cat "$work/build.log")"
 expect_ok "$work/cmake/consumer_rondo"
 expect_ok "$work/cmake/consumer_rondo_static"
+if [ "$has_mpi" = ON ]; then expect_ok "$work/cmake/consumer_mpi"; fi
 
 # C++, with pkg-config.
 export PKG_CONFIG_PATH=$library_folder/pkgconfig
@@ -56,6 +61,15 @@ cxx=(c++ -std=c++17 -Wall -Wextra -Werror "$here/consumer.cpp")
 read -ra flags < <(pkg-config --cflags --libs rondo)
 "${cxx[@]}" "${flags[@]}" -o "$work/cpp_shared"
 expect_ok env LD_LIBRARY_PATH="$library_folder" "$work/cpp_shared"
+
+# C on MPI, with pkg-config and the compiler of the MPI that the component was built for.
+if [ "$has_mpi" = ON ]; then
+  [ "$(pkg-config --modversion rondo-mpi)" = "$version" ] || fail "pkg-config gives another rondo-mpi than $version"
+  mpicc=$(sed -n 's/^MPI_C_COMPILER:[A-Z]*=//p' "$build/CMakeCache.txt")
+  read -ra flags < <(pkg-config --cflags --libs rondo-mpi)
+  "$mpicc" -std=c11 -Wall -Wextra -Werror "$here/consumer_mpi.c" "${flags[@]}" -o "$work/mpi_shared"
+  expect_ok env LD_LIBRARY_PATH="$library_folder" "$work/mpi_shared"
+fi
 
 # Loaded while a program runs.
 cc -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror "-I$prefix/include" "$here/loader.c" -o "$work/loader" -pthread -ldl

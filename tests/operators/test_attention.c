@@ -294,7 +294,7 @@ UNIT_TEST(test_packed_rows_that_do_not_fit_are_refused) {
     assert_int_equal(y.id, 0);
   }
   assert_fails(rondo_op_attention_packed(program, wide, 1, 1, NULL, &y), RONDO_INVALID_ARGUMENT);
-  assert_message("a head has 129 elements; the maximum is 128");
+  assert_message("a head has 129 elements; the maximum is 128: use more heads");
   assert_ok(rondo_op_attention_packed(program, qkv, 4, 4, NULL, &y));
   rondo_program_destroy(program);
 }

@@ -34,8 +34,8 @@ TEST(test_pr1_stop_gradient_passes_values_and_no_gradients) {
   }
 }
 
-/* An operator without a gradient may precede it; integers are allowed too. */
-TEST(test_pr1_what_has_no_gradient_may_stand_behind_it) {
+/* Operators without a gradient may read its result and may precede it; integers are allowed too. */
+TEST(test_pr1_operators_without_a_gradient_around_it) {
   const size_t shape[] = {COUNT};
   rondo_program *program = test_new_program();
   rondo_value a, stopped, x, loss, gradient, whole;

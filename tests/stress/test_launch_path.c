@@ -306,7 +306,7 @@ static rondo_status draw(const setup *s, uint32_t round) {
   return status;
 }
 
-static rondo_status hand_over_kernels(const setup *s, uint32_t round) {
+static rondo_status enqueue_kernels(const setup *s, uint32_t round) {
   const uint32_t one = 1;
   rondo_status status =
       rondo_launch(s->streams[0], s->kernel, (rondo_grid){NODES, 0, 0}, RONDO_ARGS(&one, &one, &s->words));
@@ -356,7 +356,7 @@ UNIT_TEST(test_tr2_replayed_paths) { expect_nothing_counted(call_path); }
 
 UNIT_TEST(test_tr13_drawing) { expect_nothing_counted(draw); }
 
-UNIT_TEST(test_handing_over_kernels) { expect_nothing_counted(hand_over_kernels); }
+UNIT_TEST(test_enqueuing_kernels) { expect_nothing_counted(enqueue_kernels); }
 
 UNIT_TEST(test_gx4_launching_cold) { expect_nothing_counted(launch_cold); }
 

@@ -81,7 +81,7 @@ static void run_round(rig *r) {
       assert_int_equal(r->outputs[i][k], (1000 * a[i] + k) * 31 + 1000 * b[i] + k + 1);
 }
 
-UNIT_TEST(test_u1_tr6_launches_beside_workers) {
+UNIT_TEST(test_u1_tr6_launches_with_several_workers) {
   rig r;
   set_up(&r);
   for (uint32_t i = 0; i < test_effort(LAUNCHES) / ROUND; i++) run_round(&r);

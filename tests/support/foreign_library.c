@@ -239,6 +239,16 @@ int foreign_affine_early(foreign_library *f, void *stream, uint32_t factor, uint
   return leave(f, before, f->launch_ex(&config, f->affine, params, NULL));
 }
 
+int foreign_stream_create(foreign_library *f, unsigned flags, void **out_stream) {
+  void *before = enter(f);
+  return leave(f, before, f->stream_create(out_stream, flags));
+}
+
+int foreign_stream_destroy(foreign_library *f, void *stream) {
+  void *before = enter(f);
+  return leave(f, before, f->stream_destroy(stream));
+}
+
 /* Other work ------------------------------------------------------------------------------------------------------ */
 
 int foreign_copy(foreign_library *f, void *stream, void *dst, const void *src, size_t bytes) {

@@ -44,6 +44,12 @@ int foreign_free(foreign_library *library, void *stream, void *memory);
 int foreign_fork(foreign_library *library, void *stream, void **out_own_stream);
 int foreign_join(foreign_library *library, void *stream);
 
+/* Streams of the library's own; and the handles of the default streams. */
+enum { FOREIGN_BLOCKING = 0, FOREIGN_NON_BLOCKING = 1 };
+enum { FOREIGN_LEGACY = 1, FOREIGN_PER_THREAD = 2 };
+int foreign_stream_create(foreign_library *library, unsigned flags, void **out_stream);
+int foreign_stream_destroy(foreign_library *library, void *stream);
+
 /* Makes `to` wait for the work enqueued on `from`, by the library's own event. */
 int foreign_order(foreign_library *library, void *from, void *to);
 

@@ -137,6 +137,23 @@ int test_run_group(const char *name, const struct CMUnitTest *tests, size_t coun
   return is_kept && !close_fresh(device) ? EXIT_FAILURE : failures;
 }
 
+static void make_stream(test_fixture *fixture) {
+  if (getenv("RONDO_TEST_ADOPTED") == NULL) {
+    assert_ok(rondo_stream_create(fixture->device, NULL, &fixture->stream));
+    return;
+  }
+  assert_ok(rondo_device_open(test_device_name(), NULL, &fixture->owner));
+  assert_ok(rondo_stream_create(fixture->owner, NULL, &fixture->owner_stream));
+  assert_ok(rondo_stream_adopt(fixture->device, rondo_stream_native(fixture->owner_stream), NULL, &fixture->stream));
+}
+
+static bool end_stream(const test_fixture *fixture) {
+  bool clean = test_took_down(rondo_stream_destroy(fixture->stream), "the stream");
+  if (fixture->owner == NULL) return clean;
+  clean = test_took_down(rondo_stream_destroy(fixture->owner_stream), "the owner's stream") && clean;
+  return test_took_down(rondo_device_close(fixture->owner), "the owner's device") && clean;
+}
+
 static int setup(void **state, rondo_device_options options) {
   test_fixture *fixture = calloc(1, sizeof *fixture);
   if (fixture == NULL) return -1;
@@ -144,7 +161,7 @@ static int setup(void **state, rondo_device_options options) {
   test_allocator_init(&fixture->allocator);
   options.allocator = &fixture->allocator.table;
   assert_ok(rondo_device_open(test_device_name(), &options, &fixture->device));
-  assert_ok(rondo_stream_create(fixture->device, NULL, &fixture->stream));
+  make_stream(fixture);
   rondo_device_info info = test_device_info(fixture->device);
   for (int i = 0; info.cuda && i < TEST_KERNEL_COUNT; i++) (void)test_kernel(fixture, (test_kernel_id)i);
   return 0;
@@ -166,7 +183,7 @@ int test_teardown(void **state) {
   test_fixture *fixture = *state;
   bool clean = test_destroy_left();
   for (size_t i = 0; i < TEST_KERNEL_COUNT; i++) rondo_kernel_destroy(fixture->kernels[i]);
-  clean = test_took_down(rondo_stream_destroy(fixture->stream), "the stream") && clean;
+  clean = end_stream(fixture) && clean;
   clean = test_took_down(rondo_device_close(fixture->device), "the device") && clean;
   clean = test_allocator_is_clean(&fixture->allocator) && clean;
   if (clean) free(fixture); /* otherwise, what is left may still refer to it */
@@ -406,6 +423,15 @@ rondo_node test_add_affine(test_fixture *fixture, rondo_graph *graph, const rond
 }
 
 bool test_is_guarded(const test_fixture *fixture) { return test_device_info(fixture->device).guarded; }
+
+size_t test_most_mappings(void) {
+  size_t most = 0;
+  FILE *file = fopen("/proc/sys/vm/max_map_count", "r");
+  assert_non_null(file);
+  assert_int_equal(fscanf(file, "%zu", &most), 1);
+  assert_int_equal(fclose(file), 0);
+  return most;
+}
 
 size_t test_whole_pages(const test_fixture *fixture, size_t bytes) {
   const size_t page = test_device_info(fixture->device).page_bytes;

@@ -3,8 +3,9 @@
  * a fixture with a device and a stream, whose teardown checks for leaks; device memory that the host accesses only
  * through copies; and a gate that blocks a stream until the test opens it.
  *
- * RONDO_TEST_DEVICE names the device; the default is "cpu". A failed assertion leaves the test by a long jump, so only
- * the test's own thread may assert. Other threads return their statuses, and the test checks them after the join.
+ * RONDO_TEST_DEVICE names the device; the default is "cpu". If RONDO_TEST_ADOPTED is set, the fixture's stream belongs
+ * to another handle of the device, and the fixture adopts it. A failed assertion leaves the test by a long jump, so
+ * only the test's own thread may assert. Other threads return their statuses, and the test checks them after the join.
  */
 #ifndef RONDO_TESTS_SUPPORT_RONDO_TEST_H
 #define RONDO_TESTS_SUPPORT_RONDO_TEST_H
@@ -85,6 +86,8 @@ typedef struct test_fixture {
   test_allocator allocator; /* of the device; the teardown checks that everything was freed */
   rondo_device *device;
   rondo_stream *stream;
+  rondo_device *owner; /* if RONDO_TEST_ADOPTED is set: the stream is one of this device's handle, adopted (AD-1) */
+  rondo_stream *owner_stream;
   rondo_kernel *kernels[TEST_KERNEL_COUNT]; /* created on first use; on CUDA by the setup, because creating them waits
                                                for the device */
 } test_fixture;
@@ -234,6 +237,8 @@ bool test_is_guarded(const test_fixture *fixture);
 
 /* The bytes rounded up to the device's pages. */
 size_t test_whole_pages(const test_fixture *fixture, size_t bytes);
+/* The mappings that Linux lets a process have. */
+size_t test_most_mappings(void);
 
 /* Counters of the device. */
 rondo_device_statistics test_statistics(const test_fixture *fixture);

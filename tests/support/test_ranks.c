@@ -13,6 +13,15 @@ void test_rank_device(uint32_t rank, char *name, size_t bytes) {
   (void)snprintf(name, bytes, "%s:%u", driver, rank);
 }
 
+uint32_t test_rank_count(uint32_t most) {
+  const char *name, *unavailable;
+  uint32_t gpus = 0;
+  if (!test_device_is("cuda")) return most;
+  for (size_t i = 0; rondo_device_enumerate(i, &name, &unavailable) == RONDO_OK; i++)
+    gpus += strncmp(name, "cuda:", 5) == 0 && unavailable[0] == '\0';
+  return gpus < most ? gpus : most;
+}
+
 static bool open_device(test_rank *rank) {
   char name[48];
   test_allocator_init(&rank->fixture.allocator);

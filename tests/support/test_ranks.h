@@ -29,6 +29,9 @@ typedef struct test_ranks {
 /* "cpu:1", "cpu:check:1" or "cuda:1". */
 void test_rank_device(uint32_t rank, char *name, size_t bytes);
 
+/* How many ranks there can be: `most`, or fewer on CUDA, one for each GPU. */
+uint32_t test_rank_count(uint32_t most);
+
 /* Whether this status means that the device under test has no communicators, so that the test must be skipped. */
 bool test_ranks_are_missing(rondo_status status);
 

@@ -106,6 +106,13 @@ uint32_t *scene_combine(rondo_call *call, size_t index, const uint32_t *a, const
   return out;
 }
 
+rondo_status scene_body_mutate(rondo_call *call, void *user) {
+  scene_enter(user);
+  scene_change(call, scene_input(call, 0), 2, 1);
+  scene_put(call, 0, scene_input(call, 0), 3, 0);
+  return RONDO_OK;
+}
+
 rondo_status scene_body_combine(rondo_call *call, void *user) {
   scene_enter(user);
   scene_combine(call, 0, scene_input(call, 0), scene_input(call, 1));
@@ -129,7 +136,7 @@ void scene_call_all(test_scene *scene, rondo_function *function, const rondo_inp
   if (!scene->fails_inside) assert_string_equal(after, before);
   for (size_t i = 0; i < output_count; i++) assert_non_null(outputs[i]);
   assert_true(scene->calls < SCENE_CALLS);
-  scene->seen[scene->calls++] = "?pru"[test_last_call(scene->tree).outcome];
+  scene->seen[scene->calls++] = "?pre"[test_last_call(scene->tree).outcome];
   scene->seen[scene->calls] = '\0';
 }
 

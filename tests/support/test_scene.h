@@ -15,7 +15,7 @@ typedef struct test_scene {
   test_fixture *fixture;
   rondo_stream *stream; /* for calls; the fixture's unless the test sets another */
   rondo_tree *tree;
-  char seen[SCENE_CALLS + 1]; /* one letter for each call: u eager, r recorded, p replayed */
+  char seen[SCENE_CALLS + 1]; /* one letter for each call: e eager, r recorded, p replayed */
   size_t calls;
   test_work works[SCENE_PLACES];
   uint32_t *places[SCENE_PLACES]; /* the words of scene_words */
@@ -55,6 +55,8 @@ uint32_t *scene_put(rondo_call *call, size_t index, const uint32_t *from, uint32
 void scene_change(rondo_call *call, uint32_t *words, uint32_t factor, uint32_t term);
 /* In a body: new output `index` = a * 31 + b. */
 uint32_t *scene_combine(rondo_call *call, size_t index, const uint32_t *a, const uint32_t *b);
+/* A body: input 0 = input 0 * 2 + 1 in place; output 0 = that * 3. */
+rondo_status scene_body_mutate(rondo_call *call, void *user);
 /* A body: output 0 = input 0 * 31 + input 1. */
 rondo_status scene_body_combine(rondo_call *call, void *user);
 /* A body: creates outputs of the given numbers of bytes. `user` is a size_t array that ends with 0. */

@@ -22,7 +22,7 @@ typedef enum function_id {
   WEIGHTED, /* the same with a static b */
   PARTS,    /* a * 2; its second quarter; the first half of a */
   MUTATE,   /* a = a * 2 + 1; a * 3 */
-  CONSUME,  /* a + 1, with a given up inside */
+  CONSUME,  /* a + 1; the body drops a */
   HOPPING,  /* a * 2 + 5, with a host step in the middle */
   SCALED,   /* a * scalar */
   FORWARD,  /* a * 5; a + 7 */
@@ -74,7 +74,7 @@ typedef struct recording {
 
 /* The demoted inputs of a function after a recording. */
 typedef struct place {
-  uint32_t behind;
+  uint32_t after;
   function_id function;
   bool is_demoted[MOST_INPUTS];
 } place;
@@ -477,7 +477,7 @@ static int count_siblings(const run *r, const recording *now) {
 
 static place *find_place(run *r, function_id function) {
   for (int i = 0; i < r->place_count; i++)
-    if (r->places[i].behind == r->current && r->places[i].function == function) return &r->places[i];
+    if (r->places[i].after == r->current && r->places[i].function == function) return &r->places[i];
   return NULL;
 }
 
@@ -564,7 +564,7 @@ static void demote(run *r, recording *now) {
     REQUIRE(at != NULL || r->place_count < PLACES);
     if (at == NULL) {
       at = &r->places[r->place_count++];
-      *at = (place){.behind = r->current, .function = now->function};
+      *at = (place){.after = r->current, .function = now->function};
     }
     at->is_demoted[i] = is_any = true;
     r->demoted++;

@@ -26,7 +26,7 @@
 
 enum { DEVICES = 64, EARLIER = 16, MOST_RETRIES = 3 };
 
-/* The maximum of scratch memory around an address without an area, on each side. */
+/* The maximum size of scratch memory around an address without an area, on each side. */
 #define SCRATCH_BYTES ((size_t)1 << 20)
 
 /* The innermost run of the thread, and the alternate stack that it got here. These are keys because pthread_getspecific
@@ -401,7 +401,9 @@ static rondo_status prepare_keys(void) {
   const int failed = pthread_once(&keys_once, make_keys);
   const int error = failed != 0 ? failed : keys_error;
   if (error == 0) return RONDO_OK;
-  return rondo_fail_errno(RONDO_LIMIT_EXCEEDED, error, "a checking device needs two keys of thread-specific data");
+  return rondo_fail_errno(RONDO_LIMIT_EXCEEDED, error,
+                          "a checking device needs two keys of thread-specific data: free some "
+                          "(pthread_key_delete)");
 }
 
 rondo_status check_handler_enter(check_state *check) {

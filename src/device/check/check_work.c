@@ -20,6 +20,7 @@
 #include "device/cpu/cpu_executable.h"
 #include "device/cpu/cpu_memory.h"
 #include "device/cpu/cpu_queue.h"
+#include "device/cpu/cpu_shared_queue.h"
 #include "device/cpu/cpu_work.h"
 
 const char *check_work_name(rondo_cpu_function function, void *const *args) {
@@ -274,6 +275,7 @@ static check_item *begin_work(cpu_queue *queue, const rondo_node_params *params,
                               void **out_data, uint64_t *out_head) {
   const bool is_kernel = params->kind == RONDO_NODE_KERNEL;
   const size_t data_at = cpu_align(sizeof(check_item) + addresses * sizeof(void *), CPU_GRANULE);
+  if (cpu_queue_is_behind(queue)) cpu_queue_catch_up(queue);
   check_item *item = (check_item *)cpu_queue_begin(queue, is_kernel ? CPU_KERNEL : CPU_WORK, data_at + bytes, out_head);
   describe_work(&item->work, queue->device->check, params);
   item->work.own_queue = queue;

@@ -75,6 +75,7 @@ typedef struct cpu_semaphore {
   _Atomic bool failed; /* set after the failure */
   rondo_saved_error failure;
   void (*end)(void *user);
+  bool (*poll)(void *user); /* NULL: it is not polled */
   void *user;
 } cpu_semaphore;
 
@@ -88,6 +89,7 @@ static inline cpu_point cpu_point_now(cpu_point point) {
 /* The pool -------------------------------------------------------------------------------------------------------- */
 
 enum {
+  CPU_MOST_POLLED = 16,
   CPU_HOSTS = 16, /* host threads that can be participants at once */
   CPU_MAX_WORKERS = 256,
   CPU_MAX_QUEUES = 1 << RONDO_TAG_BITS, /* the tag of an entry in a deque is the slot of the queue whose graph runs */
@@ -137,10 +139,15 @@ typedef struct cpu_pool {
   _Atomic uint32_t long_runs, occupied;                     /* long runs now; processors that have one */
   _Atomic uint64_t contentions;                             /* how often contention has begun */
   _Atomic(cpu_waiter *) injected;                           /* tasks whose wait is over */
+  _Atomic uint32_t polled_count;                            /* entries of `polled` that are not 0 */
   _Atomic bool stop;
   alignas(RONDO_CACHE_LINE) _Atomic uint64_t ready[CPU_QUEUE_WORDS]; /* bit: the queue needs a worker */
   alignas(RONDO_CACHE_LINE) rondo_sleepers sleepers;                 /* parked workers */
-  _Atomic bool guarded; /* a worker sleeps for at most GUARD_NS and finds work that nobody was woken for */
+  _Atomic uintptr_t polled[CPU_MOST_POLLED];                         /* semaphores that idle threads poll; 0: none */
+  _Atomic bool has_ranks;      /* semaphores are polled, so other ranks may run on this machine */
+  _Atomic bool contended;      /* then: threads of others ran on a worker's processor when it yielded last */
+  _Atomic uint64_t polling_ns; /* how much longer a thread that polls stays awake: as the last semaphore asked */
+  _Atomic bool guarded;        /* a worker sleeps for at most GUARD_NS and finds work that nobody was woken for */
   _Atomic uint64_t wakes;
   rondo_sleepers starters;                          /* starters of runs, which sleep until a run ends */
   alignas(RONDO_CACHE_LINE) _Atomic uint32_t hosts; /* bit: the host participant is taken */
@@ -165,6 +172,8 @@ typedef struct cpu_pool {
 typedef struct cpu_backoff {
   uint32_t turns;
   uint64_t since_ns; /* 0 before the clock is read for the first time */
+  uint64_t yield_ns; /* how long the last yield took */
+  bool polls;        /* the thread polls semaphores meanwhile (cpu_pool_poll) */
 } cpu_backoff;
 
 /* Queues ---------------------------------------------------------------------------------------------------------- */
@@ -235,7 +244,10 @@ enum { CPU_FREE = 0, CPU_OWNED = 1, CPU_BLOCKED = 2 };
 struct cpu_queue {
   rondo_queue base;
   cpu_device *device;
-  uint32_t slot; /* index in the device's table */
+  uint32_t slot;          /* index in the device's table */
+  bool is_last;           /* of the queues of its stream, it was used last (cpu_shared_queue.h) */
+  cpu_queue *next_shared; /* a ring; NULL: it is a stream by itself */
+  uint64_t number;        /* unique in the process: its native handle */
   unsigned char *ring;
   /* The producer's. */
   alignas(RONDO_CACHE_LINE) _Atomic uint64_t head; /* granules written */
@@ -255,6 +267,7 @@ struct cpu_queue {
   _Atomic uint64_t sleeping;
   cpu_timeline timeline; /* references to it keep this struct, but not the ring */
   _Atomic bool detach;   /* the producer requests that the worker detaches */
+  atomic_uint visitors;  /* threads that are setting it aside or resuming it, so it cannot be freed */
   alignas(RONDO_CACHE_LINE) rondo_first_failure failure;
   char label[RONDO_STREAM_LABEL]; /* for messages */
 };

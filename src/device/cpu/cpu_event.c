@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "device/cpu/cpu.h"
 #include "device/cpu/cpu_event.h"
+#include "device/cpu/cpu_pool.h"
 #include "device/cpu/cpu_timeline.h"
 #include "device/cpu/cpu_wait.h"
 
@@ -106,12 +107,13 @@ static cpu_semaphore *semaphore_of(const rondo_device_event *event) {
 static void free_semaphore(cpu_timeline *timeline) {
   cpu_semaphore *semaphore = (cpu_semaphore *)timeline;
   const rondo_allocator *allocator = &timeline->device->base.allocator;
+  if (semaphore->poll != NULL) cpu_pool_end_polling(&timeline->device->pool, semaphore);
   semaphore->end(semaphore->user); /* after which it is not raised any more */
   rondo_release(allocator, semaphore, 1, sizeof *semaphore);
 }
 
-static rondo_status semaphore_create(rondo_device *device, void (*end)(void *user), void *user,
-                                     rondo_device_event **out) {
+static rondo_status semaphore_create(rondo_device *device, void (*end)(void *user), bool (*poll)(void *user),
+                                     void *user, rondo_device_event **out) {
   RONDO_TRY(cpu_event_create(device, false, out));
   cpu_semaphore *semaphore;
   const rondo_status status = rondo_allocate_items(&device->allocator, 1, sizeof *semaphore, &semaphore);
@@ -122,7 +124,9 @@ static rondo_status semaphore_create(rondo_device *device, void (*end)(void *use
   }
   cpu_timeline_init(&semaphore->timeline, (cpu_device *)device, free_semaphore);
   semaphore->end = end;
+  semaphore->poll = poll;
   semaphore->user = user;
+  if (poll != NULL) atomic_store(&((cpu_device *)device)->pool.has_ranks, true);
   /* The event owns the first reference. */
   ((cpu_event *)*out)->point = (cpu_point){&semaphore->timeline, CPU_AS_ASKED};
   return RONDO_OK;
@@ -137,6 +141,10 @@ static void semaphore_ask(rondo_device_event *event, uint64_t value) {
 
 static void semaphore_raise(rondo_device_event *event, uint64_t value) {
   cpu_timeline_raise(&semaphore_of(event)->timeline, value);
+}
+
+static bool semaphore_begin_polling(rondo_device_event *event, uint64_t expected_ns) {
+  return cpu_pool_begin_polling(&((cpu_event *)event)->device->pool, semaphore_of(event), expected_ns);
 }
 
 static void semaphore_fail_waits(rondo_device_event *event, const rondo_saved_error *error) {
@@ -157,5 +165,6 @@ const rondo_semaphore_ops cpu_semaphore_ops = {
     .create = semaphore_create,
     .ask = semaphore_ask,
     .raise = semaphore_raise,
+    .begin_polling = semaphore_begin_polling,
     .fail_waits = semaphore_fail_waits,
 };

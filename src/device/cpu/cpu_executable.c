@@ -8,6 +8,7 @@
  * launch.
  */
 #include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/binary_search.h"
@@ -408,6 +409,49 @@ static rondo_status make_waiters(cpu_executable *executable) {
   return RONDO_OK;
 }
 
+/* How many tasks have to end before the next wait begins, in the upper half, and the number of the task. */
+typedef uint64_t task_rank;
+
+static int compare_ranks(const void *left, const void *right) {
+  const task_rank a = *(const task_rank *)left, b = *(const task_rank *)right;
+  return (a > b) - (a < b);
+}
+
+static uint32_t tasks_left(task_rank rank) { return (uint32_t)(rank >> 32); }
+
+/* `sorted` is working memory for `count` ranks. */
+static void sort_tasks(uint32_t *tasks, uint32_t count, const task_rank *ranks, task_rank *sorted) {
+  if (count < 2) return;
+  for (uint32_t k = 0; k < count; k++) sorted[k] = ranks[tasks[k]];
+  qsort(sorted, count, sizeof *sorted, compare_ranks);
+  for (uint32_t k = 0; k < count; k++) tasks[k] = (uint32_t)sorted[k];
+}
+
+/* Ranks the task, whose successors are ranked, and sorts these. */
+static task_rank rank_task(const rondo_task_graph *graph, uint32_t number, const task_rank *ranks, task_rank *sorted) {
+  const rondo_task *task = &graph->tasks[number];
+  uint32_t *successors = &graph->successors[task->successors_first];
+  const uint32_t count = task->successors_end - task->successors_first;
+  sort_tasks(successors, count, ranks, sorted);
+  uint32_t left = count == 0 ? UINT32_MAX : tasks_left(ranks[successors[0]]);
+  if (left < UINT32_MAX) left++;
+  return (task_rank)(task->mark == CPU_NO_WAIT ? left : 0) << 32 | number;
+}
+
+/* What is waited for, such as a collective, should begin early: of several tasks that become ready together, the one
+ * after which a wait comes soonest is run first. */
+static rondo_status put_waits_first(cpu_executable *executable) {
+  const rondo_task_graph *graph = &executable->graph;
+  const uint32_t count = graph->task_count;
+  task_rank *ranks;
+  if (executable->wait_count == 0) return RONDO_OK;
+  RONDO_TRY(rondo_allocate_items(allocator_of(executable), count, 2 * sizeof *ranks, &ranks));
+  for (uint32_t i = count; i-- > 0;) ranks[i] = rank_task(graph, i, ranks, ranks + count);
+  sort_tasks(&graph->successors[graph->sources_first], graph->source_count, ranks, ranks + count);
+  rondo_release(allocator_of(executable), ranks, count, 2 * sizeof *ranks);
+  return RONDO_OK;
+}
+
 void cpu_executable_check(const cpu_executable *executable) {
 #ifdef NDEBUG
   (void)executable;
@@ -447,6 +491,7 @@ rondo_status cpu_executable_create(rondo_device *base, const rondo_lowered_graph
                                               graph->successors, is_wait, graph, &executable->graph);
   if (status == RONDO_OK) status = make_nodes(executable, graph);
   if (status == RONDO_OK) status = make_waiters(executable);
+  if (status == RONDO_OK) status = put_waits_first(executable);
   if (status != RONDO_OK) {
     free_executable(executable);
     return status;

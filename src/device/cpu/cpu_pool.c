@@ -7,8 +7,9 @@
  * itself among the sleepers, and looks for work once more. The thread that makes work ready reads that count
  * afterwards.
  *
- * A launch wakes nobody if a worker would only take a processor from a long run, and the host that launched is expected
- * to wait and to run the launch itself. The queue is still marked as ready, and one worker checks it every GUARD_NS.
+ * A launch wakes nobody if a worker would only take a processor from a long run, or from other ranks of the machine,
+ * and the host that launched is expected to wait and to run the launch itself. The queue is still marked as ready, and
+ * one worker checks it every GUARD_NS.
  */
 #include <assert.h>
 #include <stdio.h>
@@ -23,22 +24,30 @@
 #include "device/cpu/cpu_run.h"
 
 enum { TURNS_A_YIELD = 64, WATCH_NS = 400, BRIEF_ITEM_NS = 150, MOST_RESERVE = 3, ALONE_DRAINS = 8 };
-enum { GUARD_NS = 4 * 1000 * 1000 };
+enum {
+  GUARD_NS = 4 * 1000 * 1000,
+  CONTENTION_NS = 3000 /* a yield takes longer only if another thread ran meanwhile */
+};
 
-static uint64_t spin_limit(const cpu_pool *pool) {
+static uint64_t spin_limit(const cpu_pool *pool, bool polls) {
   if (pool == NULL) return UINT64_MAX;
-  return cpu_contention_is_full(pool) ? 0 : pool->spin_ns;
+  if (cpu_contention_is_full(pool)) return 0;
+  return pool->spin_ns + (polls ? atomic_load_explicit(&pool->polling_ns, memory_order_relaxed) : 0);
 }
 
 bool cpu_backoff_step(cpu_backoff *backoff, const cpu_pool *pool) {
-  if (++backoff->turns % TURNS_A_YIELD != 0) {
+  /* What is polled may wait for a thread that this one keeps from its processor. */
+  const bool is_in_the_way = backoff->polls && backoff->yield_ns > CONTENTION_NS;
+  if (++backoff->turns % TURNS_A_YIELD != 0 && !is_in_the_way) {
     rondo_relax();
     return false;
   }
+  const uint64_t begun = rondo_clock_ns();
   rondo_yield();
   const uint64_t now = rondo_clock_ns();
+  backoff->yield_ns = now - begun;
   if (backoff->since_ns == 0) backoff->since_ns = now;
-  return now - backoff->since_ns >= spin_limit(pool);
+  return now - backoff->since_ns >= spin_limit(pool, backoff->polls);
 }
 
 void cpu_pool_note_host(cpu_pool *pool) {
@@ -172,6 +181,74 @@ bool cpu_pool_has_shared(cpu_pool *pool, const cpu_participant *self, const cpu_
   return false;
 }
 
+/* Semaphores that are polled --------------------------------------------------------------------------------------- */
+
+/* An entry is the address of a semaphore, and this bit while a thread polls it. */
+static const uintptr_t POLLED_NOW = 1;
+static _Thread_local const cpu_semaphore *polled_here; /* by this thread, now */
+
+bool cpu_pool_begin_polling(cpu_pool *pool, cpu_semaphore *semaphore, uint64_t expected_ns) {
+  atomic_store_explicit(&pool->polling_ns, expected_ns, memory_order_relaxed);
+  for (uint32_t i = 0; i < CPU_MOST_POLLED; i++)
+    if ((atomic_load(&pool->polled[i]) & ~POLLED_NOW) == (uintptr_t)semaphore) return true;
+  for (uint32_t i = 0; i < CPU_MOST_POLLED; i++) {
+    uintptr_t expected = 0;
+    if (!atomic_compare_exchange_strong(&pool->polled[i], &expected, (uintptr_t)semaphore)) continue;
+    atomic_fetch_add(&pool->polled_count, 1);
+    return true;
+  }
+  return false;
+}
+
+void cpu_pool_end_polling(cpu_pool *pool, const cpu_semaphore *semaphore) {
+  const uintptr_t entry = (uintptr_t)semaphore;
+  if (polled_here == semaphore) return; /* it ends in the poll, which removes the entry */
+  for (uint32_t i = 0; i < CPU_MOST_POLLED; i++) {
+    uintptr_t found = atomic_load(&pool->polled[i]);
+    while ((found & ~POLLED_NOW) == entry) {
+      if (found == entry && atomic_compare_exchange_strong(&pool->polled[i], &found, 0)) {
+        atomic_fetch_sub(&pool->polled_count, 1);
+        break;
+      }
+      rondo_yield();
+      found = atomic_load(&pool->polled[i]);
+    }
+  }
+}
+
+/* The semaphore may be gone after it was polled with success. */
+static bool poll_entry(cpu_pool *pool, uint32_t i) {
+  uintptr_t entry = atomic_load_explicit(&pool->polled[i], memory_order_relaxed);
+  if (entry == 0 || (entry & POLLED_NOW) != 0) return false;
+  if (!atomic_compare_exchange_strong(&pool->polled[i], &entry, entry | POLLED_NOW)) return false;
+  const cpu_semaphore *semaphore = (const cpu_semaphore *)entry;
+  polled_here = semaphore;
+  const bool is_done = semaphore->poll(semaphore->user);
+  polled_here = NULL;
+  if (is_done) atomic_fetch_sub(&pool->polled_count, 1);
+  atomic_store(&pool->polled[i], is_done ? 0 : entry);
+  return true;
+}
+
+bool cpu_pool_is_polled_here(const cpu_pool *pool) {
+  return polled_here != NULL && &polled_here->timeline.device->pool == pool;
+}
+
+bool cpu_pool_poll_each(cpu_pool *pool) {
+  bool any = false;
+  for (uint32_t i = 0; i < CPU_MOST_POLLED && polled_here == NULL; i++) any = poll_entry(pool, i) || any;
+  return any;
+}
+
+void cpu_pool_poll_all(cpu_pool *pool, cpu_participant *self, const cpu_queue *queue, cpu_backoff *backoff) {
+  if (cpu_pool_poll_each(pool)) backoff->polls = true;
+  if (!backoff->polls || atomic_load(&pool->injected) == NULL) return;
+  if (self == NULL)
+    cpu_pool_wake(pool);
+  else if (cpu_run_injected(pool, self, queue)) /* it wakes a worker for what it leaves */
+    *backoff = (cpu_backoff){0};
+}
+
 /* Takes the next ready queue after the one that was taken last. */
 static cpu_queue *take_ready(cpu_device *device, cpu_participant *self) {
   cpu_pool *pool = &device->pool;
@@ -274,19 +351,21 @@ static bool is_time_to_watch(const cpu_pool *pool, const cpu_participant *self, 
  * itself. */
 static bool work_once(cpu_device *device, cpu_participant *self, uint32_t turn) {
   cpu_pool *pool = &device->pool;
-  if (atomic_load_explicit(&pool->injected, memory_order_relaxed) != NULL && cpu_run_injected(pool, self)) return true;
+  if (atomic_load_explicit(&pool->injected, memory_order_relaxed) != NULL && cpu_run_injected(pool, self, NULL))
+    return true;
   if (is_time_to_watch(pool, self, turn) && watch(device, self)) return true;
   return switch_queue(device, self) || cpu_pool_help(pool, self, NULL);
 }
 
-bool cpu_pool_leaves_to_host(const cpu_pool *pool) {
-  return cpu_contention_is_near(pool) && atomic_load(&pool->guarded);
-}
+/* Whether a worker that wakes would take a processor from a thread that it needs. */
+static bool is_contended(const cpu_pool *pool) { return atomic_load(&pool->contended) || cpu_contention_is_near(pool); }
+
+bool cpu_pool_leaves_to_host(const cpu_pool *pool) { return is_contended(pool) && atomic_load(&pool->guarded); }
 
 /* Sleeps until woken. If launches may be left to their hosts, one worker stays on guard: if a host does not wait, its
  * work begins at the next check of the guard. True if this worker was on guard. */
 static bool sleep_till_woken(cpu_pool *pool, uint32_t epoch) {
-  if (!cpu_contention_is_near(pool) || atomic_exchange(&pool->guarded, true)) {
+  if (!is_contended(pool) || atomic_exchange(&pool->guarded, true)) {
     rondo_sleepers_sleep(&pool->sleepers, epoch);
     return false;
   }
@@ -330,6 +409,15 @@ static void make_way(cpu_pool *pool, cpu_participant *self) {
     move_to_spare(pool, self, 1, true);
 }
 
+/* One turn of an idle worker. Spinning, it would keep other ranks, which it waits for, from its processor. */
+static bool is_time_to_park(cpu_pool *pool, cpu_backoff *backoff) {
+  const bool is_late = cpu_backoff_step(backoff, pool);
+  if (!atomic_load_explicit(&pool->has_ranks, memory_order_relaxed)) return is_late;
+  const bool is_contended_now = backoff->yield_ns > CONTENTION_NS;
+  if (is_late || is_contended_now) atomic_store_explicit(&pool->contended, is_contended_now, memory_order_relaxed);
+  return is_late || is_contended_now;
+}
+
 static void *worker_main(void *argument) {
   cpu_participant *self = argument;
   cpu_device *device = self->device;
@@ -338,9 +426,12 @@ static void *worker_main(void *argument) {
     if (work_once(device, self, backoff.turns)) {
       backoff = (cpu_backoff){.turns = self->brief ? 1 : 0}; /* after brief work the producer can get ahead */
       self->brief = false;
-    } else if (cpu_backoff_step(&backoff, &device->pool)) {
-      park(device, self);
-      backoff = (cpu_backoff){0};
+    } else {
+      cpu_pool_poll(&device->pool, self, NULL, &backoff);
+      if (is_time_to_park(&device->pool, &backoff)) {
+        park(device, self);
+        backoff = (cpu_backoff){0};
+      }
     }
     if (backoff.turns % TURNS_A_YIELD == 0) make_way(&device->pool, self);
   }

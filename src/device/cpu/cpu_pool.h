@@ -27,10 +27,26 @@ bool cpu_pool_help(cpu_pool *pool, cpu_participant *self, const cpu_queue *queue
 /* The same for grids only. */
 bool cpu_pool_help_grid(cpu_pool *pool, cpu_participant *self, const cpu_queue *queue);
 
+/* Semaphores that the device's threads poll (rondo_semaphore_ops). Idle threads call cpu_pool_poll, which also runs
+ * what has waited for them, if that belongs to `queue` (NULL: any); else it wakes a worker. Threads that run tasks call
+ * cpu_pool_poll_each between them, and look at pool->injected themselves. A semaphore that is polled already is not
+ * added again. When polling has ended, no thread polls it, but perhaps the caller itself. */
+bool cpu_pool_begin_polling(cpu_pool *pool, cpu_semaphore *semaphore, uint64_t expected_ns);
+void cpu_pool_end_polling(cpu_pool *pool, const cpu_semaphore *semaphore);
+bool cpu_pool_is_polled_here(const cpu_pool *pool); /* by the calling thread, now */
+bool cpu_pool_poll_each(cpu_pool *pool);            /* true if there was a semaphore that nobody else polls now */
+void cpu_pool_poll_all(cpu_pool *pool, cpu_participant *self, const cpu_queue *queue, cpu_backoff *backoff);
+/* `self` may be NULL. In the caller's loop, notes whether it polled, and begins again if it ran something. */
+static inline void cpu_pool_poll(cpu_pool *pool, cpu_participant *self, const cpu_queue *queue, cpu_backoff *backoff) {
+  backoff->polls = false;
+  if (atomic_load_explicit(&pool->polled_count, memory_order_relaxed) != 0)
+    cpu_pool_poll_all(pool, self, queue, backoff);
+}
+
 /* Whether cpu_pool_help would find work. Ordered with what wakes sleepers (cpu_queue_begin_sleep). */
 bool cpu_pool_has_shared(cpu_pool *pool, const cpu_participant *self, const cpu_queue *queue);
 
-/* Call it before work of `queue`. Detaches the participant from the queue that it watches, if that is another one,
+/* Call it before work of `queue`. Detaches the participant from the queue that it watches, if that is another queue,
  * because it will not check that queue for now. */
 void cpu_pool_turn_to(cpu_participant *self, const cpu_queue *queue);
 

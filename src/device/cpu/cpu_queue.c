@@ -19,6 +19,7 @@
 #include "device/cpu/cpu_pool.h"
 #include "device/cpu/cpu_queue.h"
 #include "device/cpu/cpu_run.h"
+#include "device/cpu/cpu_shared_queue.h"
 #include "device/cpu/cpu_timeline.h"
 #include "device/cpu/cpu_wait.h"
 #include "device/cpu/cpu_work.h"
@@ -55,10 +56,12 @@ static bool pass(cpu_queue *queue, const cpu_item *item) {
   const cpu_point point = cpu_point_now(item->as.wait);
   if (cpu_point_reached(point)) return true;
   queue->waiter = (cpu_waiter){.target = point.value, .queue = queue};
+  atomic_fetch_add(&queue->visitors, 1);
   atomic_store(&queue->owner, CPU_BLOCKED);
-  if (!cpu_timeline_pass_or_wait(point.timeline, &queue->waiter)) return false;
-  atomic_store(&queue->owner, CPU_OWNED);
-  return true;
+  const bool is_passed = cpu_timeline_pass_or_wait(point.timeline, &queue->waiter);
+  if (is_passed) atomic_store(&queue->owner, CPU_OWNED);
+  atomic_fetch_sub(&queue->visitors, 1);
+  return is_passed;
 }
 
 static void count_kernels(cpu_participant *self, uint64_t kernels) {
@@ -173,10 +176,10 @@ bool cpu_queue_drain(cpu_queue *queue, cpu_participant *self, uint64_t budget) {
 }
 
 void cpu_queue_resume(cpu_queue *queue) {
-  cpu_queue_retain(queue); /* after it is free, its user may wait for it and destroy it */
+  atomic_fetch_add(&queue->visitors, 1); /* after it is free, its user may wait for it, and destroy it and its device */
   atomic_store(&queue->owner, CPU_FREE);
   if (atomic_load(&queue->attached) == CPU_DETACHED) cpu_queue_schedule(queue);
-  cpu_queue_release(queue);
+  atomic_fetch_sub(&queue->visitors, 1);
 }
 
 void cpu_queue_finish_graph(cpu_queue *queue) {
@@ -556,6 +559,11 @@ static bool unschedule(cpu_queue *queue) {
   return (atomic_fetch_and(&queue->device->pool.ready[queue->slot / 64], ~bit) & bit) != 0;
 }
 
+void cpu_queue_await_visitors(cpu_queue *queue) {
+  cpu_backoff backoff = {0};
+  while (atomic_load(&queue->visitors) != 0) (void)cpu_backoff_step(&backoff, NULL);
+}
+
 /* Waits until no worker can come to the queue any more. Does not wait for a worker to be idle. */
 static void retire(cpu_queue *queue) {
   cpu_backoff backoff = {0};
@@ -570,6 +578,7 @@ static void retire(cpu_queue *queue) {
     (void)cpu_backoff_step(&backoff, NULL);
   }
   while (atomic_load(&queue->owner) != CPU_FREE) (void)cpu_backoff_step(&backoff, NULL);
+  cpu_queue_await_visitors(queue);
 }
 
 void cpu_queue_check(const cpu_queue *queue) {
@@ -592,6 +601,7 @@ static rondo_status queue_destroy(rondo_queue *base) {
   cpu_queue *queue = (cpu_queue *)base;
   cpu_device *device = queue->device;
   const rondo_status status = queue_synchronize(base);
+  cpu_queue_leave_shared(queue);
   retire(queue);
   cpu_queue_check(queue);
   pthread_mutex_lock(&device->lock);
@@ -604,6 +614,8 @@ static rondo_status queue_destroy(rondo_queue *base) {
   return status;
 }
 
+static void *queue_native(rondo_queue *base) { return (void *)(uintptr_t)((const cpu_queue *)base)->number; }
+
 const rondo_queue_ops cpu_queue_ops = {
     .destroy = queue_destroy,
     .submit = queue_submit,
@@ -614,7 +626,7 @@ const rondo_queue_ops cpu_queue_ops = {
     .synchronize = queue_synchronize,
     .await = queue_await,
     .query = queue_query,
-    .native = NULL,
+    .native = queue_native,
 };
 
 static rondo_status enter_table(cpu_device *device, cpu_queue *queue) {
@@ -632,26 +644,51 @@ static rondo_status enter_table(cpu_device *device, cpu_queue *queue) {
                     "device '%s' has the maximum of %d streams: destroy one first", device->base.name, CPU_MAX_QUEUES);
 }
 
-rondo_status cpu_queue_create(rondo_device *base, const char *label, rondo_queue **out) {
-  cpu_device *device = (cpu_device *)base;
+/* Not among the handles that mean a default stream to other drivers. */
+static uint64_t next_number(void) {
+  static _Atomic uint64_t last = 0xffff;
+  return atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1;
+}
+
+static rondo_status make_queue(cpu_device *device, const char *label, cpu_queue **out) {
+  rondo_device *base = &device->base;
   void *memory, *ring;
-  *out = NULL;
   RONDO_TRY(rondo_allocate_aligned(&base->allocator, CPU_RING_GRANULES, CPU_GRANULE, CPU_GRANULE, &ring));
   rondo_status status = rondo_allocate_aligned(&base->allocator, 1, sizeof(cpu_queue), RONDO_CACHE_LINE, &memory);
   if (status == RONDO_OK) {
     cpu_queue *queue = memory;
-    queue->base = (rondo_queue){&base->tables.queue, base};
+    queue->base = (rondo_queue){.ops = &base->tables.queue, .device = base};
     queue->device = device;
+    queue->number = next_number();
     queue->ring = ring;
     (void)snprintf(queue->label, sizeof queue->label, "%s", label);
     cpu_timeline_init(&queue->timeline, device, free_struct);
     status = enter_table(device, queue);
     if (status == RONDO_OK) {
-      *out = &queue->base;
+      *out = queue;
       return RONDO_OK;
     }
     rondo_release(&base->allocator, queue, 1, sizeof *queue);
   }
   rondo_release(&base->allocator, ring, CPU_RING_GRANULES, CPU_GRANULE);
+  return status;
+}
+
+rondo_status cpu_queue_create(rondo_device *device, const char *label, const rondo_queue_options *options,
+                              rondo_queue **out) {
+  static const rondo_queue_options defaults;
+  cpu_queue *queue;
+  *out = NULL;
+  if (options == NULL) options = &defaults;
+  if (options->priority != 0)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
+                      "%s cannot have the priority %d: device '%s' has 0 alone", label, (int)options->priority,
+                      device->name);
+  RONDO_TRY(make_queue((cpu_device *)device, label, &queue));
+  const rondo_status status = options->adopts ? cpu_queue_share(queue, options->native) : RONDO_OK;
+  if (status == RONDO_OK)
+    *out = &queue->base;
+  else
+    rondo_status_ignore(queue_destroy(&queue->base), "it has no work");
   return status;
 }

@@ -9,7 +9,8 @@
 
 #include "device/cpu/cpu.h"
 
-RONDO_MUST_USE rondo_status cpu_queue_create(rondo_device *device, const char *label, rondo_queue **out);
+RONDO_MUST_USE rondo_status cpu_queue_create(rondo_device *device, const char *label,
+                                             const rondo_queue_options *options, rondo_queue **out);
 
 /* Returns memory for an item of `bytes`. Waits until the ring has capacity. The item is in the queue after
  * cpu_queue_publish with *out_head. */
@@ -23,6 +24,9 @@ bool cpu_queue_drain(cpu_queue *queue, cpu_participant *self, uint64_t budget);
 /* Resumes a queue that was set aside: for a waiter, or after the last task of its graph. */
 void cpu_queue_resume(cpu_queue *queue);
 void cpu_queue_finish_graph(cpu_queue *queue);
+
+/* Waits until no thread sets the queue aside or resumes it. */
+void cpu_queue_await_visitors(cpu_queue *queue);
 
 /* Makes sure that a worker checks the queue. */
 void cpu_queue_schedule(cpu_queue *queue);

@@ -6,7 +6,8 @@
  * predecessor of a task continues with this task. It puts other tasks that become ready where others can take them. The
  * starter helps until the last sink is done. An executable that waits for events is different, because its starter must
  * not hold a worker: the queue is set aside, and the participant that finishes the last sink finishes the queue's item.
- * Then `sinks_left` counts one more, for the starter. Nothing of an executable is read after its last sink.
+ * Then `sinks_left` counts one more, for the starter. Participants that are busy poll between their tasks. Nothing of
+ * an executable is read after its last sink.
  *
  * Under contention (cpu_contention.c) times mean nothing, and a stealing run would wait for processors that others use.
  * So a long run goes node by node. A run that is brief even then is known to be brief.
@@ -152,16 +153,20 @@ static uint64_t make_entry(const cpu_executable *executable, uint32_t first, uin
 
 static uint32_t successor_count(const rondo_task *task) { return task->successors_end - task->successors_first; }
 
-/* A task with several successors is done. Returns an entry of ready tasks to continue with, after `next`. */
+/* A task with several successors is done. Returns an entry of ready tasks to continue with: the first of its
+ * successors, because they are in the order in which they should run; `next` if none is ready. */
 static uint64_t finish_task(const cpu_executable *executable, cpu_participant *self, const rondo_task *task,
                             uint64_t next) {
   const uint32_t end = task->successors_end;
   uint32_t at = task->successors_first, ready_end = 0, ready;
+  uint64_t first = RONDO_DEQUE_EMPTY;
   while ((ready = rondo_task_next_ready(&executable->graph, &at, end, &ready_end)) > 0) {
-    if (next != RONDO_DEQUE_EMPTY) give(executable, self, next);
-    next = make_entry(executable, ready_end - ready, ready);
+    const uint64_t entry = make_entry(executable, ready_end - ready, ready);
+    const uint64_t later = first == RONDO_DEQUE_EMPTY ? next : entry;
+    if (later != RONDO_DEQUE_EMPTY) give(executable, self, later);
+    if (first == RONDO_DEQUE_EMPTY) first = entry;
   }
-  return next;
+  return first != RONDO_DEQUE_EMPTY ? first : next;
 }
 
 /* The same for `done` tasks whose only successor is at `at` in the successors. */
@@ -285,13 +290,56 @@ static bool run_one(cpu_executable *executable, cpu_participant *self, uint64_t 
   return true;
 }
 
+static void put_back_injected(cpu_pool *pool, cpu_waiter *first) {
+  cpu_waiter *expected = NULL, *last = first;
+  if (atomic_compare_exchange_strong(&pool->injected, &expected, first)) return;
+  while (last->next != NULL) last = last->next;
+  last->next = expected;
+  while (!atomic_compare_exchange_weak(&pool->injected, &last->next, first)) {
+  }
+}
+
+/* Takes one injected task, of `queue` unless it is NULL. The others are left to other participants, because what
+ * follows from one may take any time. */
+static cpu_waiter *take_injected(cpu_pool *pool, const cpu_queue *queue) {
+  cpu_waiter *const first = atomic_exchange(&pool->injected, NULL), *taken = first, *before = NULL;
+  while (taken != NULL && queue != NULL && taken->executable->queue != queue) {
+    before = taken;
+    taken = taken->next;
+  }
+  cpu_waiter *const left = before == NULL && taken != NULL ? taken->next : first;
+  if (before != NULL && taken != NULL) before->next = taken->next;
+  if (left == NULL) return taken;
+  put_back_injected(pool, left);
+  cpu_pool_wake(pool);
+  return taken;
+}
+
+/* A wait may end while all participants are busy. So a busy one polls between its tasks, and what follows a wait, such
+ * as the next collective, comes before its other tasks. `entry` is ready, so the run is not over. */
+static uint64_t go_on_after_waits(const cpu_executable *executable, cpu_participant *self, done_tasks *done,
+                                  uint64_t entry) {
+  cpu_pool *pool = pool_of(executable);
+  if (atomic_load_explicit(&pool->polled_count, memory_order_relaxed) != 0) (void)cpu_pool_poll_each(pool);
+  if (atomic_load_explicit(&pool->injected, memory_order_relaxed) == NULL) return entry;
+  const cpu_waiter *waiter = take_injected(pool, executable->queue);
+  if (waiter == NULL) return entry;
+  assert(waiter->executable == executable); /* a queue runs one graph at a time */
+  const rondo_task *task = &executable->graph.tasks[waiter->task];
+  settle_wait(executable, task);
+  if (successor_count(task) > 0) return finish_task(executable, self, task, entry);
+  done->sinks++;
+  return entry;
+}
+
 /* Runs an entry and all tasks that follow, until the participant has nothing left. Sinks are counted last, because the
  * run may be over after that. */
 static void run_from(cpu_executable *executable, cpu_participant *self, uint64_t entry) {
-  const bool is_short = executable->is_short;
+  const bool is_short = executable->is_short, waits = executable->wait_count > 0;
   done_tasks done = {.count = 0};
   for (;;) {
     if (entry == RONDO_DEQUE_EMPTY && self->tasks.kept_count == 0) entry = rondo_deque_pop(&self->tasks.deque);
+    if (waits && entry != RONDO_DEQUE_EMPTY) entry = go_on_after_waits(executable, self, &done, entry);
     if (is_short && entry != RONDO_DEQUE_EMPTY) rondo_task_keep(&self->tasks, &executable->graph, entry);
     if (self->tasks.kept_count > 0)
       run_kept(executable, self, &done);
@@ -308,27 +356,8 @@ void cpu_run_entry(cpu_pool *pool, cpu_participant *self, uint64_t entry) {
   run_from(executable, self, entry);
 }
 
-static void put_back_injected(cpu_pool *pool, cpu_waiter *first) {
-  cpu_waiter *expected = NULL, *last = first;
-  if (atomic_compare_exchange_strong(&pool->injected, &expected, first)) return;
-  while (last->next != NULL) last = last->next;
-  last->next = expected;
-  while (!atomic_compare_exchange_weak(&pool->injected, &last->next, first)) {
-  }
-}
-
-/* Takes one injected task. The others are left to other participants, because what follows from one may take any time.
- */
-static cpu_waiter *take_injected(cpu_pool *pool) {
-  cpu_waiter *waiter = atomic_exchange(&pool->injected, NULL);
-  if (waiter == NULL || waiter->next == NULL) return waiter;
-  put_back_injected(pool, waiter->next);
-  cpu_pool_wake(pool);
-  return waiter;
-}
-
-bool cpu_run_injected(cpu_pool *pool, cpu_participant *self) {
-  const cpu_waiter *waiter = take_injected(pool);
+bool cpu_run_injected(cpu_pool *pool, cpu_participant *self, const cpu_queue *queue) {
+  const cpu_waiter *waiter = take_injected(pool, queue);
   if (waiter == NULL) return false;
   cpu_executable *executable = waiter->executable;
   const rondo_task *task = &executable->graph.tasks[waiter->task];

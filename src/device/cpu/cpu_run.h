@@ -12,8 +12,9 @@ bool cpu_executable_run(cpu_executable *executable, cpu_queue *queue, cpu_partic
 /* Runs a stolen entry, and then the tasks that become ready. */
 void cpu_run_entry(cpu_pool *pool, cpu_participant *self, uint64_t entry);
 
-/* The same for a task that has waited for an event. Returns false if no such task waits. */
-bool cpu_run_injected(cpu_pool *pool, cpu_participant *self);
+/* The same for a task that has waited for an event, of `queue` or, if that is NULL, of any queue. Returns false if no
+ * such task is ready. */
+bool cpu_run_injected(cpu_pool *pool, cpu_participant *self, const cpu_queue *queue);
 
 /* The function of an event-record node. */
 void cpu_run_record(rondo_blocks blocks, void *const *args);

@@ -59,7 +59,7 @@ static void fire(cpu_waiter *waiter) {
   waiter->next = atomic_load_explicit(&pool->injected, memory_order_relaxed);
   while (!atomic_compare_exchange_weak(&pool->injected, &waiter->next, waiter)) {
   }
-  cpu_pool_wake(pool);
+  if (!cpu_pool_is_polled_here(pool)) cpu_pool_wake(pool); /* else the thread runs it, or wakes a worker */
 }
 
 /* Fires the waiters that are due. The caller keeps the timeline alive. */

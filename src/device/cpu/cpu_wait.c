@@ -54,8 +54,9 @@ void cpu_queue_await(cpu_queue *queue, uint64_t target) {
     if (self != NULL && ((cpu_queue_pending(queue) && cpu_queue_drain(queue, self, target - value)) ||
                          cpu_pool_help(pool, self, queue))) {
       backoff = (cpu_backoff){0};
-    } else if (cpu_backoff_step(&backoff, pool)) {
-      if (sleep_over(queue, self, target)) backoff = (cpu_backoff){0};
+    } else {
+      cpu_pool_poll(pool, self, queue, &backoff);
+      if (cpu_backoff_step(&backoff, pool) && sleep_over(queue, self, target)) backoff = (cpu_backoff){0};
     }
     if (backoff.turns == 1) cpu_pool_note_host(pool);
   }

@@ -2,9 +2,10 @@
  * The objects of the CUDA device that several files share.
  *
  * A device works in the primary context of its GPU. After each call, the caller's current context is current again
- * (cuda_context.h). Queues are non-blocking streams; events and graphs are the driver's own. Rondo's memory is virtual
- * memory that is reserved, created and mapped here and planned by the layers above: Rondo makes none of the driver's
- * memory nodes. Calls that act at once run in the relaxed capture mode, so that they end no capture.
+ * (cuda_context.h). Queues are streams, made here and non-blocking unless asked otherwise, or adopted (cuda_adopt.c);
+ * events and graphs are the driver's own. Rondo's memory is virtual memory that is reserved, created and mapped here
+ * and planned by the layers above: Rondo makes none of the driver's memory nodes. Calls that act at once run in the
+ * relaxed capture mode, so that they end no capture.
  *
  * A fault in a kernel destroys the context. The first such code is kept in `lost`. From then on every call returns
  * DEVICE_LOST, with this code and the graphs that were launched last, without calling the driver. Calls that free are
@@ -66,6 +67,7 @@ typedef struct cuda_device {
   int processors;
   uint64_t memory_bytes;
   char description[96];
+  cu_uuid uuid;
   _Atomic uint64_t mapped_bytes, maps, rebuilds, kernels_compiled, kernels_cached, cache_evictions;
   bool reads_host;             /* kernels can use the host's address of memory that host_allocate returned */
   cuda_kernel *fill;           /* runs fill nodes */
@@ -120,6 +122,8 @@ enum { CUDA_HOST_READY = 0, CUDA_HOST_BEING_QUEUED = 1, CUDA_HOST_TAKEN_BACK = 2
 struct cuda_queue {
   rondo_queue base; /* a launch reads the first fields: they share a cache line */
   cu_stream stream;
+  bool is_adopted; /* the stream is its owner's */
+  bool is_legacy;  /* it is the legacy stream, which cannot be captured */
   /* Code that went out of use at some epoch is not run by a queue that is not busy, or that has been waited for since
    * (`settled` is at least this epoch). */
   _Atomic bool is_busy;
@@ -130,6 +134,7 @@ struct cuda_queue {
   cuda_queue *next, **link;           /* in the device's list of queues, or of dead queues */
   _Atomic(cuda_host_work *) unused;   /* pushed by the threads that ran them; popped only by the owner */
   cuda_host_work *records;            /* all records, by next_of_queue */
+  uint64_t thread;                    /* whose default stream it is, so only this thread can use it; 0: of none */
   cuda_gate *gate;                    /* of its host functions; NULL before the first */
   uint32_t hosts_queued;              /* so far: the value that the gate will have */
   atomic_uint hosts_left;             /* records that a thread has or will get */

@@ -6,6 +6,7 @@
 
 #include <assert.h>
 
+#include "device/cuda/cuda_adopt.h"
 #include "device/cuda/cuda_context.h"
 #include "device/cuda/cuda_kernel.h"
 #include "device/cuda/cuda_launch_params.h"
@@ -85,10 +86,20 @@ static rondo_status make_captured(rondo_device *device, cuda_captured **out) {
   return RONDO_OK;
 }
 
+static rondo_status refuse_legacy(const cuda_queue *queue) {
+  return rondo_fail(RONDO_CAPTURE_REFUSED, RONDO_REASON_UNSUPPORTED_CALL,
+                    "%s is the legacy default stream, which the driver cannot capture: use another stream, or compile "
+                    "with per-thread default streams (nvcc --default-stream per-thread) and adopt "
+                    "CU_STREAM_PER_THREAD",
+                    queue->label);
+}
+
 static rondo_status capture_begin(rondo_queue *base, rondo_capture_mode mode, rondo_captured **out) {
   cuda_captured *captured;
   CUDA_SCOPE(scope);
   *out = NULL;
+  if (((const cuda_queue *)base)->is_legacy) return refuse_legacy((const cuda_queue *)base);
+  RONDO_TRY(cuda_queue_require_thread((const cuda_queue *)base));
   RONDO_TRY(cuda_enter(cuda_device_of(base->device), &scope));
   RONDO_TRY(make_captured(base->device, &captured));
   const rondo_status status = begin_inside(captured, (const cuda_queue *)base, mode);
@@ -101,6 +112,7 @@ static rondo_status capture_begin(rondo_queue *base, rondo_capture_mode mode, ro
 
 static uint64_t capture_of(const rondo_queue *queue) {
   uint64_t id;
+  if (!cuda_queue_is_here((const cuda_queue *)queue)) return 0; /* here its handle is another stream */
   return cuda_queue_capture((const cuda_queue *)queue, &id) == CU_CAPTURE_STATUS_ACTIVE ? id : 0;
 }
 
@@ -143,6 +155,7 @@ static rondo_status capture_frontier(rondo_captured *base, rondo_queue *queue, b
   CUDA_SCOPE(scope);
   *out_is_active = false;
   captured->edges.count = 0;
+  RONDO_TRY(cuda_queue_require_thread((const cuda_queue *)queue));
   RONDO_TRY(cuda_enter(device_of(captured), &scope));
   const rondo_status status = read_frontier(captured, (const cuda_queue *)queue, out_is_active);
   *out = captured->edges.items;
@@ -328,16 +341,16 @@ static rondo_status capture_before(rondo_captured *base, uint64_t name, const ro
  * version does not know, all are. */
 static bool is_bound_type(cu_node_type type) { return type > CU_NODE_EVENT_RECORD; }
 
-static void set_foreign(rondo_captured_work *out, const char *what, bool is_bound) {
+static void set_foreign(rondo_captured_work *out, const char *what, bool is_bound, bool is_opaque) {
   out->params.kind = RONDO_NODE_FOREIGN;
-  out->params.as.foreign = (rondo_foreign_node){.what = what, .is_bound = is_bound};
+  out->params.as.foreign = (rondo_foreign_node){.what = what, .is_bound = is_bound, .is_opaque = is_opaque};
 }
 
 static cu_result read_copy(const cuda_api *api, cu_graph_node node, rondo_captured_work *out) {
   cu_copy copy;
   const cu_result code = api->graph_copy_get_params(node, &copy);
   out->params.kind = RONDO_NODE_COPY;
-  if (code == CU_OK && !cuda_foreign_copy_read(&copy, &out->params.as.copy)) set_foreign(out, "copy", false);
+  if (code == CU_OK && !cuda_foreign_copy_read(&copy, &out->params.as.copy)) set_foreign(out, "copy", false, true);
   return code;
 }
 
@@ -357,7 +370,7 @@ static cu_result read_fill(const cuda_api *api, cu_graph_node node, rondo_captur
 static cu_result read_alloc(const cuda_api *api, cu_graph_node node, rondo_captured_work *out) {
   cu_alloc_params alloc = {0};
   const cu_result code = api->graph_alloc_get_params(node, &alloc);
-  set_foreign(out, "memory allocation", true);
+  set_foreign(out, "memory allocation", true, false);
   out->params.as.foreign.bytes = alloc.bytes;
   out->params.as.foreign.address = (void *)(uintptr_t)alloc.address;
   return code;
@@ -366,14 +379,21 @@ static cu_result read_alloc(const cuda_api *api, cu_graph_node node, rondo_captu
 static cu_result read_free(const cuda_api *api, cu_graph_node node, rondo_captured_work *out) {
   cu_address address = 0;
   const cu_result code = api->graph_free_get_params(node, &address);
-  set_foreign(out, "memory free", true);
+  set_foreign(out, "memory free", true, false);
   out->params.as.foreign.address = (void *)(uintptr_t)address;
   return code;
 }
 
+static cu_result read_host(const cuda_api *api, cu_graph_node node, rondo_captured_work *out) {
+  cu_host_params host = {0};
+  const cu_result code = api->graph_host_get_params(node, &host);
+  set_foreign(out, "host function", false, false);
+  out->params.as.foreign.user = host.user;
+  return code;
+}
+
 /* The names of nodes that are kept as they are, by type. */
-static const char *const foreign_names[] = {[CU_NODE_HOST] = "host function",
-                                            [CU_NODE_EVENT_WAIT] = "event wait",
+static const char *const foreign_names[] = {[CU_NODE_EVENT_WAIT] = "event wait",
                                             [CU_NODE_EVENT_RECORD] = "event record",
                                             [CU_NODE_SEMAPHORE_SIGNAL] = "semaphore signal",
                                             [CU_NODE_SEMAPHORE_WAIT] = "semaphore wait",
@@ -383,7 +403,7 @@ static const char *const foreign_names[] = {[CU_NODE_HOST] = "host function",
 static void read_foreign(cu_node_type type, rondo_captured_work *out) {
   const bool is_known = type < sizeof foreign_names / sizeof foreign_names[0] && foreign_names[type] != NULL;
   set_foreign(out, is_known ? foreign_names[type] : "node of a kind that this version does not know",
-              is_bound_type(type));
+              is_bound_type(type), type != CU_NODE_EVENT_WAIT && type != CU_NODE_EVENT_RECORD);
 }
 
 /* Whether a graph or one of its child graphs has a bound node. */
@@ -410,7 +430,7 @@ static rondo_status read_child(cuda_captured *captured, cu_graph_node node, rond
   RONDO_TRY(cuda_check(device, device->api->graph_child_get_graph(node, &graph), "reading a captured child graph"));
   RONDO_TRY(find_bound(device, graph, &is_bound));
   if (is_bound) {
-    set_foreign(out, "child graph with work that only the driver's graph can hold", true);
+    set_foreign(out, "child graph with work that only the driver's graph can hold", true, true);
     return RONDO_OK;
   }
   out->params.kind = RONDO_NODE_CHILD;
@@ -424,6 +444,8 @@ static cu_result read_plain(const cuda_api *api, cu_graph_node node, cu_node_typ
       return read_copy(api, node, out);
     case CU_NODE_MEMSET:
       return read_fill(api, node, out);
+    case CU_NODE_HOST:
+      return read_host(api, node, out);
     case CU_NODE_ALLOC:
       return read_alloc(api, node, out);
     case CU_NODE_FREE:

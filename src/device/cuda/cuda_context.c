@@ -86,6 +86,9 @@ static rondo_status check(cuda_device *device, cu_result code, const char *what)
   const char *const advice =
       code == CU_OUT_OF_MEMORY
           ? ": give memory back (rondo_memory_trim, rondo_host_free), or see what else uses the device"
+      : code == CU_STREAM_CAPTURE_IMPLICIT
+          ? ": it is work on the legacy default stream while a stream that synchronises with it captures: use another "
+            "stream, or compile with per-thread default streams (nvcc --default-stream per-thread)"
       : meaning.status == RONDO_EXECUTION_FAILED ? ": the driver refused it"
                                                  : "";
   return rondo_fail_driver(meaning.status, meaning.reason, (int32_t)code, cuda_code_name(device->api, code), "%s%s",

@@ -3,6 +3,7 @@
  * GPU's primary context, which it shares with the CUDA runtime and with every library of the process.
  */
 #include <stdio.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "device/cuda/cuda_builtin_kernels.h"
@@ -73,6 +74,7 @@ static void device_info(const rondo_device *base, rondo_device_info *out) {
   out->index = base->index;
   (void)snprintf(out->name, sizeof out->name, "%s", base->name);
   (void)snprintf(out->description, sizeof out->description, "%s", device->description);
+  memcpy(out->uuid, device->uuid.bytes, sizeof out->uuid);
   out->processors = (uint32_t)device->processors;
   out->memory_bytes = device->memory_bytes;
   out->page_bytes = device->page_bytes;
@@ -154,6 +156,7 @@ static cu_result ask_attributes(cuda_device *device) {
               {CU_ATTRIBUTE_MAX_GRID_Z, &z}};
   cu_result code = api->device_get(&device->handle, device->ordinal);
   if (code == CU_OK) code = api->device_get_name(device->description, sizeof device->description, device->handle);
+  if (code == CU_OK) code = api->device_get_uuid(&device->uuid, device->handle);
   if (code == CU_OK) code = api->device_total_mem(&bytes, device->handle);
   for (size_t i = 0; i < sizeof rows / sizeof rows[0] && code == CU_OK; i++)
     code = api->device_get_attribute(rows[i].value, rows[i].attribute, device->handle);

@@ -191,19 +191,25 @@ static void executable_destroy(rondo_executable *base) {
 
 /* Launching -------------------------------------------------------------------------------------------------------- */
 
+/* What was enqueued last uses the executable's memory. If the event cannot be recorded, waits for the work. */
+static cu_result record_last(const cuda_executable *executable, const cuda_queue *queue) {
+  const cuda_api *api = cuda_device_of(queue->base.device)->api;
+  return api->event_record(executable->last, queue->stream) == CU_OK ? CU_OK : api->stream_synchronize(queue->stream);
+}
+
 /* Host functions report failures to the queue of their launch. This queue is set in the order of the stream: after
- * earlier launches, before this one. */
+ * earlier launches, before this one; also if the launch then fails. */
 static rondo_status launch_with_hosts(cuda_executable *executable, cuda_queue *queue, cu_graph_exec exec) {
   cuda_device *device = cuda_device_of(queue->base.device);
   const cuda_api *api = device->api;
   cu_result code = api->stream_wait_event(queue->stream, executable->last, 0);
-  if (code == CU_OK && executable->queue_set != queue) {
-    RONDO_TRY(cuda_queue_store_self(queue, &executable->queue));
+  if (code == CU_OK) {
+    if (executable->queue_set != queue) RONDO_TRY(cuda_queue_store_self(queue, &executable->queue));
     executable->queue_set = queue;
+    code = api->exec_launch(exec, queue->stream);
+    const cu_result recorded = record_last(executable, queue);
+    if (code == CU_OK) code = recorded;
   }
-  if (code == CU_OK) code = api->exec_launch(exec, queue->stream);
-  if (code == CU_OK && api->event_record(executable->last, queue->stream) != CU_OK)
-    code = api->stream_synchronize(queue->stream); /* if it cannot be recorded, wait for it */
   return cuda_check(device, code, "launching %s with host functions on %s", executable->label, queue->label);
 }
 

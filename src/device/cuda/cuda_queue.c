@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Queues, which are non-blocking streams, and events. Work goes straight to the driver. Only host functions are kept
+ * Queues, which are streams of the driver, and events. Work goes straight to the driver. Only host functions are kept
  * here until they have run: then their record is unused and the queue uses it again, so that a warm queue allocates
  * nothing. Threads: as driver.h says. Records come back from the threads that ran them.
  */
@@ -8,6 +8,7 @@
 
 #include "base/allocation.h"
 #include "base/linked_list.h"
+#include "device/cuda/cuda_adopt.h"
 #include "device/cuda/cuda_context.h"
 #include "device/cuda/cuda_executable.h"
 #include "device/cuda/cuda_host_function.h"
@@ -73,10 +74,21 @@ static rondo_status enqueue_record(cuda_queue *queue, cuda_host_work *work, cu_h
   return cuda_check(device, code, "a host function on %s", queue->label);
 }
 
+/* The record of a host function is used once, and a graph of other code would call it again. */
+static rondo_status refuse_foreign_capture(const cuda_queue *queue) {
+  uint64_t id;
+  if (!queue->is_adopted || cuda_queue_capture(queue, &id) == CU_CAPTURE_STATUS_NONE) return RONDO_OK;
+  return rondo_fail(RONDO_CAPTURE_REFUSED, RONDO_REASON_FOREIGN_WORK,
+                    "a host function on %s: other code captures the stream, and its graph cannot hold this: capture "
+                    "with rondo_capture_begin",
+                    queue->label);
+}
+
 /* The function waits until it is certain that the stream waits for it. Otherwise it is not called. */
 static rondo_status submit_host(cuda_queue *queue, const rondo_host_node *host) {
   cuda_device *device = cuda_device_of(queue->base.device);
   cuda_host_work *work;
+  RONDO_TRY(refuse_foreign_capture(queue));
   RONDO_TRY(cuda_hosts_start(device));
   if (queue->gate == NULL) RONDO_TRY(cuda_gate_take(device, &queue->gate));
   RONDO_TRY(take_unused(queue, &work));
@@ -288,15 +300,36 @@ cu_capture_status cuda_queue_capture(const cuda_queue *queue, uint64_t *out_id) 
   return code == CU_OK ? state : CU_CAPTURE_STATUS_NONE;
 }
 
+/* If a stream that was adopted is gone, or is the default stream of another thread, its work is waited for with all
+ * other work of the context. */
+static rondo_status wait_for_the_rest(cuda_queue *queue) {
+  cuda_device *device = cuda_device_of(queue->base.device);
+  CUDA_SCOPE(scope);
+  RONDO_TRY(cuda_enter(device, &scope));
+  return cuda_check(device, device->api->context_synchronize(), "waiting for device '%s', for %s", device->base.name,
+                    queue->label);
+}
+
+static rondo_status wait_last(cuda_queue *queue) {
+  uint64_t id;
+  if (!cuda_queue_is_here(queue)) return wait_for_the_rest(queue);
+  if (cuda_queue_capture(queue, &id) != CU_CAPTURE_STATUS_NONE) return RONDO_OK; /* then there is no work */
+  const rondo_status status = queue_await(&queue->base);
+  if (status == RONDO_OK || !queue->is_adopted) return status;
+  rondo_saved_error first;
+  rondo_error_save(&first);
+  rondo_status_ignore(wait_for_the_rest(queue), "the first failure is returned");
+  return rondo_error_raise(&first);
+}
+
 static rondo_status queue_destroy(rondo_queue *base) {
   cuda_device *device = cuda_device_of(base->device);
   cuda_queue *queue = (cuda_queue *)base;
-  uint64_t id;
-  const bool is_capturing = cuda_queue_capture(queue, &id) != CU_CAPTURE_STATUS_NONE; /* then there is no work */
-  const rondo_status status = is_capturing ? rondo_first_failure_take(&queue->failure) : queue_synchronize(base);
+  const rondo_status waited = wait_last(queue);
+  const rondo_status status = waited == RONDO_OK ? rondo_first_failure_take(&queue->failure) : waited;
   CUDA_SCOPE(scope);
   cuda_enter_to_free(device, &scope);
-  (void)device->api->stream_destroy(queue->stream); /* gone already on a lost device */
+  if (!queue->is_adopted) (void)device->api->stream_destroy(queue->stream); /* gone already on a lost device */
   unlink_queue(device, queue);
   if (cuda_is_lost(device)) {
     bury_queue(device, queue);
@@ -322,18 +355,41 @@ const rondo_queue_ops cuda_queue_ops = {
     .native = queue_native,
 };
 
-rondo_status cuda_queue_create(rondo_device *base, const char *label, rondo_queue **out) {
+static rondo_status check_priority(const cuda_queue *queue, int32_t priority) {
+  cuda_device *device = cuda_device_of(queue->base.device);
+  int least = 0, greatest = 0;
+  RONDO_TRY(cuda_check(device, device->api->stream_priorities(&least, &greatest),
+                       "asking for the priorities of device '%s'", device->base.name));
+  if (priority <= least && priority >= greatest) return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
+                    "%s cannot have the priority %d: device '%s' has %d (last) to %d (first)", queue->label,
+                    (int)priority, device->base.name, least, greatest);
+}
+
+static rondo_status make_stream(cuda_queue *queue, const rondo_queue_options *options) {
+  cuda_device *device = cuda_device_of(queue->base.device);
+  const unsigned flags = options->is_blocking ? CU_STREAM_FLAG_DEFAULT : CU_STREAM_FLAG_NON_BLOCKING;
+  if (options->priority != 0) RONDO_TRY(check_priority(queue, options->priority));
+  queue->base.is_blocking = options->is_blocking;
+  const cu_result code = options->priority == 0
+                             ? device->api->stream_create(&queue->stream, flags)
+                             : device->api->stream_create_with_priority(&queue->stream, flags, options->priority);
+  return cuda_check(device, code, "making %s on device '%s'", queue->label, device->base.name);
+}
+
+rondo_status cuda_queue_create(rondo_device *base, const char *label, const rondo_queue_options *options,
+                               rondo_queue **out) {
+  static const rondo_queue_options defaults;
   cuda_device *device = cuda_device_of(base);
   cuda_queue *queue;
   CUDA_SCOPE(scope);
   *out = NULL;
   RONDO_TRY(cuda_enter(device, &scope));
   RONDO_TRY(rondo_allocate_items(&base->allocator, 1, sizeof *queue, &queue));
-  queue->base = (rondo_queue){&base->tables.queue, base};
+  queue->base = (rondo_queue){.ops = &base->tables.queue, .device = base};
   (void)snprintf(queue->label, sizeof queue->label, "%s", label);
-  const rondo_status status =
-      cuda_check(device, device->api->stream_create(&queue->stream, CU_STREAM_FLAG_NON_BLOCKING),
-                 "making %s on device '%s'", queue->label, base->name);
+  if (options == NULL) options = &defaults;
+  const rondo_status status = options->adopts ? cuda_adopt(queue, options->native) : make_stream(queue, options);
   if (status != RONDO_OK) {
     free_queue(queue);
     return status;

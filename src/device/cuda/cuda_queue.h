@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * Queues, which are non-blocking streams, and events.
+ * Queues, which are streams of the driver, and events.
  */
 #ifndef RONDO_DEVICE_CUDA_CUDA_QUEUE_H
 #define RONDO_DEVICE_CUDA_CUDA_QUEUE_H
 
 #include "device/cuda/cuda.h"
 
-RONDO_MUST_USE rondo_status cuda_queue_create(rondo_device *device, const char *label, rondo_queue **out);
+RONDO_MUST_USE rondo_status cuda_queue_create(rondo_device *device, const char *label,
+                                              const rondo_queue_options *options, rondo_queue **out);
 RONDO_MUST_USE rondo_status cuda_event_create(rondo_device *device, bool timing, rondo_device_event **out);
 
 /* Whether the queue is part of a capture, and of which. On a lost device, of none. */

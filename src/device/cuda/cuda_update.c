@@ -135,8 +135,8 @@ static inline void fetch(const cuda_executable *executable, const rondo_node_cha
   if (change->node.params->kind == RONDO_NODE_KERNEL) __builtin_prefetch(change->node.params->as.kernel.args);
 }
 
-/* Kernels read their arguments from the exec's memory again. If the kernel of a node is another one, the caller follows
- * with rebind. */
+/* Kernels read their arguments from the exec's memory again. If a node now has another kernel, the caller calls rebind
+ * next. */
 static void bind_nodes(cuda_executable *executable, const rondo_node_change *changes, size_t count) {
   for (size_t i = 0; i < count; i++) {
     cuda_node *node = &executable->nodes[changes[i].index];

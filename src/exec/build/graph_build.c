@@ -11,6 +11,7 @@
 #include "graph/edges.h"
 #include "graph/graph.h"
 #include "graph/node_name.h"
+#include "graph/node_params.h"
 #include "memory/graph_memory/address_reuse.h"
 #include "memory/graph_memory/address_space.h"
 #include "memory/graph_memory/alloc_node_address.h"
@@ -334,14 +335,29 @@ rondo_status rondo_graph_remove_edges(rondo_graph *graph, const rondo_node *from
   return rondo_fail_context(status, "%s", call);
 }
 
+static rondo_status replace(const char *call, rondo_graph *graph, uint32_t slot, const rondo_node_params *params) {
+  RONDO_TRY(rondo_graph_refuse_bound(graph, "cannot change its nodes, which rondo_exec_set_params can in its exec"));
+  RONDO_TRY(rondo_work_check(call, graph->device, params));
+  RONDO_TRY(rondo_random_check_node(call, graph, params));
+  return rondo_fail_context(rondo_graph_replace(graph, slot, params), "%s", call);
+}
+
 rondo_status rondo_graph_set_params(rondo_graph *graph, rondo_node node, const rondo_node_params *params) {
   const char *const call = "rondo_graph_set_params";
   RONDO_TRY(rondo_check_call(call, "the graph", graph));
   if (params == NULL) return rondo_refuse_null(call, "params");
   uint32_t slot;
   RONDO_TRY(rondo_fail_context(rondo_graph_find(graph, node, &slot), "%s", call));
-  RONDO_TRY(rondo_graph_refuse_bound(graph, "cannot change its nodes, which rondo_exec_set_params can in its exec"));
-  RONDO_TRY(rondo_work_check(call, graph->device, params));
-  RONDO_TRY(rondo_random_check_node(call, graph, params));
-  return rondo_fail_context(rondo_graph_replace(graph, slot, params), "%s", call);
+  return replace(call, graph, slot, params);
+}
+
+rondo_status rondo_graph_set_argument(rondo_graph *graph, rondo_node node, size_t number, const void *value) {
+  const char *const call = "rondo_graph_set_argument";
+  const void *args[RONDO_MAX_PARAMETERS];
+  rondo_node_params params;
+  uint32_t slot;
+  RONDO_TRY(rondo_check_call(call, "the graph", graph));
+  RONDO_TRY(rondo_fail_context(rondo_graph_find(graph, node, &slot), "%s", call));
+  RONDO_TRY(rondo_node_params_exchange(call, &rondo_graph_at(graph, slot)->params, number, value, args, &params));
+  return replace(call, graph, slot, &params);
 }

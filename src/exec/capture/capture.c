@@ -364,7 +364,11 @@ static rondo_status check_origin(const char *call, const rondo_stream *stream, c
                       "%s: the capture on %s was begun by another thread: end it there, or begin it with "
                       "RONDO_CAPTURE_RELAXED",
                       call, capture->origin_name);
-  return RONDO_OK;
+  if (rondo_stream_require_thread(stream) == RONDO_OK) return RONDO_OK;
+  return rondo_fail(RONDO_CAPTURE_REFUSED, RONDO_REASON_WRONG_THREAD,
+                    "%s: the capture on %s, the default stream of another thread, was begun there: end it on that "
+                    "thread, in any mode, or capture a stream that was created",
+                    call, capture->origin_name);
 }
 
 static rondo_status check_end(const char *call, const rondo_stream *stream, const rondo_capture *capture,

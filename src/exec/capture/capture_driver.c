@@ -22,11 +22,16 @@ static const char *last_good(const rondo_capture *capture, char buffer[RONDO_LAB
                                        : "a node that was removed";
 }
 
+/* What breaks captures of streams that synchronise with the legacy stream. */
+#define LEGACY_HINT ", or work on the legacy default stream (use other streams, or per-thread default streams)"
+
 static rondo_status fail_broken(rondo_capture *capture, const char *call) {
   char label[RONDO_LABEL_BYTES];
-  rondo_capture_invalidate(capture,
-                           "a call of a library, or on the driver itself, between %s and %s, that cannot be captured",
-                           last_good(capture, label), call);
+  const rondo_stream *origin = capture->origin;
+  const bool synchronises = origin != NULL && origin->queue->is_blocking;
+  rondo_capture_invalidate_by_driver(
+      capture, "a call of a library, or on the driver itself, between %s and %s, that cannot be captured%s",
+      last_good(capture, label), call, synchronises ? LEGACY_HINT : "");
   return rondo_capture_require_active(capture, call);
 }
 
@@ -42,8 +47,8 @@ static rondo_status fail_refused(rondo_stream *stream, const char *call, rondo_s
   rondo_error_save(&error);
   const rondo_status asked = captured->ops->frontier(captured, capture->origin->queue, &is_active, &edges, &count);
   if (asked == RONDO_OK && !is_active) return fail_broken(capture, call);
-  rondo_capture_invalidate(capture, "%s, which the driver refused with %s", call,
-                           error.driver_name[0] != '\0' ? error.driver_name : rondo_status_name(status));
+  rondo_capture_invalidate_by_driver(capture, "%s, which the driver refused with %s", call,
+                                     error.driver_name[0] != '\0' ? error.driver_name : rondo_status_name(status));
   return rondo_fail_context(rondo_error_raise(&error), "%s: the capture on %s is now invalid", call,
                             capture->origin_name);
 }

@@ -19,6 +19,15 @@
 
 #define RONDO_CAPTURE_OVER 3u /* in addition to the states of rondo_capture_state */
 
+#define RONDO_CAUSE_TEXT (RONDO_LABEL_BYTES + 208)
+
+/* Who made a capture invalid. */
+typedef enum rondo_cause_source {
+  RONDO_CAUSE_OWN = 0,   /* a call of the capture's thread, which Rondo refused */
+  RONDO_CAUSE_ELSEWHERE, /* such a call of another thread */
+  RONDO_CAUSE_DRIVER     /* only the driver reports it: a library, or a call that the driver refused */
+} rondo_cause_source;
+
 struct rondo_capture {
   rondo_capture *next, **link; /* in the process's list */
   atomic_uint references;
@@ -32,7 +41,8 @@ struct rondo_capture {
   rondo_capture_mode mode;
   _Atomic uint32_t state;
   char origin_name[RONDO_STREAM_LABEL];
-  char cause[RONDO_LABEL_BYTES + 144];              /* the reason why it is invalid */
+  char cause[RONDO_CAUSE_TEXT + 64]; /* the reason why it is invalid, perhaps with a thread */
+  rondo_cause_source cause_source;
   uint64_t driver_id;                               /* the driver's capture, if the driver captures too; else 0 */
   rondo_importer importer;                          /* of nodes of the driver's capture, if there is one */
   RONDO_ARRAY(uint64_t) driver_frontier;            /* workspace: the driver's names of a frontier */
@@ -73,9 +83,11 @@ void rondo_capture_release(rondo_capture *capture);
 
 /* Makes an active capture invalid. The text is the cause. */
 void rondo_capture_invalidate(rondo_capture *capture, const char *format, ...) RONDO_PRINTF(2, 3);
+/* The same if the driver reports it, and not Rondo. */
+void rondo_capture_invalidate_by_driver(rondo_capture *capture, const char *format, ...) RONDO_PRINTF(2, 3);
 
-/* Writes the cause of an invalid capture; false if it is not invalid. */
-bool rondo_capture_find_cause(const rondo_capture *capture, char *out, size_t capacity);
+/* Writes the cause of an invalid capture, and its source; false if it is not invalid. */
+bool rondo_capture_find_cause(const rondo_capture *capture, char *out, size_t capacity, rondo_cause_source *out_source);
 
 /* CAPTURE_INVALID/INVALIDATED naming the cause, unless the capture is active. */
 RONDO_MUST_USE rondo_status rondo_capture_require_active(const rondo_capture *capture, const char *call);
@@ -101,6 +113,10 @@ RONDO_MUST_USE rondo_status rondo_capture_refuse_event(const rondo_event *event,
 RONDO_MUST_USE rondo_status rondo_capture_refuse_device(rondo_device *device, const char *call);
 /* C9: a call that acts at once and cannot be captured. */
 RONDO_MUST_USE rondo_status rondo_capture_refuse_unsafe(const char *call);
+
+/* INVALID_STATE/ALREADY_CAPTURING if a capture has the stream with this native handle, on a device whose driver does
+ * not capture. */
+RONDO_MUST_USE rondo_status rondo_capture_refuse_adoption(const rondo_device *device, const void *native);
 
 /* Whether a capture on the device, not RELAXED, was begun by this thread and has not ended. */
 bool rondo_capture_is_begun_here(const rondo_device *device);

@@ -129,26 +129,50 @@ bool rondo_capture_list_leave(rondo_capture *capture, rondo_stream *stream) {
   return is_last;
 }
 
+/* Under the lock. Names the thread if the program needs that to find the call. */
+static void set_cause(rondo_capture *capture, const char *cause, bool is_of_driver) {
+  char thread[RONDO_THREAD_LABEL];
+  const bool is_elsewhere = capture->thread != rondo_thread_id();
+  const rondo_cause_source source = is_elsewhere ? RONDO_CAUSE_ELSEWHERE : RONDO_CAUSE_OWN;
+  capture->cause_source = is_of_driver ? RONDO_CAUSE_DRIVER : source;
+  const bool is_named = is_elsewhere && !is_of_driver; /* this thread has only noticed what the driver reports */
+  (void)snprintf(capture->cause, sizeof capture->cause, "%s%s%s", cause, is_named ? ", called by " : "",
+                 is_named ? rondo_thread_label(thread) : "");
+  atomic_store_explicit(&capture->state, RONDO_CAPTURE_INVALIDATED, memory_order_release);
+}
+
 /* Validity -------------------------------------------------------------------------------------------------------- */
 
-void rondo_capture_invalidate(rondo_capture *capture, const char *format, ...) {
-  char cause[sizeof capture->cause];
-  va_list arguments;
-  va_start(arguments, format);
+static RONDO_PRINTF(3, 0) void invalidate(rondo_capture *capture, bool is_of_driver, const char *format,
+                                          va_list arguments) {
+  char cause[RONDO_CAUSE_TEXT];
   vsnprintf(cause, sizeof cause, format, arguments);
-  va_end(arguments);
   pthread_mutex_lock(&lock);
-  if (atomic_load_explicit(&capture->state, memory_order_relaxed) == RONDO_CAPTURE_ACTIVE) {
-    memcpy(capture->cause, cause, sizeof cause);
-    atomic_store_explicit(&capture->state, RONDO_CAPTURE_INVALIDATED, memory_order_release);
-  }
+  if (atomic_load_explicit(&capture->state, memory_order_relaxed) == RONDO_CAPTURE_ACTIVE)
+    set_cause(capture, cause, is_of_driver);
   pthread_mutex_unlock(&lock);
 }
 
-bool rondo_capture_find_cause(const rondo_capture *capture, char *out, size_t capacity) {
+void rondo_capture_invalidate(rondo_capture *capture, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  invalidate(capture, false, format, arguments);
+  va_end(arguments);
+}
+
+void rondo_capture_invalidate_by_driver(rondo_capture *capture, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  invalidate(capture, true, format, arguments);
+  va_end(arguments);
+}
+
+bool rondo_capture_find_cause(const rondo_capture *capture, char *out, size_t capacity,
+                              rondo_cause_source *out_source) {
   pthread_mutex_lock(&lock);
   const bool is_invalid = !is_active(capture) && capture->cause[0] != '\0';
   if (is_invalid) (void)snprintf(out, capacity, "%s", capture->cause);
+  if (is_invalid) *out_source = capture->cause_source;
   pthread_mutex_unlock(&lock);
   return is_invalid;
 }
@@ -246,8 +270,9 @@ static bool invalidate_forbidding(const rondo_device *device, const char *call, 
     capture_position position;
     if (!is_active(capture) || !(device != NULL ? capture->device == device : forbids_unsafe(capture))) continue;
     find_position(capture, &position);
-    snprintf(capture->cause, sizeof capture->cause, "%s%s", call, position.text);
-    atomic_store_explicit(&capture->state, RONDO_CAPTURE_INVALIDATED, memory_order_release);
+    char cause[RONDO_CAUSE_TEXT];
+    (void)snprintf(cause, sizeof cause, "%s%s", call, position.text);
+    set_cause(capture, cause, false);
     if (any) continue;
     any = true;
     memcpy(out->origin_name, capture->origin_name, sizeof out->origin_name);
@@ -284,6 +309,28 @@ rondo_status rondo_capture_refuse_unsafe(const char *call) {
       "the capture%s, begin the capture with %s, or set the thread's mode with rondo_capture_exchange_thread_mode",
       call, refusal.origin_name, refusal.own ? "this thread" : "another thread, globally", refusal.position.text,
       captured_form(call), refusal.own ? "RONDO_CAPTURE_RELAXED" : "RONDO_CAPTURE_THREAD_LOCAL");
+}
+
+/* Under the lock. */
+static bool has_native(const rondo_capture *capture, const void *native) {
+  for (rondo_stream *member = capture->members; member != NULL; member = member->next_member)
+    if (capture->device->ops->capture == NULL && rondo_stream_native(member) == native) return true;
+  return false;
+}
+
+rondo_status rondo_capture_refuse_adoption(const rondo_device *device, const void *native) {
+  char origin_name[RONDO_STREAM_LABEL];
+  if (device->ops->capture != NULL) return RONDO_OK;
+  pthread_mutex_lock(&lock);
+  const rondo_capture *capture = captures;
+  while (capture != NULL && !has_native(capture, native)) capture = capture->next;
+  if (capture != NULL) memcpy(origin_name, capture->origin_name, sizeof origin_name);
+  pthread_mutex_unlock(&lock);
+  if (capture == NULL) return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_ALREADY_CAPTURING,
+                    "rondo_stream_adopt: the stream is part of the capture that began on %s: adopt it before, or after "
+                    "the capture has ended",
+                    origin_name);
 }
 
 bool rondo_capture_is_begun_here(const rondo_device *device) {

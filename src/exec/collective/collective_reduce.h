@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: MIT
- * Combining what ranks have, element by element, in the order of ranks.
+ * Combining what ranks have, element by element (rondo_combine_find in <rondo/collective_engine.h>).
  */
 #ifndef RONDO_EXEC_COLLECTIVE_REDUCE_H
 #define RONDO_EXEC_COLLECTIVE_REDUCE_H
 
-#include <rondo/collective.h>
+#include <rondo/collective_engine.h>
 #include <stdbool.h>
 
-/* dst[i] = dst[i] combined with src[i]; the two do not overlap. */
-typedef void (*rondo_reduce_function)(void *dst, const void *src, size_t count);
-
-/* NULL when the type has none. */
-rondo_reduce_function rondo_reduce_find(rondo_type type, rondo_reduction reduction);
-
 bool rondo_reduction_is_known(rondo_reduction reduction);
+
+/* dst[i] = dst[i] / ranks, of a floating-point type; rounded to nearest. */
+void rondo_reduce_divide(rondo_type type, void *dst, size_t count, uint32_t ranks);
 
 #endif

@@ -1,42 +1,23 @@
 /* SPDX-License-Identifier: MIT
- * A communicator and its transport, which is a table of functions: the exchange through shared memory (exchange.h), or
- * NCCL (nccl_transport.c). collective.c checks arguments once; transports rely on that.
+ * A communicator and its link to the other ranks. A transport is a table of functions for links: the engine transport
+ * (engine_link.h) runs a collective engine on devices whose queues wait for semaphores, and NCCL's (nccl_transport.c)
+ * enqueues NCCL's work. collective.c checks arguments once; transports rely on that.
+ *
+ * Threads: a communicator is thread-compatible. `in_call` detects two calls at once.
  */
 #ifndef RONDO_EXEC_COLLECTIVE_COMMUNICATOR_H
 #define RONDO_EXEC_COLLECTIVE_COMMUNICATOR_H
 
-#include <rondo/collective.h>
+#include <rondo/collective_engine.h>
 
-#include "exec/collective/group.h"
 #include "exec/stream/stream_internal.h"
 
-typedef enum rondo_operation {
-  RONDO_ALL_REDUCE = 1,
-  RONDO_BROADCAST,
-  RONDO_ALL_GATHER,
-  RONDO_REDUCE_SCATTER,
-  RONDO_BARRIER
-} rondo_operation;
-
-/* "all_reduce"; "unknown" for an invalid number, which a faulty process may write to shared memory. */
-const char *rondo_operation_name(rondo_operation operation);
-
-/* A checked collective: the buffers that the operation needs on this rank exist, and no size overflows. */
-typedef struct rondo_collective {
-  rondo_operation operation;
-  rondo_type type;
-  rondo_reduction reduction; /* 0 when there is none */
-  uint32_t root;
-  size_t count; /* 0 for a barrier */
-  const void *src;
-  void *dst;
-} rondo_collective;
-
-/* The options of a communicator with defaults resolved. */
+/* The options of a communicator with defaults resolved. The name is not NULL. */
 typedef struct rondo_communicator_plan {
   rondo_device *device;
   const char *name;
   uint32_t rank, world_size;
+  uint32_t join_timeout_ms;
   uint64_t timeout_ns;
 } rondo_communicator_plan;
 
@@ -48,32 +29,36 @@ typedef struct rondo_link {
 } rondo_link;
 
 struct rondo_transport {
-  uint32_t kind;  /* all ranks of a group have the same */
-  bool has_slots; /* data goes through the group's memory */
-  /* Called before joining; NULL: there is nothing to prepare. `token` is what rank 0 tells the others by the group's
-   * head: filled when `is_first`. */
-  rondo_status (*prepare)(rondo_device *device, bool is_first, unsigned char token[RONDO_GROUP_TOKEN_BYTES]);
-  /* Makes the links of ranks of one process in groups that are complete: all or none. They own their groups. */
-  rondo_status (*open)(const rondo_communicator_plan *plans, rondo_group **groups, uint32_t count, rondo_link **out);
-  /* UNSUPPORTED for what it cannot do. NULL: it can do all. */
-  rondo_status (*check)(const rondo_link *link, const char *call, const rondo_collective *work);
-  /* Enqueues or captures it. */
+  /* Enqueues or captures a collective. */
   rondo_status (*run)(rondo_link *link, rondo_stream *stream, const char *call, const rondo_collective *work);
-  rondo_status (*break_off)(rondo_link *link);
+  rondo_status (*cancel)(rondo_link *link); /* fails the link */
   void (*info)(const rondo_link *link, rondo_communicator_info *out);
+  /* Sets the rank and the size of the plan, which has all else. */
+  rondo_status (*split)(rondo_link *link, uint32_t color, uint32_t key, rondo_communicator_plan *plan,
+                        rondo_link **out);
   /* Waits for what was enqueued, and releases the user's reference. */
   rondo_status (*close)(rondo_link *link);
 };
 
-/* The first is for devices whose queues wait for semaphores, the second for devices that run libraries' work. */
-extern const rondo_transport rondo_exchange_transport;
-extern const rondo_transport rondo_nccl_transport;
+/* NCCL's links of `count` ranks of one process: all or none. `id` is that of the group. */
+RONDO_MUST_USE rondo_status rondo_nccl_open(const rondo_communicator_plan *plans, uint32_t count,
+                                            const rondo_communicator_id *id, rondo_link **out);
+RONDO_MUST_USE rondo_status rondo_nccl_make_id(rondo_device *device, rondo_communicator_id *out);
+/* One rank of the group that meets at "host:port". */
+RONDO_MUST_USE rondo_status rondo_nccl_open_at(const rondo_communicator_plan *plan, const char *address,
+                                               rondo_link **out);
 
 struct rondo_communicator {
   rondo_device *device;
   rondo_link *link;
-  uint32_t rank, world_size;
+  char *name;
+  rondo_communicator_plan plan; /* its name is `name` */
+  atomic_bool in_call;
   _Atomic uint64_t collectives;
 };
+
+/* Around a call that uses the communicator. INVALID_STATE/CONCURRENT_USE. */
+RONDO_MUST_USE rondo_status rondo_communicator_enter(rondo_communicator *communicator, const char *call);
+void rondo_communicator_leave(rondo_communicator *communicator);
 
 #endif

@@ -238,7 +238,7 @@ void rondo_exec_destroy(rondo_exec *exec) {
   rondo_heap *heap = exec->heap;
   rondo_patch_leave(exec);
   free_exec(exec);
-  rondo_heap_give_up(heap);
+  rondo_heap_abandon(heap);
   rondo_retired_sweep(memory, false);
   rondo_device_end_use(device, &exec_use);
 }

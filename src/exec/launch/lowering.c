@@ -39,7 +39,8 @@ static const rondo_node_params join_params = {.kind = RONDO_NODE_EMPTY, .name = 
 
 static rondo_status fail_too_many(const rondo_lowering *lowering) {
   return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE,
-                    "a graph of more than %zu nodes with its children cannot be instantiated", lowering->nodes.count);
+                    "a graph of more than %zu nodes with its children cannot be instantiated: split it",
+                    lowering->nodes.count);
 }
 
 /* The caller adds the edges to the node next. */
@@ -59,7 +60,7 @@ static rondo_status link_run(graph_walker *walker, ends from) {
   rondo_lowering *lowering = walker->lowering;
   if (lowering->predecessors.count + from.count > UINT32_MAX)
     return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE,
-                      "a graph of more than %zu edges with its children cannot be instantiated",
+                      "a graph of more than %zu edges with its children cannot be instantiated: split it",
                       lowering->predecessors.count);
   for (size_t i = 0; i < from.count; i++) {
     const uint32_t end = walker->pool.items[from.first + i];
@@ -257,7 +258,7 @@ static rondo_status invert_edges(graph_walker *walker) {
   const uint32_t past = (uint32_t)edges;
   if (edges > UINT32_MAX)
     return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE,
-                      "a graph of %zu edges with its children cannot be instantiated", edges);
+                      "a graph of %zu edges with its children cannot be instantiated: split it", edges);
   RONDO_TRY(rondo_array_push(walker->allocator, &lowering->predecessor_start, &past));
   RONDO_TRY(rondo_allocate_items(walker->allocator, nodes + 1, sizeof(uint32_t), &lowering->successor_start));
   RONDO_TRY(rondo_allocate_items(walker->allocator, edges, sizeof(uint32_t), &lowering->successors));

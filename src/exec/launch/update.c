@@ -72,7 +72,7 @@ static rondo_status check_shapes(const char *call, const rondo_node_params *now,
   return rondo_fail_node(
       RONDO_UPDATE_REFUSED, RONDO_REASON_PARAMETERS_CHANGED, where->number,
       "%s: %s has, or would have, more than one dimension: an exec can only change one-dimensional copies "
-      "and fills",
+      "and fills: instantiate the graph again",
       call, rondo_node_label_at(label, now, where));
 }
 
@@ -194,6 +194,14 @@ static __attribute__((noinline)) rondo_status set_any_params(const char *call, r
   return status;
 }
 
+static inline rondo_status set_params(const char *call, rondo_exec *exec, uint32_t index,
+                                      const rondo_node_params *params) {
+  const rondo_node_params *now = rondo_exec_params(exec, index);
+  if (!keeps_kernel(exec, now, params)) return set_any_params(call, exec, index, params);
+  const rondo_status status = set_arguments(exec, index, now, &params->as.kernel);
+  return __builtin_expect(status == RONDO_OK, 1) ? RONDO_OK : rondo_fail_context(status, "%s", call);
+}
+
 rondo_status rondo_exec_set_params(rondo_exec *exec, rondo_node node, const rondo_node_params *params) {
   const char *const call = "rondo_exec_set_params";
   if (__builtin_expect(exec == NULL || rondo_in_callback(), 0)) return rondo_check_call(call, "the exec", exec);
@@ -201,10 +209,18 @@ rondo_status rondo_exec_set_params(rondo_exec *exec, rondo_node node, const rond
   __builtin_prefetch(exec->executable); /* used last */
   uint32_t index;
   RONDO_TRY(find_index(call, exec, node, &index));
-  const rondo_node_params *now = rondo_exec_params(exec, index);
-  if (!keeps_kernel(exec, now, params)) return set_any_params(call, exec, index, params);
-  const rondo_status status = set_arguments(exec, index, now, &params->as.kernel);
-  return __builtin_expect(status == RONDO_OK, 1) ? RONDO_OK : rondo_fail_context(status, "%s", call);
+  return set_params(call, exec, index, params);
+}
+
+rondo_status rondo_exec_set_argument(rondo_exec *exec, rondo_node node, size_t number, const void *value) {
+  const char *const call = "rondo_exec_set_argument";
+  const void *args[RONDO_MAX_PARAMETERS];
+  rondo_node_params params;
+  uint32_t index;
+  RONDO_TRY(rondo_check_call(call, "the exec", exec));
+  RONDO_TRY(find_index(call, exec, node, &index));
+  RONDO_TRY(rondo_node_params_exchange(call, rondo_exec_given_params(exec, index), number, value, args, &params));
+  return set_params(call, exec, index, &params);
 }
 
 /* Enabling -------------------------------------------------------------------------------------------------------- */

@@ -335,8 +335,8 @@ static rondo_status check_recording(const char *call, const rondo_exec *exec, co
 static rondo_status check_all(const char *call, const rondo_exec *exec, const rondo_patch_input *inputs, size_t count,
                               const rondo_patch_options *options) {
   if (count >= UINT32_MAX - 1)
-    return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE, "%s: %zu inputs are too many for a set", call,
-                      count);
+    return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE,
+                      "%s: %zu inputs are too many for a set: pass fewer", call, count);
   if (exec->broken)
     return rondo_fail(
         RONDO_INVALID_STATE, RONDO_REASON_NOT_UPDATABLE,
@@ -438,7 +438,8 @@ rondo_status rondo_patch_find_use(const char *call, rondo_exec *exec, const void
   RONDO_TRY(make_set(call, exec, &memory, 1, NULL, &options, &set));
   const rondo_patch_slot *slot = &set->slots[0];
   *out = (rondo_patch_use){.is_used = slot->count > 0 || !slot->is_patchable,
-                           .is_written = slot->is_written || !slot->is_patchable};
+                           .is_written = slot->is_written || !slot->is_patchable,
+                           .is_unknown = slot->is_unknown};
   free_set(set);
   return RONDO_OK;
 }

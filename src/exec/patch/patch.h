@@ -32,6 +32,7 @@ RONDO_MUST_USE rondo_status rondo_patch_create(const char *call, rondo_exec *exe
 /* How the work of an exec uses memory, as far as it is declared: true if in doubt. Changes nothing. */
 typedef struct rondo_patch_use {
   bool is_used, is_written;
+  bool is_unknown; /* there is work of a library whose addresses are not known */
 } rondo_patch_use;
 
 RONDO_MUST_USE rondo_status rondo_patch_find_use(const char *call, rondo_exec *exec, const void *address, size_t bytes,

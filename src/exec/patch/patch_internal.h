@@ -15,7 +15,8 @@ typedef struct rondo_patch_slot {
   uint32_t first, count; /* its sites */
   uint32_t nodes;        /* that contain them */
   bool is_written, is_patchable;
-  bool is_copied; /* see rondo_patch_create */
+  bool is_unknown; /* see rondo_patch_use */
+  bool is_copied;  /* see rondo_patch_create */
 } rondo_patch_slot;
 
 struct rondo_patch_set {

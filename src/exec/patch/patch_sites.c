@@ -72,6 +72,8 @@ static void describe_word(const rondo_exec *exec, const word *at, char *buffer, 
                    at->offset);
   else if (params->kind == RONDO_NODE_KERNEL)
     (void)snprintf(buffer, capacity, "%s, argument %" PRIu32 " at byte %" PRIu32, label, at->parameter, at->offset);
+  else if (params->kind == RONDO_NODE_FOREIGN)
+    (void)snprintf(buffer, capacity, "%s, which a library enqueued,", label);
   else if (params->kind == RONDO_NODE_HOST)
     (void)snprintf(buffer, capacity, "%s, its user pointer", label);
   else if (at->bytes < WORD)
@@ -332,13 +334,28 @@ static const struct {
     {RONDO_NODE_FILL, offsetof(rondo_node_params, as.fill.dst), RONDO_SITE_DST, WORD, true, true},
     {RONDO_NODE_FILL, offsetof(rondo_node_params, as.fill.value), RONDO_SITE_DST, sizeof(uint32_t), true, true},
     {RONDO_NODE_HOST, offsetof(rondo_node_params, as.host.user), RONDO_PATCH_NO_PARAMETER, WORD, false, false},
+    {RONDO_NODE_FOREIGN, offsetof(rondo_node_params, as.foreign.user), RONDO_PATCH_NO_PARAMETER, WORD, false, false},
     {RONDO_NODE_FREE, offsetof(rondo_node_params, as.free_address), RONDO_PATCH_NO_PARAMETER, WORD, true, false},
 };
+
+/* A batch of memory operations, for example, has addresses that the driver does not show. Any may be an input's. */
+static rondo_status report_unknown(finder *f, const word *at) {
+  char label[RONDO_SLOT_LABEL];
+  for (uint32_t slot = 0; slot < f->set->slot_count; slot++) {
+    if (f->set->slots[slot].is_copied) continue;
+    f->set->slots[slot].is_unknown = true;
+    RONDO_TRY(report(f, at, RONDO_PATCH_SUSPECTED, slot,
+                     "may use %s, because its addresses are not known: copy the input",
+                     rondo_patch_slot_label(label, f->set, slot)));
+  }
+  return RONDO_OK;
+}
 
 static rondo_status visit_node(finder *f, uint32_t index, const seen_node *node) {
   const rondo_node_params *now = node->params[NOW];
   word at = {.node = index};
   if (now->kind == RONDO_NODE_KERNEL) return visit_kernel(f, node, &at);
+  if (now->kind == RONDO_NODE_FOREIGN && now->as.foreign.is_opaque) return report_unknown(f, &at);
   at.can_change = (now->kind == RONDO_NODE_COPY || now->kind == RONDO_NODE_FILL) && rondo_node_is_plain(now);
   for (size_t i = 0; i < sizeof node_words / sizeof node_words[0]; i++) {
     const void *where[RECORDINGS];
@@ -444,8 +461,8 @@ static int compare_found(const void *a, const void *b) {
 static rondo_status keep_sites(finder *f) {
   rondo_patch_set *set = f->set;
   if (f->found.count >= UINT32_MAX)
-    return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE, "%s: %zu sites are too many for a set", f->call,
-                      f->found.count);
+    return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE,
+                      "%s: %zu sites are too many for a set: split the graph", f->call, f->found.count);
   if (f->found.count == 0) return RONDO_OK;
   RONDO_TRY(rondo_allocate_items(&set->allocator, f->found.count, sizeof *set->sites, &set->sites));
   set->site_count = (uint32_t)f->found.count;

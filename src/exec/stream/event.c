@@ -54,7 +54,7 @@ static void init_store(void *state, const rondo_allocator *allocator) {
 
 static rondo_status store_of(rondo_device *device, event_store **out) {
   static const rondo_state_kind kind = {sizeof(event_store), init_store, release_store};
-  return rondo_device_state(device, &device->exec, &kind, out);
+  return rondo_device_state(device, &device->events, &kind, out);
 }
 
 static bool is_complete(const rondo_event *event) { return event->driver->ops->query(event->driver) == RONDO_OK; }
@@ -158,7 +158,7 @@ void rondo_event_release(rondo_event *event) {
     return;
   }
   rondo_order_forget(&event->order);
-  event_store *store = atomic_load_explicit(&event->device->exec.state, memory_order_acquire);
+  event_store *store = atomic_load_explicit(&event->device->events.state, memory_order_acquire);
   pthread_mutex_lock(&store->lock);
   if (is_complete(event))
     put_complete(store, event);

@@ -19,14 +19,15 @@ static const rondo_device_use stream_use = {.rank = 3, .name = "stream"};
 /* Life ------------------------------------------------------------------------------------------------------------ */
 
 static void make_label(rondo_stream *stream) {
-  const uint64_t number = atomic_fetch_add_explicit(&stream->device->streams_created, 1, memory_order_relaxed) + 1;
+  const uint64_t number = atomic_fetch_add_explicit(&stream->device->queues_numbered, 1, memory_order_relaxed) + 1;
   if (stream->name[0] == '\0')
     (void)snprintf(stream->label, sizeof stream->label, "stream %" PRIu64, number);
   else
     (void)snprintf(stream->label, sizeof stream->label, "stream '%.60s'", stream->name);
 }
 
-static rondo_status make_stream(rondo_device *device, const char *name, rondo_stream **out) {
+static rondo_status make_stream(rondo_device *device, const char *name, const rondo_queue_options *options,
+                                rondo_stream **out) {
   rondo_stream *stream;
   RONDO_TRY(rondo_allocate_items(&device->allocator, 1, sizeof *stream, &stream));
   stream->device = device;
@@ -34,7 +35,7 @@ static rondo_status make_stream(rondo_device *device, const char *name, rondo_st
   rondo_status status = rondo_allocate_text(&device->allocator, name, &stream->name);
   if (status == RONDO_OK) {
     make_label(stream);
-    status = device->ops->queue_create(device, stream->label, &stream->queue);
+    status = device->ops->queue_create(device, stream->label, options, &stream->queue);
     if (status != RONDO_OK) rondo_release_text(&device->allocator, stream->name);
   }
   if (status != RONDO_OK) {
@@ -42,19 +43,38 @@ static rondo_status make_stream(rondo_device *device, const char *name, rondo_st
     return status;
   }
   stream->order.queue = stream->queue;
+  rondo_device_begin_use(device, &stream_use);
   *out = stream;
   return RONDO_OK;
 }
 
-rondo_status rondo_stream_create(rondo_device *device, const rondo_stream_options *options, rondo_stream **out_stream) {
-  RONDO_TRY(rondo_check_call("rondo_stream_create", "out_stream", out_stream));
+static rondo_status check_making(const char *call, const rondo_device *device, const rondo_stream_options *options,
+                                 rondo_stream **out_stream, rondo_stream_options *known) {
+  RONDO_TRY(rondo_check_call(call, "out_stream", out_stream));
   *out_stream = NULL;
-  if (device == NULL) return rondo_refuse_null("rondo_stream_create", "device");
+  if (device == NULL) return rondo_refuse_null(call, "device");
+  return rondo_versioned_read("rondo_stream_options", options, known, sizeof *known);
+}
+
+rondo_status rondo_stream_create(rondo_device *device, const rondo_stream_options *options, rondo_stream **out_stream) {
   rondo_stream_options known;
-  RONDO_TRY(RONDO_VERSIONED_READ("rondo_stream_options", options, &known));
-  RONDO_TRY(make_stream(device, known.name, out_stream));
-  rondo_device_begin_use(device, &stream_use);
-  return RONDO_OK;
+  RONDO_TRY(check_making("rondo_stream_create", device, options, out_stream, &known));
+  const rondo_queue_options made = {.priority = known.priority, .is_blocking = known.blocking};
+  return make_stream(device, known.name, &made, out_stream);
+}
+
+rondo_status rondo_stream_adopt(rondo_device *device, void *native, const rondo_stream_options *options,
+                                rondo_stream **out_stream) {
+  const char *const call = "rondo_stream_adopt";
+  rondo_stream_options known;
+  RONDO_TRY(check_making(call, device, options, out_stream, &known));
+  if (known.priority != 0 || known.blocking)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
+                      "%s: priority %d, blocking %d: an adopted stream keeps those of its owner: leave them 0", call,
+                      (int)known.priority, (int)known.blocking);
+  RONDO_TRY(rondo_capture_refuse_adoption(device, native));
+  const rondo_queue_options adopted = {.adopts = true, .native = native};
+  return rondo_fail_context(make_stream(device, known.name, &adopted, out_stream), "%s", call);
 }
 
 rondo_status rondo_stream_tie_make(rondo_stream *stream, rondo_stream_tie **out) {
@@ -92,7 +112,12 @@ rondo_status rondo_stream_destroy(rondo_stream *stream) {
                       "rondo_stream_destroy: a function of a tree is being called on %s: destroy the stream after that "
                       "call has returned",
                       stream->label);
-  if (rondo_stream_find_capture(stream) != NULL) rondo_capture_forget_stream(stream);
+  if (rondo_stream_find_capture(stream) != NULL) {
+    RONDO_TRY(rondo_fail_context(rondo_stream_require_thread(stream),
+                                 "rondo_stream_destroy: %s captures: end the capture on its thread first",
+                                 stream->label));
+    rondo_capture_forget_stream(stream);
+  }
   assert(rondo_stream_capture(stream) == NULL);
   rondo_device *device = stream->device;
   const rondo_status status = stream->queue->ops->destroy(stream->queue);

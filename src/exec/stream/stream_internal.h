@@ -95,6 +95,13 @@ RONDO_MUST_USE rondo_status rondo_stream_copy(rondo_stream *stream, void *dst, c
 /* Waits for the work that `call` has just enqueued, on a synchronous device. */
 RONDO_MUST_USE rondo_status rondo_stream_settle(rondo_stream *stream, const char *call);
 
+/* INVALID_STATE/WRONG_THREAD if the stream is the default stream of another thread. For calls that pass the native
+ * handle on. */
+RONDO_MUST_USE static inline rondo_status rondo_stream_require_thread(const rondo_stream *stream) {
+  const rondo_queue_ops *ops = stream->queue->ops;
+  return __builtin_expect(ops->require_thread == NULL, 1) ? RONDO_OK : ops->require_thread(stream->queue);
+}
+
 /* The stream's heap. The first call acquires it. */
 RONDO_MUST_USE rondo_status rondo_stream_heap(rondo_stream *stream, rondo_heap **out);
 

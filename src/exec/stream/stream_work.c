@@ -8,14 +8,19 @@
 #include "graph/node_params.h"
 #include "memory/memory_errors.h"
 
+/* Kernels are the most frequent nodes and have no extents. So this is asked before check_extents sets up its list. */
+static inline bool has_extents(const rondo_node_params *params) {
+  return params->kind == RONDO_NODE_COPY || params->kind == RONDO_NODE_FILL;
+}
+
 /* A device without memory state has no allocations. */
 static rondo_status check_extents(const char *call, const rondo_device *device, const rondo_node_params *params,
                                   bool now) {
   rondo_extent extents[RONDO_MOST_EXTENTS];
-  if (device == NULL || (params->kind != RONDO_NODE_COPY && params->kind != RONDO_NODE_FILL)) return RONDO_OK;
+  rondo_device_memory *memory = device == NULL ? NULL : rondo_device_memory_made(device);
+  if (memory == NULL) return RONDO_OK;
   const size_t count = rondo_node_extents(params, extents);
-  rondo_device_memory *memory = rondo_device_memory_made(device);
-  for (size_t i = 0; i < count && memory != NULL; i++)
+  for (size_t i = 0; i < count; i++)
     RONDO_TRY(rondo_memory_check_range(memory, call, extents[i].what, extents[i].address, extents[i].bytes, now));
   return RONDO_OK;
 }
@@ -24,9 +29,10 @@ static rondo_status check_extents(const char *call, const rondo_device *device, 
 static rondo_status check_params(const char *call, const rondo_device *device, const rondo_node_params *params,
                                  bool now) {
   rondo_status status = rondo_node_params_check(call, device, params);
-  if (status == RONDO_OK && device != NULL && params->kind == RONDO_NODE_KERNEL)
-    status = rondo_fail_context(rondo_device_check_grid(device, params->as.kernel.kernel, params->as.kernel.grid), "%s",
-                                call);
+  if (status == RONDO_OK && device != NULL && params->kind == RONDO_NODE_KERNEL) {
+    status = rondo_device_check_grid(device, params->as.kernel.kernel, params->as.kernel.grid);
+    if (status != RONDO_OK) status = rondo_fail_context(status, "%s", call);
+  }
   if (status == RONDO_OK || params == NULL || params->kind != RONDO_NODE_COPY) return status;
   if (rondo_last_error()->reason == RONDO_REASON_OUT_OF_RANGE) RONDO_TRY(check_extents(call, device, params, now));
   return status;
@@ -35,7 +41,7 @@ static rondo_status check_params(const char *call, const rondo_device *device, c
 rondo_status rondo_work_check(const char *call, const rondo_device *device, const rondo_node_params *params) {
   RONDO_TRY(check_params(call, device, params, false));
   if (rondo_node_names_event(params)) return rondo_require_device(call, "the event", device, params->as.event->device);
-  return check_extents(call, device, params, false);
+  return has_extents(params) ? check_extents(call, device, params, false) : RONDO_OK;
 }
 
 rondo_status rondo_work_fail_code(const char *call, rondo_status status, const rondo_node_params *params,
@@ -49,6 +55,6 @@ rondo_status rondo_work_fail_code(const char *call, rondo_status status, const r
 
 rondo_status rondo_work_check_now(const char *call, const rondo_device *device, const rondo_node_params *params) {
   RONDO_TRY(check_params(call, device, params, true));
-  RONDO_TRY(check_extents(call, device, params, true));
+  if (has_extents(params)) RONDO_TRY(check_extents(call, device, params, true));
   return rondo_work_check_runs(call, device, params, NULL);
 }

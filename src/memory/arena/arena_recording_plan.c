@@ -54,7 +54,8 @@ static rondo_status number_nodes(path_plan *path) {
     edges += noted->starts[noted->node_count] + 2 * (size_t)noted->node_count + 2;
     if (nodes >= UINT32_MAX || edges >= UINT32_MAX)
       return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE,
-                        "a path of %zu nodes and %zu edges up to part %zu cannot be planned: at most %u are supported",
+                        "a path of %zu nodes and %zu edges up to part %zu cannot be planned: at most %u are supported: "
+                        "make fewer calls in a step",
                         nodes, edges, i, UINT32_MAX - 1);
   }
   path->begins[path->part_count] = (uint32_t)nodes;

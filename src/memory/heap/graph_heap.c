@@ -63,7 +63,7 @@ void rondo_heap_release(rondo_heap *heap) {
   if (heap != NULL) change_use(heap, RONDO_HEAP_STREAM, RONDO_HEAP_SPARE);
 }
 
-void rondo_heap_give_up(rondo_heap *heap) {
+void rondo_heap_abandon(rondo_heap *heap) {
   if (heap == NULL) return;
   change_use(heap, RONDO_HEAP_PRIVATE, RONDO_HEAP_LEAVING);
   atomic_fetch_add_explicit(&heap->memory->leaving, 1, memory_order_release);

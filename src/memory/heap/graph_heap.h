@@ -12,8 +12,8 @@
  * that run one after another share memory across streams too. A heap outlives its stream and serves the next one.
  *
  * A private heap belongs to the execs that are set to use it. Other heaps do not take its memory, and trims do not
- * release it. It is returned to the system when the heap is given up and its launches are complete. When the system has
- * no more memory, mappings or files, first the pools and then the streams' heaps release their unused memory.
+ * release it. It is returned to the system when the heap is abandoned and its launches are complete. When the system
+ * has no more memory, mappings or files, first the pools and then the streams' heaps release their unused memory.
  *
  * Threads: the gate of a heap makes "wait for the last launch, launch, record the event" one step, and blocks launches
  * while mappings change. Unlike other locks it is held during these calls of the driver. Worker threads never enter it.
@@ -39,7 +39,7 @@ typedef enum rondo_heap_use {
   RONDO_HEAP_SPARE = 1, /* no user; a stream left memory and bound spaces */
   RONDO_HEAP_STREAM = 2,
   RONDO_HEAP_PRIVATE = 3,
-  RONDO_HEAP_LEAVING = 4 /* a private heap that was given up; becomes empty */
+  RONDO_HEAP_LEAVING = 4 /* a private heap that was abandoned; becomes empty */
 } rondo_heap_use;
 
 struct rondo_heap {
@@ -85,7 +85,7 @@ void rondo_heap_release(rondo_heap *heap);
 
 /* The users of a private heap are destroyed, but their launches may still run. A later sweep frees its memory when they
  * are complete. NULL is allowed. */
-void rondo_heap_give_up(rondo_heap *heap);
+void rondo_heap_abandon(rondo_heap *heap);
 
 /* The bytes of a heap, including the private pages of its spaces. */
 uint64_t rondo_heap_bytes(rondo_heap *heap);
@@ -149,7 +149,7 @@ static inline bool rondo_reclaim_helps(rondo_status status) {
   return status == RONDO_OUT_OF_MEMORY || status == RONDO_LIMIT_EXCEEDED;
 }
 
-/* Frees retired spaces whose launches are complete (with `wait`: all), and the memory of heaps that were given up. */
+/* Frees retired spaces whose launches are complete (with `wait`: all), and the memory of abandoned heaps. */
 void rondo_retired_sweep(rondo_device_memory *memory, bool wait);
 
 /* Frees all heaps, at the end of the device. */

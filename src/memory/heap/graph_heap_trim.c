@@ -248,7 +248,7 @@ static void sweep_spaces(rondo_device_memory *memory, bool wait) {
   }
 }
 
-/* Empties a heap that was given up, with its gate entered, unless spaces are bound to it or launches run. */
+/* Empties an abandoned heap, with its gate entered, unless spaces are bound to it or launches run. */
 static void empty_heap(rondo_heap *heap) {
   if (heap->bound != NULL || !rondo_heap_is_idle(heap)) return;
   rondo_heap_remove_all_chunks(heap);

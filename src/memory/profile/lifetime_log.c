@@ -175,7 +175,7 @@ static rondo_status add_lifetime(noter *self, const rondo_address_use *use) {
   if (lifetime.freed < lifetime.alloc) return fail_backwards(self, use);
   if (!rondo_pool_round(use->bytes, &lifetime.bytes))
     return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE,
-                      "an allocation of %zu bytes does not fit the address space", use->bytes);
+                      "an allocation of %zu bytes does not fit the address space: allocate less", use->bytes);
   return rondo_array_push(&self->graph->allocator, &self->draft.lifetimes, &lifetime);
 }
 

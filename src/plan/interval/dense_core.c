@@ -15,7 +15,7 @@
 /* Scans of a repair that take as long as a step. */
 #define SCANS_PER_STEP 8
 
-/* The minimum of scans of a repair; the maximum for each box of the part and unit of effort. */
+/* The minimum number of scans of a repair; the maximum number for each box of the part and unit of effort. */
 #define LEAST_SCANS (UINT64_C(1) << 20)
 #define MOST_SCANS_PER_BOX 160
 

@@ -13,7 +13,7 @@ typedef struct rondo_core {
   uint32_t repairs;     /* at most; each has more space above the bound than the one before */
   uint64_t steps;       /* for planning the core */
   uint64_t seed;        /* of the search in the core */
-  uint64_t effort;      /* of a repair: the maximum of scans, in halves of the overlaps of the part's boxes */
+  uint64_t effort;      /* of a repair: the maximum number of scans, in halves of the overlaps of the part's boxes */
   uint64_t limit;       /* a good enough peak; the core's own peak may be higher */
   uint64_t deadline_ns; /* of rondo_clock_ns; 0: none */
   uint64_t most_steps;  /* in all: after these it is cut short */

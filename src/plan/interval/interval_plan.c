@@ -35,7 +35,7 @@
 /* The peak of a plan around its core may be 1 / CORE_NEARNESS of the bound above it, so that the rest has space. */
 #define CORE_NEARNESS 2048
 
-/* Restarts of the fast path: the maximum of runs, and of boxes that they place in all. */
+/* Restarts of the fast path: the maximum numbers of runs, and of boxes that they place in all. */
 #define FAST_RUNS 32
 #define FAST_PLACINGS (UINT64_C(1) << 20)
 
@@ -237,9 +237,10 @@ static rondo_status plan_fast(planner *p) {
     try_slots(p, part);
     RONDO_TRY(part->boxes.count >= BOXES_FOR_CORE_FIRST ? plan_many(p, part) : plan_few(p, part));
     if (part->peak != UINT64_MAX) continue;
-    return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE,
-                      "%zu items with their alignments and %zu obstacles do not fit into %zu bits of offsets",
-                      p->problem->count, p->problem->obstacle_count, 8 * sizeof(size_t));
+    return rondo_fail(
+        RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE,
+        "%zu items with their alignments and %zu obstacles do not fit into %zu bits of offsets: make them smaller",
+        p->problem->count, p->problem->obstacle_count, 8 * sizeof(size_t));
   }
   return RONDO_OK;
 }

@@ -61,7 +61,7 @@ typedef struct sweep {
   size_t leaves;
   stretch *tree;
   rondo_sort_entry *begins, *ends; /* obstacles by section */
-  size_t event_count;              /* entries in each list: 2 for each obstacle */
+  size_t entry_count;              /* entries in each list: 2 for each obstacle */
 } sweep;
 
 static const rondo_obstacle *obstacle(const sweep *s, size_t index) { return &s->obstacles->ranges[index]; }
@@ -145,16 +145,16 @@ static uint64_t offset_of_free(const sweep *s, uint64_t need) {
 /* Sweep ------------------------------------------------------------------------------------------------------------ */
 
 static rondo_status prepare_sweep(rondo_scratch *scratch, sweep *s) {
-  s->event_count = 2 * s->obstacles->count;
-  RONDO_TRY(rondo_scratch_take(scratch, s->event_count, sizeof *s->cuts, &s->cuts));
-  RONDO_TRY(rondo_scratch_take(scratch, s->event_count, sizeof *s->begins, &s->begins));
-  RONDO_TRY(rondo_scratch_take(scratch, s->event_count, sizeof *s->ends, &s->ends));
+  s->entry_count = 2 * s->obstacles->count;
+  RONDO_TRY(rondo_scratch_take(scratch, s->entry_count, sizeof *s->cuts, &s->cuts));
+  RONDO_TRY(rondo_scratch_take(scratch, s->entry_count, sizeof *s->begins, &s->begins));
+  RONDO_TRY(rondo_scratch_take(scratch, s->entry_count, sizeof *s->ends, &s->ends));
   for (size_t i = 0; i < s->obstacles->count; i++) {
     s->begins[2 * i] = (rondo_sort_entry){obstacle(s, i)->offset, 0};
     s->begins[2 * i + 1] = (rondo_sort_entry){obstacle(s, i)->end, 0};
   }
-  rondo_sort_entries(s->begins, s->ends, s->event_count);
-  for (size_t i = 0; i < s->event_count; i++) {
+  rondo_sort_entries(s->begins, s->ends, s->entry_count);
+  for (size_t i = 0; i < s->entry_count; i++) {
     if (s->cut_count == 0 || s->cuts[s->cut_count - 1] != s->begins[i].key) s->cuts[s->cut_count++] = s->begins[i].key;
   }
   s->leaves = 1;

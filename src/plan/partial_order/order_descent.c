@@ -13,7 +13,7 @@
 #include "base/hash.h"
 
 #define STEPS_PER_CLOCK_READ 8
-#define STEPS_PER_ITEM 2     /* steps for each item until a target is given up. If many items are unplaced at first, */
+#define STEPS_PER_ITEM 2     /* steps for each item until a target is abandoned. If many items are unplaced at first, */
 #define STEPS_OUT 32         /* up to as many again: all from 1/STEPS_OUT of the items on */
 #define VISITS_PER_STEP 2048 /* average; more visits count as more steps */
 #define FAILS_TO_RESET 6

@@ -106,8 +106,9 @@ static bool find_fit(const rondo_order_placer *p, uint32_t entry, size_t from, s
 
 static rondo_status fail_high(const rondo_lifetimes *lifetimes, uint32_t item, size_t offset) {
   return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE,
-                    "item %u of a plan (%zu bytes) does not fit at offset %zu or above: offsets have %zu bits", item,
-                    lifetimes->problem->items[item].bytes, offset, 8 * sizeof(size_t));
+                    "item %u of a plan (%zu bytes) does not fit at offset %zu or above: offsets have %zu bits: make "
+                    "the items smaller",
+                    item, lifetimes->problem->items[item].bytes, offset, 8 * sizeof(size_t));
 }
 
 /* Places the best entry of a block. If it must go higher than its lowest offset, raises that instead, and *out_top is

@@ -79,7 +79,7 @@ static rondo_status make_chain(planner *p) {
   const size_t nodes = 2 * steps;
   if (nodes >= RONDO_PLAN_FOREVER) {
     return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE,
-                      "the lifetimes of a plan have %zu different steps; the maximum is %u", steps,
+                      "the lifetimes of a plan have %zu different steps; the maximum is %u: split the plan", steps,
                       (RONDO_PLAN_FOREVER - 1) / 2);
   }
   RONDO_TRY(rondo_scratch_take(&p->scratch, nodes + 1, sizeof *start, &start));

@@ -413,8 +413,8 @@ rondo_status rondo_relation_make(rondo_scratch *scratch, const rondo_plan_order 
                                  rondo_relation *out) {
   *out = (rondo_relation){0};
   if (order->node_count > MAX_NODES) {
-    return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE, "a plan's order has %u nodes; the maximum is %u",
-                      order->node_count, MAX_NODES);
+    return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE,
+                      "a plan's order has %u nodes; the maximum is %u: split the plan", order->node_count, MAX_NODES);
   }
   *out = (rondo_relation){.order = order, .slot_count = order->node_count + 2};
   builder b = {.scratch = scratch,

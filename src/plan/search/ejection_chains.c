@@ -17,7 +17,7 @@
 
 #define MOVES_PER_CLOCK_READ 16
 
-/* A repair gives up if it makes no progress for 1 / STALL_SHARE of its scans. */
+/* A repair stops if it makes no progress for 1 / STALL_SHARE of its scans. */
 #define STALL_SHARE 4
 
 /* A box in the plan; offsets and bytes are in units. */
@@ -181,7 +181,7 @@ static rondo_status make(rondo_scratch *scratch, worker *w) {
   return rondo_scratch_take(scratch, count, 4 * sizeof *w->changes, &w->changes);
 }
 
-/* The repair also gives up if the scans left do not suffice for the boxes that are out now. */
+/* The repair also stops if the scans left do not suffice for the boxes that are out now. */
 static bool is_over(const worker *w, uint64_t moves) {
   if (w->scans + w->needed > w->of->most_scans) return true;
   if (w->scans - w->progress_scans > w->of->most_scans / STALL_SHARE) return true;

@@ -25,7 +25,7 @@ enum {
   RONDO_REPAIR_OUT
 };
 
-/* *out_done: all boxes are in, and the offsets are a plan. Else the repair gave up, and the offsets are unusable.
+/* *out_done: all boxes are in, and the offsets are a plan. Else the repair stopped early, and the offsets are unusable.
  * *out_scans: the scans it took. Errors: OUT_OF_MEMORY. */
 RONDO_MUST_USE rondo_status rondo_repair_run(const rondo_allocator *allocator, const rondo_repair *repair,
                                              uint64_t *inout_offsets, bool *out_done, uint64_t *out_scans);

@@ -25,12 +25,12 @@
 #include "plan/search/partial_packing.h"
 
 typedef enum rondo_search_outcome {
-  RONDO_SEARCH_PAUSED, /* the steps are used up, or it gave up: run again to continue */
+  RONDO_SEARCH_PAUSED, /* the steps are used up, or it stopped early: run again to continue */
   RONDO_SEARCH_FOUND,  /* a packing within the capacity; the next run begins again */
   RONDO_SEARCH_CLOSED  /* there is none; the next run begins again */
 } rondo_search_outcome;
 
-/* When a search gives up: at the deadline, or once a search before it has reached the target, because results are taken
+/* When a search stops: at the deadline, or once a search before it has reached the target, because results are taken
  * in order. */
 typedef struct rondo_search_watch {
   uint64_t deadline_ns;           /* of rondo_clock_ns; 0: none */

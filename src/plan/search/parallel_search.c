@@ -22,10 +22,10 @@
 
 typedef struct slot {
   rondo_exact exact;
-  bool descends;     /* else it searches at the goal */
-  uint64_t capacity; /* of the search; 0: none yet */
-  uint32_t share;    /* of the distance from the goal to the best peak, in 256ths */
-  uint64_t patience; /* steps at one capacity */
+  bool descends;      /* else it searches at the goal */
+  uint64_t capacity;  /* of the search; 0: none yet */
+  uint32_t share;     /* of the distance from the goal to the best peak, in 256ths */
+  uint64_t max_steps; /* at one capacity */
   uint64_t waited;
   /* Of the round: */
   uint64_t quota, used;
@@ -66,8 +66,8 @@ static void record(const rondo_search *s, slot *own) {
 }
 
 /* The capacity that the slot searches next. It is the goal until that is proved to be out of reach, and then just below
- * the best peak. A slot that descends searches between the two: lower after a success, higher when its patience is
- * over. */
+ * the best peak. A slot that descends searches between the two: lower after a success, higher when its steps are
+ * used up. */
 static uint64_t choose_capacity(const rondo_search *s, const slot *own) {
   const uint64_t below = own->peak - 1;
   const uint64_t goal = s->goal > own->bound ? s->goal : own->bound;
@@ -83,12 +83,12 @@ static void aim(const rondo_search *s, slot *own) {
   rondo_exact_aim(&own->exact, capacity);
 }
 
-static void lose_patience(slot *own) {
+static void raise_share(slot *own) {
   if (own->share + 8 < SHARE_ONE) {
     own->share += (SHARE_ONE - own->share) / 2;
   } else {
     own->share = SHARE_ONE / 2;
-    own->patience *= 2;
+    own->max_steps *= 2;
   }
 }
 
@@ -97,7 +97,7 @@ static rondo_status run_slot(rondo_search *s, slot *own, uint32_t number) {
   if (own->capacity == 0 || own->capacity >= own->peak || own->capacity < own->bound) aim(s, own);
   while (own->used < own->quota && !is_done(s, own)) {
     uint64_t steps = own->quota - own->used;
-    if (own->descends && own->patience - own->waited < steps) steps = own->patience - own->waited;
+    if (own->descends && own->max_steps - own->waited < steps) steps = own->max_steps - own->waited;
     uint64_t used = 0;
     rondo_search_outcome outcome = RONDO_SEARCH_PAUSED;
     RONDO_TRY(rondo_exact_run(&own->exact, steps, &watch, &used, &outcome));
@@ -109,9 +109,9 @@ static rondo_status run_slot(rondo_search *s, slot *own, uint32_t number) {
     } else if (outcome == RONDO_SEARCH_CLOSED) {
       if (own->capacity >= own->bound) own->bound = own->capacity + 1;
     } else if (used < steps) {
-      return RONDO_OK; /* it gave up */
-    } else if (own->descends && own->waited == own->patience) {
-      lose_patience(own);
+      return RONDO_OK; /* it stopped */
+    } else if (own->descends && own->waited == own->max_steps) {
+      raise_share(own);
     } else {
       continue;
     }
@@ -211,7 +211,7 @@ static rondo_status make_slots(rondo_search *s, uint64_t seed) {
     RONDO_TRY(rondo_exact_init(&s->scratch, &s->sections, seed + k, &own->exact));
     own->descends = k % 2 != 0;
     own->share = SHARE_ONE / 2;
-    own->patience = 4000 + 16 * (uint64_t)count;
+    own->max_steps = 4000 + 16 * (uint64_t)count;
   }
   return RONDO_OK;
 }

@@ -11,9 +11,9 @@
 #include "plan/interval/placer.h"
 #include "plan/search/trials.h"
 
-/* After PATIENCE runs that miss an aim, it is raised halfway to the best peak. A new aim is above the target by 1 /
+/* After MAX_MISSES runs that miss an aim, it is raised halfway to the best peak. A new aim is above the target by 1 /
  * NEARNESS of what the best peak is. */
-enum { PATIENCE = 16, NEARNESS = 8 };
+enum { MAX_MISSES = 16, NEARNESS = 8 };
 
 /* Weights and keys are fixed-point numbers with this many bits after the point. Keys are products of a weight and a
  * logarithm, which has 16. */
@@ -113,7 +113,7 @@ static aim aim_below(const worker *w, uint64_t best) {
 }
 
 static void note_miss(aim *own) {
-  if (++own->misses < PATIENCE) return;
+  if (++own->misses < MAX_MISSES) return;
   own->misses = 0;
   own->peak += (own->best - own->peak) / 2;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The dispatch table: what runs a batch of each number of rows (SE-8). It is computed in advance from the times of the
- * graphs, so that dispatching is one look-up. Pure; a table is read-only once it is made.
+ * The dispatch table: whether a batch of each number of rows is padded to one graph, split over several graphs, or run
+ * eagerly (SE-8). It is computed in advance from the times of the graphs, so that dispatching is one lookup. Pure; a
+ * table is read-only once it is made.
  *
  * One graph costs its time. Several graphs, on several streams, cost the sum of their shares of all streams' time, but
  * at least the time of the longest. An eager run costs its time, interpolated between the sizes that were measured. A

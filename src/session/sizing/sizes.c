@@ -86,7 +86,7 @@ static rondo_status sort_candidates(const rondo_sizes_problem *p, sorted *s) {
     s->candidates[i] = s->indices[i].candidate;
     if (i > 0 && s->candidates[i].rows == s->candidates[i - 1].rows)
       return fail_item(RONDO_REASON_DUPLICATE_NAME, "candidate", s->indices[i].index,
-                       "has the same rows as another one: give each number of rows once");
+                       "has the same rows as another candidate: give each number of rows once");
   }
   return RONDO_OK;
 }

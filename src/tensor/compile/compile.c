@@ -12,6 +12,7 @@
 #include "base/versioned_struct.h"
 #include "device/device.h"
 #include "tensor/compile/compile.h"
+#include "tensor/compile/compile_ranks.h"
 #include "tensor/compile/emitter.h"
 #include "tensor/compile/program_gain.h"
 #include "tensor/compile/program_record.h"
@@ -151,16 +152,16 @@ static void link_staged(const rondo_feeds *feeds, uint32_t value, uint32_t outpu
   named->in_arena = false;
 }
 
-/* Finds the optimizer that trains each value. The first input of an update is the trained state. */
+/* Finds the optimizer that trains each value. A program has one; a rank may have no update of some of its states. */
 static void find_optimizers(const rondo_program *program, const char **trained_by) {
+  const char *optimizer = NULL;
   for (size_t i = 0; i < program->operations.count; i++) {
-    const rondo_operation *operation = &program->operations.items[i];
-    const rondo_operator *row = operation->row;
-    const bool trains =
-        row == &rondo_operator_adam || row == &rondo_operator_sgd || row == &rondo_operator_sgd_momentum;
-    const uint32_t state = operation->inputs[0];
-    if (trains && program->values.items[state].trained && trained_by[state] == NULL) trained_by[state] = row->name;
+    const rondo_operator *row = program->operations.items[i].row;
+    if (row == &rondo_operator_adam || row == &rondo_operator_sgd || row == &rondo_operator_sgd_momentum)
+      optimizer = row->name;
   }
+  for (size_t i = 0; i < program->values.count; i++)
+    if (program->values.items[i].trained) trained_by[i] = optimizer;
 }
 
 /* output: its number, for an output. trained_by: NULL for none. */
@@ -171,6 +172,8 @@ static rondo_status name_value(const compiler *c, char kind, const char *name, u
                              .shape = *rondo_program_shape(c->program, value),
                              .address = rondo_layout_address(&c->layout, compiled, value),
                              .trained_by = trained_by,
+                             .is_sharded = c->program->values.items[value].is_sharded,
+                             .is_summed = c->program->values.items[value].is_summed,
                              .in_arena = c->layout.locations[value].block == RONDO_BLOCK_ARENA};
   link_staged(&compiled->feeds, value, output, &named);
   RONDO_TRY(rondo_allocate_text(&compiled->allocator, name, &named.name));
@@ -218,6 +221,16 @@ static uint64_t count_parameters(const rondo_program *program) {
   return program->has_optimizer ? trained : all;
 }
 
+/* Of what optimizers keep for each trained state. */
+static uint64_t count_optimizer_bytes(const rondo_program *program) {
+  uint64_t bytes = 0;
+  for (size_t i = 0; i < program->values.count; i++) {
+    const rondo_program_value *value = &program->values.items[i];
+    if (value->of_optimizer) bytes += rondo_round_up(rondo_shape_bytes(&value->shape), RONDO_VALUE_ALIGNMENT);
+  }
+  return bytes;
+}
+
 /* The whole ------------------------------------------------------------------------------------------------------- */
 
 static void fill_info(const compiler *c) {
@@ -236,6 +249,10 @@ static void fill_info(const compiler *c) {
   info->operators = c->layout.schedule.count;
   info->dependencies = c->layout.schedule.before.start[c->layout.schedule.count];
   info->has_branches = c->layout.has_branches;
+  info->ranks = c->program->ranks.count;
+  info->buckets = c->program->ranks.buckets;
+  info->reduced_bytes = c->program->ranks.reduced_bytes;
+  info->optimizer_bytes = count_optimizer_bytes(c->program);
   info->chains = (uint32_t)c->layout.schedule.chains.count;
   for (uint32_t i = 0; i < info->chains; i++) info->joined += c->layout.schedule.chains.items[i].count;
 }
@@ -308,7 +325,8 @@ static rondo_status finish(compiler *c) {
   rondo_compiled *compiled = c->compiled;
   const size_t before = compiled->sharing->values.count;
   RONDO_TRY(share_states(c));
-  const rondo_status status = c->replaced == NULL ? rondo_record_instantiate(compiled) : replace_exec(c);
+  rondo_status status = rondo_record_instantiate_short(compiled);
+  if (status == RONDO_OK) status = c->replaced == NULL ? rondo_record_instantiate(compiled) : replace_exec(c);
   if (status != RONDO_OK && compiled->sharing->values.count > before)
     compiled->states = rondo_sharing_give_back(compiled->sharing, before);
   return status;
@@ -329,6 +347,7 @@ static rondo_status compile(compiler *c, const rondo_compile_options *given) {
   rondo_compiled *compiled = c->compiled;
   rondo_program_check(c->program);
   RONDO_TRY(rondo_record_options_keep(compiled, given));
+  RONDO_TRY(rondo_compile_check_ranks(c->call, c->program, compiled->device, given));
   RONDO_TRY(rondo_executed_keep(compiled, given));
   RONDO_TRY(find_device_kind(compiled));
   RONDO_TRY(rondo_allocate_text(&compiled->allocator, c->program->name, &compiled->name));
@@ -338,15 +357,17 @@ static rondo_status compile(compiler *c, const rondo_compile_options *given) {
   if (c->is_plan) return RONDO_OK;
   RONDO_TRY(allocate_memory(c));
   RONDO_TRY(name_values(c));
+  RONDO_TRY(rondo_ranks_keep(c->program, compiled));
   RONDO_TRY(rondo_emit_all(c->program, &c->layout, compiled));
   RONDO_TRY(rondo_held_list(c->program, &c->layout, compiled));
+  RONDO_TRY(rondo_ranks_compare(c->program, compiled));
   RONDO_TRY(make_guarded_recording(c));
   RONDO_TRY(initialise(c));
   return finish(c);
 }
 
 /* Destroys the program, and returns the error that made compiling fail. */
-static rondo_status give_up(rondo_compiled *compiled) {
+static rondo_status abandon(rondo_compiled *compiled) {
   rondo_saved_error error;
   rondo_error_save(&error);
   rondo_status_ignore(rondo_compiled_destroy(compiled), "the first failure is the one to return");
@@ -388,7 +409,7 @@ static rondo_status make_compiled(compiler *c, rondo_device *device, const rondo
   if (status == RONDO_OK) return RONDO_OK;
   rondo_compiled *const failed = c->compiled;
   c->compiled = NULL;
-  return give_up(failed);
+  return abandon(failed);
 }
 
 rondo_status rondo_compile(rondo_program *program, rondo_device *device, const rondo_compile_options *options,

@@ -10,6 +10,9 @@
 #include "tensor/compile/resources.h"
 #include "tensor/program/operator.h"
 
+/* Of a data-parallel program. */
+struct rondo_communicator *rondo_emit_communicator(const rondo_emitter *emitter);
+
 /* The address and shape of an input or result of the operation; NULL for RONDO_NO_VALUE. */
 void *rondo_emit_address(const rondo_emitter *emitter, uint32_t value);
 const rondo_shape *rondo_emit_shape(const rondo_emitter *emitter, uint32_t value);
@@ -103,7 +106,8 @@ void *rondo_emit_object(const rondo_emitter *emitter);                   /* rond
 /* Memory in which the operation's kernels report an index outside of 0 .. bound - 1 (rondo_check_index): four arguments
  * of the kernel, RONDO_CHECK_ARGUMENTS, with the parameters RONDO_CHECK_PARAMETERS. The run then fails: the host reads
  * the cell when it waits, and updates read the mark (tensor/run/index_check.h). `input` is the operation's input with
- * the indices. At most one for each operation. */
+ * the indices. At most one for each operation. With a bound of 0, the index is that of a rank on which the
+ * run failed. */
 typedef struct rondo_check_memory {
   void *cell;
   void *run, *mark; /* of the gate; NULL: there is none */
@@ -115,7 +119,8 @@ RONDO_MUST_USE rondo_status rondo_emit_index_check(rondo_emitter *emitter, uint3
                                                    rondo_check_memory *out);
 
 /* What a kernel reads before it changes a state (rondo_may_update): its first three arguments, or those after the table
- * of joined operations. Every kernel that changes a state has them. */
+ * of joined operations. Every kernel that changes a state has them. An operation that changes none gets the marks of
+ * the checks that were emitted before it. */
 typedef struct rondo_gate_memory {
   uint32_t count; /* of marks; 0: nothing can fail */
   void *marks;

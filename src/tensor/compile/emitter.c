@@ -49,6 +49,10 @@ void *rondo_emit_workspace(const rondo_emitter *emitter) {
   return rondo_location_address(&emitter->layout->workspaces[emitter->operation], emitter->compiled);
 }
 
+struct rondo_communicator *rondo_emit_communicator(const rondo_emitter *emitter) {
+  return emitter->program->ranks.communicator;
+}
+
 rondo_product *rondo_emit_product(const rondo_emitter *emitter) {
   return rondo_resources_product(&emitter->compiled->resources, emitter->operation);
 }
@@ -207,13 +211,14 @@ rondo_status rondo_emit_call(rondo_emitter *emitter, rondo_step_call call, const
 rondo_status rondo_emit_index_check(rondo_emitter *emitter, uint32_t input, size_t bound, rondo_check_memory *out) {
   const rondo_operation *operation = current(emitter);
   const char *rule = operation->row->index_rule;
+  const rondo_shape *indices = rondo_emit_shape(emitter, operation->inputs[input]);
   assert(operation->row->checks_indices);
   const rondo_index_check check = {.operator_name = operation->row->name,
                                    .operation = emitter->operation,
                                    .input = operation->row->inputs[input],
                                    .rule = rule == NULL ? "row 0 was used instead" : rule,
                                    .bound = bound,
-                                   .is_wide = rondo_emit_shape(emitter, operation->inputs[input])->type == RONDO_I64};
+                                   .is_wide = indices != NULL && indices->type == RONDO_I64};
   rondo_update_gate *gate = emitter->compiled->gate;
   const size_t number = emitter->compiled->checks.items.count;
   *out = (rondo_check_memory){.cell = NULL};
@@ -227,8 +232,9 @@ rondo_status rondo_emit_index_check(rondo_emitter *emitter, uint32_t input, size
 /* The first update sets the number of the next run: all checks of this run are done by then. */
 rondo_gate_memory rondo_emit_gate(rondo_emitter *emitter) {
   rondo_update_gate *gate = emitter->compiled->gate;
-  assert(current(emitter)->row->updates != 0);
   if (gate == NULL) return (rondo_gate_memory){.count = 0};
+  if (current(emitter)->row->updates == 0)
+    return (rondo_gate_memory){(uint32_t)emitter->compiled->checks.items.count, &gate->begun, NULL};
   const bool is_first = !emitter->has_next;
   emitter->has_next = true;
   return (rondo_gate_memory){(uint32_t)emitter->layout->check_count, &gate->begun, is_first ? &gate->run : NULL};

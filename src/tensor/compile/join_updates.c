@@ -126,12 +126,17 @@ static size_t measure(joiner *j) {
  * until the last of the row runs anyway, and its results, which operations of the same kernel may read. */
 static size_t cost_of(const joiner *j, const rondo_operation *operation, uint32_t last) {
   const rondo_join *join = j->row->join;
+  const uint32_t *owners = j->schedule->owners;
+  const uint32_t in_place = j->row->is_in_place ? owners[operation->results[0]] : RONDO_NO_VALUE; /* live anyway */
   size_t cost = 0;
   RONDO_EACH_INPUT(k, operation) {
-    const uint32_t owner = j->schedule->owners[operation->inputs[k]];
-    if ((join->shared >> k & 1u) == 0 && j->died[owner] < last) cost += j->bytes[owner];
+    const uint32_t owner = owners[operation->inputs[k]];
+    if ((join->shared >> k & 1u) == 0 && j->died[owner] < last && owner != in_place) cost += j->bytes[owner];
   }
-  for (uint32_t r = 0; r < j->row->result_count; r++) cost += j->bytes[j->schedule->owners[operation->results[r]]];
+  for (uint32_t r = 0; r < j->row->result_count; r++) {
+    const uint32_t owner = owners[operation->results[r]];
+    if (owner != in_place) cost += j->bytes[owner];
+  }
   return cost;
 }
 
@@ -153,7 +158,8 @@ static void find_successors(joiner *j) {
   for (uint32_t p = 0; p < before->count; p++) {
     for (uint32_t e = before->start[p]; e < before->start[p + 1]; e++) {
       const uint32_t q = before->items[e];
-      const bool may_join = j->row->join->in_order && is_of_row(j, p) && is_of_row(j, q);
+      const bool in_order = j->row->join->in_order || j->row->join->of_parts;
+      const bool may_join = in_order && is_of_row(j, p) && is_of_row(j, q);
       if (!may_join && p < j->first_after[q]) j->first_after[q] = p;
     }
   }
@@ -167,8 +173,8 @@ static size_t sum_up_to(const joiner *j, size_t most) {
   return sum;
 }
 
-/* The maximum of bytes of a small operation: the largest power of two for which all small operations together fit into
- * the spare bytes. Takes these bytes from the spare ones. */
+/* The maximum size in bytes of a small operation: the largest power of two for which all small operations together fit
+ * into the spare bytes. Takes these bytes from the spare ones. */
 static size_t take_small(joiner *j) {
   size_t most = 0;
   for (size_t next = 1; next <= j->spare && sum_up_to(j, next) <= j->spare; next *= 2) most = next;
@@ -188,7 +194,10 @@ static bool may_share_kernel(const joiner *j, const rondo_operation *a, const ro
     if ((j->row->join->shared >> k & 1u) == 0 || x == y) continue;
     if (x == RONDO_NO_VALUE || y == RONDO_NO_VALUE || owners[x] != owners[y]) return false;
   }
-  return j->row->join->of_any_attributes || rondo_attributes_same(&a->attributes, &b->attributes);
+  if (j->row->join->of_any_attributes) return true;
+  rondo_attributes attributes = a->attributes;
+  if (j->row->join->of_parts) memcpy(attributes.sizes, b->attributes.sizes, sizeof attributes.sizes);
+  return rondo_attributes_same(&attributes, &b->attributes);
 }
 
 static group *find_open(const joiner *j, uint32_t position, bool is_small) {

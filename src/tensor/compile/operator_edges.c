@@ -118,14 +118,16 @@ rondo_status rondo_edges_reduce(const rondo_allocator *allocator, rondo_edges *e
 }
 
 rondo_status rondo_edges_narrow(const rondo_allocator *allocator, const rondo_edges *edges, uint32_t width,
-                                rondo_edges *out) {
-  uint32_t kept = 0;
+                                const bool *is_free, rondo_edges *out) {
+  uint32_t kept = 0, counted = 0, earlier = 0; /* the position `width` counted ones before */
   assert(width > 0);
   RONDO_TRY(rondo_edges_make(allocator, edges->count, (size_t)edges->start[edges->count] + edges->count, out));
   for (uint32_t p = 0; p < edges->count; p++) {
     out->start[p] = kept;
     for (uint32_t i = edges->start[p]; i < edges->start[p + 1]; i++) out->items[kept++] = edges->items[i];
-    if (p >= width) rondo_edges_insert(out, p, &kept, p - width);
+    if ((is_free != NULL && is_free[p]) || counted++ < width) continue;
+    while (is_free != NULL && is_free[earlier]) earlier++;
+    rondo_edges_insert(out, p, &kept, earlier++);
   }
   out->start[edges->count] = kept;
   return rondo_edges_reduce(allocator, out);

@@ -6,6 +6,7 @@
 #ifndef RONDO_TENSOR_COMPILE_OPERATOR_EDGES_H
 #define RONDO_TENSOR_COMPILE_OPERATOR_EDGES_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/allocation.h"
@@ -53,9 +54,10 @@ static inline bool rondo_comes_before(const rondo_ancestors *ancestors, uint32_t
 /* Removes the edges that other edges imply: the transitive reduction (Aho, Garey and Ullman 1972). */
 RONDO_MUST_USE rondo_status rondo_edges_reduce(const rondo_allocator *allocator, rondo_edges *edges);
 
-/* These edges, and one from each position to the position `width` later, reduced: about `width` can then overlap. */
+/* These edges, and one from each position to the position `width` later, reduced: about `width` can then overlap. Not
+ * counted are positions that may overlap with any that do not depend on them. is_free: by position; NULL: none. */
 RONDO_MUST_USE rondo_status rondo_edges_narrow(const rondo_allocator *allocator, const rondo_edges *edges,
-                                               uint32_t width, rondo_edges *out);
+                                               uint32_t width, const bool *is_free, rondo_edges *out);
 
 /* Whether the edges form a chain: each position depends on the one before it alone. */
 bool rondo_edges_are_chain(const rondo_edges *edges);

@@ -126,12 +126,21 @@ static void list_last_checks(const scheduler *s, uint32_t end, accesses *a) {
   }
 }
 
+/* Whether it makes the checks before it those of all ranks. */
+static bool is_agreement(const scheduler *s, uint32_t position) {
+  return is_check(s, position) && operation_at(s, position)->row->is_collective;
+}
+
 /* An update does nothing in a run that failed. So it comes after all index checks, which come before all updates in the
- * base order. */
+ * base order. The same holds for an agreement and the checks before it. */
 static void depend_on_checks(const scheduler *s, accesses *a, uint32_t position, uint32_t *end) {
-  if (!is_update(s, position)) return;
-  if (!a->has_checks) list_last_checks(s, position, a);
-  a->has_checks = true;
+  const bool agrees = is_agreement(s, position);
+  if (!is_update(s, position) && !agrees) return;
+  if (!a->has_checks) {
+    a->check_count = 0;
+    list_last_checks(s, position, a);
+  }
+  a->has_checks = !agrees;
   for (uint32_t c = a->check_count; c > 0; c--) rondo_edges_insert(&s->before, position, end, a->checks[c - 1]);
 }
 
@@ -153,7 +162,7 @@ static size_t count_edges(const scheduler *s) {
   size_t checks = 0, updates = 0;
   for (uint32_t p = 0; p < s->count; p++) {
     checks += is_check(s, p);
-    updates += is_update(s, p);
+    updates += is_update(s, p) || is_agreement(s, p);
   }
   return 2 * (size_t)s->touched.start[s->count] + checks * updates;
 }
@@ -214,6 +223,7 @@ static size_t peak_of(scheduler *s, const uint32_t *order) {
 /* By how much the live bytes grow if the operation is next. Walking forwards, its results are born, and what it uses
  * last dies. */
 static int64_t growth_forwards(const scheduler *s, uint32_t position) {
+  if (operation_at(s, position)->row->is_urgent) return INT64_MIN;
   return (int64_t)result_bytes(s, position) - (int64_t)dying_bytes(s, position);
 }
 
@@ -226,6 +236,7 @@ static bool is_result_of(const scheduler *s, uint32_t value, uint32_t position) 
  * the walk has not reached. */
 static int64_t growth_backwards(const scheduler *s, uint32_t position) {
   int64_t growth = -(int64_t)result_bytes(s, position);
+  if (operation_at(s, position)->row->is_urgent) return INT64_MAX;
   EACH_TOUCHED(s, position, owner) {
     if (s->left[owner] == s->uses[owner] && !is_result_of(s, owner, position)) growth += (int64_t)s->bytes[owner];
   }
@@ -234,7 +245,8 @@ static int64_t growth_backwards(const scheduler *s, uint32_t position) {
 
 /* Updates first, because they free a gradient and need no memory; then as in the program. */
 static int64_t growth_early_updates(const scheduler *s, uint32_t position) {
-  return rondo_operator_is_update(operation_at(s, position)->row) ? 0 : 1;
+  const rondo_operator *row = operation_at(s, position)->row;
+  return rondo_operator_is_update(row) || row->is_urgent ? 0 : 1;
 }
 
 typedef int64_t (*growth_function)(const scheduler *s, uint32_t position);
@@ -327,11 +339,19 @@ static void try_order(scheduler *s, growth_function growth, bool backwards) {
   memcpy(s->schedule->order, s->candidate, s->count * sizeof *s->candidate);
 }
 
-/* Chooses schedule->order, still as positions of the base order. */
+static bool has_urgent(const scheduler *s) {
+  bool any = false;
+  for (uint32_t p = 0; p < s->count; p++) any = any || operation_at(s, p)->row->is_urgent;
+  return any;
+}
+
+/* Chooses schedule->order, still as positions of the base order. That order itself is no choice if it lets what is
+ * urgent wait. */
 static void choose_order(scheduler *s) {
   for (uint32_t p = 0; p < s->count; p++) s->schedule->order[p] = p;
   s->schedule->program_peak = s->schedule->peak = peak_of(s, s->schedule->order);
   if (s->count == 0) return;
+  if (has_urgent(s)) s->schedule->peak = SIZE_MAX;
   try_order(s, growth_early_updates, false);
   try_order(s, growth_forwards, false);
   try_order(s, growth_backwards, true);

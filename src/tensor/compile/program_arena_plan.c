@@ -40,6 +40,7 @@ typedef struct arena {
   size_t count, capacity;
   rondo_plan_item *planned; /* by item */
   bool *is_output;          /* by value */
+  const bool *waits;        /* by position: whether it is a collective or waits for one; NULL: none is */
 } arena;
 
 /* Items ------------------------------------------------------------------------------------------------------------ */
@@ -282,27 +283,55 @@ static rondo_status plan_trial(arena *a, trial *t, size_t most_bytes, bool *out_
 static rondo_status try_width(arena *a, uint32_t width, size_t most_bytes, bool *out_taken) {
   trial t = {.scratch = {.allocator = a->scratch.allocator}};
   rondo_status status = rondo_edges_narrow(a->scratch.allocator, &a->layout->schedule.before,
-                                           width == 0 ? a->layout->schedule.count : width, &t.before);
+                                           width == 0 ? a->layout->schedule.count : width, a->waits, &t.before);
   if (status == RONDO_OK) status = plan_trial(a, &t, most_bytes, out_taken);
   free_trial(&t);
   return status;
 }
 
-static rondo_status try_branches(arena *a, rondo_branch_policy branches) {
+/* Collectives, and what waits for one, such as updates, may overlap with all that does not depend on them, whatever the
+ * width. Otherwise an update would pass its wait on to the rest of the backward. */
+static rondo_status find_waiting(arena *a) {
+  const rondo_schedule *schedule = &a->layout->schedule;
+  bool *waits, any = false;
+  RONDO_TRY(rondo_scratch_take(&a->scratch, schedule->count, sizeof *waits, &waits));
+  for (uint32_t p = 0; p < schedule->count; p++) {
+    waits[p] = a->program->operations.items[schedule->order[p]].row->is_collective;
+    for (uint32_t e = schedule->before.start[p]; e < schedule->before.start[p + 1]; e++)
+      waits[p] = waits[p] || waits[schedule->before.items[e]];
+    any = any || waits[p];
+  }
+  if (any) a->waits = waits;
+  return RONDO_OK;
+}
+
+static rondo_status try_widths(arena *a, size_t most_bytes, bool *out_taken) {
   static const uint32_t widths[] = {0, 32, 16, 8, 4, 2};
+  const uint32_t count = a->layout->schedule.before.count;
+  *out_taken = false;
+  for (size_t i = 0; i < sizeof widths / sizeof widths[0] && !*out_taken && !a->layout->ended_early; i++) {
+    if (widths[i] >= count) continue;
+    RONDO_TRY(try_width(a, widths[i], most_bytes, out_taken));
+    a->layout->ended_early = !*out_taken && a->layout->branch_steps == BRANCH_STEPS;
+  }
+  return RONDO_OK;
+}
+
+/* If no width fits, collectives still overlap with a single chain of the others, whatever memory that takes. */
+static rondo_status try_branches(arena *a, rondo_branch_policy branches) {
   const rondo_edges *before = &a->layout->schedule.before;
   if (branches == RONDO_BRANCHES_NEVER || rondo_edges_are_chain(before)) return RONDO_OK;
   a->layout->ended_early = before->count > RONDO_MAX_REDUCED;
   if (a->layout->ended_early) return RONDO_OK;
   const bool always = branches == RONDO_BRANCHES_ALWAYS;
   const size_t most_bytes = always ? SIZE_MAX : a->layout->straight_bytes / 100 * MAX_BRANCH_BYTES;
-  bool taken = false;
-  for (size_t i = 0; i < sizeof widths / sizeof widths[0] && !taken && !a->layout->ended_early; i++) {
-    if (widths[i] >= before->count) continue;
-    RONDO_TRY(try_width(a, widths[i], most_bytes, &taken));
-    a->layout->ended_early = !taken && a->layout->branch_steps == BRANCH_STEPS;
-  }
-  return RONDO_OK;
+  bool taken;
+  RONDO_TRY(find_waiting(a));
+  RONDO_TRY(try_widths(a, most_bytes, &taken));
+  if (taken || a->waits == NULL) return RONDO_OK;
+  if (a->layout->branch_steps > BRANCH_STEPS - SEARCH_STEPS) a->layout->branch_steps = BRANCH_STEPS - SEARCH_STEPS;
+  a->layout->ended_early = false;
+  return try_width(a, 1, SIZE_MAX, &taken);
 }
 
 /* The whole -------------------------------------------------------------------------------------------------------- */

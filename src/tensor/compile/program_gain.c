@@ -147,6 +147,10 @@ rondo_status rondo_compiled_measure(rondo_compiled *compiled, uint32_t repeats, 
   const char *const call = "rondo_compiled_measure";
   RONDO_TRY(rondo_require(call, "compiled", compiled));
   RONDO_TRY(rondo_versioned_check("rondo_gain", out_gain, sizeof *out_gain));
+  if (compiled->ranks.communicator != NULL)
+    return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_NONE,
+                      "%s: %s is data-parallel, and ranks would run it a different number of times", call,
+                      compiled->label);
   RONDO_TRY(rondo_gain_check(call, compiled->stream, repeats));
   if (compiled->feeds.inputs.count > 0) RONDO_TRY(rondo_feeds_before_run(compiled, call));
   RONDO_TRY(measure_relaxed(call, compiled, repeats));

@@ -61,7 +61,7 @@ static rondo_status check_graph(rondo_compiled *compiled, const rondo_step *step
   rondo_node_params found;
   uint32_t kernels;
   RONDO_TRY(find_new_nodes(compiled, graph, seen, &found, &kernels));
-  compiled->info.kernels += kernels;
+  if (!compiled->ranks.is_short) compiled->info.kernels += kernels;
   if (found.kind == RONDO_NODE_FOREIGN) return fail_unprepared(compiled, step, found.as.foreign.what);
   if (found.kind == RONDO_NODE_FREE) return fail_unprepared(compiled, step, "memory was freed");
   if (found.kind != RONDO_NODE_ALLOC) return RONDO_OK;
@@ -99,6 +99,7 @@ static rondo_status capture_call(recorder *r, const rondo_step *step) {
   rondo_saved_error error;
   rondo_error_save(&error);
   RONDO_TRY(rondo_capture_get_info(compiled->stream, &info));
+  if (status == RONDO_OUT_OF_MEMORY) return status; /* also if a part of the call was captured */
   if (info.state != RONDO_CAPTURE_ACTIVE) return fail_unprepared(compiled, step, error.message);
   if (status != RONDO_OK) return status;
   if (compiled->resources.late[0] != '\0') return fail_unprepared(compiled, step, compiled->resources.late);
@@ -113,7 +114,7 @@ static rondo_status capture_step(recorder *r, rondo_step *step) {
   if (step->kernel != NULL) r->nodes++;
   RONDO_TRY(step->kernel != NULL ? rondo_compiled_enqueue_step(r->compiled, step, r->compiled->stream)
                                  : capture_call(r, step));
-  step->nodes_end = r->nodes;
+  if (!r->compiled->ranks.is_short) step->nodes_end = r->nodes;
   return RONDO_OK;
 }
 
@@ -311,7 +312,8 @@ rondo_status rondo_compiled_record_into(rondo_compiled *compiled) {
 /* The whole -------------------------------------------------------------------------------------------------------- */
 
 /* Ends the capture also if the steps failed, and then returns their failure. */
-static rondo_status capture(const rondo_program *program, const rondo_layout *layout, rondo_compiled *compiled) {
+static rondo_status capture(const rondo_program *program, const rondo_layout *layout, rondo_compiled *compiled,
+                            rondo_graph **out_graph) {
   rondo_scratch scratch = {.allocator = &compiled->allocator};
   RONDO_TRY(rondo_capture_begin(compiled->stream, RONDO_CAPTURE_THREAD_LOCAL));
   compiled->resources.capturing = true;
@@ -320,14 +322,24 @@ static rondo_status capture(const rondo_program *program, const rondo_layout *la
   compiled->resources.capturing = false;
   rondo_saved_error error;
   rondo_error_save(&error);
-  const rondo_status ended = rondo_capture_end(compiled->stream, &compiled->graph);
+  const rondo_status ended = rondo_capture_end(compiled->stream, out_graph);
   return status == RONDO_OK ? ended : rondo_error_raise(&error);
+}
+
+/* Also the run that is not the last of a round. */
+static rondo_status capture_runs(const rondo_program *program, const rondo_layout *layout, rondo_compiled *compiled) {
+  RONDO_TRY(capture(program, layout, compiled, &compiled->graph));
+  if (compiled->ranks.round <= 1) return RONDO_OK;
+  compiled->ranks.is_short = true;
+  const rondo_status status = capture(program, layout, compiled, &compiled->short_graph);
+  compiled->ranks.is_short = false;
+  return status;
 }
 
 rondo_status rondo_record(const rondo_program *program, const rondo_layout *layout, rondo_compiled *compiled) {
   rondo_capture_mode mode = RONDO_CAPTURE_THREAD_LOCAL;
   RONDO_TRY(rondo_capture_exchange_thread_mode(&mode));
-  const rondo_status status = capture(program, layout, compiled);
+  const rondo_status status = capture_runs(program, layout, compiled);
   RONDO_TRY(rondo_capture_exchange_thread_mode(&mode));
   if (status == RONDO_OK) compiled->info.captures++;
   return status;
@@ -348,6 +360,12 @@ rondo_status rondo_record_instantiate(rondo_compiled *compiled) {
   RONDO_TRY(rondo_instantiate(compiled->graph, &options, &compiled->exec));
   compiled->info.instantiations++;
   return count_nodes(compiled);
+}
+
+rondo_status rondo_record_instantiate_short(rondo_compiled *compiled) {
+  const rondo_instantiate_options options = {RONDO_INSTANTIATE_OPTIONS_INIT, .upload_stream = compiled->stream};
+  return compiled->short_graph == NULL ? RONDO_OK
+                                       : rondo_instantiate(compiled->short_graph, &options, &compiled->short_exec);
 }
 
 rondo_status rondo_record_replace(rondo_compiled *compiled, rondo_compiled *replaced, rondo_update_result *out_result) {

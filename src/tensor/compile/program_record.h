@@ -23,6 +23,8 @@ RONDO_MUST_USE rondo_status rondo_record_keep(const rondo_layout *layout, rondo_
 
 /* Instantiates what was captured, if anything was, and uploads. */
 RONDO_MUST_USE rondo_status rondo_record_instantiate(rondo_compiled *compiled);
+/* The same for the graph of short runs, if there is one. */
+RONDO_MUST_USE rondo_status rondo_record_instantiate_short(rondo_compiled *compiled);
 
 /* The same, but takes the exec of the compiled program that this one replaces where that can be updated in place: it
  * then has none. out_result: why an update was refused. */

@@ -63,7 +63,8 @@ static bool may_be_overwritten(const rondo_program *program, uint32_t value) {
 }
 
 static bool is_in_place(const rondo_program *program, const rondo_operation *operation) {
-  return operation->row->is_in_place && may_be_overwritten(program, operation->inputs[0]);
+  const uint32_t input = operation->inputs[0];
+  return operation->row->is_in_place && input != RONDO_NO_VALUE && may_be_overwritten(program, input);
 }
 
 /* Marks results that an operation overwrites. They are not shared with operations that compute the same. */

@@ -214,6 +214,9 @@ rondo_status rondo_compile_divided(rondo_program *program, rondo_device *const *
   *out_divided = NULL;
   RONDO_TRY(rondo_require(call, "program", program));
   RONDO_TRY(rondo_require(call, "devices", devices));
+  if (program->ranks.communicator != NULL)
+    return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_NONE,
+                      "%s: %s is data-parallel, and cannot be divided too: use rondo_compile", call, program->label);
   RONDO_TRY(read_options(&b, options, device_count));
   const rondo_status status = build(&b);
   rondo_saved_error error;

@@ -231,7 +231,7 @@ static void explain_advice(const rondo_compiled *compiled, branch_state branches
   if (compiled->has_gain) {
     advise_eager(compiled, &list);
     advise_on_nodes(compiled, &list);
-  } else {
+  } else if (compiled->ranks.communicator == NULL) { /* else it cannot be measured */
     advise(&list, "MEASURE", "what recording gains is not known: call rondo_compiled_measure");
   }
   advise_on_branches(compiled, branches, &list);
@@ -312,6 +312,22 @@ static void explain_updates(const rondo_compiled *compiled, rondo_document *out)
   rondo_document_list_end(out);
 }
 
+/* Ranks ------------------------------------------------------------------------------------------------------------ */
+
+static void explain_ranks(const rondo_compiled_info *info, rondo_document *out) {
+  if (info->ranks == 0) {
+    rondo_document_null(out, "data_parallel");
+    return;
+  }
+  rondo_document_label(out, "ranks");
+  rondo_document_object_begin(out, "data_parallel");
+  rondo_document_count(out, "ranks", info->ranks, "% rank(s)");
+  rondo_document_count(out, "buckets", info->buckets, "% bucket(s) of gradients");
+  rondo_document_bytes(out, "reduced_bytes", info->reduced_bytes, "; collectives of % in a run");
+  rondo_document_bytes(out, "optimizer_bytes", info->optimizer_bytes, "the optimizer keeps % on this rank");
+  rondo_document_object_end(out);
+}
+
 /* The public call -------------------------------------------------------------------------------------------------- */
 
 static void explain(const rondo_compiled *compiled, rondo_document *out) {
@@ -327,6 +343,7 @@ static void explain(const rondo_compiled *compiled, rondo_document *out) {
   explain_executor(&compiled->info, out);
   explain_memory(&compiled->info, out);
   explain_updates(compiled, out);
+  explain_ranks(&compiled->info, out);
 }
 
 rondo_status rondo_compiled_explain(const rondo_compiled *compiled, rondo_explain_format format, char **out_text) {

@@ -10,6 +10,7 @@
 
 #include "base/text.h"
 #include "tensor/files/checksum.h"
+#include "tensor/files/shards.h"
 #include "tensor/files/weights_program.h"
 #include "tensor/run/named_values.h"
 
@@ -30,7 +31,7 @@ rondo_status rondo_checkpoint_gather(rondo_weights *checkpoint, rondo_compiled *
 static rondo_status check_names(const rondo_weights *checkpoint, const rondo_compiled *compiled) {
   for (size_t i = 0; i < checkpoint->entries.count; i++) {
     const char *name = checkpoint->entries.items[i].name;
-    if (rondo_values_look_up(compiled, name, "sc") != NULL) continue;
+    if (rondo_values_look_up(compiled, name, "sc") != NULL || rondo_shards_have(compiled, name)) continue;
     return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_UNKNOWN_NAME,
                       "the checkpoint has '%s', which is no state or cell of %s: it is of another program", name,
                       compiled->label);

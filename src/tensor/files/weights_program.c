@@ -3,6 +3,7 @@
  */
 #include "tensor/files/weights_program.h"
 
+#include "tensor/files/shards.h"
 #include "tensor/run/named_values.h"
 
 #define PIECE_BYTES ((size_t)1 << 20)
@@ -15,7 +16,7 @@ static const rondo_named_value *value_at(const rondo_compiled *compiled, size_t 
 }
 
 static bool accepted(const rondo_named_value *value, const rondo_kept_values *kept) {
-  return kept->only == NULL || kept->only(value->name);
+  return !value->is_sharded && (kept->only == NULL || kept->only(value->name));
 }
 
 /* Gathering -------------------------------------------------------------------------------------------------------- */
@@ -26,9 +27,10 @@ static rondo_status read_values(rondo_weights *into, rondo_compiled *compiled, c
     if (!accepted(value, kept)) continue;
     void *data = NULL;
     RONDO_TRY(rondo_weights_append(into, value->name, &value->shape, &data));
-    RONDO_TRY(rondo_compiled_read(compiled, value->name, data, rondo_shape_bytes(&value->shape)));
+    RONDO_TRY(value->is_summed ? rondo_ranks_average(compiled, value->name, data)
+                               : rondo_compiled_read(compiled, value->name, data, rondo_shape_bytes(&value->shape)));
   }
-  return RONDO_OK;
+  return rondo_shards_gather(into, compiled, kept);
 }
 
 rondo_status rondo_weights_gather_kept(rondo_weights *weights, rondo_compiled *compiled,
@@ -49,28 +51,34 @@ rondo_status rondo_weights_gather(rondo_weights *weights, rondo_compiled *compil
 
 /* Applying --------------------------------------------------------------------------------------------------------- */
 
-static rondo_status check_value(const rondo_weights *weights, const rondo_named_value *value) {
-  const char *kind = value->kind == 'c' ? "cell" : "state";
-  const rondo_weights_entry *entry = rondo_weights_look_up(weights, value->name);
+static rondo_status check_value(const rondo_weights *weights, const char *kind, const char *name,
+                                const rondo_shape *shape) {
+  const rondo_weights_entry *entry = rondo_weights_look_up(weights, name);
   if (entry == NULL) {
-    RONDO_TRY(rondo_weights_check_skipped(weights, value->name));
+    RONDO_TRY(rondo_weights_check_skipped(weights, name));
     return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_UNKNOWN_NAME, "the weights have no tensor for the %s '%s'", kind,
-                      value->name);
+                      name);
   }
-  if (rondo_shape_same(&entry->shape, &value->shape)) return RONDO_OK;
-  const bool same_type = entry->shape.type == value->shape.type;
+  if (rondo_shape_same(&entry->shape, shape)) return RONDO_OK;
+  const bool same_type = entry->shape.type == shape->type;
   char have[RONDO_SHAPE_TEXT];
   char want[RONDO_SHAPE_TEXT];
   return rondo_fail(RONDO_INVALID_DATA, same_type ? RONDO_REASON_SHAPE : RONDO_REASON_TYPE,
-                    "the weights have '%s' as %s, the program's %s is %s", value->name,
-                    rondo_shape_text(have, &entry->shape), kind, rondo_shape_text(want, &value->shape));
+                    "the weights have '%s' as %s, the program's %s is %s", name, rondo_shape_text(have, &entry->shape),
+                    kind, rondo_shape_text(want, shape));
 }
 
 rondo_status rondo_weights_check_kept(const rondo_weights *weights, const rondo_compiled *compiled,
                                       const rondo_kept_values *kept) {
   const rondo_named_value *value = NULL;
   for (size_t i = 0; (value = value_at(compiled, i, kept)) != NULL; i++) {
-    if (accepted(value, kept)) RONDO_TRY(check_value(weights, value));
+    if (!accepted(value, kept)) continue;
+    RONDO_TRY(check_value(weights, value->kind == 'c' ? "cell" : "state", value->name, &value->shape));
+  }
+  for (size_t i = 0; i < compiled->ranks.shards.count; i++) {
+    const rondo_rank_shard *shard = &compiled->ranks.shards.items[i];
+    if (kept->only != NULL && !kept->only(shard->name)) continue;
+    RONDO_TRY(check_value(weights, "state", shard->name, &shard->shape));
   }
   return RONDO_OK;
 }
@@ -97,7 +105,7 @@ rondo_status rondo_weights_apply_kept(const rondo_weights *weights, rondo_compil
   for (size_t i = 0; (value = value_at(compiled, i, kept)) != NULL; i++) {
     if (accepted(value, kept)) RONDO_TRY(write_value(weights, compiled, value->name));
   }
-  return RONDO_OK;
+  return rondo_shards_apply(weights, compiled, kept);
 }
 
 rondo_status rondo_weights_apply(const rondo_weights *weights, rondo_compiled *compiled,

@@ -55,7 +55,8 @@ static void mark_dependents(walk *w, const uint32_t *values, size_t count) {
     const bool depends = any_input_depends(w, operation);
     for (uint32_t r = 0; r < operation->row->result_count; r++) {
       w->owners[operation->results[r]] = alike->results[r];
-      w->depends[operation->results[r]] = w->depends[operation->results[r]] || depends;
+      const bool is_turn = operation->row->is_collective && r > 0;
+      w->depends[operation->results[r]] = w->depends[operation->results[r]] || (depends && !is_turn);
     }
   }
 }

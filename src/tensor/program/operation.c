@@ -9,9 +9,11 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "tensor/program/operation.h"
+#include "tensor/program/operators.h"
 #include "tensor/program/program.h"
 #include "tensor/program/program_internal.h"
 #include "tensor/program/shape.h"
+#include "tensor/program/sharded_table.h"
 
 const rondo_shape *rondo_operation_input(const rondo_program *program, const rondo_operation *operation,
                                          uint32_t input) {
@@ -158,8 +160,8 @@ rondo_status rondo_read_dimensions(const char *call, const size_t *dims, size_t 
   *out = (rondo_attributes){.size_count = 0};
   if (count > 0) RONDO_TRY(rondo_require(call, "shape", dims));
   if (count > RONDO_MAX_DIMENSIONS) {
-    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE, "%s: %zu dimensions; at most %d are possible", call,
-                      count, RONDO_MAX_DIMENSIONS);
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE, "%s: %zu dimensions: use at most %d", call, count,
+                      RONDO_MAX_DIMENSIONS);
   }
   if (count > 0) memcpy(out->sizes, dims, count * sizeof *dims);
   out->size_count = (uint32_t)count;
@@ -210,7 +212,7 @@ static rondo_status infer(const rondo_program *program, const rondo_operation *o
 /* Reserves memory for the operation and its results, so that adding them cannot fail halfway. */
 static rondo_status reserve(rondo_program *program, uint32_t results) {
   if (program->values.count + results >= RONDO_NO_VALUE - 1) {
-    return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE, "%s has %zu values, which is the maximum",
+    return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE, "%s has %zu values, the maximum: split the program",
                       program->label, program->values.count);
   }
   const rondo_allocator *allocator = &program->allocator;
@@ -231,6 +233,7 @@ rondo_status rondo_program_add(rondo_program *program, const rondo_operator *row
   for (uint32_t i = 0; i < RONDO_MAX_OPERANDS; i++) operation.inputs[i] = i < count ? inputs[i] : RONDO_NO_VALUE;
   for (uint32_t i = 0; i < RONDO_MAX_RESULTS; i++) operation.results[i] = RONDO_NO_VALUE;
   if (attributes != NULL) operation.attributes = *attributes;
+  RONDO_TRY(rondo_table_check_reader(program, &operation));
   RONDO_TRY(infer(program, &operation, shapes));
   RONDO_TRY(reserve(program, row->result_count));
   for (uint32_t i = 0; i < row->result_count; i++) {
@@ -252,6 +255,17 @@ rondo_status rondo_program_add_shaped(rondo_program *program, const rondo_operat
   rondo_attributes attributes = {.size_count = shape.rank};
   memcpy(attributes.sizes, shape.dims, shape.rank * sizeof *shape.dims);
   return rondo_program_add(program, row, &value, 1, &attributes, out_value);
+}
+
+rondo_status rondo_program_add_collective(rondo_program *program, const rondo_operator *row, uint32_t value,
+                                          uint32_t *out_value) {
+  const uint32_t inputs[] = {value, program->ranks.turn};
+  const rondo_attributes attributes = {.sizes = {program->ranks.count}, .size_count = 1};
+  uint32_t results[RONDO_MAX_RESULTS];
+  RONDO_TRY(rondo_program_add(program, row, inputs, 2, &attributes, results));
+  *out_value = results[0];
+  program->ranks.turn = results[1];
+  return RONDO_OK;
 }
 
 rondo_status rondo_program_begin(const rondo_program *program, const char *call, rondo_value *out_value) {

@@ -12,6 +12,10 @@ RONDO_MUST_USE rondo_status rondo_program_add(rondo_program *program, const rond
                                               uint32_t count, const rondo_attributes *attributes,
                                               uint32_t *out_results);
 
+/* Adds a collective of a data-parallel program, which comes after those that it has. */
+RONDO_MUST_USE rondo_status rondo_program_add_collective(rondo_program *program, const rondo_operator *row,
+                                                         uint32_t value, uint32_t *out_value);
+
 /* Adds an operator with one input and one result whose attributes are a shape: reshape, expand. */
 RONDO_MUST_USE rondo_status rondo_program_add_shaped(rondo_program *program, const rondo_operator *row, uint32_t value,
                                                      rondo_shape shape, uint32_t *out_value);

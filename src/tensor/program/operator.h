@@ -92,6 +92,8 @@ typedef struct rondo_join {
   bool in_order;          /* one may read results of the one before it, which then need no memory */
   bool is_early;          /* they are moved earlier, not later, if they read only permanent values */
   bool of_any_attributes; /* attributes may differ */
+  bool of_parts; /* each works on its own part of its values (tensor/program/optimizer_parts.h): sizes of attributes may
+                    differ, and one may change another part of a value than the one before it */
 
   /* Whether the operation can be joined. NULL: all of the row can. */
   bool (*takes)(const rondo_program *program, const rondo_operation *operation);
@@ -116,6 +118,9 @@ struct rondo_operator {
   const char *index_rule; /* the end of the message about a wrong index; NULL: "row 0 was used instead" */
   bool adds_gradients;    /* its differentiate adds to the sum of gradients of input 0 (below) */
   bool is_late;           /* runs with the updates, but changes no state: it reads states after earlier updates */
+  bool is_urgent;         /* runs as soon as its inputs are there, whatever memory that takes */
+  bool is_collective;     /* its emit enqueues a collective, which waits for other ranks. If it checks indices, it does
+                             so for all ranks, after all checks before it */
   bool stops_gradients;   /* no gradient passes from its result to its inputs */
   uint32_t types;         /* RONDO_TYPE_BITs of input `typed_input`; 0: not a public operator */
   uint32_t typed_input;   /* without inputs, `types` are those of the result */

@@ -14,6 +14,8 @@
   ROW(embedding_bag)             \
   ROW(embedding_bag_weights)     \
   ROW(bag_offsets)               \
+  ROW(route_indices)             \
+  ROW(all_to_all)                \
   ROW(gather)                    \
   ROW(index_select)              \
   ROW(one_hot)                   \
@@ -128,15 +130,22 @@
   ROW(zeros)                     \
   ROW(full)                      \
   ROW(arange)                    \
+  ROW(agree)                     \
   ROW(accumulate)                \
+  ROW(bucket_put)                \
+  ROW(bucket_reduce)             \
+  ROW(bucket_scatter)            \
   ROW(gradient_squares)          \
+  ROW(norm_reduce)               \
   ROW(gradient_control)          \
   ROW(learning_rate)             \
   ROW(count_update)              \
   ROW(sgd)                       \
   ROW(sgd_momentum)              \
   ROW(adam_step)                 \
-  ROW(adam)
+  ROW(adam)                      \
+  ROW(bucket_gather)             \
+  ROW(parameter_take)
 
 #define RONDO_DECLARE_OPERATOR(name) extern const rondo_operator rondo_operator_##name;
 RONDO_OPERATORS(RONDO_DECLARE_OPERATOR)

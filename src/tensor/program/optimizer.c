@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Optimizers. An optimizer differentiates the loss for the states of a list, or for every F32 state that the loss
- * depends on and that is not frozen. It adds one update operator for each state that has a gradient. A failure rolls
- * the program back.
+ * depends on and that is not frozen. It adds one update operator for each state that has a gradient, or for a part of
+ * it (buckets.h). A failure rolls the program back.
  */
 #include <math.h>
 #include <stdio.h>
@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/versioned_struct.h"
+#include "tensor/program/buckets.h"
 #include "tensor/program/gradients.h"
 #include "tensor/program/operation.h"
 #include "tensor/program/operators.h"
@@ -28,6 +29,9 @@ typedef struct trainees {
   uint32_t *gradients;
   size_t count;
   size_t capacity;
+  rondo_update_part *parts; /* what is updated; whole states, unless the program is data-parallel */
+  size_t part_count;
+  rondo_buckets buckets; /* of a data-parallel program */
 } trainees;
 
 /* Values that the gradient options add to the program before the updates; RONDO_NO_VALUE: not added. */
@@ -36,8 +40,8 @@ typedef struct gradient_setup {
   uint32_t runs, scale, good, control;
 } gradient_setup;
 
-/* Adds the update of one state; `control` may be RONDO_NO_VALUE. */
-typedef rondo_status (*add_update)(const trainees *t, uint32_t state, uint32_t gradient, uint32_t control,
+/* Adds the update of one part; `control` may be RONDO_NO_VALUE. */
+typedef rondo_status (*add_update)(const trainees *t, const rondo_update_part *part, uint32_t control,
                                    const void *user);
 
 /* Adds what all updates share. It may need the control. NULL: nothing is shared. */
@@ -47,6 +51,8 @@ typedef struct optimizer {
   add_update add;
   add_shared prepare;
   void *user;
+  const rondo_attributes *attributes;
+  const char *companions[3]; /* suffixes of the states that belong to each trained one; NULL after the last */
 } optimizer;
 
 /* The list --------------------------------------------------------------------------------------------------------- */
@@ -123,6 +129,7 @@ static rondo_status collect(trainees *t, uint32_t loss) {
   if (status == RONDO_OK) {
     status = rondo_allocate_items(&program->allocator, t->capacity, sizeof *t->gradients, &t->gradients);
   }
+  if (status == RONDO_OK) status = rondo_allocate_items(&program->allocator, t->capacity, sizeof *t->parts, &t->parts);
   if (status == RONDO_OK) rondo_program_mark_sources(program, loss, needed);
   for (uint32_t i = 0; status == RONDO_OK && i < t->capacity; i++) {
     const rondo_program_value *value = &program->values.items[i];
@@ -152,8 +159,15 @@ static rondo_status keep_differentiable(trainees *t) {
 
 /* Names ------------------------------------------------------------------------------------------------------------ */
 
-/* Declares a state of the same shape as `state`. Its name is that of `state` with the suffix. */
-static rondo_status declare_companion(rondo_program *program, uint32_t state, const char *suffix, uint32_t *out_index) {
+/* Declares a state of the same shape as the part's. Its name is that of this state with the suffix. If the bucket has a
+ * flat state for all of its parts, that is the companion. */
+static rondo_status declare_companion(rondo_program *program, const rondo_update_part *part, const char *suffix,
+                                      uint32_t *out_index) {
+  const uint32_t state = part->state;
+  if (part->bucket != RONDO_NO_VALUE) {
+    *out_index = rondo_buckets_state(program, part->bucket, suffix);
+    return RONDO_OK;
+  }
   const rondo_shape shape = *rondo_program_shape(program, state);
   const char *base = program->values.items[state].name;
   const size_t bytes = strlen(base) + strlen(suffix) + 1;
@@ -162,7 +176,19 @@ static rondo_status declare_companion(rondo_program *program, uint32_t state, co
   (void)snprintf(name, bytes, "%s%s", base, suffix);
   const rondo_status status = rondo_program_declare(program, RONDO_VALUE_STATE, name, &shape, 0, out_index);
   rondo_release(&program->allocator, name, bytes, 1);
-  return status;
+  if (status != RONDO_OK) return status;
+  rondo_program_value *companion = &program->values.items[*out_index];
+  companion->of_optimizer = true;
+  companion->is_sharded = program->values.items[state].is_sharded;
+  companion->table_rows = program->values.items[state].table_rows;
+  return RONDO_OK;
+}
+
+static rondo_attributes attributes_of(const rondo_update_part *part, const rondo_attributes *of_all) {
+  rondo_attributes attributes = *of_all;
+  memcpy(attributes.sizes, part->sizes, sizeof part->sizes);
+  attributes.size_count = RONDO_PART_SIZES;
+  return attributes;
 }
 
 /* Gradients -------------------------------------------------------------------------------------------------------- */
@@ -213,35 +239,61 @@ static void skip_casts(trainees *t) {
   }
 }
 
-/* Replaces the gradients by sums that are kept in states of their own. */
+/* Replaces the gradients of whole states by sums that are kept in states of their own. */
 static rondo_status accumulate(trainees *t, const gradient_setup *setup) {
-  for (size_t i = 0; i < t->count && setup->given.accumulate > 1; i++) {
-    uint32_t inputs[] = {0, t->gradients[i], setup->runs};
-    RONDO_TRY(declare_companion(t->program, t->states[i], ".accumulated", &inputs[0]));
+  for (size_t i = 0; i < t->part_count && setup->given.accumulate > 1; i++) {
+    uint32_t inputs[] = {0, t->parts[i].gradient, setup->runs};
+    RONDO_TRY(declare_companion(t->program, &t->parts[i], ".accumulated", &inputs[0]));
     RONDO_TRY(rondo_program_add(t->program, &rondo_operator_accumulate, inputs, 3, NULL, NULL));
-    t->gradients[i] = inputs[0];
+    rondo_program_value *sums = &t->program->values.items[inputs[0]];
+    sums->is_summed = t->program->ranks.communicator != NULL && !sums->is_sharded;
+    t->parts[i].gradient = inputs[0];
   }
   return RONDO_OK;
 }
 
-static rondo_status add_squares(const trainees *t, uint32_t *out_parts) {
-  *out_parts = RONDO_NO_VALUE;
-  for (size_t i = 0; i < t->count; i += RONDO_SQUARED_GRADIENTS) {
-    uint32_t inputs[1 + RONDO_SQUARED_GRADIENTS] = {*out_parts}, count = 1;
-    for (size_t k = i; k < t->count && k < i + RONDO_SQUARED_GRADIENTS; k++) inputs[count++] = t->gradients[k];
-    RONDO_TRY(rondo_program_add(t->program, &rondo_operator_gradient_squares, inputs, count, NULL, out_parts));
-  }
+/* Of several ranks: only the last run of a round reduces the sums, and everything from here on is only in that run. */
+static rondo_status end_run(rondo_program *program, const gradient_setup *setup) {
+  rondo_program_ranks *ranks = &program->ranks;
+  ranks->round = setup->given.accumulate;
+  ranks->runs = setup->runs;
+  if (setup->given.accumulate <= 1) return RONDO_OK;
+  RONDO_TRY(rondo_program_add(program, &rondo_operator_count_update, &setup->runs, 1, NULL, NULL));
+  ranks->first_last = program->operations.count;
   return RONDO_OK;
+}
+
+/* Adds the squares of the next gradients. Their attributes are pairs of the first element and a count, 0 for all. */
+static rondo_status add_some_squares(const trainees *t, size_t *inout_next, uint32_t *inout_parts) {
+  uint32_t inputs[1 + RONDO_SQUARED_GRADIENTS] = {*inout_parts}, count = 1;
+  rondo_attributes attributes = {.size_count = 2 * RONDO_SQUARED_GRADIENTS};
+  for (; *inout_next < t->part_count && count <= RONDO_SQUARED_GRADIENTS; ++*inout_next) {
+    const rondo_update_part *part = &t->parts[*inout_next];
+    if (part->sizes[RONDO_PART_ALL] > 0 && part->own_count == 0) continue;
+    attributes.sizes[2 * (count - 1)] = part->sizes[RONDO_PART_GRADIENT] + part->own_first;
+    attributes.sizes[2 * (count - 1) + 1] = part->own_count;
+    inputs[count++] = part->gradient;
+  }
+  return rondo_program_add(t->program, &rondo_operator_gradient_squares, inputs, count, &attributes, inout_parts);
+}
+
+static rondo_status add_squares(const trainees *t, uint32_t *out_parts) {
+  size_t next = 0;
+  *out_parts = RONDO_NO_VALUE;
+  do {
+    RONDO_TRY(add_some_squares(t, &next, out_parts));
+  } while (next < t->part_count);
+  return t->program->ranks.communicator == NULL ? RONDO_OK : rondo_buckets_join_norm(t->program, out_parts);
 }
 
 /* The norm is computed only if it is read, or if the loss is scaled: then it shows whether all gradients are finite. */
 static rondo_status add_control(trainees *t, gradient_setup *setup) {
   const rondo_gradient_options *given = &setup->given;
+  const uint32_t round = t->program->ranks.first_last > 0 ? 0 : given->accumulate; /* 0: the runs are counted */
   const rondo_attributes attributes = {
-      .sizes = {given->accumulate, given->growth_interval}, .size_count = 2, .numbers = {given->max_norm}};
+      .sizes = {round, given->growth_interval}, .size_count = 2, .numbers = {given->max_norm}};
   uint32_t inputs[] = {setup->runs, RONDO_NO_VALUE, setup->scale, setup->good}, results[RONDO_MAX_RESULTS];
   if (!is_controlled(given)) return RONDO_OK;
-  RONDO_TRY(accumulate(t, setup));
   if (given->max_norm > 0 || given->scale_loss || given->norm_output != NULL) RONDO_TRY(add_squares(t, &inputs[1]));
   RONDO_TRY(rondo_program_add(t->program, &rondo_operator_gradient_control, inputs, 4, &attributes, results));
   setup->control = results[0];
@@ -251,16 +303,68 @@ static rondo_status add_control(trainees *t, gradient_setup *setup) {
 
 /* Updates ---------------------------------------------------------------------------------------------------------- */
 
+/* Moves the tables whose rows are divided between ranks, of which each rank has all gradients of its own rows, to the
+ * end. Returns the number of others. */
+static size_t sort_tables(trainees *t) {
+  size_t others = 0;
+  for (size_t i = 0; i < t->count; i++) {
+    const rondo_update_part part = t->parts[i];
+    const uint32_t gradient = t->gradients[i];
+    if (t->program->values.items[part.state].table_rows > 0) continue;
+    for (size_t k = i; k > others; k--) t->parts[k] = t->parts[k - 1], t->gradients[k] = t->gradients[k - 1];
+    t->parts[others] = part;
+    t->gradients[others++] = gradient;
+  }
+  return others;
+}
+
+/* A rank updates some of what is in buckets, and its rows of tables. At most one part of each state. */
+static rondo_status reduce(trainees *t) {
+  const size_t others = sort_tables(t), tables = t->count - others;
+  size_t own;
+  RONDO_TRY(rondo_buckets_make(t->program, t->parts, t->gradients, others, &t->buckets));
+  rondo_update_part *of_tables = t->parts + others;
+  rondo_buckets_list_parts(t->program, &t->buckets, t->parts, &own);
+  memmove(t->parts + own, of_tables, tables * sizeof *of_tables);
+  t->part_count = own + tables;
+  return RONDO_OK;
+}
+
+/* Each state is one part; with several ranks, each has some of the reduced gradients. */
+static rondo_status list_parts(trainees *t, uint32_t loss, const gradient_setup *setup) {
+  const bool has_ranks = t->program->ranks.communicator != NULL;
+  if (has_ranks) RONDO_TRY(rondo_buckets_begin(t->program, loss));
+  for (size_t i = 0; i < t->count; i++)
+    t->parts[i] = (rondo_update_part){.state = t->states[i], .gradient = t->gradients[i], .bucket = RONDO_NO_VALUE};
+  t->part_count = t->count;
+  RONDO_TRY(accumulate(t, setup));
+  if (!has_ranks) return RONDO_OK;
+  RONDO_TRY(end_run(t->program, setup));
+  return reduce(t);
+}
+
+static rondo_status update_parts(const trainees *t, uint32_t control, const optimizer *by) {
+  const bool shards = t->program->ranks.shard_states;
+  for (size_t k = 0; shards && by->companions[k] != NULL; k++)
+    RONDO_TRY(rondo_buckets_declare(t->program, &t->buckets, by->companions[k]));
+  for (size_t i = 0; i < t->part_count; i++) RONDO_TRY(by->add(t, &t->parts[i], control, by->user));
+  return shards ? rondo_buckets_gather(t->program, &t->buckets, t->parts, t->part_count) : RONDO_OK;
+}
+
 static rondo_status add_updates(trainees *t, uint32_t loss, gradient_setup *setup, const optimizer *by) {
   RONDO_TRY(declare_setup(t->program, setup));
   RONDO_TRY(collect(t, loss));
   RONDO_TRY(rondo_program_differentiate(t->program, loss, setup->scale, t->states, t->count, t->gradients));
   RONDO_TRY(keep_differentiable(t));
   skip_casts(t);
+  const rondo_program_mark alike = rondo_program_get_mark(t->program);
+  RONDO_TRY(list_parts(t, loss, setup));
   RONDO_TRY(add_control(t, setup));
   if (by->prepare != NULL) RONDO_TRY(by->prepare(t->program, setup->control, by->user));
-  for (size_t i = 0; i < t->count; i++) RONDO_TRY(by->add(t, t->states[i], t->gradients[i], setup->control, by->user));
+  RONDO_TRY(update_parts(t, setup->control, by));
   for (size_t i = 0; i < t->count; i++) t->program->values.items[t->states[i]].trained = true;
+  if (t->program->ranks.communicator != NULL) rondo_buckets_identify(t->program, alike, by->attributes, by->companions);
+  if (t->program->ranks.first_last > 0) t->program->ranks.end_last = t->program->operations.count;
   t->program->has_optimizer = true;
   return RONDO_OK;
 }
@@ -275,6 +379,8 @@ static rondo_status train(trainees t, uint32_t loss, const rondo_gradient_option
   const rondo_status status = add_updates(&t, loss, &setup, by);
   rondo_release(&program->allocator, t.states, t.capacity, sizeof *t.states);
   rondo_release(&program->allocator, t.gradients, t.capacity, sizeof *t.gradients);
+  rondo_release(&program->allocator, t.parts, t.capacity, sizeof *t.parts);
+  rondo_buckets_free(program, &t.buckets);
   if (status != RONDO_OK) rondo_program_roll_back(program, mark);
   rondo_program_check(program);
   return status;
@@ -334,13 +440,16 @@ typedef struct sgd_setup {
   rondo_attributes attributes;
 } sgd_setup;
 
-static rondo_status add_sgd(const trainees *t, uint32_t state, uint32_t gradient, uint32_t control, const void *user) {
+static const char momentum_suffix[] = ".momentum";
+
+static rondo_status add_sgd(const trainees *t, const rondo_update_part *part, uint32_t control, const void *user) {
   const sgd_setup *setup = user;
-  uint32_t inputs[] = {state, gradient, setup->source.rate, control, RONDO_NO_VALUE, setup->momentum};
+  const rondo_attributes attributes = attributes_of(part, &setup->attributes);
+  uint32_t inputs[] = {part->state, part->gradient, setup->source.rate, control, RONDO_NO_VALUE, setup->momentum};
   if (setup->momentum == RONDO_NO_VALUE)
-    return rondo_program_add(t->program, &rondo_operator_sgd, inputs, 4, &setup->attributes, NULL);
-  RONDO_TRY(declare_companion(t->program, state, ".momentum", &inputs[4]));
-  return rondo_program_add(t->program, &rondo_operator_sgd_momentum, inputs, 6, &setup->attributes, NULL);
+    return rondo_program_add(t->program, &rondo_operator_sgd, inputs, 4, &attributes, NULL);
+  RONDO_TRY(declare_companion(t->program, part, momentum_suffix, &inputs[4]));
+  return rondo_program_add(t->program, &rondo_operator_sgd_momentum, inputs, 6, &attributes, NULL);
 }
 
 static rondo_status add_sgd_rate(rondo_program *program, uint32_t control, void *user) {
@@ -369,7 +478,11 @@ rondo_status rondo_program_sgd(rondo_program *program, rondo_value loss, const r
   RONDO_TRY(read_rate(program, given.learning_rate, given.schedule, call, &setup.source));
   if (given.momentum.id != 0) RONDO_TRY(resolve_scalar(program, given.momentum, call, "momentum", &setup.momentum));
   RONDO_TRY(check_decay(given.weight_decay, call));
-  const optimizer by = {.add = add_sgd, .prepare = add_sgd_rate, .user = &setup};
+  const optimizer by = {.add = add_sgd,
+                        .prepare = add_sgd_rate,
+                        .user = &setup,
+                        .attributes = &setup.attributes,
+                        .companions = {setup.momentum == RONDO_NO_VALUE ? NULL : momentum_suffix}};
   const trainees t = {.program = program, .call = call, .list = given.states, .list_count = given.state_count};
   return train(t, index, given.gradients, &by);
 }
@@ -382,12 +495,15 @@ typedef struct adam_setup {
   rondo_attributes attributes; /* numbers: beta1, beta2, epsilon, decay */
 } adam_setup;
 
-static rondo_status add_adam(const trainees *t, uint32_t state, uint32_t gradient, uint32_t control, const void *user) {
+static const char first_suffix[] = ".m", second_suffix[] = ".v";
+
+static rondo_status add_adam(const trainees *t, const rondo_update_part *part, uint32_t control, const void *user) {
   const adam_setup *setup = user;
-  uint32_t inputs[] = {state, 0, 0, gradient, setup->source.rate, setup->factors, control};
-  RONDO_TRY(declare_companion(t->program, state, ".m", &inputs[1]));
-  RONDO_TRY(declare_companion(t->program, state, ".v", &inputs[2]));
-  return rondo_program_add(t->program, &rondo_operator_adam, inputs, 7, &setup->attributes, NULL);
+  const rondo_attributes attributes = attributes_of(part, &setup->attributes);
+  uint32_t inputs[] = {part->state, 0, 0, part->gradient, setup->source.rate, setup->factors, control};
+  RONDO_TRY(declare_companion(t->program, part, first_suffix, &inputs[1]));
+  RONDO_TRY(declare_companion(t->program, part, second_suffix, &inputs[2]));
+  return rondo_program_add(t->program, &rondo_operator_adam, inputs, 7, &attributes, NULL);
 }
 
 static rondo_status check_numbers(const rondo_adam_options *given, rondo_attributes *out) {
@@ -421,7 +537,11 @@ rondo_status rondo_program_adam(rondo_program *program, rondo_value loss, const 
   RONDO_TRY(RONDO_VERSIONED_READ("rondo_adam_options", options, &given));
   RONDO_TRY(read_rate(program, given.learning_rate, given.schedule, call, &setup.source));
   RONDO_TRY(check_numbers(&given, &setup.attributes));
-  const optimizer by = {.add = add_adam, .prepare = add_step, .user = &setup};
+  const optimizer by = {.add = add_adam,
+                        .prepare = add_step,
+                        .user = &setup,
+                        .attributes = &setup.attributes,
+                        .companions = {first_suffix, second_suffix}};
   const trainees t = {.program = program, .call = call, .list = given.states, .list_count = given.state_count};
   return train(t, index, given.gradients, &by);
 }

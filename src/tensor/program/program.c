@@ -14,6 +14,7 @@
 #include "tensor/program/program_check.h"
 #include "tensor/program/program_internal.h"
 #include "tensor/program/shape.h"
+#include "tensor/program/sharded_table.h"
 
 static atomic_uint last_serial;
 
@@ -54,13 +55,16 @@ void rondo_program_destroy(rondo_program *program) {
   rondo_array_free(&allocator, &program->values);
   rondo_array_free(&allocator, &program->operations);
   rondo_array_free(&allocator, &program->outputs);
+  rondo_array_free(&allocator, &program->ranks.shards);
+  rondo_release_text(&allocator, program->ranks.loss_output);
   rondo_release_text(&allocator, program->name);
   rondo_release_text(&allocator, program->label);
   rondo_release(&allocator, program, 1, sizeof *program);
 }
 
 rondo_program_mark rondo_program_get_mark(const rondo_program *program) {
-  return (rondo_program_mark){program->values.count, program->operations.count, program->outputs.count};
+  return (rondo_program_mark){program->values.count, program->operations.count, program->outputs.count,
+                              program->ranks.turn};
 }
 
 void rondo_program_roll_back(rondo_program *program, rondo_program_mark mark) {
@@ -78,6 +82,13 @@ void rondo_program_roll_back(rondo_program *program, rondo_program_mark mark) {
   while (program->values.count > mark.values) {
     rondo_release_text(&program->allocator, program->values.items[--program->values.count].name);
   }
+  program->ranks.turn = (uint32_t)mark.turn;
+  if (program->has_optimizer) return;
+  program->ranks.buckets = 0;
+  program->ranks.reduced_bytes = 0;
+  program->ranks.shards.count = 0;
+  program->ranks.round = program->ranks.runs = 0;
+  program->ranks.first_last = program->ranks.end_last = 0;
 }
 
 /* Tags ------------------------------------------------------------------------------------------------------------- */
@@ -143,7 +154,7 @@ static rondo_status check_name(const rondo_program *program, const char *name) {
 
 static rondo_status push_value(rondo_program *program, const rondo_program_value *value, uint32_t *out_index) {
   if (program->values.count >= RONDO_NO_VALUE - 1) {
-    return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE, "%s has %zu values, which is the maximum",
+    return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE, "%s has %zu values, the maximum: split the program",
                       program->label, program->values.count);
   }
   RONDO_TRY(rondo_array_push(&program->allocator, &program->values, value));
@@ -204,8 +215,15 @@ rondo_status rondo_program_state_with(rondo_program *program, const char *name, 
   RONDO_TRY(rondo_require(call, "out_value", out_value));
   *out_value = (rondo_value){0};
   RONDO_TRY(rondo_versioned_read("rondo_state_options", options, &given, sizeof given));
-  RONDO_TRY(declare_shaped(call, program, RONDO_VALUE_STATE, name, type, shape, rank, out_value));
-  program->values.items[program->values.count - 1].frozen = given.frozen;
+  size_t part[2];
+  if (given.shard_rows) RONDO_TRY(rondo_table_divide(call, program, type, shape, rank, &given, part));
+  RONDO_TRY(
+      declare_shaped(call, program, RONDO_VALUE_STATE, name, type, given.shard_rows ? part : shape, rank, out_value));
+  rondo_program_value *state = &program->values.items[program->values.count - 1];
+  state->frozen = given.frozen;
+  state->is_sharded = given.shard_rows;
+  state->table_rows = given.shard_rows ? shape[0] : 0;
+  state->capacity_factor = given.capacity_factor;
   return RONDO_OK;
 }
 

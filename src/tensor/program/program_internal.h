@@ -33,13 +33,19 @@ static inline char rondo_value_letter(rondo_value_kind kind) {
 typedef struct rondo_program_value {
   rondo_value_kind kind;
   rondo_shape shape;
-  char *name;         /* inputs, states and cells; else NULL */
-  float initial;      /* of cells, constants and scalar F32 states; else 0 */
-  bool trained;       /* a state that an optimizer updates */
-  bool frozen;        /* a state that no optimizer may update */
-  uint32_t operation; /* results: the operation that computes it */
-  uint32_t view_of;   /* the value whose bytes it views; RONDO_NO_VALUE: it has its own bytes */
-  uint32_t readers;   /* how many inputs of operations, and outputs, refer to it */
+  char *name;            /* inputs, states and cells; else NULL */
+  float initial;         /* of cells, constants and scalar F32 states; else 0 */
+  bool trained;          /* a state that an optimizer updates */
+  bool frozen;           /* a state that no optimizer may update */
+  bool of_optimizer;     /* a state that an optimizer added for each trained one: moments, sums of gradients */
+  bool is_sharded;       /* such a state that each rank has a part of */
+  bool is_summed;        /* such a state that each rank has its own sums in */
+  size_t table_rows;     /* rows of all ranks of a table of which this state has a part, or a companion of one
+                            (sharded_table.h); 0: it is whole */
+  float capacity_factor; /* of such a table (rondo_state_options) */
+  uint32_t operation;    /* results: the operation that computes it */
+  uint32_t view_of;      /* the value whose bytes it views; RONDO_NO_VALUE: it has its own bytes */
+  uint32_t readers;      /* how many inputs of operations, and outputs, refer to it */
   uint32_t place; /* states: index in the device list, plus one; 0: not placed (tensor/divide/operator_placement.h) */
 } rondo_program_value;
 
@@ -48,12 +54,39 @@ typedef struct rondo_named_output {
   uint32_t value;
 } rondo_named_output;
 
+/* One of the states that a flat state of an optimizer stands for: "<name of the parameter><suffix>", of its shape,
+ * whose elements are those from `offset` on of the flat states of all ranks, one after the other. */
+typedef struct rondo_shard {
+  uint32_t state, parameter;
+  const char *suffix; /* static */
+  size_t offset;
+} rondo_shard;
+
+/* What makes a program data-parallel (buckets.c). */
+typedef struct rondo_program_ranks {
+  struct rondo_communicator *communicator; /* the caller's; NULL: the program is not data-parallel, and the rest is 0 */
+  uint32_t rank, count;
+  bool shard_states;
+  uint64_t bucket_bytes;
+  char *loss_output;    /* NULL: none */
+  uint64_t fingerprint; /* of what must be the same on all ranks; once there is an optimizer */
+  uint32_t turn;        /* the last collective's result that the next one reads; RONDO_NO_VALUE: none */
+  uint32_t buckets;
+  uint64_t reduced_bytes; /* of the collectives of a run */
+  /* With accumulated gradients, operations first_last .. end_last - 1 are only in the last of `round` runs, and `runs`
+   * is the state that counts what was accumulated. Otherwise there are none. */
+  uint32_t round, runs;
+  size_t first_last, end_last;
+  RONDO_ARRAY(rondo_shard) shards;
+} rondo_program_ranks;
+
 struct rondo_program {
   rondo_allocator allocator;
   char *name;
   char *label; /* for messages: "program 'mlp'", "the program" without a name */
   uint32_t serial;
   bool has_optimizer;
+  rondo_program_ranks ranks;
   RONDO_ARRAY(rondo_program_value) values;
   RONDO_ARRAY(rondo_operation) operations;
   RONDO_ARRAY(rondo_named_output) outputs;
@@ -67,7 +100,7 @@ struct rondo_program {
 
 /* The size of a program at some time. */
 typedef struct rondo_program_mark {
-  size_t values, operations, outputs;
+  size_t values, operations, outputs, turn; /* the last is that of the ranks */
 } rondo_program_mark;
 
 #endif

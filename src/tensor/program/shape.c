@@ -17,8 +17,8 @@ rondo_status rondo_shape_make(const char *what, rondo_type type, const size_t *d
                       rondo_type_name(type));
   }
   if (rank > RONDO_MAX_DIMENSIONS) {
-    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE, "%s: %zu dimensions; at most %d are possible", what,
-                      rank, RONDO_MAX_DIMENSIONS);
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE, "%s: %zu dimensions: use at most %d", what, rank,
+                      RONDO_MAX_DIMENSIONS);
   }
   rondo_shape shape = {.type = type, .rank = (uint32_t)rank};
   size_t bytes = rondo_type_bytes(type);
@@ -29,8 +29,8 @@ rondo_status rondo_shape_make(const char *what, rondo_type type, const size_t *d
                         what, i, rank);
     }
     if (!rondo_checked_multiply(bytes, dims[i], &bytes) || bytes > PTRDIFF_MAX / 2) {
-      return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE, "%s: its bytes do not fit in %zu bits", what,
-                        8 * sizeof(size_t));
+      return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE,
+                        "%s: its bytes do not fit in %zu bits: make it smaller", what, 8 * sizeof(size_t));
     }
   }
   *out = shape;

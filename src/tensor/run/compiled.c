@@ -24,7 +24,9 @@ static rondo_status enqueue_kernel(const rondo_compiled *compiled, const rondo_s
 }
 
 rondo_status rondo_compiled_enqueue_step(rondo_compiled *compiled, const rondo_step *step, rondo_stream *stream) {
+  const rondo_ranks *ranks = &compiled->ranks;
   assert((step->kernel != NULL) != (step->call != NULL));
+  if (ranks->is_short && step->operation >= ranks->first_last && step->operation < ranks->end_last) return RONDO_OK;
   const rondo_status status = step->kernel != NULL ? enqueue_kernel(compiled, step, stream)
                                                    : step->call(&compiled->resources, stream, step->memory);
   if (__builtin_expect(status == RONDO_OK, 1)) return RONDO_OK;
@@ -38,20 +40,35 @@ rondo_status rondo_compiled_enqueue(rondo_compiled *compiled) {
   return rondo_feeds_enqueue_outputs(compiled);
 }
 
-rondo_status rondo_compiled_run_eager(rondo_compiled *compiled) {
-  RONDO_TRY(rondo_require("rondo_compiled_run_eager", "compiled", compiled));
-  RONDO_TRY(rondo_capture_refuse_stray(compiled->stream, "rondo_compiled_run_eager"));
+static rondo_status run_eager(rondo_compiled *compiled) {
   if (!rondo_arena_is_whole(compiled)) RONDO_TRY(rondo_arena_take(compiled, "rondo_compiled_run_eager"));
   if (compiled->feeds.inputs.count > 0) RONDO_TRY(rondo_feeds_before_run(compiled, "rondo_compiled_run_eager"));
   return rondo_executed_enqueue(compiled);
 }
 
+static rondo_status run_recorded(rondo_compiled *compiled) {
+  if (__builtin_expect(!rondo_arena_is_whole(compiled), 0)) RONDO_TRY(rondo_arena_take(compiled, "rondo_compiled_run"));
+  if (compiled->feeds.inputs.count > 0) RONDO_TRY(rondo_feeds_before_run(compiled, "rondo_compiled_run"));
+  return rondo_exec_launch(compiled->ranks.is_short ? compiled->short_exec : compiled->exec, compiled->stream);
+}
+
+static rondo_status run_in_round(rondo_compiled *compiled, rondo_status (*run)(rondo_compiled *compiled)) {
+  RONDO_TRY(rondo_ranks_begin_run(compiled));
+  const rondo_status status = run(compiled);
+  rondo_ranks_end_run(compiled, status == RONDO_OK);
+  return status;
+}
+
+rondo_status rondo_compiled_run_eager(rondo_compiled *compiled) {
+  RONDO_TRY(rondo_require("rondo_compiled_run_eager", "compiled", compiled));
+  RONDO_TRY(rondo_capture_refuse_stray(compiled->stream, "rondo_compiled_run_eager"));
+  return compiled->ranks.round > 1 ? run_in_round(compiled, run_eager) : run_eager(compiled);
+}
+
 rondo_status rondo_compiled_run(rondo_compiled *compiled) {
   RONDO_TRY(rondo_require("rondo_compiled_run", "compiled", compiled));
   if (compiled->exec == NULL) return rondo_compiled_run_eager(compiled);
-  if (__builtin_expect(!rondo_arena_is_whole(compiled), 0)) RONDO_TRY(rondo_arena_take(compiled, "rondo_compiled_run"));
-  if (compiled->feeds.inputs.count > 0) RONDO_TRY(rondo_feeds_before_run(compiled, "rondo_compiled_run"));
-  return rondo_exec_launch(compiled->exec, compiled->stream);
+  return __builtin_expect(compiled->ranks.round > 1, 0) ? run_in_round(compiled, run_recorded) : run_recorded(compiled);
 }
 
 /* Clears the traces of a failure that was reported. Without this, a run that stopped halfway, before an update ended
@@ -143,6 +160,7 @@ static void free_host(rondo_compiled *compiled) {
   rondo_edges_free(&allocator, &compiled->before);
   rondo_array_free(&allocator, &compiled->values);
   rondo_held_free(compiled);
+  rondo_ranks_free(compiled);
   rondo_release_text(&allocator, compiled->name);
   rondo_release_text(&allocator, compiled->label);
   rondo_release(&allocator, compiled, 1, sizeof *compiled);
@@ -164,8 +182,10 @@ static rondo_status finish_work(rondo_compiled *compiled) {
 static rondo_status settle(rondo_compiled *compiled) {
   rondo_status status = finish_work(compiled);
   rondo_exec_destroy(compiled->exec);
+  rondo_exec_destroy(compiled->short_exec);
   rondo_executed_deinit(compiled);
   rondo_status_keep_first(&status, rondo_graph_destroy(compiled->graph));
+  rondo_status_keep_first(&status, rondo_graph_destroy(compiled->short_graph));
   rondo_status_keep_first(&status, rondo_feeds_deinit(compiled));
   rondo_status_keep_first(&status, rondo_bounce_deinit(&compiled->bounce));
   rondo_status_keep_first(&status, rondo_index_checks_deinit(&compiled->checks));

@@ -15,6 +15,7 @@
 #include "tensor/run/arena_values.h"
 #include "tensor/run/eager_run.h"
 #include "tensor/run/index_check.h"
+#include "tensor/run/ranks.h"
 #include "tensor/run/sharing.h"
 #include "tensor/run/staged_values.h"
 
@@ -43,6 +44,8 @@ typedef struct rondo_named_value {
   rondo_staged_input *input;   /* NULL: not staged; the address is the buffer's otherwise */
   rondo_staged_output *output; /* likewise */
   const char *trained_by;      /* the operator that updates the state as an optimizer's; static; NULL: none */
+  bool is_sharded;             /* a state that each rank has a part of */
+  bool is_summed;              /* a state that each rank has its own sums in */
   bool in_arena;
   bool is_lost; /* another program has used the arena since this value was written or computed */
 } rondo_named_value;
@@ -57,9 +60,11 @@ struct rondo_compiled {
   rondo_stream *stream; /* the sharing's */
   rondo_graph *graph;   /* NULL: not recorded */
   rondo_exec *exec;
-  unsigned char *states;   /* its states and cells, until they are the sharing's */
-  unsigned char *own;      /* constants, and the gate */
-  rondo_update_gate *gate; /* in `own`; NULL: there is none */
+  rondo_graph *short_graph; /* of runs that are not the last of a round (tensor/run/ranks.h); NULL: there are none, */
+  rondo_exec *short_exec;   /* or the program is not recorded */
+  unsigned char *states;    /* its states and cells, until they are the sharing's */
+  unsigned char *own;       /* constants, and the gate */
+  rondo_update_gate *gate;  /* in `own`; NULL without one */
   size_t gate_bytes;
   rondo_arena *arena; /* for inputs and results; NULL when there are none */
   bool has_lost;      /* a named value is lost */
@@ -72,6 +77,7 @@ struct rondo_compiled {
   rondo_index_checks checks;
   rondo_feeds feeds;
   rondo_executed executed;
+  rondo_ranks ranks;
   rondo_bounce bounce;
   rondo_compiled_info info;
   rondo_record_policy policy;

@@ -29,7 +29,7 @@ typedef struct rondo_index_check {
   uint32_t operation;
   const char *input; /* the name of the operator's indices; static */
   const char *rule;  /* the end of the message; static */
-  size_t bound;      /* right: 0 <= index < bound */
+  size_t bound;      /* right: 0 <= index < bound; 0: the index is a rank on which the run failed */
   bool is_wide;      /* indices are I64; the cell holds the nearest I32 */
 } rondo_index_check;
 

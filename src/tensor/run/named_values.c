@@ -105,6 +105,7 @@ rondo_status rondo_values_write_part(rondo_compiled *compiled, rondo_named_value
   unsigned char *to = (unsigned char *)value->address + offset;
   if (value->in_arena) rondo_arena_claim(compiled);
   RONDO_TRY(rondo_bounce_write(&compiled->bounce, compiled->stream, to, data, bytes));
+  if (value->address == compiled->ranks.runs) compiled->sharing->is_round_known = false;
   const bool is_last = offset + bytes == rondo_shape_bytes(&value->shape);
   if (value->is_lost && is_last) rondo_arena_note_written(compiled, value);
   return RONDO_OK;

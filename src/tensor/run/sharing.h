@@ -35,6 +35,8 @@ typedef struct rondo_sharing {
   rondo_device *device;
   rondo_stream *stream;
   uint32_t users;
+  uint32_t round_runs; /* of a data-parallel program: runs since the last update (tensor/run/ranks.h), */
+  bool is_round_known; /* unless they must be read */
   RONDO_ARRAY(rondo_shared_value) values;
   RONDO_ARRAY(void *) blocks; /* that hold the values */
   RONDO_ARRAY(rondo_arena *) arenas;

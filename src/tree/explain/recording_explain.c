@@ -75,7 +75,7 @@ static void explain_source(const rondo_recorded_call *call, const char *address,
 }
 
 static void explain_inputs(const rondo_recorded_call *call, rondo_document *out) {
-  const uint64_t *words = rondo_key_inputs(call->key);
+  const uint64_t *words = rondo_key_inputs(call->function, call->key);
   rondo_document_list_begin(out, "inputs");
   for (size_t i = 0; i < call->function->options.input_count; i++) {
     rondo_keyed_input input;

@@ -5,9 +5,12 @@
 #include "tree/explain/tree_explain.h"
 
 #include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "exec/api_check.h"
 #include "tree/record/demote_inputs.h"
+#include "tree/recorded_calls.h"
 #include "tree/recording_key.h"
 #include "tree/skip_reason.h"
 #include "tree/tree.h"
@@ -174,8 +177,28 @@ static void explain_state(const rondo_form *form, rondo_document *out) {
   rondo_document_string(out, "message", is_eager ? form->message : "", is_eager ? ": %" : NULL);
 }
 
+/* The key of a region's form: its first bytes in hexadecimal digits, and as text if they are text. */
+static void explain_key(const rondo_function *function, const rondo_form *form, rondo_document *out) {
+  enum { MOST_BYTES = 32 };
+  const size_t bytes = function->caller_words == 0 ? 0 : (size_t)form->words[0];
+  const size_t shown = bytes < MOST_BYTES ? bytes : MOST_BYTES;
+  const char *const key = bytes == 0 ? "" : (const char *)(form->words + 1);
+  char digits[2 * MOST_BYTES + 1] = "", text[MOST_BYTES + 1] = "";
+  bool is_text = bytes > 0;
+  for (size_t i = 0; i < shown; i++) {
+    (void)snprintf(digits + 2 * i, 3, "%02x", (unsigned char)key[i]);
+    is_text = is_text && key[i] >= ' ' && key[i] <= '~';
+  }
+  if (is_text) memcpy(text, key, shown);
+  const bool has_key = function->region != NULL && function->caller_words > 0;
+  if (has_key) rondo_document_label(out, "key");
+  rondo_document_string(out, "key", has_key ? digits : NULL, bytes == 0 ? "none" : bytes > shown ? "%..." : "%");
+  if (is_text) rondo_document_string(out, NULL, text, ", '%'");
+  rondo_document_bytes(out, "key_bytes", bytes, bytes > 0 ? " (%)" : NULL);
+}
+
 static void explain_form(const rondo_function *function, const rondo_form *form, rondo_document *out) {
-  const uint64_t *words = form->words;
+  const uint64_t *words = rondo_key_form_inputs(function, form->words);
   rondo_document_line(out, "  form %-8" PRIu32, form->number);
   rondo_document_object_begin(out, NULL);
   rondo_document_number(out, "form", form->number, NULL);
@@ -197,6 +220,24 @@ static void explain_form(const rondo_function *function, const rondo_form *form,
   } else {
     rondo_document_null(out, "gain");
   }
+  explain_key(function, form, out);
+  rondo_document_object_end(out);
+}
+
+/* What regions have in addition to functions. */
+static void explain_region(const rondo_function *function, rondo_document *out) {
+  if (function->region == NULL) {
+    rondo_document_null(out, "region");
+    return;
+  }
+  rondo_document_label(out, "bounds");
+  rondo_document_object_begin(out, "region");
+  rondo_document_count(out, "max_recordings", function->options.max_shapes, "% recording(s)");
+  rondo_document_bytes(out, "max_exec_bytes", function->max_exec_bytes,
+                       function->max_exec_bytes > 0 ? "execs %" : NULL);
+  rondo_document_bytes(out, "exec_bytes", rondo_recorded_exec_bytes(function), "; execs have %");
+  rondo_document_count(out, "evicted", function->evicted, "; % evicted");
+  rondo_document_count(out, "died", function->died, function->died > 0 ? "; % capture(s) died" : NULL);
   rondo_document_object_end(out);
 }
 
@@ -252,7 +293,7 @@ static void explain_function_calls(const rondo_function *function, rondo_documen
 static void explain_function(const rondo_function *function, rondo_document *out) {
   static const char *const kinds[] = {"inference", "forward", "backward"};
   static const char *const bindings[] = {"automatic", "copy", "patch"};
-  rondo_document_line(out, "\nfunction");
+  rondo_document_line(out, function->region == NULL ? "\nfunction" : "\nregion");
   rondo_document_object_begin(out, NULL);
   rondo_document_string(out, "name", function->origin->name, " '%'");
   rondo_document_string(out, "kind", kinds[function->options.kind], NULL);
@@ -266,6 +307,7 @@ static void explain_function(const rondo_function *function, rondo_document *out
     explain_demoted_after(function, at, out);
   rondo_document_list_end(out);
   explain_moved(function, out);
+  explain_region(function, out);
   rondo_document_object_end(out);
 }
 

@@ -15,16 +15,16 @@
 
 /* When a path is planned, and when its plan is used. */
 typedef struct path_worth {
-  double planning;  /* a path is planned if it needs more than this times the maximum of live bytes */
+  double planning;  /* a path is planned if it needs more than this times the maximum number of live bytes */
   double recording; /* its plan is used if it needs at most this times what the path needed */
   bool in_pages;    /* the plan must save at least one page */
 } path_worth;
-static const path_worth worth_calm = {.planning = 1.05, .recording = 0.97, .in_pages = true};
+static const path_worth worth_steady = {.planning = 1.05, .recording = 0.97, .in_pages = true};
 static const path_worth worth_on_demand = {.planning = 1.005, .recording = 0.995};
 
 /* A path is planned automatically after so many paths began without a new recording. Each plan doubles the number, up
- * to MAX_CALM. */
-enum { MIN_CALM = 2, MAX_CALM = 64, MAX_PLANS = 16 };
+ * to MAX_STEADY. */
+enum { MIN_STEADY = 2, MAX_STEADY = 64, MAX_PLANS = 16 };
 
 typedef struct rondo_planned_part {
   const rondo_function *function;
@@ -32,8 +32,8 @@ typedef struct rondo_planned_part {
   size_t slot_count;
   uint32_t first_bit;
   uint64_t *dead_before;
-  rondo_given_up *given_up; /* outputs that the call must give up */
-  size_t given_up_count, given_up_capacity;
+  rondo_given_output *given; /* outputs that the caller must give to the call */
+  size_t given_count, given_capacity;
   rondo_profile *profile;
   bool is_recorded;
 } rondo_planned_part;
@@ -51,7 +51,7 @@ struct rondo_path_plan {
 static void free_part(const rondo_tree *tree, const rondo_planned_part *part) {
   if (part->profile != NULL) rondo_profile_release(part->profile);
   rondo_release(&tree->allocator, part->dead_before, rondo_bit_words(part->first_bit), sizeof *part->dead_before);
-  rondo_release(&tree->allocator, part->given_up, part->given_up_capacity, sizeof *part->given_up);
+  rondo_release(&tree->allocator, part->given, part->given_capacity, sizeof *part->given);
 }
 
 static void free_plan(const rondo_tree *tree, rondo_path_plan *plan) {
@@ -80,12 +80,11 @@ static size_t next_part(const rondo_tree *tree, const rondo_path_plan *plan) {
   return current != NULL && current->plan == plan->number ? (size_t)current->plan_part + 1 : plan->count;
 }
 
-/* Whether the call gives up the outputs that the part requires. */
+/* Whether the caller gives the outputs that the part requires. */
 static bool is_given(const rondo_planned_part *part, const rondo_resolved_input *inputs) {
-  for (size_t i = 0; i < part->given_up_count; i++) {
-    const rondo_resolved_input *input = &inputs[part->given_up[i].key - 1];
-    if (input->role != RONDO_ROLE_MANAGED || !input->is_sole || input->buffer->bit != part->given_up[i].bit)
-      return false;
+  for (size_t i = 0; i < part->given_count; i++) {
+    const rondo_resolved_input *input = &inputs[part->given[i].key - 1];
+    if (input->role != RONDO_ROLE_MANAGED || !input->is_sole || input->buffer->bit != part->given[i].bit) return false;
   }
   return true;
 }
@@ -216,11 +215,11 @@ static bool is_dead_before(const rondo_recorded_call *call, uint32_t bit) {
   return (call->dead_before[bit / 64] >> bit % 64 & 1) != 0;
 }
 
-/* If the call gives up the output, the key of the end of its lifetime; otherwise 0. */
+/* If the output is given to the call, and its body drops it, the key of the end of its lifetime; otherwise 0. */
 static uint64_t key_of_end(const rondo_recorded_call *call, uint32_t bit) {
-  for (size_t i = 0; i < call->given_up_count; i++)
-    if (call->given_up[i].bit == bit && rondo_noted_find_end(call->noted, call->given_up[i].key) != NULL)
-      return call->given_up[i].key;
+  for (size_t i = 0; i < call->given_count; i++)
+    if (call->given[i].bit == bit && rondo_noted_find_end(call->noted, call->given[i].key) != NULL)
+      return call->given[i].key;
   return 0;
 }
 
@@ -295,18 +294,17 @@ static void free_path(const planned_path *path) {
 
 /* Planning --------------------------------------------------------------------------------------------------------- */
 
-/* Copies what the plan assumes about the call: dead outputs, and outputs that it gives up. */
+/* Copies what the plan assumes about the call: dead outputs, and given outputs that its body drops. */
 static rondo_status fill_premises(const rondo_allocator *allocator, const rondo_recorded_call *call,
                                   rondo_planned_part *out) {
   const size_t words = rondo_bit_words(call->first_bit);
   RONDO_TRY(rondo_allocate_items(allocator, words, sizeof *out->dead_before, &out->dead_before));
   out->first_bit = call->first_bit;
   if (words > 0) memcpy(out->dead_before, call->dead_before, words * sizeof *out->dead_before);
-  RONDO_TRY(rondo_allocate_items(allocator, call->given_up_count, sizeof *out->given_up, &out->given_up));
-  out->given_up_capacity = call->given_up_count;
-  for (size_t i = 0; i < call->given_up_count; i++)
-    if (rondo_noted_find_end(call->noted, call->given_up[i].key) != NULL)
-      out->given_up[out->given_up_count++] = call->given_up[i];
+  RONDO_TRY(rondo_allocate_items(allocator, call->given_count, sizeof *out->given, &out->given));
+  out->given_capacity = call->given_count;
+  for (size_t i = 0; i < call->given_count; i++)
+    if (rondo_noted_find_end(call->noted, call->given[i].key) != NULL) out->given[out->given_count++] = call->given[i];
   return RONDO_OK;
 }
 
@@ -435,23 +433,23 @@ static bool is_arena_read(const rondo_tree *tree, size_t input_count) {
   return false;
 }
 
-static rondo_status plan_calm(rondo_tree *tree, rondo_stream *stream, size_t input_count) {
+static rondo_status plan_steady(rondo_tree *tree, rondo_stream *stream, size_t input_count) {
   bool is_planned;
-  RONDO_TRY(plan_largest(tree, &worth_calm, &is_planned));
-  if (is_planned && tree->options.plan_after == 0 && tree->calm_after < MAX_CALM) tree->calm_after *= 2;
+  RONDO_TRY(plan_largest(tree, &worth_steady, &is_planned));
+  if (is_planned && tree->options.plan_after == 0 && tree->steady_after < MAX_STEADY) tree->steady_after *= 2;
   if (!is_planned || is_arena_read(tree, input_count)) return RONDO_OK;
   RONDO_TRY(rondo_stream_await(stream, "rondo_function_call"));
   return trim(tree);
 }
 
 void rondo_path_plan_begin_waiting(rondo_tree *tree) {
-  tree->calm_after = tree->options.plan_after == 0 ? MIN_CALM : tree->options.plan_after;
+  tree->steady_after = tree->options.plan_after == 0 ? MIN_STEADY : tree->options.plan_after;
 }
 
-void rondo_path_plan_when_calm(rondo_tree *tree, rondo_stream *stream, size_t input_count) {
+void rondo_path_plan_when_steady(rondo_tree *tree, rondo_stream *stream, size_t input_count) {
   rondo_saved_error before;
   rondo_error_save(&before);
-  if (plan_calm(tree, stream, input_count) == RONDO_OK) return;
+  if (plan_steady(tree, stream, input_count) == RONDO_OK) return;
   rondo_log(RONDO_LOG_WARNING, "tree", "planning a path again: %s", rondo_last_error()->message);
   rondo_error_restore(&before);
 }

@@ -4,8 +4,8 @@
  * them again with that plan. A path that was warmed up (path_warm_up.h) is planned before its first recording.
  *
  * A *path plan* has one part for each call, in the order of the path, and the number of the recording before the first
- * part. A part has a memory profile and its assumptions: which outputs are dead, and which ones the call gives up. A
- * plan is dropped when all parts are recorded, when a call departs from its part, or when a function of a part is
+ * part. A part has a memory profile and its assumptions: which outputs are dead, and which ones are given to the call.
+ * A plan is freed when all parts are recorded, when a call departs from its part, or when a function of a part is
  * destroyed.
  */
 #ifndef RONDO_TREE_PATH_PATH_PLAN_H
@@ -39,8 +39,8 @@ RONDO_MUST_USE rondo_status rondo_path_plan_all(rondo_tree *tree);
 
 /* Sets the number of paths before the first automatic plan. */
 void rondo_path_plan_begin_waiting(rondo_tree *tree);
-/* Called when tree->calm_after paths have begun without a new recording. Plans the path that needs the most memory if
+/* Called when tree->steady_after paths have begun without a new recording. Plans the path that needs the most memory if
  * it needs too much. Failures are logged and do not fail the call. */
-void rondo_path_plan_when_calm(rondo_tree *tree, rondo_stream *stream, size_t input_count);
+void rondo_path_plan_when_steady(rondo_tree *tree, rondo_stream *stream, size_t input_count);
 
 #endif

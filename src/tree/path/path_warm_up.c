@@ -119,13 +119,13 @@ static rondo_status fill_inputs(rondo_recorded_call *call) {
   for (size_t i = 0; i < count; i++) slots += has_slot(tree, &tree->inputs[i]);
   RONDO_TRY(rondo_allocate_items(&tree->allocator, slots, sizeof *call->bound, &call->bound));
   call->bound_count = slots;
-  RONDO_TRY(rondo_allocate_items(&tree->allocator, count, sizeof *call->given_up, &call->given_up));
-  call->given_up_capacity = count;
+  RONDO_TRY(rondo_allocate_items(&tree->allocator, count, sizeof *call->given, &call->given));
+  call->given_capacity = count;
   for (size_t i = 0, at = 0; i < count; i++) {
     const rondo_resolved_input *input = &tree->inputs[i];
     if (has_slot(tree, input)) call->bound[at++] = (rondo_bound_input){.input = (uint32_t)i, .bytes = input->bytes};
     if (input->is_sole)
-      call->given_up[call->given_up_count++] = (rondo_given_up){.key = i + 1, .bit = input->buffer->bit};
+      call->given[call->given_count++] = (rondo_given_output){.key = i + 1, .bit = input->buffer->bit};
   }
   return RONDO_OK;
 }

@@ -14,6 +14,7 @@
 
 #include "base/log.h"
 #include "exec/cost/device_costs.h"
+#include "tree/call_inputs.h"
 #include "tree/record/bind_inputs.h"
 #include "tree/record/find_inputs.h"
 #include "tree/record/record_call.h"
@@ -81,12 +82,12 @@ static void choose(rondo_device *device, rondo_binding_choice *choices, size_t c
 /* Acquires an exec of the graph, new or shared. During a trial, nothing is evicted for it. */
 static rondo_status acquire_exec(rondo_recorder *recorder, rondo_graph *graph, bool is_trial, rondo_segment *segment) {
   bool is_made;
-  const rondo_status status = rondo_tree_exec_acquire(recorder->tree, graph, is_trial, segment, &is_made);
+  const rondo_status status = rondo_tree_exec_acquire(recorder->function, graph, is_trial, segment, &is_made);
   if (status == RONDO_OK && is_made)
     for (int i = 0; i < 2; i++) recorder->made->exec_bytes[i] += segment->tree_exec->bytes[i];
   if (status == RONDO_OK || status == RONDO_DEVICE_LOST) return status;
   const rondo_skip skip = rondo_skip_of_error();
-  return rondo_recorder_give_up_for_error(recorder, skip, skip != RONDO_SKIP_MEMORY_LIMIT);
+  return rondo_recorder_abandon_for_error(recorder, skip, skip != RONDO_SKIP_MEMORY_LIMIT);
 }
 
 static const char *input_label(char buffer[64], const rondo_recorder *recorder, uint32_t input) {
@@ -145,7 +146,7 @@ static rondo_status make_patches(rondo_recorder *recorder, rondo_exec *exec, ron
 static rondo_status refuse_written(rondo_recorder *recorder, const rondo_bound_input *bound) {
   char label[64];
   recorder->form->written_input = bound->input;
-  return rondo_recorder_give_up(recorder, RONDO_SKIP_MUTATED_INPUT, true,
+  return rondo_recorder_abandon(recorder, RONDO_SKIP_MUTATED_INPUT, true,
                                 "it writes to %s, whose address moves: declare it RONDO_INPUT_MUTATED, so that the "
                                 "caller sees the result, or make "
                                 "it a static input or an output of the tree",
@@ -457,9 +458,50 @@ static rondo_status bind_segment(rondo_recorder *recorder, rondo_exec *exec) {
   return status;
 }
 
+/* The code of a region has the caller's addresses at hand. A recording with one would read the same memory forever. */
+static rondo_status refuse_own_address(rondo_recorder *recorder, rondo_exec *exec, uint32_t index) {
+  const rondo_resolved_input *input = &recorder->given[index];
+  rondo_patch_use look;
+  RONDO_TRY(rondo_patch_find_use("rondo_region_end", exec, input->address, input->bytes, &look));
+  if (!look.is_used) return RONDO_OK;
+  return rondo_recorder_abandon(recorder, RONDO_SKIP_OTHER_WORK, true,
+                                look.is_unknown
+                                    ? "it has work of a library that may use moving input %" PRIu32
+                                      " at the address that the caller passed, which would be frozen: do that work in "
+                                      "a host step (rondo_call_host_step), or declare the input RONDO_INPUT_STATIC"
+                                    : "its code uses moving input %" PRIu32
+                                      " at the address that the caller passed, which would be frozen: use the address "
+                                      "of rondo_call_input, or declare it RONDO_INPUT_STATIC",
+                                index);
+}
+
+static bool has_frozen_inputs(const rondo_recorder *recorder) {
+  return recorder->function->region != NULL && !recorder->function->always_captures;
+}
+
+static rondo_status refuse_own_addresses(rondo_recorder *recorder, rondo_exec *exec) {
+  for (size_t i = 0; has_frozen_inputs(recorder) && i < recorder->made->bound_count; i++)
+    RONDO_TRY(refuse_own_address(recorder, exec, recorder->made->bound[i].input));
+  return RONDO_OK;
+}
+
+rondo_status rondo_recorder_refuse_own_user(rondo_recorder *recorder, const void *user) {
+  for (size_t i = 0; has_frozen_inputs(recorder) && i < recorder->made->bound_count; i++) {
+    const rondo_bound_input *bound = &recorder->made->bound[i];
+    if ((uintptr_t)user - (uintptr_t)recorder->given[bound->input].address < bound->bytes)
+      return rondo_recorder_abandon(recorder, RONDO_SKIP_OTHER_WORK, true,
+                                    "a host step gets moving input %" PRIu32
+                                    " at the address that the caller passed, which would be frozen: let it read a copy "
+                                    "in other memory, or declare the input RONDO_INPUT_STATIC",
+                                    bound->input);
+  }
+  return RONDO_OK;
+}
+
 rondo_status rondo_recorder_bind(rondo_recorder *recorder, rondo_graph *graph, bool is_whole, rondo_segment *out) {
   const bool is_trial = is_whole && recorder->made->bound_count > 0;
   RONDO_TRY(acquire_exec(recorder, graph, is_trial, out));
+  RONDO_TRY(refuse_own_addresses(recorder, out->exec));
   if (recorder->made->bound_count == 0) return RONDO_OK;
   return is_whole ? bind_whole(recorder, graph, out) : bind_segment(recorder, out->exec);
 }

@@ -11,4 +11,7 @@
 RONDO_MUST_USE rondo_status rondo_recorder_bind(rondo_recorder *recorder, rondo_graph *graph, bool is_whole,
                                                 rondo_segment *out);
 
+/* Abandons the recording of a region if a host step would get the caller's address of a moving input. */
+RONDO_MUST_USE rondo_status rondo_recorder_refuse_own_user(rondo_recorder *recorder, const void *user);
+
 #endif

@@ -68,7 +68,7 @@ bool rondo_demoted_skips(const rondo_function *function, const rondo_resolved_in
 /* Counts the inputs that are a different output of the path than in the recording. SIZE_MAX: something else differs.
  * `moves`, unless it is NULL, counts them by input. */
 static size_t count_moved(const rondo_recorded_call *call, const uint64_t *key, size_t key_count, uint32_t *moves) {
-  const uint64_t *at = rondo_key_inputs(call->key), *now = rondo_key_inputs(key);
+  const uint64_t *at = rondo_key_inputs(call->function, call->key), *now = rondo_key_inputs(call->function, key);
   size_t moved = 0;
   if (call->key_count != key_count) return SIZE_MAX;
   for (size_t i = 0; i < call->function->options.input_count; i++) {
@@ -136,7 +136,7 @@ static rondo_status inspect_segment(const rondo_segment *segment, const rondo_ke
 
 static rondo_status inspect_inputs(const rondo_recorded_call *call, const rondo_segment *segment,
                                    rondo_demoted *demoted) {
-  const uint64_t *words = rondo_key_inputs(call->key);
+  const uint64_t *words = rondo_key_inputs(call->function, call->key);
   for (size_t i = 0; i < call->function->options.input_count; i++) {
     rondo_keyed_input input;
     bool is_written = demoted->inputs[i].is_written;
@@ -217,7 +217,7 @@ static void demote(rondo_function *function, rondo_demoted *demoted, size_t inde
 }
 
 static bool is_shared_there(const rondo_recorded_call *call, size_t index, const rondo_keyed_input *input) {
-  const uint64_t *words = rondo_key_inputs(call->key);
+  const uint64_t *words = rondo_key_inputs(call->function, call->key);
   for (size_t i = 0; i < call->function->options.input_count; i++) {
     rondo_keyed_input other;
     words = rondo_key_read_input(words, false, &other);
@@ -230,7 +230,7 @@ static bool is_shared_there(const rondo_recorded_call *call, size_t index, const
 
 /* Whether the recording has an output of the path as a demoted input. Then no call matches it any more. */
 static bool is_over(const rondo_recorded_call *call, const rondo_demoted *demoted) {
-  const uint64_t *words = rondo_key_inputs(call->key);
+  const uint64_t *words = rondo_key_inputs(call->function, call->key);
   if (call->function != demoted->function) return false;
   for (size_t i = 0; i < call->function->options.input_count; i++) {
     rondo_keyed_input input;

@@ -21,7 +21,7 @@ typedef struct rondo_further {
 /* A gap after the slots, so that allocations of the body move by a different distance than the slots. */
 enum { GAP_BYTES = 4096 };
 
-/* The body sees moving inputs in the slots, and no input is given up yet. */
+/* The body sees moving inputs in the slots, and no input is dropped yet. */
 static void show_inputs(const rondo_further *further) {
   const rondo_recorder *recorder = further->recorder;
   const rondo_recorded_call *made = recorder->made;
@@ -47,7 +47,8 @@ static rondo_status capture(const rondo_further *further, rondo_graph **out) {
                      .inputs = further->inputs};
   RONDO_TRY(rondo_capture_begin_in_arena(recorder->stream, RONDO_CAPTURE_THREAD_LOCAL, &setting));
   show_inputs(further);
-  const rondo_status status = rondo_recorder_run_body(recorder, &call);
+  rondo_recorder_begin_body(recorder, &call);
+  const rondo_status status = rondo_recorder_end_body(recorder, &call, rondo_body_callback(&call));
   rondo_body_free(&call);
   const rondo_status ended = rondo_capture_end(recorder->stream, out);
   return status == RONDO_OK ? ended : status;

@@ -2,6 +2,7 @@
  * The interface of a call for its body: stream, inputs, outputs, host steps and refusals. Recorded and eager calls use
  * the same code, because in both an output is memory that is allocated on the stream.
  */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 #include "tree/eager_call.h"
 #include "tree/record/function_body.h"
 #include "tree/record/record_call.h"
+#include "tree/region.h"
 
 #define MAX_OUTPUTS 1024
 
@@ -29,19 +31,31 @@ static rondo_status settle_outputs(rondo_call *call) {
   return RONDO_OK;
 }
 
-rondo_status rondo_body_run(rondo_call *call) {
+rondo_status rondo_body_callback(rondo_call *call) {
+  rondo_region *const outer = rondo_region_swap_open(NULL);
+  rondo_status status = call->function->options.body(call, call->function->options.user);
+  RONDO_THEN(status, rondo_region_close_left("the body", call->function));
+  rondo_region_swap_open(outer);
+  return status;
+}
+
+void rondo_body_begin(rondo_call *call) {
   rondo_tree *tree = call->tree;
   call->outer = tree->active;
   tree->active = call;
   call->function->info.bodies++;
-  const uint64_t before = rondo_error_number();
+  call->errors_before = rondo_error_number();
   rondo_stream_hold(call->stream);
   if (call->notes_values) rondo_launch_values_begin(&call->values, &tree->allocator);
-  const rondo_status status = call->function->options.body(call, call->function->options.user);
+}
+
+rondo_status rondo_body_end(rondo_call *call, rondo_status returned) {
+  assert(call->tree->active == call);
   if (call->notes_values) rondo_launch_values_end(&call->values);
   rondo_stream_let_go(call->stream);
-  tree->active = call->outer;
-  RONDO_TRY(rondo_fail_callback(status, before, "rondo_function_call: the body of '%s'", call->function->origin->name));
+  call->tree->active = call->outer;
+  RONDO_TRY(rondo_fail_callback(returned, call->errors_before, "rondo_function_call: the body of '%s'",
+                                call->function->origin->name));
   if (call->failed_step != RONDO_OK)
     return rondo_fail(
         call->failed_step, RONDO_REASON_HOST_FUNCTION_FAILED,
@@ -50,16 +64,22 @@ rondo_status rondo_body_run(rondo_call *call) {
   return settle_outputs(call);
 }
 
+rondo_status rondo_host_step_run(const rondo_function *function, rondo_host_function step, void *user) {
+  rondo_region *const outer = rondo_region_swap_open(NULL);
+  const uint64_t before = rondo_error_number();
+  rondo_status status = step(user);
+  RONDO_THEN(status, rondo_region_close_left("a host step", function));
+  rondo_region_swap_open(outer);
+  return rondo_fail_callback(status, before, "rondo_function_call: a host step of '%s'", function->origin->name);
+}
+
 rondo_status rondo_body_take_step(rondo_call *call, rondo_host_function step, void *user) {
   rondo_tree *tree = call->tree;
   rondo_call *const inner = tree->active;
   tree->active = NULL;
   rondo_launch_values *const paused = rondo_launch_values_pause();
-  const uint64_t before = rondo_error_number();
-  const rondo_status returned = step(user);
+  const rondo_status status = rondo_host_step_run(call->function, step, user);
   rondo_launch_values_resume(paused);
-  const rondo_status status =
-      rondo_fail_callback(returned, before, "rondo_function_call: a host step of '%s'", call->function->origin->name);
   tree->active = inner;
   if (status != RONDO_OK) rondo_call_outermost(call)->failed_step = status;
   return status;

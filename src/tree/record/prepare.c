@@ -14,6 +14,7 @@
 #include "tree/pad_to_bucket.h"
 #include "tree/path/path.h"
 #include "tree/record/demote_inputs.h"
+#include "tree/record/function_body.h"
 #include "tree/record/record_call.h"
 #include "tree/record/record_gain.h"
 #include "tree/record/save_inputs.h"
@@ -49,7 +50,9 @@ static rondo_status warm_up_once(const rondo_preparation *p) {
   rondo_tree *tree = p->function->tree;
   rondo_saved saved;
   RONDO_TRY(rondo_save(tree, p->stream, p->function, tree->inputs, &saved));
-  rondo_status status = rondo_eager_run(p->function, p->form, p->stream, tree->inputs, true, NULL, 0);
+  rondo_call call;
+  rondo_eager_begin(&call, p->function, p->form, p->stream, tree->inputs, true);
+  rondo_status status = rondo_eager_end(&call, rondo_body_callback(&call), NULL, 0);
   RONDO_THEN(status, settle_and_undo(p, &saved));
   return status;
 }
@@ -70,10 +73,18 @@ static rondo_status warm_up(const rondo_preparation *p) {
 static rondo_status record_once(const rondo_preparation *p, size_t key_count, rondo_record_result *out_result,
                                 rondo_recorded_call **out) {
   rondo_tree *tree = p->function->tree;
-  const uint64_t hash = rondo_key_hash(tree->words, key_count);
+  const rondo_record_request request = {.function = p->function,
+                                        .form = p->form,
+                                        .stream = p->stream,
+                                        .inputs = tree->inputs,
+                                        .key_count = key_count,
+                                        .hash = rondo_key_hash(tree->words, key_count)};
+  rondo_recorder recorder;
+  rondo_call call;
   tree->is_preparing = true;
-  const rondo_status status =
-      rondo_record_call(p->function, p->form, p->stream, tree->inputs, key_count, hash, out_result, out);
+  rondo_status status = rondo_record_begin(&recorder, &call, &request);
+  if (status == RONDO_OK) status = rondo_body_callback(&call);
+  status = rondo_record_end(&recorder, &call, status, out_result, out);
   tree->is_preparing = false;
   if (status != RONDO_OK) return status;
   if (*out == NULL) {

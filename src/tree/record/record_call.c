@@ -2,7 +2,7 @@
  * Records a call. The body runs while the stream captures into the arena. Live outputs of the path keep their memory
  * there, and moving inputs have slots. A body with host steps is recorded in segments; memory that a segment leaves is
  * a block of the next segment. Nothing is launched, and no host step runs, until the body has returned and the
- * recording is known to be valid. So a recording that is given up has no effect, and the body can run eagerly.
+ * recording is known to be valid. So an abandoned recording has no effect, and the body can run eagerly.
  */
 #include "tree/record/record_call.h"
 
@@ -27,9 +27,9 @@
 #include "tree/recorded_calls.h"
 #include "tree/replay.h"
 
-/* Giving up -------------------------------------------------------------------------------------------------------- */
+/* Abandoning ------------------------------------------------------------------------------------------------------- */
 
-rondo_status rondo_recorder_give_up(rondo_recorder *recorder, rondo_skip skip, bool is_for_good, const char *format,
+rondo_status rondo_recorder_abandon(rondo_recorder *recorder, rondo_skip skip, bool is_for_good, const char *format,
                                     ...) {
   if (recorder->skip == RONDO_SKIP_NONE) {
     va_list arguments;
@@ -42,16 +42,16 @@ rondo_status rondo_recorder_give_up(rondo_recorder *recorder, rondo_skip skip, b
   return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NOT_RECORDED, "%s", recorder->message);
 }
 
-/* Fails if the recorder was given up inside the body, even if the body ignored that. */
-static rondo_status check_not_given_up(rondo_recorder *recorder) {
+/* Fails if the recorder was abandoned inside the body, even if the body ignored that. */
+static rondo_status check_not_abandoned(rondo_recorder *recorder) {
   return recorder->skip == RONDO_SKIP_NONE
              ? RONDO_OK
              : rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NOT_RECORDED, "%s", recorder->message);
 }
 
-static rondo_status give_up_for_stray(rondo_recorder *recorder) {
+static rondo_status abandon_for_stray(rondo_recorder *recorder) {
   const bool is_device = recorder->watch.stray == RONDO_STRAY_DEVICE;
-  return rondo_recorder_give_up(recorder, is_device ? RONDO_SKIP_SEVERAL_DEVICES : RONDO_SKIP_OTHER_WORK, true, "%s",
+  return rondo_recorder_abandon(recorder, is_device ? RONDO_SKIP_SEVERAL_DEVICES : RONDO_SKIP_OTHER_WORK, true, "%s",
                                 recorder->watch.message);
 }
 
@@ -66,44 +66,65 @@ rondo_skip rondo_skip_of_error(void) {
  * is the tree. */
 static void note_cause(rondo_recorder *recorder) {
   const rondo_capture *capture = recorder->cause[0] == '\0' ? rondo_stream_capture(recorder->stream) : NULL;
-  if (capture != NULL && !rondo_capture_find_cause(capture, recorder->cause, sizeof recorder->cause))
+  if (capture != NULL &&
+      !rondo_capture_find_cause(capture, recorder->cause, sizeof recorder->cause, &recorder->cause_source))
     recorder->cause[0] = '\0';
 }
 
+/* What another thread or a library did does not concern the form, and may not happen again. */
+static rondo_status abandon_for_death(rondo_recorder *recorder) {
+  char thread[RONDO_THREAD_LABEL];
+  if (recorder->cause_source == RONDO_CAUSE_ELSEWHERE)
+    return rondo_recorder_abandon(recorder, RONDO_SKIP_CAPTURE_DIED, false,
+                                  "its capture was made invalid by %s: keep such calls out of the time in which it is "
+                                  "recorded (rondo_function_prepare), or let the other thread wait for a stream or an "
+                                  "event",
+                                  recorder->cause);
+  return rondo_recorder_abandon(recorder, RONDO_SKIP_CAPTURE_DIED, false,
+                                "the driver ended its capture on %s: %s: do what a library does only once, such as "
+                                "creating its handles, before that, and what waits in a host step "
+                                "(rondo_call_host_step)",
+                                rondo_thread_label(thread), recorder->cause);
+}
+
 /* The body waits, queries, or does something at once that a replay would omit. */
-static rondo_status give_up_for_host_work(rondo_recorder *recorder) {
+static rondo_status abandon_for_host_work(rondo_recorder *recorder) {
   note_cause(recorder);
-  return rondo_recorder_give_up(
+  if (recorder->cause_source != RONDO_CAUSE_OWN) return abandon_for_death(recorder);
+  return rondo_recorder_abandon(
       recorder, RONDO_SKIP_HOST_WORK, true,
       "its body does work that cannot be recorded; do it outside of the body, or in a host step "
       "(rondo_call_host_step): %s",
       recorder->cause[0] == '\0' ? rondo_last_error()->message : recorder->cause);
 }
 
-/* Gives up because the body, or ending the capture, failed. Stray work is the reason even if the body then failed for
- * another one. */
-static rondo_status give_up_by_error(rondo_recorder *recorder, const rondo_call *call, rondo_status status) {
+/* Abandons the recording because the body, or ending the capture, failed. Stray work is the reason even if the body
+ * then failed for another one. */
+static rondo_status abandon_by_error(rondo_recorder *recorder, const rondo_call *call, rondo_status status) {
   const rondo_error *error = rondo_last_error();
   if (recorder->skip != RONDO_SKIP_NONE || status == RONDO_DEVICE_LOST) return status;
   if (call->refused != RONDO_SKIP_NONE)
-    return rondo_recorder_give_up(recorder, call->refused, true, "%s", call->message);
-  if (recorder->watch.stray != RONDO_STRAY_NONE) return give_up_for_stray(recorder);
+    return rondo_recorder_abandon(recorder, call->refused, true, "%s", call->message);
+  if (recorder->watch.stray != RONDO_STRAY_NONE) return abandon_for_stray(recorder);
   if (status == RONDO_NOT_READY) /* it has no message */
-    return rondo_recorder_give_up(
+    return rondo_recorder_abandon(
         recorder, RONDO_SKIP_OTHER_WORK, false,
         "its body returned NOT_READY: it queries work that is not done yet; wait for that work before the call");
   if (status == RONDO_CAPTURE_REFUSED || status == RONDO_CAPTURE_INVALID) {
     if (error->reason != RONDO_REASON_UNJOINED && error->reason != RONDO_REASON_HOST_FUNCTION_FAILED)
-      return give_up_for_host_work(recorder);
-    return rondo_recorder_give_up_for_error(recorder, RONDO_SKIP_OTHER_WORK, true);
+      return abandon_for_host_work(recorder);
+    return rondo_recorder_abandon_for_error(recorder, RONDO_SKIP_OTHER_WORK, true);
   }
+  note_cause(recorder);
+  if (recorder->cause_source == RONDO_CAUSE_DRIVER) return abandon_for_death(recorder);
   const rondo_skip skip = rondo_skip_of_error();
-  return rondo_recorder_give_up_for_error(recorder, skip, skip == RONDO_SKIP_SEVERAL_DEVICES);
+  return rondo_recorder_abandon_for_error(recorder, skip, skip == RONDO_SKIP_SEVERAL_DEVICES);
 }
 
 /* Beginning -------------------------------------------------------------------------------------------------------- */
 
-/* The number of the input that gives up this buffer, plus one. 0: no input does, or host steps make that unreliable. */
+/* The number of the input whose drop frees this buffer, plus one. 0: no input does, or host steps make that
+ * unreliable. */
 static uint64_t key_of_block(const rondo_recorder *recorder, const rondo_buffer *buffer) {
   if (recorder->form->host_steps > 0) return 0;
   for (size_t i = 0; i < recorder->function->options.input_count; i++)
@@ -179,14 +200,15 @@ static rondo_status begin_segment(rondo_recorder *recorder) {
                                  .blocks = recorder->blocks.items,
                                  .block_count = recorder->blocks.count,
                                  .profile = recorder->profile};
-  if (recorder->profile == NULL && index < form->noted_count) setting.lifetimes = form->noted[index];
+  if (recorder->profile == NULL && index < form->noted_count && !recorder->function->always_captures)
+    setting.lifetimes = form->noted[index];
   if (index == 0) {
     setting.slots = recorder->slots.items;
     setting.slot_count = recorder->slots.count;
   }
   const rondo_status status = rondo_capture_begin_in_arena(recorder->stream, RONDO_CAPTURE_THREAD_LOCAL, &setting);
-  if (status == RONDO_OUT_OF_MEMORY) return rondo_recorder_give_up_for_error(recorder, RONDO_SKIP_MEMORY_LIMIT, false);
-  if (status != RONDO_OK) return rondo_recorder_give_up_for_error(recorder, RONDO_SKIP_OTHER_WORK, false);
+  if (status == RONDO_OUT_OF_MEMORY) return rondo_recorder_abandon_for_error(recorder, RONDO_SKIP_MEMORY_LIMIT, false);
+  if (status != RONDO_OK) return rondo_recorder_abandon_for_error(recorder, RONDO_SKIP_OTHER_WORK, false);
   recorder->is_capturing = true;
   RONDO_TRY(rondo_arena_watch_begin(recorder->tree->arena, recorder->slots.items, recorder->slots.count));
   if (index > 0) return RONDO_OK;
@@ -217,6 +239,10 @@ static rondo_status end_capture(rondo_recorder *recorder, rondo_graph **out) {
   note_cause(recorder);
   const rondo_status status = rondo_capture_end(recorder->stream, out);
   if (status != RONDO_OK) rondo_error_save(&error);
+  if (status == RONDO_CAPTURE_INVALID && recorder->cause[0] == '\0') { /* found by this end */
+    (void)snprintf(recorder->cause, sizeof recorder->cause, "%s", rondo_last_error()->message);
+    recorder->cause_source = RONDO_CAUSE_DRIVER;
+  }
   const size_t used = used_bytes(recorder, status == RONDO_OK ? *out : NULL);
   const rondo_status ended =
       rondo_arena_watch_end(recorder->tree->arena, recorder->slots.items, recorder->slots.count, used, &access);
@@ -250,10 +276,10 @@ static void name_touched(const rondo_recorder *recorder, const rondo_graph *grap
 }
 
 /* The host would read undefined contents, and its writes would be lost in a replay. */
-static rondo_status give_up_for_access(rondo_recorder *recorder, const rondo_graph *graph) {
+static rondo_status abandon_for_access(rondo_recorder *recorder, const rondo_graph *graph) {
   char name[160];
   name_touched(recorder, graph, name, sizeof name);
-  return rondo_recorder_give_up(
+  return rondo_recorder_abandon(
       recorder, RONDO_SKIP_HOST_WORK, true,
       "its body accesses %s at %p on the host, which has no memory during a recording: do it outside of the "
       "body, or in a host step (rondo_call_host_step)",
@@ -264,7 +290,7 @@ static rondo_status give_up_for_access(rondo_recorder *recorder, const rondo_gra
 static rondo_status back_arena(rondo_recorder *recorder, size_t need) {
   const uint64_t limit = recorder->tree->options.max_bytes;
   if (limit != 0 && need > limit) {
-    return rondo_recorder_give_up(
+    return rondo_recorder_abandon(
         recorder, RONDO_SKIP_MEMORY_LIMIT, false,
         "with the live outputs of the path it needs %s of the arena, whose limit is %s (rondo_tree_options.max_bytes)",
         RONDO_SIZE(need), RONDO_SIZE(limit));
@@ -273,7 +299,7 @@ static rondo_status back_arena(rondo_recorder *recorder, size_t need) {
   const rondo_status status = rondo_arena_back(recorder->tree->arena, need);
   return status == RONDO_OK || status == RONDO_DEVICE_LOST
              ? status
-             : rondo_recorder_give_up_for_error(recorder, RONDO_SKIP_MEMORY_LIMIT, false);
+             : rondo_recorder_abandon_for_error(recorder, RONDO_SKIP_MEMORY_LIMIT, false);
 }
 
 /* Removes the blocks that the segment freed, and adds the memory that it left. */
@@ -308,7 +334,7 @@ static rondo_status note_form(rondo_form *form, size_t segment, const rondo_grap
 static rondo_status note_departure(rondo_recorder *recorder, const rondo_graph *graph) {
   if (recorder->profile != NULL) rondo_path_plan_depart(recorder->tree, recorder->position);
   RONDO_TRY(note_form(recorder->form, recorder->segments.count, graph));
-  return rondo_recorder_give_up(
+  return rondo_recorder_abandon(
       recorder, RONDO_SKIP_DEPARTED, false,
       recorder->profile != NULL
           ? "the live outputs or its allocations differ from the plan of its path; the next call records it without "
@@ -322,11 +348,11 @@ static rondo_status note_lifetimes(const rondo_recorder *recorder, const rondo_g
   const size_t count = recorder->function->options.input_count;
   rondo_recorded_call *made = recorder->made;
   if (recorder->form->host_steps > 0 || recorder->tree->device->ops->guard != NULL) return RONDO_OK;
-  made->given_up_capacity = count;
-  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *made->given_up, &made->given_up));
+  made->given_capacity = count;
+  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *made->given, &made->given));
   for (size_t i = 0; i < count; i++)
     if (recorder->given[i].role == RONDO_ROLE_MANAGED && recorder->given[i].is_sole)
-      made->given_up[made->given_up_count++] = (rondo_given_up){.key = i + 1, .bit = recorder->given[i].buffer->bit};
+      made->given[made->given_count++] = (rondo_given_output){.key = i + 1, .bit = recorder->given[i].buffer->bit};
   return rondo_noted_lifetimes_of_graph(graph, &made->noted);
 }
 
@@ -346,7 +372,7 @@ static rondo_status check_size(rondo_recorder *recorder, const rondo_exec *exec)
   rondo_exec_info info = {.struct_size = sizeof info};
   RONDO_TRY(rondo_exec_get_info(exec, &info));
   if (recorder->segments.count > 1 || info.node_count >= recorder->function->options.min_nodes) return RONDO_OK;
-  return rondo_recorder_give_up(recorder, RONDO_SKIP_TOO_SMALL, true,
+  return rondo_recorder_abandon(recorder, RONDO_SKIP_TOO_SMALL, true,
                                 "it has %" PRIu32 " nodes, fewer than the minimum of %" PRIu32 " (min_nodes)",
                                 info.node_count, recorder->function->options.min_nodes);
 }
@@ -362,23 +388,23 @@ static rondo_status make_segment(rondo_recorder *recorder, rondo_graph *graph, b
   return back_arena(recorder, need);
 }
 
-static rondo_status give_up_foreign(rondo_recorder *recorder, rondo_graph *graph) {
+static rondo_status abandon_foreign(rondo_recorder *recorder, rondo_graph *graph) {
   rondo_status_ignore(rondo_graph_destroy(graph), "it belongs to nobody else");
-  return rondo_recorder_give_up(recorder, RONDO_SKIP_OTHER_WORK, false,
-                                "its body ended the capture that recorded it, and began another one");
+  return rondo_recorder_abandon(recorder, RONDO_SKIP_OTHER_WORK, false,
+                                "its body ended the capture that recorded it, and began another capture");
 }
 
 /* Makes the segment, and frees its graph, unless the tree shares execs. */
 static rondo_status end_segment(rondo_recorder *recorder, const rondo_call *call, bool is_last) {
   rondo_graph *graph = NULL;
   rondo_status status = end_capture(recorder, &graph);
-  if (status == RONDO_OK && recorder->access.address != NULL) status = give_up_for_access(recorder, graph);
+  if (status == RONDO_OK && recorder->access.address != NULL) status = abandon_for_access(recorder, graph);
   if (status != RONDO_OK) rondo_status_ignore(rondo_graph_destroy(graph), "it belongs to nobody else");
-  if (status != RONDO_OK) return give_up_by_error(recorder, call, status);
-  if (rondo_arena_of(graph) != recorder->tree->arena) return give_up_foreign(recorder, graph);
+  if (status != RONDO_OK) return abandon_by_error(recorder, call, status);
+  if (rondo_arena_of(graph) != recorder->tree->arena) return abandon_foreign(recorder, graph);
   if (is_last && recorder->segments.count == 0 && recorder->function->options.find_inputs)
     rondo_recorder_find(recorder);
-  status = check_not_given_up(recorder);
+  status = check_not_abandoned(recorder);
   if (status == RONDO_OK) status = make_segment(recorder, graph, is_last);
   if (status == RONDO_OK && rondo_tree_shares(recorder->tree)) {
     recorder->segments.items[recorder->segments.count - 1].graph = graph;
@@ -391,9 +417,9 @@ static rondo_status end_segment(rondo_recorder *recorder, const rondo_call *call
 /* In the body ------------------------------------------------------------------------------------------------------ */
 
 /* The work of the body must depend only on the form of its inputs. */
-static rondo_status give_up_as_changed(rondo_recorder *recorder, const rondo_call *call) {
+static rondo_status abandon_as_changed(rondo_recorder *recorder, const rondo_call *call) {
   const rondo_form *form = recorder->form;
-  return rondo_recorder_give_up(
+  return rondo_recorder_abandon(
       recorder, RONDO_SKIP_CHANGED, false,
       "its body created %zu outputs and took %zu host steps, but %zu and %zu in the previous run: its work "
       "must depend only on the form of its inputs",
@@ -403,14 +429,14 @@ static rondo_status give_up_as_changed(rondo_recorder *recorder, const rondo_cal
 static rondo_status check_values(rondo_recorder *recorder, rondo_call *call) {
   char message[RONDO_TREE_MESSAGE];
   if (!rondo_body_compare_values(recorder->form, call, message)) return RONDO_OK;
-  return rondo_recorder_give_up(recorder, RONDO_SKIP_CHANGED, false, "%s", message);
+  return rondo_recorder_abandon(recorder, RONDO_SKIP_CHANGED, false, "%s", message);
 }
 
 rondo_status rondo_recorder_require_stream(rondo_recorder *recorder, const rondo_function *function,
                                            rondo_stream *stream) {
   const rondo_capture *capture = rondo_stream_find_capture(stream);
   if (capture != NULL && capture == rondo_stream_find_capture(recorder->stream)) return RONDO_OK;
-  return rondo_recorder_give_up(
+  return rondo_recorder_abandon(
       recorder, RONDO_SKIP_OTHER_WORK, true,
       "its body calls '%.60s' on %s, which is not part of the recording: use the call's stream, or a stream "
       "forked from it",
@@ -430,18 +456,19 @@ static rondo_status begin_next_segment(rondo_recorder *recorder, const rondo_cal
 rondo_status rondo_recorder_host_step(rondo_call *call, rondo_host_function step, void *user) {
   rondo_recorder *recorder = call->recorder;
   if (recorder->tree->options.no_host_steps)
-    return rondo_recorder_give_up(
+    return rondo_recorder_abandon(
         recorder, RONDO_SKIP_HOST_WORK, true,
         "its body has host steps, and the tree does not record these (rondo_tree_options.no_host_steps)");
+  RONDO_TRY(rondo_recorder_refuse_own_user(recorder, user));
   const rondo_call *whole = rondo_call_outermost(call);
-  if (whole->host_steps > recorder->form->host_steps) return give_up_as_changed(recorder, whole);
+  if (whole->host_steps > recorder->form->host_steps) return abandon_as_changed(recorder, whole);
   rondo_capture_watch *const paused = rondo_capture_watch_pause();
   const rondo_status status = begin_next_segment(recorder, call, step, user);
   rondo_capture_watch_resume(paused);
   return status;
 }
 
-/* Only the last segment frees inputs that are given up. */
+/* Only the last segment frees dropped inputs. */
 rondo_status rondo_recorder_drop_input(rondo_call *call, size_t index) {
   const rondo_resolved_input *input = &call->inputs[index];
   if (call->recorder->segments.count < call->recorder->form->host_steps) return RONDO_OK;
@@ -466,14 +493,14 @@ static rondo_status check_left(rondo_recorder *recorder, const rondo_call *call)
     const rondo_arena_block *block = &recorder->blocks.items[i];
     left++;
     if (is_output(call, block->address)) continue;
-    return rondo_recorder_give_up(
+    return rondo_recorder_abandon(
         recorder, RONDO_SKIP_KEPT_MEMORY, true,
         "its body allocated %s, but neither freed it (rondo_free_async) nor created it as an output "
         "(rondo_call_output)",
         RONDO_SIZE(block->bytes));
   }
   if (left == fresh) return RONDO_OK;
-  return rondo_recorder_give_up(recorder, RONDO_SKIP_CHANGED, true, "its body freed one of its outputs");
+  return rondo_recorder_abandon(recorder, RONDO_SKIP_CHANGED, true, "its body freed one of its outputs");
 }
 
 /* The number of the allocation that an output is. Only plans of paths need it, so only for bodies without host steps.
@@ -524,32 +551,38 @@ static rondo_status start(rondo_recorder *recorder, size_t key_count, uint64_t h
   if (count > 0) memcpy(recorder->inputs, recorder->given, count * sizeof *recorder->inputs);
   RONDO_TRY(list_blocks(recorder));
   RONDO_TRY(list_slots(recorder));
+  if (recorder->function->always_captures) return RONDO_OK; /* its allocations may differ each time */
   recorder->profile =
       rondo_path_plan_find(tree, recorder->form, recorder->given, recorder->slots.count, &recorder->position);
   return RONDO_OK;
 }
 
-rondo_status rondo_recorder_run_body(rondo_recorder *recorder, rondo_call *call) {
+void rondo_recorder_begin_body(rondo_recorder *recorder, rondo_call *call) {
   assert(call->recorder == recorder);
   rondo_capture_watch_begin(&recorder->watch, recorder->function->origin->name, recorder->stream);
-  rondo_status status = rondo_body_run(call);
+  rondo_body_begin(call);
+}
+
+rondo_status rondo_recorder_end_body(rondo_recorder *recorder, rondo_call *call, rondo_status returned) {
+  rondo_status status = rondo_body_end(call, returned);
   rondo_capture_watch_end(&recorder->watch);
   if (rondo_stream_find_capture(recorder->stream) != NULL)
     RONDO_THEN(status, rondo_path_settle_nested(recorder->tree, recorder->stream));
   return status;
 }
 
-static rondo_status run(rondo_recorder *recorder, rondo_call *call) {
-  RONDO_TRY(begin_segment(recorder));
-  const rondo_status status = rondo_recorder_run_body(recorder, call);
-  if (status != RONDO_OK) return give_up_by_error(recorder, call, status);
-  RONDO_TRY(check_not_given_up(recorder));
+static rondo_status end_run(rondo_recorder *recorder, rondo_call *call, rondo_status returned) {
+  recorder->has_body = false;
+  const rondo_status status = rondo_recorder_end_body(recorder, call, returned);
+  if (status != RONDO_OK) return abandon_by_error(recorder, call, status);
+  RONDO_TRY(check_not_abandoned(recorder));
   if (call->refused != RONDO_SKIP_NONE)
-    return rondo_recorder_give_up(recorder, call->refused, true, "%s", call->message);
+    return rondo_recorder_abandon(recorder, call->refused, true, "%s", call->message);
   RONDO_TRY(check_values(recorder, call));
   RONDO_TRY(end_segment(recorder, call, true));
-  if (call->outputs.count != recorder->form->output_count || call->host_steps != recorder->form->host_steps)
-    return give_up_as_changed(recorder, call);
+  const bool has_other_outputs =
+      call->outputs.count != recorder->form->output_count && !recorder->function->always_captures;
+  if (has_other_outputs || call->host_steps != recorder->form->host_steps) return abandon_as_changed(recorder, call);
   RONDO_TRY(check_left(recorder, call));
   return keep_outputs(recorder, call);
 }
@@ -578,6 +611,7 @@ static rondo_status commit(rondo_recorder *recorder) {
   rondo_recorded_add(tree, made);
   recorder->made = NULL;
   rondo_path_plan_note(tree, made, recorder->position);
+  if (recorder->function->always_captures) rondo_recorded_supersede(tree, made);
   return RONDO_OK;
 }
 
@@ -603,7 +637,7 @@ static void abandon_capture(rondo_recorder *recorder) {
   rondo_status_ignore(end_capture(recorder, &graph), "the recording is abandoned");
   if (recorder->access.address != NULL) {
     recorder->skip = RONDO_SKIP_NONE; /* the body may have failed because of what it read */
-    rondo_status_ignore(give_up_for_access(recorder, graph), "it is the reason from now on");
+    rondo_status_ignore(abandon_for_access(recorder, graph), "it is the reason from now on");
   }
   rondo_status_ignore(rondo_graph_destroy(graph), "it belongs to nobody else");
 }
@@ -625,37 +659,51 @@ static void undo(rondo_recorder *recorder) {
   rondo_error_restore(&error);
 }
 
-static rondo_status record(rondo_recorder *recorder, rondo_call *call, size_t key_count, uint64_t hash) {
-  RONDO_TRY(start(recorder, key_count, hash));
+static rondo_status begin(rondo_recorder *recorder, rondo_call *call, const rondo_record_request *request) {
+  RONDO_TRY(start(recorder, request->key_count, request->hash));
   call->inputs = recorder->inputs;
-  RONDO_TRY(run(recorder, call));
-  return commit(recorder);
+  RONDO_TRY(begin_segment(recorder));
+  rondo_recorder_begin_body(recorder, call);
+  recorder->has_body = true;
+  return RONDO_OK;
 }
 
-rondo_status rondo_record_call(rondo_function *function, rondo_form *form, rondo_stream *stream,
-                               const rondo_resolved_input *inputs, size_t key_count, uint64_t hash,
-                               rondo_record_result *out_result, rondo_recorded_call **out) {
-  rondo_tree *tree = function->tree;
-  rondo_recorder recorder = {.tree = tree, .function = function, .form = form, .stream = stream, .given = inputs};
-  rondo_call call = {.tree = tree, .function = function, .stream = stream, .recorder = &recorder};
-  call.notes_values = !function->options.freezes_values;
-  rondo_saved_error before;
-  rondo_error_save(&before);
+rondo_status rondo_record_begin(rondo_recorder *recorder, rondo_call *call, const rondo_record_request *request) {
+  rondo_function *function = request->function;
+  *recorder = (rondo_recorder){.tree = function->tree,
+                               .function = function,
+                               .form = request->form,
+                               .stream = request->stream,
+                               .given = request->inputs};
+  *call = (rondo_call){.tree = function->tree, .function = function, .stream = request->stream, .recorder = recorder};
+  call->notes_values = !function->options.freezes_values;
+  rondo_error_save(&recorder->before);
+  rondo_commons_begin_nested(function->tree->commons);
+  return begin(recorder, call, request);
+}
+
+rondo_status rondo_record_end(rondo_recorder *recorder, rondo_call *call, rondo_status status,
+                              rondo_record_result *out_result, rondo_recorded_call **out) {
+  rondo_tree *tree = recorder->tree;
   *out = NULL;
-  rondo_commons_begin_nested(tree->commons);
-  const rondo_status status = record(&recorder, &call, key_count, hash);
+  if (recorder->has_body) {
+    status = end_run(recorder, call, status);
+    if (status == RONDO_OK) status = commit(recorder);
+  }
   rondo_commons_end_nested(tree->commons);
   if (status == RONDO_OK)
     *out = tree->last;
   else
-    undo(&recorder);
-  free_uncaptured(&recorder, &call);
-  rondo_body_free(&call);
-  out_result->skip = recorder.skip;
-  memcpy(out_result->message, recorder.message, sizeof recorder.message);
-  if (recorder.skip != RONDO_SKIP_NONE && recorder.is_for_good) rondo_form_skip(form, recorder.skip, recorder.message);
-  finish(&recorder);
-  if (status != RONDO_OK && recorder.skip == RONDO_SKIP_NONE) return status;
-  rondo_error_restore(&before); /* failures were handled, or are the reason in *out_result */
+    undo(recorder);
+  free_uncaptured(recorder, call);
+  rondo_body_free(call);
+  out_result->skip = recorder->skip;
+  out_result->has_died = recorder->cause[0] != '\0';
+  memcpy(out_result->message, recorder->message, sizeof recorder->message);
+  if (recorder->skip != RONDO_SKIP_NONE && recorder->is_for_good)
+    rondo_form_skip(recorder->form, recorder->skip, recorder->message);
+  finish(recorder);
+  if (status != RONDO_OK && recorder->skip == RONDO_SKIP_NONE) return status;
+  rondo_error_restore(&recorder->before); /* failures were handled, or are the reason in *out_result */
   return RONDO_OK;
 }

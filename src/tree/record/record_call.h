@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * Records a call. A *recorder* is a recording in progress. It does not change the tree until it succeeds; a recorder
- * that is given up leaves nothing behind (TR-15).
+ * that is abandoned has no effect (TR-15).
  */
 #ifndef RONDO_TREE_RECORD_RECORD_CALL_H
 #define RONDO_TREE_RECORD_RECORD_CALL_H
 
 #include "tree/tree_internal.h"
 
+#include "exec/capture/capture_internal.h"
 #include "exec/capture/stray_work.h"
 #include "memory/arena/arena_guard.h"
 #include "tree/path/path_plan.h"
@@ -29,45 +30,65 @@ struct rondo_recorder {
   const void **elsewhere;     /* addresses of the bound inputs in `moved` */
   size_t path_blocks;         /* the first blocks are outputs of the path; then slots, and what segments left */
   bool is_capturing;
+  bool has_body;             /* a run of the body has begun */
   rondo_arena_access access; /* by the host, to memory without pages */
   rondo_capture_watch watch; /* of the last run of the body */
-  rondo_skip skip;           /* why it was given up; NONE: it was not */
+  rondo_saved_error before;  /* the thread's last error when it began */
+  rondo_skip skip;           /* why it was abandoned; NONE: it was not */
   bool is_for_good;          /* the reason is permanent for the form */
   char message[RONDO_TREE_MESSAGE];
   char cause[RONDO_TREE_MESSAGE]; /* what invalidated its capture; "": nothing */
+  rondo_cause_source cause_source;
 };
 
-/* Gives the recorder up for this reason, unless it was given up before. Returns INVALID_STATE. */
-rondo_status rondo_recorder_give_up(rondo_recorder *recorder, rondo_skip skip, bool is_for_good, const char *format,
+/* Abandons the recording for this reason, unless it was abandoned before. Returns INVALID_STATE. */
+rondo_status rondo_recorder_abandon(rondo_recorder *recorder, rondo_skip skip, bool is_for_good, const char *format,
                                     ...) RONDO_PRINTF(4, 5);
 /* The same with the message of the thread's last error. */
-static inline rondo_status rondo_recorder_give_up_for_error(rondo_recorder *recorder, rondo_skip skip,
+static inline rondo_status rondo_recorder_abandon_for_error(rondo_recorder *recorder, rondo_skip skip,
                                                             bool is_for_good) {
-  return rondo_recorder_give_up(recorder, skip, is_for_good, "%s", rondo_last_error()->message);
+  return rondo_recorder_abandon(recorder, skip, is_for_good, "%s", rondo_last_error()->message);
 }
 /* The reason for the thread's last error, which is not about the capture. */
 rondo_skip rondo_skip_of_error(void);
 
-/* Runs the body in the capture, watches for stray work, and captures the frees of what inner calls leave. */
-RONDO_MUST_USE rondo_status rondo_recorder_run_body(rondo_recorder *recorder, rondo_call *call);
+/* Begin and end a run of the body in the capture. Stray work is watched for, and the end captures the frees of what
+ * inner calls leave. */
+void rondo_recorder_begin_body(rondo_recorder *recorder, rondo_call *call);
+RONDO_MUST_USE rondo_status rondo_recorder_end_body(rondo_recorder *recorder, rondo_call *call, rondo_status returned);
 
 /* Why a call was not recorded; NONE: it was. */
 typedef struct rondo_record_result {
   rondo_skip skip;
+  bool has_died; /* its capture was made invalid */
   char message[RONDO_TREE_MESSAGE];
 } rondo_record_result;
 
-/* Records the body after the end of the path. If *out is not NULL, the recording is part of the tree and was launched.
- * Otherwise *out_result has the reason, and the tree is unchanged. An error is a failure of the call itself. */
-RONDO_MUST_USE rondo_status rondo_record_call(rondo_function *function, rondo_form *form, rondo_stream *stream,
-                                              const rondo_resolved_input *inputs, size_t key_count, uint64_t hash,
-                                              rondo_record_result *out_result, rondo_recorded_call **out);
+/* What is to be recorded, after the end of the path. The first `key_count` of tree->words are its key. */
+typedef struct rondo_record_request {
+  rondo_function *function;
+  rondo_form *form;
+  rondo_stream *stream;
+  const rondo_resolved_input *inputs;
+  size_t key_count;
+  uint64_t hash;
+} rondo_record_request;
+
+/* Begins to record: fills `recorder` and `call`, and lets the stream capture for the body. After a failure the body
+ * must not run. The end is due in any case. */
+RONDO_MUST_USE rondo_status rondo_record_begin(rondo_recorder *recorder, rondo_call *call,
+                                               const rondo_record_request *request);
+/* Ends recording; `status` is the failure of the begin, or what the body returned. If *out is not NULL, the recording
+ * is part of the tree and was launched. Otherwise *out_result has the reason, and the tree is unchanged. An error is a
+ * failure of the call itself. */
+RONDO_MUST_USE rondo_status rondo_record_end(rondo_recorder *recorder, rondo_call *call, rondo_status status,
+                                             rondo_record_result *out_result, rondo_recorded_call **out);
 
 /* Fails unless an inner call in a body that is being recorded uses a stream of the recording. */
 RONDO_MUST_USE rondo_status rondo_recorder_require_stream(rondo_recorder *recorder, const rondo_function *function,
                                                           rondo_stream *stream);
 
-/* In a body that is being recorded: adds a host step, which a replay runs after the work before it; gives up an input.
+/* In a body that is being recorded: adds a host step, which a replay runs after the work before it; drops an input.
  */
 RONDO_MUST_USE rondo_status rondo_recorder_host_step(rondo_call *call, rondo_host_function step, void *user);
 RONDO_MUST_USE rondo_status rondo_recorder_drop_input(rondo_call *call, size_t index);

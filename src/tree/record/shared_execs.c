@@ -38,6 +38,31 @@ static bool share(rondo_tree *tree, rondo_graph *graph, uint64_t fingerprint, ro
   return false;
 }
 
+/* Whether the exec of an earlier recording takes the graph. */
+static bool take_over(rondo_function *function, const rondo_recorded_call *call, rondo_graph *graph,
+                      uint64_t fingerprint, rondo_segment *segment) {
+  rondo_tree_exec *tree_exec = call->segments[0].tree_exec;
+  tree_exec->holds = 0; /* its recording is not launched again */
+  if (rondo_exec_update(tree_exec->exec, graph, NULL) != RONDO_OK) return false;
+  tree_exec->fingerprint = fingerprint;
+  give(tree_exec, segment);
+  function->updates++;
+  return true;
+}
+
+/* For a function that always captures: updates the exec of its recording with the same work, or of the one that was
+ * used last, since a driver can also change grids and kernels. */
+static bool reuse(rondo_function *function, rondo_graph *graph, uint64_t fingerprint, rondo_segment *segment) {
+  const rondo_recorded_call *same = NULL, *latest = NULL;
+  for (const rondo_recorded_call *call = function->tree->first; call != NULL; call = call->next) {
+    if (call->function != function || call->segment_count != 1) continue;
+    if (call->segments[0].tree_exec->fingerprint == fingerprint) same = call;
+    if (latest == NULL || call->used > latest->used) latest = call;
+  }
+  if (same != NULL && take_over(function, same, graph, fingerprint, segment)) return true;
+  return latest != NULL && latest != same && take_over(function, latest, graph, fingerprint, segment);
+}
+
 static rondo_status measure(rondo_tree_exec *tree_exec) {
   rondo_exec_info info = {.struct_size = sizeof info};
   RONDO_TRY(rondo_exec_get_info(tree_exec->exec, &info));
@@ -78,13 +103,15 @@ static void keep_limit(rondo_tree *tree, uint64_t besides) {
   rondo_log(RONDO_LOG_INFO, "tree", "an exec exceeds max_exec_bytes, because no recording can be evicted");
 }
 
-rondo_status rondo_tree_exec_acquire(rondo_tree *tree, rondo_graph *graph, bool is_trial, rondo_segment *segment,
-                                     bool *out_made) {
+rondo_status rondo_tree_exec_acquire(rondo_function *function, rondo_graph *graph, bool is_trial,
+                                     rondo_segment *segment, bool *out_made) {
+  rondo_tree *tree = function->tree;
   const uint64_t limit = tree->options.max_exec_bytes;
   uint64_t fingerprint = 0;
   *out_made = false;
   segment->number = ++tree->segments_made;
-  if (rondo_tree_shares(tree)) RONDO_TRY(rondo_graph_fingerprint(graph, &fingerprint));
+  if (rondo_tree_shares(tree) || function->always_captures) RONDO_TRY(rondo_graph_fingerprint(graph, &fingerprint));
+  if (function->always_captures && reuse(function, graph, fingerprint, segment)) return RONDO_OK;
   const bool is_short = limit != 0 && exec_bytes(tree) >= limit;
   if (rondo_tree_shares(tree) && (tree->options.share_execs || is_short) && share(tree, graph, fingerprint, segment))
     return RONDO_OK;

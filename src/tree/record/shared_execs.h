@@ -21,13 +21,14 @@ static inline bool rondo_tree_shares(const rondo_tree *tree) {
   return tree->options.share_execs || tree->options.max_exec_bytes != 0;
 }
 
-/* Gives the segment a number, and a tree_exec with the graph's parameters. If the tree shares execs, or if another exec
- * would exceed max_exec_bytes, uses an existing one with the same work. Otherwise makes a new one, sets *out_made, and
- * evicts recordings to respect the limit. The caller keeps the graph. Errors as rondo_instantiate.
+/* Gives the segment of a recording of the function a number, and a tree_exec with the graph's parameters. If the
+ * function always captures, uses one of its own execs that the driver can update. If the tree shares execs, or if
+ * another exec would exceed max_exec_bytes, uses an existing one with the same work. Otherwise makes a new one, sets
+ * *out_made, and evicts recordings to respect the limit. The caller keeps the graph. Errors as rondo_instantiate.
  *
  * `is_trial`: the segment may soon release the exec, so nothing is evicted for it. If a new exec stays,
  * rondo_tree_exec_keep evicts. */
-RONDO_MUST_USE rondo_status rondo_tree_exec_acquire(rondo_tree *tree, rondo_graph *graph, bool is_trial,
+RONDO_MUST_USE rondo_status rondo_tree_exec_acquire(rondo_function *function, rondo_graph *graph, bool is_trial,
                                                     rondo_segment *segment, bool *out_made);
 void rondo_tree_exec_keep(rondo_tree *tree, const rondo_segment *segment);
 /* Releases the segment's tree_exec, if it has one. */

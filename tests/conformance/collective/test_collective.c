@@ -1,39 +1,22 @@
 /* SPDX-License-Identifier: MIT
- * Collectives: their results, queued and captured, in place and divided into pieces, with a thread for each rank and
- * with one thread for all, on the minimum number of workers (TR-16).
+ * Collectives of all ranks: their results for each type and reduction, eager and captured, in place and not, with a
+ * thread for each rank and with one thread for all, on the minimum number of workers (TR-16, MM-3). Those of pairs and
+ * of subgroups are in test_collective_groups.c.
  */
 #include <string.h>
 
+#include "support/test_numbers.h"
 #include "support/test_ranks.h"
 
-enum { PIECE = 4096, MOST = 300000 /* elements of 4 bytes: more than a block of a kernel */ };
+enum { MOST = 300000 /* elements of 4 bytes: many times what is combined at once */ };
 
 /* Numbers ---------------------------------------------------------------------------------------------------------- */
 
 /* Element `i` of rank `rank`: a small whole number, so that sums are exact in all types. */
 static int64_t value_of(uint32_t rank, size_t i) { return (int64_t)((i * 7 + rank * 13) % 19) - 9; }
 
-static void put(void *buffer, rondo_type type, size_t i, int64_t value) {
-  switch (type) {
-    case RONDO_F32:
-      ((float *)buffer)[i] = (float)value;
-      return;
-    case RONDO_F64:
-      ((double *)buffer)[i] = (double)value;
-      return;
-    case RONDO_I32:
-      ((int32_t *)buffer)[i] = (int32_t)value;
-      return;
-    case RONDO_I64:
-      ((int64_t *)buffer)[i] = value;
-      return;
-    default:
-      ((uint16_t *)buffer)[i] = (uint16_t)value;
-  }
-}
-
 static int64_t combine(rondo_reduction reduction, int64_t a, int64_t b) {
-  if (reduction == RONDO_REDUCE_SUM) return a + b;
+  if (reduction == RONDO_REDUCE_SUM || reduction == RONDO_REDUCE_AVERAGE) return a + b;
   return (reduction == RONDO_REDUCE_MAX) == (a > b) ? a : b;
 }
 
@@ -45,7 +28,7 @@ static int64_t combined(uint32_t world_size, rondo_reduction reduction, size_t i
 
 /* Collectives ------------------------------------------------------------------------------------------------------ */
 
-typedef enum operation { ALL_REDUCE, BROADCAST, ALL_GATHER, REDUCE_SCATTER, OPERATIONS } operation;
+typedef enum operation { ALL_REDUCE, BROADCAST, ALL_GATHER, REDUCE_SCATTER, ALL_TO_ALL, OPERATIONS } operation;
 
 typedef struct task {
   operation operation;
@@ -57,11 +40,16 @@ typedef struct task {
 } task;
 
 static size_t src_count(const task *k, uint32_t world_size) {
-  return k->operation == REDUCE_SCATTER ? k->count * world_size : k->count;
+  return k->operation == REDUCE_SCATTER || k->operation == ALL_TO_ALL ? k->count * world_size : k->count;
 }
 
 static size_t dst_count(const task *k, uint32_t world_size) {
-  return k->operation == ALL_GATHER ? k->count * world_size : k->count;
+  return k->operation == ALL_GATHER || k->operation == ALL_TO_ALL ? k->count * world_size : k->count;
+}
+
+/* Element `i` of a source. Those of an average are multiples of the number of ranks, so that it is a whole number. */
+static int64_t source(const task *k, const test_rank *rank, size_t i) {
+  return value_of(rank->rank, i) * (k->reduction == RONDO_REDUCE_AVERAGE ? (int64_t)rank->world_size : 1);
 }
 
 static int64_t expected(const task *k, const test_rank *rank, size_t i) {
@@ -72,6 +60,8 @@ static int64_t expected(const task *k, const test_rank *rank, size_t i) {
       return value_of(k->root, i);
     case ALL_GATHER:
       return value_of((uint32_t)(i / k->count), i % k->count);
+    case ALL_TO_ALL:
+      return value_of((uint32_t)(i / k->count), rank->rank * k->count + i % k->count);
     default:
       return combined(rank->world_size, k->reduction, rank->rank * k->count + i);
   }
@@ -107,6 +97,8 @@ static rondo_status call(const task *k, test_rank *rank) {
                              k->root);
     case ALL_GATHER:
       return rondo_all_gather(rank->communicator, stream, src, dst, k->count, k->type);
+    case ALL_TO_ALL:
+      return rondo_all_to_all(rank->communicator, stream, src, dst, k->count, k->type);
     default:
       return rondo_reduce_scatter(rank->communicator, stream, src, dst, k->count, k->type, k->reduction);
   }
@@ -119,7 +111,7 @@ static rondo_status fill_sources(const task *k, test_rank *rank, int64_t *host) 
   memset(host, 0xff, most_count(k, rank->world_size) * sizeof *host);
   TRY(rondo_copy_async(rank->fixture.stream, dst, host, dst_count(k, rank->world_size) * rondo_type_bytes(k->type)));
   TRY(rondo_stream_synchronize(rank->fixture.stream));
-  for (size_t i = 0; i < count; i++) put(host, k->type, i, value_of(rank->rank, i));
+  for (size_t i = 0; i < count; i++) test_put_number(host, k->type, i, source(k, rank, i));
   TRY(rondo_copy_async(rank->fixture.stream, src, host, bytes));
   return rondo_stream_synchronize(rank->fixture.stream);
 }
@@ -152,7 +144,7 @@ static rondo_status run_task(test_rank *rank, void *user) {
   if (status == RONDO_OK) status = k->captured ? run_captured(k, rank) : call(k, rank);
   if (status == RONDO_OK) status = rondo_copy_async(rank->fixture.stream, host, dst, bytes);
   if (status == RONDO_OK) status = rondo_stream_synchronize(rank->fixture.stream);
-  for (size_t i = 0; i < count; i++) put(wanted, k->type, i, expected(k, rank, i));
+  for (size_t i = 0; i < count; i++) test_put_number(wanted, k->type, i, expected(k, rank, i));
   if (status == RONDO_OK && memcmp(host, wanted, bytes) != 0) {
     print_error("rank %u: operation %d of %zu %s gives something else (in place %d, captured %d)\n", rank->rank,
                 (int)k->operation, k->count, rondo_type_name(k->type), k->in_place, k->captured);
@@ -164,7 +156,8 @@ static rondo_status run_task(test_rank *rank, void *user) {
 }
 
 static const size_t counts[] = {1, 5, 1024, 4099};
-static const rondo_type types[] = {RONDO_F32, RONDO_F64, RONDO_I32, RONDO_I64};
+static const rondo_type types[] = {RONDO_F32, RONDO_F64, RONDO_I32, RONDO_I64, RONDO_F16, RONDO_BF16};
+enum { TYPES = sizeof types / sizeof types[0] };
 
 static bool is_reduced(operation which) { return which == ALL_REDUCE || which == REDUCE_SCATTER; }
 
@@ -172,13 +165,14 @@ static void run_all_forms(test_ranks *self, task k) {
   for (int form = 0; form < 4; form++) {
     k.in_place = form % 2 != 0;
     k.captured = form >= 2;
+    if (k.in_place && k.operation == ALL_TO_ALL) continue;
     test_ranks_do(self, run_task, &k);
   }
 }
 
-DEVICE_TEST(test_tr16_operations_compute_what_they_say) {
+DEVICE_TEST(test_tr16_mm3_operations_compute_what_they_say) {
   test_ranks self;
-  test_ranks_open(&self, &(rondo_communicator_options){RONDO_COMMUNICATOR_OPTIONS_INIT, .piece_bytes = PIECE});
+  test_ranks_open(&self, NULL);
   for (int o = 0; o < OPERATIONS; o++) {
     for (size_t c = 0; c < sizeof counts / sizeof counts[0]; c++) {
       task k = {.operation = (operation)o, .type = types[c], .count = counts[c], .root = 1};
@@ -189,24 +183,57 @@ DEVICE_TEST(test_tr16_operations_compute_what_they_say) {
   test_ranks_close(&self);
 }
 
-DEVICE_TEST(test_tr16_every_type_is_reduced) {
+static bool has_average(rondo_type type) { return type != RONDO_I32 && type != RONDO_I64; }
+
+DEVICE_TEST(test_tr16_mm3_every_type_is_reduced) {
   test_ranks self;
   test_ranks_open(&self, NULL);
-  for (size_t t = 0; t < sizeof types / sizeof types[0]; t++) {
-    for (int r = RONDO_REDUCE_SUM; r <= RONDO_REDUCE_MIN; r++) {
-      task k = {.operation = ALL_REDUCE, .type = types[t], .count = 100, .reduction = (rondo_reduction)r};
-      test_ranks_do(&self, run_task, &k);
+  for (size_t t = 0; t < TYPES; t++) {
+    for (int r = RONDO_REDUCE_SUM; r <= (has_average(types[t]) ? RONDO_REDUCE_AVERAGE : RONDO_REDUCE_MIN); r++) {
+      task k = {.type = types[t], .count = 100, .reduction = (rondo_reduction)r};
+      for (int form = 0; form < 4; form++) {
+        k.operation = form % 2 == 0 ? ALL_REDUCE : REDUCE_SCATTER;
+        k.captured = form >= 2;
+        test_ranks_do(&self, run_task, &k);
+      }
     }
   }
-  task moved = {.operation = ALL_GATHER, .type = RONDO_BF16, .count = 33};
-  test_ranks_do(&self, run_task, &moved);
   test_ranks_close(&self);
 }
 
-/* More than a block of a kernel, and more than a piece. */
-DEVICE_TEST(test_tr16_large_ones_are_cut) {
+DEVICE_TEST(test_tr16_mm3_every_type_is_moved) {
+  static const operation moving[] = {BROADCAST, ALL_GATHER, ALL_TO_ALL};
   test_ranks self;
-  test_ranks_open(&self, &(rondo_communicator_options){RONDO_COMMUNICATOR_OPTIONS_INIT, .piece_bytes = 100 * PIECE});
+  test_ranks_open(&self, NULL);
+  for (size_t t = 0; t < TYPES; t++) {
+    for (size_t o = 0; o < sizeof moving / sizeof moving[0]; o++) {
+      task k = {.operation = moving[o], .type = types[t], .count = 33, .root = 1};
+      test_ranks_do(&self, run_task, &k);
+    }
+  }
+  test_ranks_close(&self);
+}
+
+/* Many times what is combined at once (32 KiB), and one element more and less than that. */
+DEVICE_TEST(test_tr16_mm3_sizes_around_a_chunk) {
+  static const size_t chunks[] = {8191, 8192, 8193, 16384, 2 * 16384 + 1};
+  test_ranks self;
+  test_ranks_open(&self, NULL);
+  for (size_t i = 0; i < sizeof chunks / sizeof chunks[0]; i++) {
+    task k = {.operation = ALL_REDUCE, .type = RONDO_F32, .count = chunks[i], .reduction = RONDO_REDUCE_SUM};
+    run_all_forms(&self, k);
+    k.operation = REDUCE_SCATTER;
+    k.type = RONDO_F16;
+    k.reduction = RONDO_REDUCE_AVERAGE;
+    run_all_forms(&self, k);
+  }
+  test_ranks_close(&self);
+}
+
+/* Large ones; and what the communicator says of itself. */
+DEVICE_TEST(test_tr16_mm3_large_ones) {
+  test_ranks self;
+  test_ranks_open(&self, NULL);
   for (int o = 0; o < OPERATIONS; o++) {
     task k = {.operation = (operation)o, .type = RONDO_F32, .count = MOST / TEST_RANKS};
     if (is_reduced(k.operation)) k.reduction = RONDO_REDUCE_SUM;
@@ -218,9 +245,9 @@ DEVICE_TEST(test_tr16_large_ones_are_cut) {
     assert_int_equal(info.rank, 1);
     assert_int_equal(info.world_size, self.count);
     assert_false(info.failed);
-    assert_int_equal(info.collectives, 4 * OPERATIONS);
-    assert_true(info.pieces > info.collectives);
-    assert_true(info.shared_bytes <= 2 * 100 * PIECE);
+    assert_int_equal(info.collectives, 4 * OPERATIONS - 2);
+    assert_true(info.completed >= info.collectives);
+    assert_string_equal(info.engine, "process");
   }
   test_ranks_close(&self);
 }
@@ -300,7 +327,7 @@ static void check_replayed(test_ranks *self) {
 
 DEVICE_TEST(test_tr16_each_device_records_and_replays_its_part) {
   test_ranks self;
-  test_ranks_open(&self, &(rondo_communicator_options){RONDO_COMMUNICATOR_OPTIONS_INIT, .piece_bytes = PIECE});
+  test_ranks_open(&self, NULL);
   for (uint32_t i = 0; i < self.count; i++) (void)test_kernel(&self.ranks[i].fixture, TEST_KERNEL_AFFINE);
   test_ranks_do(&self, replay, NULL);
   check_replayed(&self);
@@ -308,7 +335,7 @@ DEVICE_TEST(test_tr16_each_device_records_and_replays_its_part) {
 }
 
 /* A library may set up ranks at the first call. Of each operation, the very first call of each size is captured. */
-DEVICE_TEST(test_tr16_nothing_need_be_done_before_capturing) {
+DEVICE_TEST(test_tr16_mm3_nothing_need_be_done_before_capturing) {
   static const size_t sizes[] = {5, MOST / TEST_RANKS};
   for (int o = 0; o < OPERATIONS; o++) {
     test_ranks self;
@@ -341,29 +368,6 @@ DEVICE_TEST(test_tr16_one_thread_drives_all_ranks) {
   }
   for (uint32_t i = 0; i < self.count; i++)
     assert_int_equal(test_word(&self.ranks[i].fixture, self.ranks[i].src), 1u << (8 * (self.count - 1)));
-  test_ranks_close(&self);
-}
-
-/* More pieces than a queue holds, before the other ranks arrive. */
-DEVICE_TEST(test_tr16_one_thread_drives_ranks_of_many_pieces) {
-  enum { MANY = TEST_RANK_BYTES / 4 };
-  test_ranks self;
-  if (test_device_is("cuda")) skip();
-  test_ranks_open(&self, &(rondo_communicator_options){RONDO_COMMUNICATOR_OPTIONS_INIT, .piece_bytes = PIECE});
-  for (uint32_t i = 0; i < self.count; i++) {
-    test_rank *rank = &self.ranks[i];
-    const rondo_fill fill = {.dst = rank->src, .value = i + 1, .element_bytes = 4, .width = MANY};
-    assert_ok(rondo_fill_async(rank->fixture.stream, &fill));
-    assert_ok(rondo_all_reduce(rank->communicator, rank->fixture.stream, rank->src, rank->dst, MANY, RONDO_I32,
-                               RONDO_REDUCE_SUM));
-  }
-  for (uint32_t i = 0; i < self.count; i++) {
-    assert_int_equal(test_word(&self.ranks[i].fixture, (uint32_t *)self.ranks[i].dst + MANY - 1), 6);
-    rondo_communicator_info info = {.struct_size = sizeof info};
-    assert_ok(rondo_communicator_get_info(self.ranks[i].communicator, &info));
-    assert_int_equal(info.pieces, TEST_RANK_BYTES / PIECE);
-    assert_int_equal(info.shared_bytes, 2 * PIECE);
-  }
   test_ranks_close(&self);
 }
 
@@ -451,14 +455,12 @@ DEVICE_TEST(test_tr16_captured_collectives_are_graphs_like_others) {
   rondo_node_params params;
   size_t count = 4;
   assert_ok(rondo_graph_nodes(graphs[0], nodes, &count));
-  assert_int_equal(count, 3);
+  assert_int_equal(count, 2);
   assert_ok(rondo_graph_get_params(graphs[0], nodes[0], &params));
   assert_int_equal(params.kind, RONDO_NODE_KERNEL);
-  assert_string_equal(params.name, "all_reduce (send)");
+  assert_string_equal(params.name, "all_reduce");
   assert_ok(rondo_graph_get_params(graphs[0], nodes[1], &params));
   assert_int_equal(params.kind, RONDO_NODE_EVENT_WAIT);
-  assert_ok(rondo_graph_get_params(graphs[0], nodes[2], &params));
-  assert_string_equal(params.name, "all_reduce (receive)");
   assert_same_graph(graphs[0], graphs[1]);
   for (int i = 0; i < 2; i++) test_graph_destroy(graphs[i]);
   test_ranks_close(&self);

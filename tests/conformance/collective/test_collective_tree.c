@@ -61,7 +61,8 @@ static rondo_status call_in_a_tree(test_rank *rank, void *user) {
   rondo_tree_info *info = &((rondo_tree_info *)user)[rank->rank];
   const uint32_t inputs[] = {RONDO_INPUT_MOVING};
   const rondo_function_options options = {
-      RONDO_FUNCTION_OPTIONS_INIT, .name = "reduce", .body = body, .user = rank, .inputs = inputs, .input_count = 1};
+      RONDO_FUNCTION_OPTIONS_INIT,  .name = "reduce", .body = body, .user = rank, .inputs = inputs, .input_count = 1,
+      .record = RONDO_RECORD_ALWAYS};
   TRY(rondo_tree_create(rank->fixture.device, NULL, &tree));
   TRY(rondo_function_create(tree, &options, &function));
   rondo_status status = RONDO_OK;
@@ -82,7 +83,7 @@ static void make_kernels(test_ranks *self) {
 DEVICE_TEST(test_tr16_trees_reduce_among_devices) {
   test_ranks self;
   rondo_tree_info infos[TEST_RANKS] = {{0}};
-  test_ranks_open(&self, &(rondo_communicator_options){RONDO_COMMUNICATOR_OPTIONS_INIT, .piece_bytes = 8192});
+  test_ranks_open(&self, NULL);
   make_kernels(&self);
   test_ranks_do(&self, call_in_a_tree, infos);
   for (uint32_t i = 0; i < self.count; i++) {

@@ -505,18 +505,9 @@ DEVICE_TEST(test_the_handler_goes_with_the_last_device) {
 
 /* Limits ---------------------------------------------------------------------------------------------------------- */
 
-static unsigned long most_mappings(void) {
-  char line[32] = "";
-  FILE *file = fopen("/proc/sys/vm/max_map_count", "r");
-  if (file == NULL) return 0;
-  if (fgets(line, sizeof line, file) == NULL) line[0] = '\0';
-  fclose(file);
-  return strtoul(line, NULL, 10);
-}
-
 TEST(test_too_many_allocations_are_refused) {
-  const unsigned long most = most_mappings();
-  if (most == 0 || most > test_effort(200000)) skip(); /* it would take too long to get there */
+  const size_t most = test_most_mappings();
+  if (most > test_effort(200000)) skip(); /* it would take too long to get there */
   void **addresses = calloc(most, sizeof *addresses);
   assert_non_null(addresses);
   unsigned long count = 0;

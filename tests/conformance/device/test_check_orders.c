@@ -101,7 +101,7 @@ TEST(test_the_named_edge_mends_it) {
 }
 
 /* An allocation that one order reaches too late: the order is what finds the fault. */
-TEST(test_a_missing_edge_behind_an_alloc_node) {
+TEST(test_a_missing_edge_after_an_alloc_node) {
   reopen(t, 2);
   rondo_graph *graph = test_graph(t);
   rondo_node alloc = {0}, node = {0};

@@ -349,7 +349,7 @@ TEST(test_destroying_a_stream_returns_the_failure_that_was_left) {
 }
 
 /* Messages give streams without names a number; naming one stream does not rename another. */
-DEVICE_TEST(test_streams_without_names_can_be_told_apart) {
+DEVICE_TEST(test_streams_without_names_can_be_distinguished) {
   rondo_device *device = NULL;
   rondo_stream *streams[3] = {NULL};
   rondo_graph *graph = NULL;

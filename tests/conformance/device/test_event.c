@@ -115,7 +115,7 @@ static rondo_status rest_two_milliseconds(void *user) {
   return RONDO_OK;
 }
 
-TEST(test_timing_events_tell_the_time_between) {
+TEST(test_timing_events_measure_the_time_between) {
   const rondo_event_options options = {RONDO_EVENT_OPTIONS_INIT, .timing = true};
   rondo_event *start = NULL, *end = NULL, *plain = test_event(t);
   double microseconds = -1;

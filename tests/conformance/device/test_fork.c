@@ -25,7 +25,7 @@
 int main(void) { return 77; } /* it ends such a child */
 #else
 
-enum { PATIENCE_S = 30 };
+enum { TIMEOUT_S = 30 };
 
 static bool is_running(const char *thread) {
   char path[64], line[256];
@@ -55,7 +55,7 @@ static int count_running_threads(void) {
 /* A child inherits the state of AddressSanitizer's allocator. A thread that starts or runs may hold one of its locks,
  * which is never released in the child. So the other threads sleep when the process forks. */
 static pid_t fork_beside_sleepers(void) {
-  for (int ms = 0; ms < 1000 * PATIENCE_S && count_running_threads() > 1; ms++) test_sleep_ms(1);
+  for (int ms = 0; ms < 1000 * TIMEOUT_S && count_running_threads() > 1; ms++) test_sleep_ms(1);
   return fork();
 }
 
@@ -65,7 +65,7 @@ static void in_child(int (*run)(void *), void *user) {
   const pid_t child = fork_beside_sleepers();
   assert_true(child >= 0);
   if (child == 0) {
-    alarm(PATIENCE_S);
+    alarm(TIMEOUT_S);
     _exit(run(user) % 256);
   }
   assert_int_equal(waitpid(child, &ended, 0), child);
@@ -95,6 +95,7 @@ typedef struct family {
   test_scene *scene;
   rondo_device *device;
   rondo_stream *stream, *busy; /* busy: waits at the gate when the process forks */
+  rondo_stream *adopted;       /* the scene's; on CUDA the legacy default stream */
   test_gate gate;
   rondo_event *event, *pending;
   rondo_kernel *kernel;
@@ -130,6 +131,8 @@ static void open_family(family *f, test_scene *s) {
                 .kernel = test_kernel(t, TEST_KERNEL_SET),
                 .graph = test_graph(t),
                 .words = test_words(t, SCENE_WORDS)};
+  void *const native = test_device_is("cuda") ? NULL /* the legacy default stream */ : rondo_stream_native(t->stream);
+  assert_ok(rondo_stream_adopt(f->device, native, NULL, &f->adopted));
   f->node = test_add_affine(t, f->graph, NULL, 0, f->words, 1, 1);
   f->exec = test_instantiate(f->graph);
   f->with_memory = make_graph_with_memory(f);
@@ -180,6 +183,7 @@ static void close_family(family *f, uint32_t expected) {
   test_graph_destroy(f->graph);
   rondo_event_destroy(f->event);
   rondo_event_destroy(f->pending);
+  test_stream_destroy(f->adopted);
   test_stream_destroy(f->busy);
   test_stream_destroy(f->stream);
   test_words_free(t, f->words);
@@ -206,6 +210,7 @@ static int try_streams(family *f, rondo_stream *stream) {
   REFUSED(rondo_capture_begin(stream, RONDO_CAPTURE_RELAXED));
   REFUSED(rondo_capture_get_info(stream, &info));
   REFUSED(rondo_stream_create(f->device, NULL, &made));
+  REFUSED(rondo_stream_adopt(f->device, rondo_stream_native(stream), NULL, &made));
   return 0;
 }
 
@@ -344,6 +349,7 @@ static int live_with_family(void *user) {
   family *f = user;
   int line = try_streams(f, f->stream);
   if (line == 0) line = try_streams(f, f->busy);
+  if (line == 0) line = try_streams(f, f->adopted);
   if (line == 0) line = try_objects(f);
   if (line == 0) line = try_memory(f);
   if (line == 0) line = try_making(f);
@@ -384,7 +390,7 @@ static int have_a_child(void *user) {
   CHECK(rondo_stream_create(device, NULL, &stream) == RONDO_OK);
   const pid_t child = fork_beside_sleepers();
   if (child == 0) {
-    alarm(PATIENCE_S);
+    alarm(TIMEOUT_S);
     const bool is_right = rondo_stream_synchronize(stream) == RONDO_INVALID_STATE &&
                           rondo_stream_synchronize(user) == RONDO_INVALID_STATE &&
                           rondo_stream_destroy(stream) == RONDO_OK && work_alone() == 0;
@@ -494,6 +500,7 @@ static int meet_programs(void *user) {
   if (p->communicator != NULL) {
     REFUSED(rondo_all_reduce(p->communicator, p->stream, p->words, p->words, SCENE_WORDS, RONDO_I32, RONDO_REDUCE_SUM));
     REFUSED(rondo_barrier(p->communicator, p->stream));
+    REFUSED(rondo_communicator_split(p->communicator, 0, 0, &(rondo_communicator *){NULL}));
     REFUSED(rondo_communicator_abort(p->communicator));
     CHECK(rondo_communicator_destroy(p->communicator) == RONDO_OK);
   }

@@ -99,7 +99,7 @@ TEST(test_destroying_a_stream_waits_for_its_work) {
 
 typedef struct gate_opener {
   test_gate *gate;
-  atomic_uint *handed_over;
+  atomic_uint *enqueued;
   uint32_t seen;
 } gate_opener;
 
@@ -108,30 +108,30 @@ static void open_when_full(void *user) {
   gate_opener *opener = user;
   uint32_t before = 0;
   do {
-    before = atomic_load(opener->handed_over);
+    before = atomic_load(opener->enqueued);
     test_sleep_ms(20);
-  } while (before == 0 || atomic_load(opener->handed_over) != before);
+  } while (before == 0 || atomic_load(opener->enqueued) != before);
   opener->seen = before;
   test_gate_open(opener->gate);
 }
 
-typedef struct hand_over {
+typedef struct enqueuer {
   test_fixture *fixture;
   uint32_t *word;
-  atomic_uint *handed_over;
+  atomic_uint *enqueued;
   rondo_status status;
-} hand_over;
+} enqueuer;
 
-enum { HANDED_OVER = 20000 };
+enum { ENQUEUED = 20000 };
 
-static void hand_over_many(void *user) {
-  hand_over *work = user;
+static void enqueue_many(void *user) {
+  enqueuer *work = user;
   const uint32_t one = 1;
   rondo_kernel *kernel = work->fixture->kernels[TEST_KERNEL_AFFINE];
-  for (int i = 0; i < HANDED_OVER && work->status == RONDO_OK; i++) {
+  for (int i = 0; i < ENQUEUED && work->status == RONDO_OK; i++) {
     work->status =
         rondo_launch(work->fixture->stream, kernel, (rondo_grid){1, 0, 0}, RONDO_ARGS(&one, &one, &work->word));
-    atomic_fetch_add(work->handed_over, 1);
+    atomic_fetch_add(work->enqueued, 1);
   }
 }
 
@@ -140,16 +140,16 @@ TEST_WORKERS(test_a_full_queue_makes_the_caller_wait) {
   test_skip_if_serial();
   uint32_t *word = test_words(t, 1);
   test_kernel(t, TEST_KERNEL_AFFINE);
-  atomic_uint handed_over = 0;
+  atomic_uint enqueued = 0;
   test_gate *gate = test_gate_make();
   test_gate_hold(gate, t->stream);
-  gate_opener opener = {.gate = gate, .handed_over = &handed_over};
-  hand_over work = {.fixture = t, .word = word, .handed_over = &handed_over};
-  const test_thread threads[2] = {{open_when_full, &opener}, {hand_over_many, &work}};
+  gate_opener opener = {.gate = gate, .enqueued = &enqueued};
+  enqueuer work = {.fixture = t, .word = word, .enqueued = &enqueued};
+  const test_thread threads[2] = {{open_when_full, &opener}, {enqueue_many, &work}};
   test_on_threads(threads, 2);
   assert_int_equal(work.status, RONDO_OK);
   assert_true(opener.seen > 0);
-  assert_int_equal(test_word(t, word), HANDED_OVER);
+  assert_int_equal(test_word(t, word), ENQUEUED);
 }
 
 /* Failures -------------------------------------------------------------------------------------------------------- */

@@ -23,6 +23,9 @@ typedef LATER_VERSION(rondo_malloc_options) later_malloc_options;
 typedef LATER_VERSION(rondo_instantiate_options) later_instantiate_options;
 typedef LATER_VERSION(rondo_recording_options) later_recording_options;
 typedef LATER_VERSION(rondo_patch_options) later_patch_options;
+typedef LATER_VERSION(rondo_communicator_options) later_communicator_options;
+typedef LATER_VERSION(rondo_communicator_info) later_communicator_info;
+typedef LATER_VERSION(rondo_collective_engine) later_engine;
 
 #define assert_bad_options(call) assert_error(call, RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS)
 
@@ -52,6 +55,25 @@ TEST(test_stream_options_of_any_version) {
   later.tail[0] = 1;
   assert_bad_options(rondo_stream_create(t->device, &later.known, &stream));
   assert_null(stream);
+}
+
+TEST(test_communicator_structs_of_any_version) {
+  later_communicator_options later = {.known = {.struct_size = sizeof later}};
+  later_communicator_info info = {.known = {.struct_size = sizeof info}};
+  rondo_communicator *communicator = NULL;
+  if (test_device_is("cuda")) skip();
+  info.tail[0] = 5;
+  assert_ok(rondo_communicator_create_all(&t->device, 1, &later.known, &communicator));
+  assert_ok(rondo_communicator_get_info(communicator, &info.known));
+  assert_int_equal(info.known.world_size, 1);
+  assert_ok(rondo_communicator_destroy(communicator));
+  later.tail[3] = 1;
+  assert_bad_options(rondo_communicator_create_all(&t->device, 1, &later.known, &communicator));
+  assert_null(communicator);
+  later_engine engine = {.known = {.struct_size = sizeof engine, .world_size = 1}};
+  engine.tail[2] = 1;
+  assert_bad_options(rondo_communicator_from_engine(t->device, &engine.known, NULL, &communicator));
+  assert_null(communicator);
 }
 
 TEST(test_event_options_of_any_version) {
@@ -144,7 +166,6 @@ TEST(test_a_size_that_cuts_a_field_is_refused) {
 
 TEST(test_reserved_fields_must_be_zero) {
   rondo_device *device = NULL;
-  rondo_stream *stream = NULL;
   rondo_graph *graph = NULL;
   rondo_kernel *kernel = NULL;
   rondo_program *program = NULL;
@@ -156,7 +177,6 @@ TEST(test_reserved_fields_must_be_zero) {
   code.reserved = 1;
   assert_bad_options(rondo_device_open(test_device_name(), &(rondo_device_options){.reserved = 1}, &device));
   assert_message("rondo_device_options: 'reserved' is set");
-  assert_bad_options(rondo_stream_create(t->device, &(rondo_stream_options){.reserved = 1}, &stream));
   assert_bad_options(rondo_graph_create(t->device, &(rondo_graph_options){.reserved = 1}, &graph));
   assert_bad_options(rondo_kernel_create(t->device, &code, &kernel));
   assert_bad_options(rondo_program_create(&(rondo_program_options){.reserved = 1}, &program));
@@ -231,6 +251,7 @@ TEST(test_patch_options_of_any_version) {
   assert_null(set);
 }
 
+/* CHECK_FILLED asserts for each size of the struct what is accepted and which bytes are written. */
 TEST(test_filled_structs_of_any_version) {
   rondo_graph *graph = test_graph(t);
   rondo_exec *exec = test_instantiate(graph);

@@ -474,7 +474,7 @@ static void look_from_this_thread(void *user) {
   self->status = rondo_capture_get_info(self->stream, &self->info);
 }
 
-TEST(test_gx3_c12_a_capture_tells_about_itself) {
+TEST(test_gx3_c12_a_capture_reports_its_state) {
   rondo_stream *side = test_stream(t, "side");
   uint32_t *word = test_words(t, 1);
   assert_state(t->stream, RONDO_CAPTURE_NONE);

@@ -270,14 +270,14 @@ static void capture_beside_a_busy_thread(test_fixture *t, rondo_capture_mode mod
   test_words_free(t, words);
 }
 
-TEST(test_gx3_a_busy_thread_beside_a_global_capture) {
+TEST(test_gx3_a_busy_thread_during_a_global_capture) {
   uint32_t refused = 0, invalid = 0;
   capture_beside_a_busy_thread(t, RONDO_CAPTURE_GLOBAL, &refused, &invalid);
   assert_true(refused > 0);
   assert_true(invalid > 0);
 }
 
-TEST(test_gx3_a_busy_thread_beside_other_captures) {
+TEST(test_gx3_a_busy_thread_during_other_captures) {
   for (int i = 1; i < MODE_COUNT; i++) {
     uint32_t refused = 0, invalid = 0;
     capture_beside_a_busy_thread(t, all_modes[i], &refused, &invalid);

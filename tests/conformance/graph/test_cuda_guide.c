@@ -65,8 +65,8 @@ TEST(test_gm10_the_guides_producer_and_two_consumers) {
   assert_int_equal(test_memory_statistics(t).graph_reserved, 0);
 }
 
-/* Upload does all mapping ahead for its stream; a launch on another is a change of stream and is right all the same,
- * and upload there moves the memory. */
+/* Upload does all mapping in advance for its stream; a launch on another is a change of stream and is right all the
+ * same, and upload there moves the memory. */
 TEST(test_gm14_the_guides_upload) {
   rondo_stream *other = test_stream(t, "other");
   uint32_t *out = test_words(t, WORDS);

@@ -111,6 +111,8 @@ TEST(test_gx4_an_empty_graph_runs) {
   for (int i = 0; i < 100; i++) assert_ok(rondo_exec_launch(exec, t->stream));
   assert_ok(rondo_exec_upload(exec, t->stream));
   assert_ok(rondo_stream_synchronize(t->stream));
+  assert_int_equal(test_exec_info(exec).launches, 100);
+  assert_int_equal(test_exec_info(exec).node_count, 0);
 }
 
 /* L2: destroying does not wait; the launches that are queued run to their end. */

@@ -297,7 +297,7 @@ TEST(test_gx1_child_graphs_run_in_their_place) {
   assert_int_equal(test_word(t, word), expected);
 }
 
-/* An empty child orders what is before it ahead of what is after it. */
+/* An empty child orders what is before it before what is after it. */
 TEST(test_gx1_an_empty_child_carries_order) {
   uint32_t *word = test_words(t, 1);
   rondo_graph *nothing = test_graph(t), *graph = test_graph(t);

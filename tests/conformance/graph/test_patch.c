@@ -612,7 +612,7 @@ TEST(test_tr6_addresses_in_scalars_are_found_by_comparing) {
 }
 
 /* A learning rate, a seed: values that change from recording to recording, and not in the exec. */
-TEST(test_tr6_frozen_values_are_told) {
+TEST(test_tr6_frozen_values_are_reported) {
   const compared c = make_compared(t);
   const recording recordings[] = {{c.in[0], 7, 1, c.scratch}, {c.in[1], 8, 2, c.scratch}, {c.in[0], 7, 3, c.scratch}};
   rondo_patch_set *set = compare(&c, recordings);
@@ -710,7 +710,7 @@ static rondo_graph *record_foreign(test_fixture *t, foreign_library *foreign, ui
 }
 
 TEST(test_tr6_gx8_addresses_in_kernels_of_libraries) {
-  if (rondo_stream_native(t->stream) == NULL) skip();
+  if (!test_device_is("cuda")) skip();
   foreign_library *foreign = foreign_open();
   uint32_t *in[3], *out = test_words(t, WORDS);
   for (uint32_t i = 0; i < 3; i++) in[i] = make_buffer(t, i + 1);
@@ -754,7 +754,7 @@ static rondo_graph *record_bound(test_fixture *t, foreign_library *foreign, uint
 }
 
 TEST(test_tr6_gx8_graphs_that_run_as_captured) {
-  if (rondo_stream_native(t->stream) == NULL) skip();
+  if (!test_device_is("cuda")) skip();
   foreign_library *foreign = foreign_open();
   uint32_t *in[3], *out = test_words(t, WORDS);
   for (uint32_t i = 0; i < 3; i++) in[i] = make_buffer(t, i + 1);

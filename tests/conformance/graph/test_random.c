@@ -250,7 +250,7 @@ TEST(test_tr13_states_while_capturing) {
 }
 
 /* A relaxed capture lets states be set until it draws. */
-TEST(test_tr13_states_beside_relaxed_captures) {
+TEST(test_tr13_states_during_relaxed_captures) {
   rondo_generator *generator = test_generator(t, "g", 8);
   float *values = test_floats(t, 4);
   assert_ok(rondo_capture_begin(t->stream, RONDO_CAPTURE_RELAXED));

@@ -168,8 +168,8 @@ TEST_WORKERS(test_tr13_execs_destroyed_in_flight) {
   free_draws(t, &d);
 }
 
-/* Destroyed while launches may still run; the teardown closes the device. */
-TEST(test_tr13_closing_behind_launches) {
+/* Destroyed while launches may still run. The teardown asserts that the device closes and leaves no host memory. */
+TEST(test_tr13_closing_after_launches) {
   rondo_stream *stream;
   rondo_generator *generator;
   void *memory;

@@ -388,7 +388,7 @@ DEVICE_TEST(test_gx7_wide_graphs_are_drawn) {
 
 /* The host's sections ---------------------------------------------------------------------------------------------- */
 
-TEST(test_sections_of_the_host_stand_ahead) {
+TEST(test_sections_of_the_host_come_first) {
   rondo_graph *graph = make_large(2, 6);
   const rondo_report_section sections[] = {{"Losses & <times>", "<p class=\"note\">as it is</p>"}, {"Second", ""}};
   const rondo_report_options options = {RONDO_REPORT_OPTIONS_INIT, .sections = sections, .section_count = 2};

@@ -342,6 +342,80 @@ TEST(test_gx5_u1_each_kind_is_set) {
   launch_and_expect(t, other, words, 1, 5, 9);
 }
 
+/* Also in a child graph. */
+TEST(test_ad8_one_argument_is_changed) {
+  uint32_t *words = test_words(t, 3), *second = words + 1, host = 5, terms[] = {2, 3, 4};
+  const line of = make_line(t, words, 1, &host, 9);
+  rondo_graph *outer = test_graph(t);
+  rondo_node child = {0};
+  assert_ok(rondo_graph_set_argument(of.graph, of.kernel, 1, &terms[0]));
+  assert_ok(rondo_graph_add_child(outer, NULL, 0, of.graph, &child));
+  rondo_exec *exec = test_instantiate(of.graph), *nested = test_instantiate(outer);
+  launch_and_expect(t, exec, words, 2, 5, 9);
+  assert_ok(rondo_exec_set_argument(exec, of.kernel, 1, &terms[1]));
+  launch_and_expect(t, exec, words, 3, 5, 9);
+  assert_ok(rondo_exec_set_argument(exec, of.kernel, 2, &second));
+  assert_ok(rondo_exec_set_argument(exec, of.kernel, 1, &terms[2]));
+  assert_ok(rondo_exec_launch(exec, t->stream)); /* the copy overwrites what the kernel wrote */
+  launch_and_expect(t, exec, words, 3, 5, 9);
+  launch_and_expect(t, nested, words, 2, 5, 9);
+  rondo_node_params params;
+  rondo_node found = {0};
+  assert_ok(rondo_graph_get_params(outer, child, &params));
+  assert_ok(rondo_graph_find_in_clone(params.as.child, of.kernel, &found));
+  assert_ok(rondo_exec_set_argument(nested, found, 1, &terms[2]));
+  launch_and_expect(t, nested, words, 4, 5, 9);
+}
+
+TEST(test_ad8_one_argument_of_relocated_memory) {
+  void *scratch = NULL;
+  uint32_t *words = test_words(t, 1), terms[] = {7, 8};
+  rondo_graph *graph = NULL;
+  rondo_node alloc = {0}, copy = {0};
+  assert_ok(rondo_graph_create(t->device, &(rondo_graph_options){RONDO_GRAPH_OPTIONS_INIT, .relocate = true}, &graph));
+  assert_ok(rondo_graph_add_alloc(graph, NULL, 0, 64, "scratch", &scratch, &alloc));
+  const rondo_node kernel = test_add_affine(t, graph, &alloc, 1, scratch, 0, terms[0]);
+  assert_ok(rondo_graph_add_copy(graph, &kernel, 1, &(rondo_copy){.dst = words, .src = scratch, .width = 4}, &copy));
+  assert_ok(rondo_graph_add_free(graph, &copy, 1, scratch, &alloc));
+  rondo_exec *exec = NULL;
+  assert_ok(
+      rondo_instantiate(graph, &(rondo_instantiate_options){RONDO_INSTANTIATE_OPTIONS_INIT, .relocate = true}, &exec));
+  assert_ok(rondo_exec_set_argument(exec, kernel, 1, &terms[1]));
+  assert_ok(rondo_exec_set_argument(exec, kernel, 2, &scratch));
+  assert_ok(rondo_exec_launch(exec, t->stream));
+  assert_int_equal(test_word(t, words), 8);
+  rondo_exec_destroy(exec);
+  test_graph_destroy(graph);
+}
+
+TEST(test_ad8_bad_arguments_are_refused) {
+  uint32_t *words = test_words(t, 3), host = 5, term = 2;
+  const line of = make_line(t, words, 1, &host, 9);
+  rondo_exec *exec = test_instantiate(of.graph);
+  const rondo_node none = {0};
+  for (int is_exec = 0; is_exec < 2; is_exec++) {
+#define SET(node, number, value)                                \
+  (is_exec ? rondo_exec_set_argument(exec, node, number, value) \
+           : rondo_graph_set_argument(of.graph, node, number, value))
+    assert_error(SET(of.kernel, 3, &term), RONDO_INVALID_ARGUMENT, RONDO_REASON_ARGUMENT_COUNT);
+    assert_message("has no argument 3: pass 0 for its first argument, up to 2 for its last one");
+    assert_error(SET(of.kernel, 1, NULL), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
+    assert_error(SET(of.copy, 0, &term), RONDO_INVALID_ARGUMENT, RONDO_REASON_NODE_KIND);
+    assert_message("only kernels have arguments");
+    assert_error(SET(none, 0, &term), RONDO_INVALID_ARGUMENT, RONDO_REASON_UNKNOWN_NODE);
+#undef SET
+  }
+  assert_error(rondo_graph_set_argument(NULL, of.kernel, 0, &term), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
+  assert_error(rondo_exec_set_argument(NULL, of.kernel, 0, &term), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
+  rondo_node empty;
+  assert_ok(rondo_graph_add_kernel(of.graph, NULL, 0, test_kernel(t, TEST_KERNEL_EMPTY), (rondo_grid){1, 0, 0},
+                                   RONDO_NO_ARGS, &empty));
+  assert_error(rondo_graph_set_argument(of.graph, empty, 0, &term), RONDO_INVALID_ARGUMENT,
+               RONDO_REASON_ARGUMENT_COUNT);
+  assert_message("it has no arguments at all");
+  launch_and_expect(t, exec, words, 1, 5, 9);
+}
+
 TEST_WORKERS(test_gx5_u1_events_of_nodes_are_set) {
   test_skip_if_serial();
   rondo_event *events[2] = {test_event(t), test_event(t)};

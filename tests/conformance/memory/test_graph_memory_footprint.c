@@ -260,7 +260,7 @@ static void open_gate(void *user) {
 }
 
 /* GM-15: a launch in flight keeps its memory until it completes; later launches map again. */
-TEST_WORKERS(test_gm15_trimming_beside_a_launch_in_flight) {
+TEST_WORKERS(test_gm15_trimming_during_a_launch) {
   test_skip_if_serial();
   uint32_t *out = test_words(t, WORDS);
   test_gate *gate = test_gate_make();

@@ -190,7 +190,8 @@ LIMIT_TEST(test_gm15_allocations_take_idle_graph_memory) {
   }
 }
 
-/* GM-14, GM-15: memory that was mapped ahead for a launch is idle until the launch, and is freed as a last resort. */
+/* GM-14, GM-15: memory that was mapped in advance for a launch is idle until the launch, and is freed as a last resort.
+ */
 LIMIT_TEST(test_gm15_uploaded_graph_memory_is_taken) {
   const size_t bytes = three_quarters(t);
   rondo_stream *side = test_stream(t, "side");
@@ -358,18 +359,9 @@ static size_t count_mappings(void) {
 /* Making more than that takes too long. */
 enum { MOST_EATEN = 1000000 };
 
-static size_t most_mappings(void) {
-  size_t most = 0;
-  FILE *file = fopen("/proc/sys/vm/max_map_count", "r");
-  assert_non_null(file);
-  assert_int_equal(fscanf(file, "%zu", &most), 1);
-  assert_int_equal(fclose(file), 0);
-  return most;
-}
-
 /* All but `left` of those that the process may have. */
 static eaten eat_mappings(size_t left) {
-  const size_t page = (size_t)sysconf(_SC_PAGESIZE), most = most_mappings();
+  const size_t page = (size_t)sysconf(_SC_PAGESIZE), most = test_most_mappings();
   const size_t there = count_mappings(), pairs = most > there + left ? (most - there - left) / 2 : 0;
   const eaten all = {mmap(NULL, (2 * pairs + 1) * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
                      (2 * pairs + 1) * page};
@@ -397,8 +389,8 @@ static void launch_many(test_fixture *t, rondo_stream *side, rondo_exec **execs)
 }
 
 TEST(test_gm15_many_launched_graphs_and_few_mappings) {
-  if (!test_device_is("cpu") || test_is_guarded(t)) skip();            /* guards need mappings of their own */
-  if (TEST_EFFORT_DIVISOR > 1 || most_mappings() > MOST_EATEN) skip(); /* a sanitizer maps memory too */
+  if (!test_device_is("cpu") || test_is_guarded(t)) skip();                 /* guards need mappings of their own */
+  if (TEST_EFFORT_DIVISOR > 1 || test_most_mappings() > MOST_EATEN) skip(); /* a sanitizer maps memory too */
   rondo_exec *execs[LAUNCHED];
   rondo_stream *side = test_stream(t, "side");
   const eaten all = eat_mappings(LAUNCHED);

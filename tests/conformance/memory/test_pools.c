@@ -371,7 +371,7 @@ TEST_WORKERS(test_gm19_reuse_without_chance_is_the_same_every_time) {
 
 /* GM-9: a free that is not ordered after the use of the memory before its allocation. The allocating stream is blocked
  * before that use; another stream frees, and gets the memory again. */
-TEST_WORKERS(test_gm9_memory_that_changes_hands_twice) {
+TEST_WORKERS(test_gm9_memory_that_is_reused_twice) {
   rondo_pool *pool = make_pool(t, UINT64_MAX);
   rondo_stream *other = test_stream(t, "other");
   uint32_t *out = test_words(t, COUNT), expected[COUNT];

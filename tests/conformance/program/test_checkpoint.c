@@ -294,7 +294,7 @@ TEST(test_a_cut_file_is_truncated_and_flipped_data_have_a_name) {
   free(file.data);
 }
 
-TEST(test_what_is_no_checkpoint_is_said) {
+TEST(test_what_is_no_checkpoint_is_reported) {
   rondo_weights *set = NULL, *read = NULL;
   const float one = 1;
   const rondo_weight weight = {.name = "w", .type = RONDO_F32, .data = &one, .bytes = sizeof one};

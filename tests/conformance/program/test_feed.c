@@ -112,12 +112,12 @@ TEST(test_fw3_every_way_gives_the_same_bits) {
   make_results(t);
   for (int way = 0; way < WAYS; way++) {
     rondo_compiled *compiled = compile(t, ways[way][0], ways[way][1], ways[way][2]);
-    const bool is_ahead = ways[way][0] != RONDO_STAGING_SLOT && ways[way][1] != RONDO_STAGING_SLOT;
-    if (is_ahead) feed(compiled, 0);
+    const bool is_early = ways[way][0] != RONDO_STAGING_SLOT && ways[way][1] != RONDO_STAGING_SLOT;
+    if (is_early) feed(compiled, 0);
     for (int i = 0; i < STEPS; i++) {
-      if (!is_ahead) feed(compiled, i);
+      if (!is_early) feed(compiled, i);
       assert_ok(i % 3 == 2 ? rondo_compiled_run_eager(compiled) : rondo_compiled_run(compiled));
-      if (is_ahead && i + 1 < STEPS) feed(compiled, i + 1);
+      if (is_early && i + 1 < STEPS) feed(compiled, i + 1);
       assert_result(compiled, i);
     }
     assert_ok(rondo_compiled_synchronize(compiled));
@@ -199,11 +199,11 @@ TEST(test_fw3_a_staged_slot_holds_memory_no_longer_than_it_is_read) {
   assert_int_equal(bytes[1], 2 * sizeof(float[64][64]));
 }
 
-/* Feeding ahead ---------------------------------------------------------------------------------------------------- */
+/* Feeding early ---------------------------------------------------------------------------------------------------- */
 
 /* A run that is queued and held takes what was fed before it, although more is fed while it waits; and the feed does
  * not wait for it. The first run, and one when the graph's event has been recorded before. */
-TEST_WORKERS(test_fw3_what_is_fed_behind_a_held_run_is_for_the_next) {
+TEST_WORKERS(test_fw3_what_is_fed_after_a_held_run_is_for_the_next) {
   test_skip_if_serial();
   make_results(t);
   for (int eager = 0; eager < 2; eager++) {
@@ -226,7 +226,7 @@ TEST_WORKERS(test_fw3_what_is_fed_behind_a_held_run_is_for_the_next) {
 }
 
 /* Runs queued without looking at any result: the last one has the last batch. */
-TEST(test_fw3_many_batches_may_be_fed_ahead) {
+TEST(test_fw3_many_batches_may_be_fed_in_advance) {
   make_results(t);
   for (int way = 1; way < 3; way++) {
     rondo_compiled *compiled = compile(t, ways[way][0], ways[way][1], ways[way][2]);

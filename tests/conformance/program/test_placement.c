@@ -159,7 +159,7 @@ static void assert_scores(test_fixture *t, const pair *p, rondo_divided *divided
 
 /* Where operators run ---------------------------------------------------------------------------------------------- */
 
-TEST(test_se12_look_ups_run_where_the_table_was_placed) {
+TEST(test_se12_lookups_run_where_the_table_was_placed) {
   pair p = open_pair(t);
   rondo_divided *divided = divide(&p, make_placed(ROWS), NULL);
   assert_int_equal(info_of(divided).parts, 2);
@@ -506,7 +506,7 @@ TEST(test_se12_a_wrong_index_comes_out_of_waiting) {
   assert_scores(t, &p, divided, ROWS);
 }
 
-TEST(test_se12_wrong_places_are_told) {
+TEST(test_se12_wrong_places_are_reported) {
   pair p = open_pair(t);
   network n = make_network(ROWS);
   rondo_divided *divided = (rondo_divided *)&n;
@@ -530,7 +530,7 @@ TEST(test_se12_wrong_places_are_told) {
   assert_message("'table'");
 }
 
-TEST(test_se12_wrong_options_are_told) {
+TEST(test_se12_wrong_options_are_reported) {
   pair p = open_pair(t);
   network n = make_network(ROWS);
   rondo_divided *divided = NULL;

@@ -89,7 +89,7 @@ TEST(test_fw1_it_owns_a_stream_a_graph_and_an_exec) {
   assert_ok(rondo_compiled_destroy(NULL));
 }
 
-TEST(test_fw1_addresses_are_fixed_and_told) {
+TEST(test_fw1_addresses_are_fixed_and_reported) {
   rondo_program *program = make_layer();
   rondo_compiled *compiled = compile(t, program);
   const struct {
@@ -327,7 +327,7 @@ TEST(test_fw1_large_writes) {
 }
 
 /* Compiling does not affect another stream's capture on the same thread, nor the reverse. */
-TEST(test_fw1_compiling_beside_a_capture) {
+TEST(test_fw1_compiling_during_a_capture) {
   rondo_program *program = make_layer();
   rondo_graph *graph = NULL;
   uint32_t *words = test_words(t, 4);

@@ -78,7 +78,7 @@ TEST(test_fw7_json_has_the_fields_of_the_header) {
                                      "reason",         "message",     "kernels",       "operators",    "nodes",
                                      "dependencies",   "branches",    "arena_bytes",   "branch_bytes", "state_bytes",
                                      "inputs",         "input_bytes", "staged_inputs", "gain",         "advice",
-                                     "executor",       "memory",      "updates"};
+                                     "executor",       "memory",      "updates",       "data_parallel"};
   static const char *const memory_keys[] = {"lower_bound", "straight_bytes", "order_peak", "program_peak"};
   static const char *const gain_keys[] = {
       "works",     "host_us",   "device_us",  "total_us",      "recorded_host_us", "recorded_total_us",
@@ -112,7 +112,7 @@ TEST(test_fw7_json_has_the_fields_of_the_header) {
 }
 
 /* SE-10: whether an executor is used, and why not. */
-TEST(test_fw7_executors_are_told) {
+TEST(test_fw7_executors_are_reported) {
   static const char *const keys[] = {"used", "reason", "expensive", "sequential_us", "executor_us"};
   rondo_executor *executor = test_executor(t, NULL);
   rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .executor = executor};
@@ -171,7 +171,7 @@ TEST(test_fw7_what_would_raise_the_gain) {
   assert_text_has(compiled, "RECORD: recording it would pay: compile it with RONDO_RECORD_ALWAYS");
 }
 
-TEST(test_fw7_branches_are_told) {
+TEST(test_fw7_branches_are_reported) {
   rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .branches = RONDO_BRANCHES_NEVER};
   rondo_compiled *compiled = compile(t, &options);
   json_t *json = explain(compiled);
@@ -191,7 +191,7 @@ TEST(test_fw7_branches_are_told) {
 }
 
 /* Three products are wide for a moment each: side by side they take two or three times the memory. */
-TEST(test_fw7_branches_that_take_too_much_memory_are_told) {
+TEST(test_fw7_branches_that_take_too_much_memory_are_reported) {
   static const char *const names[] = {"a", "b", "c", "d", "e", "f"};
   rondo_program *program = test_new_program();
   rondo_value x, in, out, parts[3];
@@ -214,7 +214,7 @@ TEST(test_fw7_branches_that_take_too_much_memory_are_told) {
 }
 
 /* Two chains of so many operators that their dependencies are not searched. */
-TEST(test_fw7_branches_that_are_not_tried_are_told) {
+TEST(test_fw7_branches_that_are_not_tried_are_reported) {
   enum { OPERATORS = 16386 };
   const size_t one = 1;
   rondo_program *program = test_new_program();
@@ -232,7 +232,7 @@ TEST(test_fw7_branches_that_are_not_tried_are_told) {
   assert_text_has(compiled, "none: not planned, as there are more than 16,384 operators");
 }
 
-TEST(test_a_program_without_a_name_is_told) {
+TEST(test_a_program_without_a_name_is_reported) {
   rondo_program *program = test_new_program();
   rondo_value x;
   assert_ok(rondo_program_input(program, "x", RONDO_F32, NULL, 0, &x));

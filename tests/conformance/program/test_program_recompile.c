@@ -129,7 +129,7 @@ TEST(test_fw6_the_same_topology_updates_the_exec_in_place) {
   assert_memory_not_equal(w[0], w[1], sizeof w[0]); /* the decay is another one */
 }
 
-TEST(test_fw6_another_topology_is_instantiated_anew) {
+TEST(test_fw6_another_topology_is_instantiated_again) {
   float side[8 * CLASSES], w[2][WIDTH * CLASSES];
   rondo_compiled *compiled = compile(t, (shape_of_step){.rows = 8});
   (void)step(compiled, 8, 0);

@@ -237,7 +237,7 @@ TEST(test_rc5_an_input_that_another_program_overwrote_is_refused) {
   assert_ok(rondo_compiled_destroy(large));
 }
 
-TEST(test_rc5_all_inputs_are_written_anew) {
+TEST(test_rc5_all_inputs_are_written_again) {
   rondo_compiled *first = compile_training(t, 4, NULL);
   rondo_compiled *second = compile_training(t, 4, first);
   (void)train(second, 4);

@@ -304,7 +304,7 @@ TEST(test_gm5_recorded_kernels_say_what_they_access) {
 }
 
 /* Runs need no waits: each run sees the values written before it. */
-TEST(test_fw1_runs_may_be_queued_ahead) {
+TEST(test_fw1_runs_may_be_enqueued_in_advance) {
   train(t->device, ADAM, EAGER, &expected);
   model m = make_model(t->device, ADAM, false);
   for (size_t step = 0; step < 50; step++) {

@@ -60,7 +60,7 @@ static rondo_graph *capture_line(audited *a) {
   return test_capture_end(a->t->stream);
 }
 
-TEST(test_se5_input_copies_are_taken_out_and_told) {
+TEST(test_se5_input_copies_are_taken_out_and_reported) {
   audited *a = open_audited(t);
   rondo_graph *graph = capture_line(a);
   assert_int_equal(test_node_count(graph), 4);

@@ -361,7 +361,7 @@ TEST(test_se7_sizes_for_requests_that_run_together) {
 }
 
 /* To the byte, except for execs, of which only one is counted. */
-TEST(test_se3_bytes_are_said_before_recording) {
+TEST(test_se3_bytes_are_reported_before_recording) {
   rondo_session *session = open_session(t, 2);
   rondo_model_bytes planned = {.struct_size = sizeof planned};
   const size_t sizes[] = {64, 128, 16}, descending[] = {128, 64, 16}, twice[] = {16, 16}, none[] = {0};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Divided models (SE-9): lookups on one device, ahead of the dense part on another, in one session. The session's
+ * Divided models (SE-9): lookups on one device, before the dense part on another, in one session. The session's
  * device is the device under test, with a CPU device for lookups, and then the reverse. The results are those of the
  * undivided model, tables exist on one device only, and lookups run while a neighbor's dense part is blocked. Also: the
  * predicted bytes, bad requests, and models that cannot be divided. Times are given, so that no test depends on
@@ -106,13 +106,13 @@ static void runs_as_undivided(test_fixture *t, const pair *p) {
   (void)t;
   test_scorer_add(session, "whole", (rondo_model_options){0});
   capture_sizes(session, "whole");
-  const uint64_t ahead = launches_of(p->devices[1]);
+  const uint64_t upstream = launches_of(p->devices[1]);
   for (size_t rows = 1; rows <= 64; rows += 7) compare(p, session, rows, RONDO_RUN_AUTO, RONDO_RUN_RECORDED);
-  assert_int_equal(launches_of(p->devices[1]), ahead + 10);
+  assert_int_equal(launches_of(p->devices[1]), upstream + 10);
   compare(p, session, 200, RONDO_RUN_AUTO, RONDO_RUN_SPLIT); /* four graphs, each after its look-ups */
-  assert_int_equal(launches_of(p->devices[1]), ahead + 14);
+  assert_int_equal(launches_of(p->devices[1]), upstream + 14);
   for (size_t rows = 1; rows < 100; rows += 11) compare(p, session, rows, RONDO_RUN_EAGER, RONDO_RUN_EAGER);
-  assert_int_equal(launches_of(p->devices[1]), ahead + 14);
+  assert_int_equal(launches_of(p->devices[1]), upstream + 14);
   compare(p, session, 16, RONDO_RUN_AUTO, RONDO_RUN_RECORDED); /* eager runs moved nothing */
   const rondo_model_info info = test_model_info(session, "scorer");
   assert_int_equal(info.recorded, 11);
@@ -121,7 +121,7 @@ static void runs_as_undivided(test_fixture *t, const pair *p) {
   assert_ok(rondo_session_destroy(session));
 }
 
-TEST(test_se9_look_ups_run_on_one_device_and_the_rest_on_another) { with_pairs(t, runs_as_undivided); }
+TEST(test_se9_lookups_run_on_one_device_and_the_rest_on_another) { with_pairs(t, runs_as_undivided); }
 
 /* Says of itself where its look-ups run. */
 static rondo_status build_placed(void *user, size_t rows, rondo_program *program) {
@@ -188,7 +188,7 @@ static void serves_what_both_read(test_fixture *t, const pair *p) {
   assert_ok(rondo_session_destroy(session));
 }
 
-TEST(test_se9_inputs_of_both_and_outputs_of_look_ups) { with_pairs(t, serves_what_both_read); }
+TEST(test_se9_inputs_of_both_and_outputs_of_lookups) { with_pairs(t, serves_what_both_read); }
 
 static rondo_status build_three(void *user, size_t rows, rondo_program *program) {
   const size_t shape[] = {TEST_IDS, TEST_SCORES};
@@ -205,7 +205,7 @@ static rondo_status build_three(void *user, size_t rows, rondo_program *program)
   return status ? status : rondo_program_output(program, "y", x);
 }
 
-/* Two tables on two devices, each with a part that runs ahead on it. */
+/* Two tables on two devices, each with an upstream part on it. */
 TEST(test_se9_tables_on_several_devices) {
   rondo_device *devices[] = {t->device, NULL, NULL};
   enum { ROWS = 9, WIDTH = TEST_SCORES };
@@ -308,7 +308,7 @@ TEST(test_se9_tables_take_no_memory_of_the_session_s_device) {
   close_pair(&p);
 }
 
-static void says_its_bytes(test_fixture *t, const pair *p) {
+static void reports_its_bytes(test_fixture *t, const pair *p) {
   rondo_session *session = open_empty(p, (rondo_session_options){.streams = 2});
   rondo_model_bytes planned = {.struct_size = sizeof planned};
   (void)t;
@@ -333,7 +333,7 @@ static void says_its_bytes(test_fixture *t, const pair *p) {
   assert_ok(rondo_session_destroy(session));
 }
 
-TEST(test_se9_bytes_are_said_before_recording) { with_pairs(t, says_its_bytes); }
+TEST(test_se9_bytes_are_reported_before_recording) { with_pairs(t, reports_its_bytes); }
 
 /* Overlap --------------------------------------------------------------------------------------------------------- */
 
@@ -347,7 +347,7 @@ static void await_launches(const rondo_device *device, uint64_t count) {
 
 /* Stream 0 is blocked before the dense part of a request whose lookups are done. Meanwhile, the requests of the
  * neighbor on stream 1 are looked up and answered repeatedly. */
-static void looks_up_beside_a_dense_part(test_fixture *t, const pair *p) {
+static void looks_up_during_a_dense_part(test_fixture *t, const pair *p) {
   rondo_session *session = open_session(p, 2);
   static test_request held, next;
   test_gate gate;
@@ -359,19 +359,19 @@ static void looks_up_beside_a_dense_part(test_fixture *t, const pair *p) {
   for (size_t i = 0; i < 2; i++) assert_ok(rondo_session_acquire_stream(session, "scorer", i, &streams[i]));
   assert_ok(rondo_session_release_stream(session, 0));
   test_gate_hold(&gate, streams[0]);
-  const uint64_t dense = launches_of(p->devices[0]), ahead = launches_of(p->devices[1]);
+  const uint64_t dense = launches_of(p->devices[0]), upstream = launches_of(p->devices[1]);
   test_request_fill(&held, 40, 1);
   held.request.mode = RONDO_RUN_RECORDED;
   assert_ok(rondo_session_submit(session, "scorer", &held.request, &ticket));
   await_launches(p->devices[0], dense + 1); /* which follow the lookups */
-  assert_int_equal(launches_of(p->devices[1]), ahead + 1);
+  assert_int_equal(launches_of(p->devices[1]), upstream + 1);
   assert_ok(rondo_session_release_stream(session, 1));
   for (size_t i = 0; i < 3; i++) {
     test_request_fill(&next, 10 + i, 2 + i);
     assert_ok(rondo_session_run(session, "scorer", &next.request, &answer));
     assert_true(test_request_is_right(&next));
     assert_int_equal(answer.stream, 1);
-    assert_int_equal(launches_of(p->devices[1]), ahead + 2 + i);
+    assert_int_equal(launches_of(p->devices[1]), upstream + 2 + i);
     assert_status(rondo_ticket_query(ticket), RONDO_NOT_READY); /* it was in flight all the time */
   }
   test_gate_open(&gate);
@@ -382,9 +382,9 @@ static void looks_up_beside_a_dense_part(test_fixture *t, const pair *p) {
   test_gate_destroy(&gate);
 }
 
-TEST_WORKERS(test_se9_look_ups_run_beside_a_neighbour_s_dense_part) {
+TEST_WORKERS(test_se9_lookups_run_during_a_neighbor_s_dense_part) {
   test_skip_if_serial();
-  with_pairs(t, looks_up_beside_a_dense_part);
+  with_pairs(t, looks_up_during_a_dense_part);
 }
 
 /* Sizes and streams ----------------------------------------------------------------------------------------------- */
@@ -544,8 +544,8 @@ static rondo_status build_wrong(void *user, size_t rows, rondo_program *program)
   if (!status) status = rondo_program_input(program, "ids", RONDO_I32, &rows, 1, &ids);
   if (!status) status = rondo_program_state(program, "table", RONDO_F32, square, 2, &table);
   if (!status) status = rondo_op_embedding(program, table, ids, &y);
-  const bool is_ahead = turn != AFTER && (turn != BY_ROWS || rows < 10);
-  if (!status) status = rondo_program_place(program, y, is_ahead);
+  const bool is_upstream = turn != AFTER && (turn != BY_ROWS || rows < 10);
+  if (!status) status = rondo_program_place(program, y, is_upstream);
   if (!status && turn == TIED) status = rondo_op_matmul(program, y, table, (rondo_value){0}, &y);
   if (!status && turn == TIED) status = rondo_program_place(program, y, 0);
   if (!status && turn == LINE) status = rondo_op_tanh(program, y, &y);

@@ -77,7 +77,7 @@ static rondo_status run_both(body_of *b, rondo_call *call, const branch *side, s
   return status == RONDO_OK ? rondo_stream_wait_event(stream, side->join) : status;
 }
 
-/* Lanes run the body one at a time here. */
+/* Stream workers run the body one at a time here. */
 static branch *find_branch(body_of *b, const rondo_stream *of) {
   branch *side = b->branches;
   while (side->of != NULL && side->of != of) side++;

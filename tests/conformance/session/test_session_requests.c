@@ -638,24 +638,24 @@ TEST(test_se8_one_thread_waits_for_a_ticket) {
 }
 
 /* The last ticket that may be cancelled, from one thread to another. */
-typedef struct handed_ticket {
+typedef struct shared_ticket {
   pthread_mutex_t lock;
   rondo_ticket ticket;
   bool is_over;
-} handed_ticket;
+} shared_ticket;
 
 typedef struct cancel_client {
   rondo_session *session;
-  handed_ticket *handed;
+  shared_ticket *shared;
   uint32_t rounds, wrong;
   test_request request;
 } cancel_client;
 
-static void hand_over(handed_ticket *handed, rondo_ticket ticket, bool is_over) {
-  pthread_mutex_lock(&handed->lock);
-  handed->ticket = ticket;
-  handed->is_over = is_over;
-  pthread_mutex_unlock(&handed->lock);
+static void set_shared(shared_ticket *shared, rondo_ticket ticket, bool is_over) {
+  pthread_mutex_lock(&shared->lock);
+  shared->ticket = ticket;
+  shared->is_over = is_over;
+  pthread_mutex_unlock(&shared->lock);
 }
 
 /* Of its requests every other one may be cancelled. */
@@ -665,22 +665,22 @@ static void serve_cancelled(void *user) {
     rondo_ticket ticket = {0};
     test_request_fill(&c->request, 5, i);
     rondo_status status = rondo_session_submit(c->session, "scorer", &c->request.request, &ticket);
-    if (i % 2 == 0) hand_over(c->handed, ticket, false);
+    if (i % 2 == 0) set_shared(c->shared, ticket, false);
     if (status == RONDO_OK) status = rondo_ticket_wait(ticket, NULL);
     const bool is_aborted = status != RONDO_OK && rondo_last_error()->reason == RONDO_REASON_ABORTED;
     const bool is_right = status == RONDO_OK && test_request_is_right(&c->request);
     c->wrong += !is_right && !(i % 2 == 0 && is_aborted);
   }
-  hand_over(c->handed, (rondo_ticket){0}, true);
+  set_shared(c->shared, (rondo_ticket){0}, true);
 }
 
 static void cancel_on(void *user) {
-  handed_ticket *handed = user;
+  shared_ticket *shared = user;
   for (bool is_over = false; !is_over;) {
-    pthread_mutex_lock(&handed->lock);
-    const rondo_ticket ticket = handed->ticket;
-    is_over = handed->is_over;
-    pthread_mutex_unlock(&handed->lock);
+    pthread_mutex_lock(&shared->lock);
+    const rondo_ticket ticket = shared->ticket;
+    is_over = shared->is_over;
+    pthread_mutex_unlock(&shared->lock);
     rondo_ticket_cancel(ticket); /* that may be over by now */
   }
 }
@@ -688,10 +688,10 @@ static void cancel_on(void *user) {
 TEST(test_se8_a_late_cancel_meets_nobody_else) {
   rondo_session *session = open_with(t, (rondo_session_options){.max_queue = 1});
   static cancel_client client;
-  static handed_ticket handed = {.lock = PTHREAD_MUTEX_INITIALIZER};
-  client = (cancel_client){.session = session, .handed = &handed, .rounds = test_effort(600)};
-  hand_over(&handed, (rondo_ticket){0}, false);
-  const test_thread threads[] = {{serve_cancelled, &client}, {cancel_on, &handed}};
+  static shared_ticket shared = {.lock = PTHREAD_MUTEX_INITIALIZER};
+  client = (cancel_client){.session = session, .shared = &shared, .rounds = test_effort(600)};
+  set_shared(&shared, (rondo_ticket){0}, false);
+  const test_thread threads[] = {{serve_cancelled, &client}, {cancel_on, &shared}};
   test_on_threads(threads, 2);
   assert_int_equal(client.wrong, 0);
   assert_int_equal(info_of(session).requests + info_of(session).cancelled, client.rounds);

@@ -130,12 +130,12 @@ static void serve_a_lone_client(test_fixture *t, uint32_t streams) {
   assert_ok(rondo_session_destroy(session));
 }
 
-TEST(test_se8_times_that_were_measured_beside_load_are_corrected) { serve_a_lone_client(t, 2); }
+TEST(test_se8_times_measured_under_load_are_corrected) { serve_a_lone_client(t, 2); }
 
 TEST(test_se8_also_on_one_stream) { serve_a_lone_client(t, 1); }
 
 /* The first request that runs alone is the trial. */
-TEST(test_se8_what_is_known_of_times_is_told) {
+TEST(test_se8_what_is_known_of_times_is_reported) {
   rondo_session *session = open_slow(t, 2);
   const rondo_model_graph before = graph_of(session, 0);
   assert_true(before.current_us == before.run_us && before.current_eager_us == before.eager_us);

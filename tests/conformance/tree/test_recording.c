@@ -451,7 +451,7 @@ static uint32_t *capture_plus_ten(test_fixture *t, rondo_recording *recording, u
 }
 
 /* Output of the capture's own is refused before the first replay, and then follows the input at one address. */
-TEST(test_rc2_output_is_there_behind_the_first_replay) {
+TEST(test_rc2_output_is_there_after_the_first_replay) {
   uint32_t *in = test_words(t, WORDS), seen = 0;
   rondo_recording *recording = make_recording(t);
   const uint32_t *out = capture_plus_ten(t, recording, in, WORDS * sizeof(uint32_t));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Outputs that alias inputs, constants or other outputs, or have no memory (item 28 of the peer's behavior); after the
  * tests of PyTorch's CUDAGraph Trees, whose names and numbers the tests have. The peer finds aliases by comparing
- * storages; Rondo's bodies declare what an output is part of. In assert_seen, each letter is a call: u eager, r
+ * storages; Rondo's bodies declare what an output is part of. In assert_seen, each letter is a call: e eager, r
  * recorded, p replayed.
  */
 #include "support/test_scene.h"
@@ -46,7 +46,7 @@ static void assert_parts_of_parameters(test_scene *s, bool no_host_steps) {
     old = outs[0];
   }
   rondo_buffer_release(old);
-  assert_seen(s, "urppp");
+  assert_seen(s, "erppp");
 }
 
 SCENE_TEST(test_tr6_peer_49_54_55_58_87_parts_of_parameters) {
@@ -54,7 +54,7 @@ SCENE_TEST(test_tr6_peer_49_54_55_58_87_parts_of_parameters) {
 }
 
 /* 67 test_output_alias: an ordinary input and a part of it are returned, wherever the input is in that call. */
-SCENE_TEST(test_tr6_peer_67_inputs_handed_back) {
+SCENE_TEST(test_tr6_peer_67_inputs_returned) {
   rondo_function *f = SCENE_FUNCTION(s, "f", through_body, scene_work(s, 0, 0), RONDO_INPUTS(RONDO_INPUT_MOVING));
   for (uint32_t i = 0; i < 5; i++) {
     rondo_buffer *outs[3];
@@ -65,7 +65,7 @@ SCENE_TEST(test_tr6_peer_67_inputs_handed_back) {
     for (int k = 0; k < 3; k++) rondo_buffer_release(outs[k]);
     assert_int_equal(live(s), 0);
   }
-  assert_seen(s, "urppp");
+  assert_seen(s, "erppp");
 }
 
 /* 53 test_aliased_storage_single_weakref, 95 (its first half): a second function returns what the first created: one
@@ -89,7 +89,7 @@ SCENE_TEST(test_tr4_peer_53_two_functions_share_memory) {
     assert_int_equal(live(s), 0);
     scene_end(s);
   }
-  assert_seen(s, "uurrpppppp");
+  assert_seen(s, "eerrpppppp");
 }
 
 /* Two parts of one output, which is not itself returned. */
@@ -129,7 +129,7 @@ SCENE_TEST(test_tr4_peer_69_83_parts_hold_the_whole) {
     }
   }
   /* f is a root when all is dead; after a half that lives it is a child, which fits for one half and for both. */
-  assert_seen(s, "uurrppprpppppppppp");
+  assert_seen(s, "eerrppprpppppppppp");
   assert_int_equal(scene_info(s).recordings, 3);
   assert_int_equal(scene_info(s).roots, 2);
 }
@@ -172,7 +172,7 @@ SCENE_TEST(test_tr7_peer_66_68_216_no_memory) {
     for (int k = 0; k < 5; k++) rondo_buffer_release(outs[k]);
     assert_int_equal(live(s), 0);
   }
-  assert_seen(s, "urppp");
+  assert_seen(s, "erppp");
 }
 
 /* 176 test_view_only_cuda_graph_suppresses_empty_warning: a body that queues nothing and only returns its input. It is
@@ -194,7 +194,7 @@ SCENE_TEST(test_tr8_peer_176_a_body_without_work) {
       rondo_buffer_release(out);
       if (least == 1 && i > 0) assert_skip(s->tree, TOO_SMALL);
     }
-    assert_seen(s, least == 0 ? "urpp" : "uuuu");
+    assert_seen(s, least == 0 ? "erpp" : "eeee");
   }
 }
 
@@ -234,7 +234,7 @@ SCENE_TEST(test_tr6_peer_51_inputs_over_one_another) {
       assert_counts(s, out, 32, 32);
       rondo_buffer_release(out);
     }
-    assert_seen(s, "urpp");
+    assert_seen(s, "erpp");
   }
 }
 

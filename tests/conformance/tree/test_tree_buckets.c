@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Padding to buckets (TR-7): inputs with rows are padded to the next bucket, whose recording runs, and outputs are
- * returned as their first rows. In assert_seen, each letter is a call: u eager, r recorded, p replayed.
+ * returned as their first rows. In assert_seen, each letter is a call: e eager, r recorded, p replayed.
  */
 #include "support/test_scene.h"
 
@@ -74,7 +74,7 @@ SCENE_TEST(test_tr7_sizes_share_a_buckets_recording) {
     rondo_function *f = make(s, RONDO_INPUT_MOVING | RONDO_INPUT_ROWS, 0, paddings[p]);
     static const size_t sizes[] = {3, 5, 9, 4, 8, 10, 1, 7, 2, 6};
     for (size_t i = 0; i < 10; i++) call_rows(s, f, sizes[i], paddings[p]);
-    assert_seen(s, "uuurrrpppp");
+    assert_seen(s, "eeerrrpppp");
     const rondo_function_info info = test_function_info(f);
     assert_int_equal(info.recordings, 3);
     assert_int_equal(info.shapes, 3);
@@ -143,7 +143,7 @@ SCENE_TEST(test_tr7_rows_beyond_all_buckets) {
     check(s, outs, rows, rows, 5, 0);
     for (size_t k = 0; k < 2; k++) rondo_buffer_release(outs[k]);
   }
-  assert_seen(s, "uurrpp");
+  assert_seen(s, "eerrpp");
   assert_int_equal(bucket_info(f, 1).padded_rows, 0);
   assert_int_equal(bucket_info(f, 1).calls, 3);
 }
@@ -182,7 +182,7 @@ SCENE_TEST(test_tr9_a_clone_has_the_parts_beyond_the_rows) {
     }
   }
   for (size_t k = 0; k < 2; k++) rondo_buffer_release(held[k]);
-  assert_seen(s, "urppp");
+  assert_seen(s, "erppp");
 }
 
 static void assert_no_function(test_scene *s, const uint32_t *kind, const size_t *sizes, size_t count) {

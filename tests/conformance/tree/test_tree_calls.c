@@ -70,7 +70,7 @@ static void free_example(example *e) {
   test_words_free(e->t, e->words);
 }
 
-/* Outcomes as letters: u eager, r recorded, p replayed. */
+/* Outcomes as letters: e eager, r recorded, p replayed. */
 static void step(example *e, size_t middle, const char *outcomes) {
   char seen[4] = {0};
   const size_t order[] = {0, middle, 3};
@@ -81,7 +81,7 @@ static void step(example *e, size_t middle, const char *outcomes) {
     const test_work *work = &e->works[order[i]];
     buffers[i] = i == 0 ? test_call_words(e->t, e->functions[0], e->words, WORDS)
                         : test_call_buffer(e->t, e->functions[order[i]], buffers[i - 1]);
-    seen[i] = "?pru"[test_last_call(e->tree).outcome];
+    seen[i] = "?pre"[test_last_call(e->tree).outcome];
     first = first * work->factor + work->term;
     step *= work->factor;
   }
@@ -95,11 +95,11 @@ static void step(example *e, size_t middle, const char *outcomes) {
 TREE_TEST(test_tr2_paths_branch) {
   example e;
   make_example(t, &e);
-  step(&e, 1, "uuu");
+  step(&e, 1, "eee");
   step(&e, 1, "rrr");
   step(&e, 1, "ppp");
   assert_int_equal(test_tree_info(e.tree).recordings, 3);
-  step(&e, 2, "puu");
+  step(&e, 2, "pee");
   step(&e, 2, "prr");
   step(&e, 2, "ppp");
   step(&e, 1, "ppp");
@@ -163,16 +163,16 @@ TREE_TEST(test_tr5_liveness_makes_another_recording) {
   rondo_function *two = test_tree_function(tree, "two", RONDO_INPUT_STATIC, &second);
   uint32_t *words = test_counting_words(t, WORDS, 1), *other = test_counting_words(t, WORDS, 50);
   static const bool keeps[] = {false, false, false, true, true, false, true};
-  static const char *const expected[] = {"uu", "rr", "pp", "pr", "pp", "pp", "pp"};
+  static const char *const expected[] = {"ee", "rr", "pp", "pr", "pp", "pp", "pp"};
   for (size_t i = 0; i < 7; i++) {
     char seen[3] = {0};
     assert_ok(rondo_tree_step_begin(tree));
     rondo_buffer *holds = test_call_words(t, one, words, WORDS);
-    seen[0] = "?pru"[test_last_call(tree).outcome];
+    seen[0] = "?pre"[test_last_call(tree).outcome];
     rondo_buffer *again = test_call_words(t, one, words, WORDS);
     if (!keeps[i]) rondo_buffer_release(again);
     rondo_buffer *out = test_call_words(t, two, other, WORDS);
-    seen[1] = "?pru"[test_last_call(tree).outcome];
+    seen[1] = "?pre"[test_last_call(tree).outcome];
     test_assert_buffer(t, holds, 4, 3);
     if (keeps[i]) test_assert_buffer(t, again, 4, 3);
     test_assert_buffer(t, out, 252, 5);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Outputs that are cloned when their step ends (RONDO_OUTPUTS_CLONE, TR-9), after the tests of PyTorch's CUDAGraph
  * Trees, whose names and numbers the tests have. The peer clones storages of tensors that the garbage collector still
- * knows; Rondo clones buffers that are not released. In assert_seen, each letter is a call: u eager, r recorded, p
+ * knows; Rondo clones buffers that are not released. In assert_seen, each letter is a call: e eager, r recorded, p
  * replayed.
  */
 #include "support/test_scene.h"
@@ -26,7 +26,7 @@ SCENE_TEST(test_tr9_peer_91_what_is_held_is_cloned) {
     assert_true((scene_address(outs[i - 1]) == addresses[i - 1]) == (i == 1));
     assert_int_equal(scene_info(s).clones, i - 1);
   }
-  assert_seen(s, "urpppp");
+  assert_seen(s, "erpppp");
   for (uint32_t i = 0; i < STEPS; i++) assert_counts(s, outs[i], 300 * i + 1, 3);
   assert_int_equal(scene_info(s).cloned_bytes, (STEPS - 2) * SCENE_BYTES);
   assert_int_equal(scene_info(s).eager_bytes, (STEPS - 1) * SCENE_BYTES);
@@ -94,7 +94,7 @@ SCENE_TEST(test_tr9_peer_93_94_96_parts_follow_their_whole) {
       for (int k = 0; k < 2; k++) old[k] = outs[k];
     }
     for (int k = 0; k < 2; k++) rondo_buffer_release(old[k]);
-    assert_seen(s, "urppp");
+    assert_seen(s, "erppp");
   }
 }
 
@@ -122,7 +122,7 @@ SCENE_TEST(test_tr9_peer_95_a_part_of_an_earlier_output) {
   }
   test_assert_buffer(s->fixture, kept, 19, 3);
   rondo_buffer_release(kept);
-  assert_seen(s, "uurrpppppp");
+  assert_seen(s, "eerrpppppp");
 }
 
 /* 97 test_clone_live_output_used_as_next_generation_input: the old handle stays and the next step reads it right. */
@@ -139,7 +139,7 @@ SCENE_TEST(test_tr9_peer_97_the_next_step_reads_it) {
     for (int k = 0; k <= i; k++) assert_counts(s, outs[k], firsts[k + 1], steps[k + 1]);
   }
   for (int i = 0; i < STEPS; i++) rondo_buffer_release(outs[i]);
-  assert_seen(s, "urpppp");
+  assert_seen(s, "erpppp");
 }
 
 /* 98, 99, 100 test_clone_live_output_saved_for_backward_...: an output that a forward saved, whole, only by a part, or
@@ -222,7 +222,7 @@ SCENE_TEST(test_tr9_peer_64_101_gradients_of_no_step) {
   }
   rondo_buffer_release(old);
   rondo_buffer_release(sum);
-  assert_seen(s, "uurrpppppp");
+  assert_seen(s, "eerrpppppp");
 }
 
 /* A clone that the caller requests belongs to no step. */

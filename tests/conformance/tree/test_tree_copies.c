@@ -134,7 +134,7 @@ TREE_TEST(test_tr6_many_inputs_that_overlap) {
 }
 
 /* Large inputs are copied differently from small ones next to them. */
-TREE_TEST(test_tr6_large_inputs_beside_small_ones) {
+TREE_TEST(test_tr6_large_inputs_next_to_small_ones) {
   copying of = {.bytes = {9 << 20, 100, 4 << 20, (4 << 20) + 1}};
   size_t sum = 0;
   uint64_t random = 13;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Inputs that are a different output of the path each time, and are demoted (TR-5, TR-6, TR-8), after the tests of
  * PyTorch's CUDAGraph Trees, whose names and numbers the tests have. The peer keeps the recordings that demotion makes
- * useless; Rondo frees them, because no call can need them. In assert_seen, each letter is a call: u eager, r recorded,
+ * useless; Rondo frees them, because no call can need them. In assert_seen, each letter is a call: e eager, r recorded,
  * p replayed.
  */
 #include <string.h>
@@ -58,7 +58,7 @@ SCENE_TEST(test_tr5_peer_73_only_what_moves_is_demoted) {
     SCENE_TREE(s, .name = "demotion");
     const pair p = make_pair(s, MAKE_CONSUMER(s, .demote_after = 2, .binding = (rondo_binding)binding));
     for (uint32_t i = 0; i < 3; i++) run_pair(&p, i == 0 ? 0 : i - 1, OUTPUTS - 1);
-    assert_seen(s, "uurrpr");
+    assert_seen(s, "eerrpr");
     assert_int_equal(scene_info(s).recordings, 3);
     assert_int_equal(scene_info(s).demoted, 0);
     run_pair(&p, 2, OUTPUTS - 1);
@@ -94,7 +94,7 @@ static void run_alone(const pair *p, uint32_t a) {
 SCENE_TEST(test_tr4_peer_74_lives_of_demoted_inputs) {
   const pair p = make_pair(s, MAKE_CONSUMER(s, .demote_after = 1));
   for (uint32_t i = 0; i < 3; i++) run_alone(&p, i / 2);
-  assert_seen(s, "uurrpr");
+  assert_seen(s, "eerrpr");
   assert_int_equal(demoted(p.consume), 1);
   run_alone(&p, OUTPUTS - 1);
   assert_seen(s, "pp");
@@ -131,7 +131,7 @@ SCENE_TEST(test_tr4_demoted_inputs_that_are_given) {
     rondo_buffer_release(out);
     scene_end(s);
   }
-  assert_seen(s, "uurrprpppppppppp");
+  assert_seen(s, "eerrprpppppppppp");
   assert_int_equal(scene_info(s).demoted, 1);
 }
 
@@ -141,7 +141,7 @@ SCENE_TEST(test_tr5_peer_75_what_came_to_rest_is_not_demoted) {
   const pair p = make_pair(s, MAKE_CONSUMER(s, .demote_after = 3));
   static const uint32_t places[][2] = {{0, 2}, {0, 2}, {1, 3}, {1, 4}, {1, 5}, {1, 0}, {1, 1}};
   for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) run_pair(&p, places[i][0], places[i][1]);
-  assert_seen(s, "uurrprprprpppp");
+  assert_seen(s, "eerrprprprpppp");
   assert_int_equal(demoted(p.consume), 1);
   run_pair(&p, 2, 4); /* it moved twice, then three times */
   assert_int_equal(demoted(p.consume), 1);
@@ -156,9 +156,9 @@ SCENE_TEST(test_tr5_peer_75_what_came_to_rest_is_not_demoted) {
 SCENE_TEST(test_tr8_peer_76_skipped_for_good) {
   const pair p = make_pair(s, MAKE_CONSUMER(s, .demote_after = 1, .demotion = RONDO_DEMOTION_SKIP));
   for (uint32_t i = 0; i < 6; i++) run_pair(&p, i < 2 ? 0 : i % 2, OUTPUTS - 1);
-  assert_seen(s, "uurrpppupupu");
+  assert_seen(s, "eerrpppepepe");
   run_pair(&p, 0, OUTPUTS - 1);
-  assert_seen(s, "pu");
+  assert_seen(s, "pe");
   assert_skip(s->tree, MOVING_OUTPUT);
   assert_non_null(strstr(test_last_call(s->tree).message, "demote_after"));
   assert_int_equal(scene_info(s).skipped[RONDO_SKIP_MOVING_OUTPUT], 4);
@@ -187,16 +187,16 @@ SCENE_TEST(test_tr8_a_strict_tree_refuses_what_is_skipped) {
 SCENE_TEST(test_tr5_peer_77_options_of_functions) {
   pair p = make_pair(s, MAKE_CONSUMER(s, .demote_after = 0)); /* 5 */
   for (uint32_t i = 0; i < 7; i++) run_pair(&p, i == 0 ? 0 : i - 1, 0);
-  assert_seen(s, "uurrprprprprpr");
+  assert_seen(s, "eerrprprprprpr");
   assert_int_equal(demoted(p.consume), 1);
   p.consume = MAKE_CONSUMER(s, .demote_after = 2, .demotion = RONDO_DEMOTION_SKIP);
   for (uint32_t i = 0; i < 5; i++) run_pair(&p, i == 0 ? 0 : i - 1, 0);
   assert_seen(s,
-              "pupr"
-              "prpupu");
+              "pepr"
+              "prpepe");
   p.consume = MAKE_CONSUMER(s, .demote_after = 1, .demotion = RONDO_DEMOTION_NEVER);
   for (uint32_t i = 0; i < 8; i++) run_pair(&p, i == 0 ? 0 : (i - 1) % OUTPUTS, 0);
-  assert_seen(s, "puprprprprprprpp");
+  assert_seen(s, "peprprprprprprpp");
   assert_int_equal(scene_info(s).demoted, 2);
   rondo_function *none = NULL;
   assert_invalid(
@@ -215,7 +215,7 @@ SCENE_TEST(test_tr5_peer_79_static_inputs_are_not_demoted) {
   p.consume = SCENE_FUNCTION(s, "consume", scene_body_combine, scene_work(s, 0, 0), .demote_after = 1,
                              RONDO_INPUTS(RONDO_INPUT_STATIC, RONDO_INPUT_MOVING));
   for (uint32_t i = 0; i < 7; i++) run_pair(&p, i == 0 ? 0 : (i - 1) % 3, OUTPUTS - 1);
-  assert_seen(s, "uurrprprpppppp");
+  assert_seen(s, "eerrprprpppppp");
   assert_int_equal(scene_info(s).recordings, 4);
   assert_int_equal(scene_info(s).demoted, 0);
 }
@@ -242,7 +242,7 @@ static void run_bump(const pair *p, uint32_t a, uint32_t b) {
   rondo_buffer_release(out);
   scene_end(p->scene);
 }
-SCENE_TEST(test_tr6_peer_80_inputs_beside_a_written_one) {
+SCENE_TEST(test_tr6_peer_80_inputs_next_to_a_written_one) {
   for (int is_declared = 0; is_declared < 2; is_declared++)
     for (int binding = RONDO_BINDING_AUTOMATIC; binding <= RONDO_BINDING_PATCH; binding++) {
       SCENE_TREE(s, .name = "bump");
@@ -252,7 +252,7 @@ SCENE_TEST(test_tr6_peer_80_inputs_beside_a_written_one) {
           RONDO_INPUTS(RONDO_INPUT_MOVING,
                        is_declared != 0 ? RONDO_INPUT_MOVING | RONDO_INPUT_MUTATED : RONDO_INPUT_MOVING));
       for (uint32_t i = 0; i < 4; i++) run_bump(&p, i == 0 ? 0 : i - 1, 5);
-      assert_seen(s, "uurrprpp");
+      assert_seen(s, "eerrprpp");
       run_bump(&p, 5, 5);
       assert_seen(s, "pr");
       for (uint32_t i = 0; i < 4; i++) run_bump(&p, 2 + i, 5);
@@ -308,7 +308,7 @@ SCENE_TEST(test_tr6_demoted_inputs_that_are_written) {
     p.consume = SCENE_FUNCTION(s, "bump", bump_body, scene_work(s, 0, 0), .demote_after = 1,
                                .binding = (rondo_binding)binding, RONDO_INPUTS(RONDO_INPUT_MOVING, RONDO_INPUT_MOVING));
     for (uint32_t i = 0; i < 8; i++) run_bump(&p, 0, i < 2 ? 1 : 1 + i % 5);
-    assert_seen(s, "uurrprpppppppppp");
+    assert_seen(s, "eerrprpppppppppp");
     assert_int_equal(demoted(p.consume), 1);
   }
 }
@@ -330,7 +330,7 @@ SCENE_TEST(test_tr5_demotion_of_all_kinds_of_recordings) {
     p.consume = SCENE_FUNCTION(s, "bump", kind == 1 ? hop_body : bump_body, work, .demote_after = 3,
                                .find_inputs = kind == 2, RONDO_INPUTS(RONDO_INPUT_MOVING, RONDO_INPUT_MOVING));
     for (uint32_t i = 0; i < 12; i++) run_bump(&p, 0, i < 2 ? 1 : 1 + i % 5);
-    assert_seen(s, "uurrprprprpppppppppppppp");
+    assert_seen(s, "eerrprprprpppppppppppppp");
     assert_int_equal(demoted(p.consume), 1);
     if (kind == 1) assert_int_equal(work->factor, 12);
   }
@@ -342,7 +342,7 @@ SCENE_TEST(test_tr7_demotion_before_the_limit_of_a_place) {
   SCENE_TREE(s, .max_recordings_per_parent = 2);
   const pair p = make_pair(s, MAKE_CONSUMER(s, .demote_after = 100));
   for (uint32_t i = 0; i < 8; i++) run_pair(&p, i == 0 ? 0 : (i - 1) % OUTPUTS, OUTPUTS - 1);
-  assert_seen(s, "uurrprprpppppppp");
+  assert_seen(s, "eerrprprpppppppp");
   assert_int_equal(scene_info(s).skipped[RONDO_SKIP_RECORDING_LIMIT], 0);
 }
 
@@ -351,7 +351,7 @@ SCENE_TEST(test_tr7_moves_are_counted_over_evictions) {
   SCENE_TREE(s, .max_recordings = 2);
   const pair p = make_pair(s, MAKE_CONSUMER(s, .demote_after = 4));
   for (uint32_t i = 0; i < 10; i++) run_pair(&p, i == 0 ? 0 : (i - 1) % OUTPUTS, OUTPUTS - 1);
-  assert_seen(s, "uurrprprprprpppppppp");
+  assert_seen(s, "eerrprprprprpppppppp");
   assert_int_equal(scene_info(s).demoted, 1);
 }
 
@@ -359,11 +359,11 @@ SCENE_TEST(test_tr7_moves_are_counted_over_evictions) {
 SCENE_TEST(test_tr5_demotions_end_with_their_place) {
   pair p = make_pair(s, MAKE_CONSUMER(s, .demote_after = 1));
   for (uint32_t i = 0; i < 4; i++) run_pair(&p, i == 0 ? 0 : i - 1, OUTPUTS - 1);
-  assert_seen(s, "uurrprpp");
+  assert_seen(s, "eerrprpp");
   const rondo_function *produce = p.produce;
   p.produce = make_producer(s);
   for (uint32_t i = 0; i < 4; i++) run_pair(&p, i == 0 ? 0 : i - 1, OUTPUTS - 1);
-  assert_seen(s, "uurrprpp");
+  assert_seen(s, "eerrprpp");
   assert_int_equal(demoted(p.consume), 2);
   assert_non_null(produce);
   assert_ok(rondo_tree_reset(s->tree));
@@ -373,7 +373,7 @@ SCENE_TEST(test_tr5_demotions_end_with_their_place) {
   p.consume = MAKE_CONSUMER(s, .demote_after = 1);
   for (uint32_t i = 0; i < 4; i++) run_pair(&p, i == 0 ? 0 : i - 1, OUTPUTS - 1);
   assert_seen(s,
-              "pu"
+              "pe"
               "pr"
               "prpp");
 }

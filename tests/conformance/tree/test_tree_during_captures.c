@@ -2,7 +2,7 @@
  * Trees while others capture (GX-11, C9). A tree waits inside of calls: before host steps, when it tries what it found,
  * when it plans its paths or frees recordings. These waits neither fail nor invalidate a capture on another stream,
  * whatever its mode and whoever began it. Streams that a call works on cannot be destroyed during the call. In
- * assert_seen, each letter is a call: u eager, r recorded, p replayed.
+ * assert_seen, each letter is a call: e eager, r recorded, p replayed.
  */
 #include <string.h>
 
@@ -86,10 +86,10 @@ static void take_steps(test_scene *s, const capturing *capture) {
   rondo_function *f =
       SCENE_FUNCTION(s, "steps", step_body, &steps, RONDO_INPUTS(RONDO_INPUT_MOVING | RONDO_INPUT_MUTATED));
   uint32_t *x = s->places[0];
-  assert_calls(s, capture, f, x, "urpp");
+  assert_calls(s, capture, f, x, "erpp");
   assert_int_equal(steps - before, 4);
 }
-SCENE_TEST(test_tr14_host_steps_beside_captures) {
+SCENE_TEST(test_tr14_host_steps_during_captures) {
   uint32_t *x = scene_words(s, 1);
   during_captures(s, take_steps);
   scene_assert_words(s, x, 1 + 6 * 4, 1);
@@ -104,11 +104,11 @@ static void find_inputs(test_scene *s, const capturing *capture) {
   const uint64_t checked = scene_info(s).checked;
   rondo_function *f = SCENE_FUNCTION(s, "found", twice_read_body, s, .find_inputs = true,
                                      .binding = RONDO_BINDING_PATCH, RONDO_INPUTS(RONDO_INPUT_MOVING));
-  assert_calls(s, capture, f, s->places[0], "urpp");
+  assert_calls(s, capture, f, s->places[0], "erpp");
   assert_int_equal(scene_info(s).checked - checked, 1);
   assert_int_equal(scene_info(s).untrusted, 0);
 }
-SCENE_TEST(test_tr6_inputs_are_found_beside_captures) {
+SCENE_TEST(test_tr6_inputs_are_found_during_captures) {
   (void)scene_words(s, 1);
   during_captures(s, find_inputs);
 }
@@ -124,7 +124,7 @@ static void warm_up(test_scene *s, rondo_function *function, size_t outputs) {
 /* Functions that warm up in separate steps are recorded one after another: the hole that the first output leaves is too
  * small for later ones, unless the path is planned as a whole. The tree does that itself, waits, and frees the excess.
  * */
-static void plan_calm(test_scene *s, const capturing *capture) {
+static void plan_steady(test_scene *s, const capturing *capture) {
   static size_t first[] = {4 << 20, 2 << 20, 0}, second[] = {6 << 20, 0};
   use_tree(s, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT, .plan_after = 2, .plan_ms = 1000});
   rondo_function *f = SCENE_FUNCTION(s, "first", scene_body_outputs, first, RONDO_INPUTS(RONDO_INPUT_MOVING));
@@ -144,28 +144,28 @@ static void plan_calm(test_scene *s, const capturing *capture) {
     assert_active(capture);
   }
   assert_int_equal(scene_info(s).planned_paths, !test_is_guarded(s->fixture));
-  assert_seen(s, test_is_guarded(s->fixture) ? "uurrpppppppppppp" : "uurrpprrpppppppp");
+  assert_seen(s, test_is_guarded(s->fixture) ? "eerrpppppppppppp" : "eerrpprrpppppppp");
 }
-SCENE_TEST(test_tr3_paths_are_planned_beside_captures) {
+SCENE_TEST(test_tr3_paths_are_planned_during_captures) {
   (void)scene_words(s, 1);
-  during_captures(s, plan_calm);
+  during_captures(s, plan_steady);
 }
 
 /* At most one recording is kept, so that each frees the previous one. */
-static void give_up(test_scene *s, const capturing *capture) {
+static void evict_recordings(test_scene *s, const capturing *capture) {
   use_tree(s, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT, .max_recordings = 1});
   rondo_function *functions[] = {scene_affine(s, "f", 3, 1), scene_affine(s, "g", 5, 1)};
   for (int i = 0; i < 8; i++) {
     rondo_buffer_release(scene_call(s, functions[i % 2], scene_at(s->places[0])));
     assert_active(capture);
   }
-  assert_seen(s, "uurrrrrr");
+  assert_seen(s, "eerrrrrr");
   assert_int_equal(scene_info(s).evicted, 5);
   for (int i = 0; i < 2; i++) assert_ok(rondo_function_destroy(functions[i]));
 }
-SCENE_TEST(test_tr11_recordings_are_given_up_beside_captures) {
+SCENE_TEST(test_tr11_recordings_are_evicted_during_captures) {
   (void)scene_words(s, 1);
-  during_captures(s, give_up);
+  during_captures(s, evict_recordings);
 }
 
 /* A function may be destroyed while the stream of its last call captures, and the capture continues. */
@@ -203,7 +203,7 @@ SCENE_TEST(test_a_body_does_not_destroy_its_stream) {
     if (i == 4) assert_ok(rondo_tree_set_recording(s->tree, false));
     scene_check(s, f, scene_at(x), 4, 3);
   }
-  assert_seen(s, "urppu");
+  assert_seen(s, "erppe");
   rondo_stream *held = s->stream;
   s->stream = s->fixture->stream;
   test_stream_destroy(held);
@@ -227,5 +227,5 @@ SCENE_TEST(test_a_body_destroys_a_stream_of_its_own) {
     if (i > 0) assert_skip(s->tree, HOST_WORK);
     if (i > 0) assert_non_null(strstr(test_last_call(s->tree).message, "the destruction of stream 'side'"));
   }
-  assert_seen(s, "uuuu");
+  assert_seen(s, "eeee");
 }

@@ -135,8 +135,9 @@ static void check_tree(json_t *root) {
 static void check_functions(json_t *root) {
   assert_int_equal(json_array_size(field(root, "functions")), 3);
   json_t *first = item(root, "functions", 0);
-  assert_fields(
-      first, "name kind binding recording calls replayed recorded eager bodies prepared reasons forms demoted moved");
+  assert_fields(first,
+                "name kind binding recording calls replayed recorded eager bodies prepared reasons forms demoted moved "
+                "region");
   assert_string_equal(string(first, "name"), "odd \"name\" \xc3\xa4\xef\xbf\xbd");
   assert_string_equal(string(first, "kind"), "inference");
   assert_string_equal(string(first, "binding"), "automatic");
@@ -144,9 +145,10 @@ static void check_functions(json_t *root) {
   assert_fields(item(first, "reasons", 0), "reason calls message");
   assert_string_equal(string(item(first, "reasons", 0), "reason"), "WARM_UP");
   json_t *form = item(first, "forms", 0);
-  assert_fields(form, "form state warm_ups recordings reason message inputs gain");
+  assert_fields(form, "form state warm_ups recordings reason message inputs gain key key_bytes");
   assert_string_equal(string(form, "state"), "recorded");
   assert_true(json_is_null(field(form, "reason")));
+  assert_true(json_is_null(field(form, "key")) && json_is_null(field(first, "region")));
   assert_fields(item(form, "inputs", 0), "kind bytes type shape");
   assert_string_equal(string(item(form, "inputs", 0), "kind"), "moving");
   assert_int_equal(number(item(form, "inputs", 0), "bytes"), BYTES);
@@ -309,7 +311,7 @@ static rondo_status make_parts(rondo_call *call, void *user) {
 }
 
 /* Every kind of input and every place of an output has its words. */
-TREE_TEST(test_tr8_text_tells_inputs_and_parts) {
+TREE_TEST(test_tr8_text_names_inputs_and_parts) {
   rondo_tree *tree = test_tree(t, NULL);
   rondo_function *parts;
   const rondo_function_options options = {RONDO_FUNCTION_OPTIONS_INIT, .name = "parts", .body = make_parts,

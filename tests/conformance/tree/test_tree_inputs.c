@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * Inputs of calls (TR-6): static, moving and managed ones; mutated inputs of each kind; inputs that are given up, parts
+ * Inputs of calls (TR-6): static, moving and managed ones; mutated inputs of each kind; inputs that are dropped, parts
  * of buffers, inputs of other shapes (TR-7), and outputs of a step with which the next one begins.
  */
 #include <stdatomic.h>
 #include <string.h>
 
+#include "support/foreign_library.h"
 #include "support/test_tree.h"
 
 enum { WORDS = 64, BYTES = WORDS * sizeof(uint32_t) };
@@ -118,6 +119,36 @@ static rondo_status read_often(rondo_call *call, void *user) {
   return RONDO_OK;
 }
 
+static void do_nothing(void *user) { (void)user; }
+
+/* A library's host function gets the input. */
+static rondo_status let_library_read(rondo_call *call, void *library) {
+  void *const native = rondo_stream_native(rondo_call_stream(call)), *const in = rondo_call_input(call, 0), *out;
+  assert_ok(rondo_call_output(call, 0, BYTES, NULL, &out));
+  assert_ok(rondo_copy_async(rondo_call_stream(call), out, in, BYTES));
+  assert_int_equal(foreign_host(library, native, do_nothing, in), 0);
+  return RONDO_OK;
+}
+
+/* The library must find the input where it was recorded, so it is copied there. */
+TREE_TEST(test_tr6_a_library_gets_an_input) {
+  static const uint32_t kind = RONDO_INPUT_MOVING;
+  if (!test_device_is("cuda")) skip();
+  foreign_library *library = foreign_open();
+  assert_non_null(library);
+  rondo_tree *tree = test_tree(t, NULL);
+  rondo_function *f = make_function(tree, "library", let_library_read, library, &kind, 1, RONDO_BINDING_PATCH);
+  for (int i = 0; i < 4; i++) {
+    rondo_buffer *out = test_call_words(t, f, test_counting_words(t, WORDS, 7), WORDS);
+    test_assert_buffer(t, out, 7, 1);
+    rondo_buffer_release(out);
+  }
+  assert_outcome(tree, RONDO_CALL_REPLAYED);
+  assert_int_equal(test_tree_info(tree).patched_inputs, 0);
+  assert_true(test_tree_info(tree).copied_inputs >= 2);
+  foreign_close(library);
+}
+
 static void assert_binding(test_fixture *t, uint32_t readers, size_t count, bool is_patched) {
   static const uint32_t kind = RONDO_INPUT_MOVING;
   read_work work = {.fixture = t, .readers = readers};
@@ -213,7 +244,7 @@ TREE_TEST(test_tr4_outputs_feed_the_next_step) {
   }
 }
 
-/* out = in + 1 through memory that may be the input's, which is given up in between. */
+/* out = in + 1 through memory that may be the input's, which is dropped in between. */
 static rondo_status consume(rondo_call *call, void *user) {
   test_work *work = user;
   rondo_stream *stream = rondo_call_stream(call);
@@ -382,8 +413,8 @@ static rondo_status launch_hidden(rondo_call *call, void *user) {
                       RONDO_ARGS(&in, &work->plus, &out));
 }
 
-/* The same of input 0; output 1 = input 1, which is given up before output 0 is allocated, which may use its memory. */
-static rondo_status launch_hidden_giving_up(rondo_call *call, void *user) {
+/* The same of input 0; output 1 = input 1, which is dropped before output 0 is allocated, which may use its memory. */
+static rondo_status launch_hidden_dropping(rondo_call *call, void *user) {
   rondo_stream *stream = rondo_call_stream(call);
   void *out;
   void *scratch = test_allocate_async(stream, BYTES);
@@ -453,7 +484,7 @@ TREE_TEST(test_tr6_undeclared_addresses_are_found) {
 }
 
 /* Steps of which the second call finds input 0 and has input 1 from the first; output 1 is that times `factor`. */
-static rondo_tree_info find_behind_another(test_fixture *t, rondo_function_body body, bool gives, uint32_t factor) {
+static rondo_tree_info find_after_another(test_fixture *t, rondo_function_body body, bool gives, uint32_t factor) {
   static const uint32_t kinds[] = {RONDO_INPUT_MOVING, RONDO_INPUT_MOVING};
   hidden_work work = {.plus = 7, .fixture = t};
   test_work made = {.fixture = t, .factor = 3, .term = 1};
@@ -487,18 +518,18 @@ static rondo_tree_info find_behind_another(test_fixture *t, rondo_function_body 
   return info;
 }
 
-/* All recordings that are compared give up the same inputs, and trying them does not lose these inputs. Where lifetimes
+/* All recordings that are compared drop the same inputs, and trying them does not lose these inputs. Where lifetimes
  * are checked, freed memory does not come back. */
-TREE_TEST(test_tr6_addresses_are_found_beside_inputs_that_are_given_up) {
-  const rondo_tree_info info = find_behind_another(t, launch_hidden_giving_up, true, 1);
+TREE_TEST(test_tr6_addresses_are_found_next_to_dropped_inputs) {
+  const rondo_tree_info info = find_after_another(t, launch_hidden_dropping, true, 1);
   assert_int_equal(info.checked, !test_is_guarded(t));
   assert_int_equal(info.untrusted, test_is_guarded(t));
   if (!test_is_guarded(t)) assert_true(info.patched_inputs >= 4);
 }
 
 /* An output of the path may be written undeclared, and is written once in each call. */
-TREE_TEST(test_tr6_addresses_are_found_beside_outputs_that_are_written) {
-  const rondo_tree_info info = find_behind_another(t, launch_hidden_writing, false, 2);
+TREE_TEST(test_tr6_addresses_are_found_next_to_outputs_that_are_written) {
+  const rondo_tree_info info = find_after_another(t, launch_hidden_writing, false, 2);
   assert_int_equal(info.checked, 1);
   assert_int_equal(info.untrusted, 0);
   assert_true(info.patched_inputs >= 4);

@@ -2,7 +2,7 @@
  * The live outputs of a path, and the memory that it takes (TR-3, TR-4, TR-10), after the tests of PyTorch's CUDAGraph
  * Trees: each test has the peer's name and number. The peer counts references to tensors; Rondo's buffers are retained
  * and released. The peer restores checkpoints of its pool; Rondo records around live memory, so that the tests assert
- * that contents stay and that memory is reused. In assert_seen, each letter is a call: u eager, r recorded, p replayed.
+ * that contents stay and that memory is reused. In assert_seen, each letter is a call: e eager, r recorded, p replayed.
  */
 #include "support/test_scene.h"
 
@@ -58,7 +58,7 @@ SCENE_TEST(test_tr4_peer_32_a_replay_goes_on_as_a_recording) {
     assert_int_equal(live(s), 0);
     scene_end(s);
   }
-  assert_seen(s, "urpuprpp");
+  assert_seen(s, "erpeprpp");
 }
 
 /* 48 test_accumulate_multiple_recordings: of the outputs of several recordings exactly the held one lives. */
@@ -78,7 +78,7 @@ SCENE_TEST(test_tr4_peer_48_outputs_of_many_recordings) {
 
 /* 50 test_live_outputs_multiple_graphs: a new branch after a replay, warmed up and then recorded, leaves what lives.
  */
-SCENE_TEST(test_tr4_peer_50_a_branch_behind_a_replay) {
+SCENE_TEST(test_tr4_peer_50_a_branch_after_a_replay) {
   rondo_function *pair = make_pair(s, "pair"), *a = scene_affine(s, "a", 3, 1), *b = scene_affine(s, "b", 5, 2);
   const uint32_t *x = scene_words(s, 1);
   for (int i = 0; i < 8; i++) {
@@ -98,7 +98,7 @@ SCENE_TEST(test_tr4_peer_50_a_branch_behind_a_replay) {
     assert_int_equal(live(s), 0);
     scene_end(s);
   }
-  assert_seen(s, "uurrpppuprpppppp");
+  assert_seen(s, "eerrpppeprpppppp");
   assert_int_equal(scene_info(s).recordings, 3);
 }
 
@@ -121,7 +121,7 @@ SCENE_TEST(test_tr4_peer_52_what_died_is_used_again) {
     scene_end(s);
     if (i == 2) used = scene_info(s).arena_used;
   }
-  assert_seen(s, "uurrpppuprpp");
+  assert_seen(s, "eerrpppeprpp");
   if (!test_is_guarded(s->fixture)) assert_int_equal(scene_info(s).arena_used, used);
 }
 
@@ -147,7 +147,7 @@ SCENE_TEST(test_tr4_peer_57_71_addresses_stay) {
     assert_int_equal(live(s), 0);
     scene_end(s);
   }
-  assert_seen(s, "urpuppprpp");
+  assert_seen(s, "erpeppprpp");
 }
 
 /* 36 (item), and 31: liveness at recording is one-sided. An output that was dead then and is alive now needs another
@@ -169,7 +169,7 @@ SCENE_TEST(test_tr5_liveness_is_one_sided) {
     rondo_buffer_release(outs[1]);
     scene_end(s);
   }
-  assert_seen(s, "uurrpppppppp");
+  assert_seen(s, "eerrpppppppp");
   assert_int_equal(scene_info(s).recordings, 2);
 }
 
@@ -186,7 +186,7 @@ SCENE_TEST(test_tr4_peer_222_fewer_outputs_are_asked) {
     for (size_t k = 0; k < count; k++) rondo_buffer_release(outs[k]);
     assert_int_equal(live(s), 0);
   }
-  assert_seen(s, "urppppppp");
+  assert_seen(s, "erppppppp");
 }
 
 /* TR-3: the arena is as large as its largest path, not as all of them. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Random calls of functions, compared with a model of trees (TR-1 to TR-10, TR-14): outputs that are kept, given up,
- * dropped or cloned; steps by marks, scopes and calls; several streams. tests/fuzz/fuzz_tree.c fuzzes the same engine.
+ * Random calls of functions, compared with a model of trees (TR-1 to TR-10, TR-14): outputs that are kept, given to
+ * a call, dropped in its body, or cloned; steps by marks, scopes and calls; several streams. tests/fuzz/fuzz_tree.c
+ * fuzzes the same engine.
  */
 #include <stdio.h>
 

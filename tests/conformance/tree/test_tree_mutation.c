@@ -2,22 +2,14 @@
  * Bodies that write to their inputs (TR-6, TR-8), after the tests of PyTorch's CUDAGraph Trees, whose names and numbers
  * the tests have. The peer finds mutation in the program that it compiles. Rondo finds it in the declarations of
  * kernels and in copies and fills, and a function declares which inputs it writes. In assert_seen, each letter is a
- * call: u eager, r recorded, p replayed.
+ * call: e eager, r recorded, p replayed.
  */
 #include <string.h>
 
 #include "support/test_scene.h"
 
-/* in = in * 2 + 1 in place; out = that * 3. */
-static rondo_status mutate_body(rondo_call *call, void *user) {
-  scene_enter(user);
-  scene_change(call, scene_input(call, 0), 2, 1);
-  scene_put(call, 0, scene_input(call, 0), 3, 0);
-  return RONDO_OK;
-}
-
 static rondo_function *make_mutate(test_scene *s, uint32_t kind) {
-  return SCENE_FUNCTION(s, "mutate", mutate_body, scene_work(s, 0, 0), .inputs = &kind, .input_count = 1);
+  return SCENE_FUNCTION(s, "mutate", scene_body_mutate, scene_work(s, 0, 0), .inputs = &kind, .input_count = 1);
 }
 
 /* Calls it on words that count up from `first`. */
@@ -35,17 +27,17 @@ SCENE_TEST(test_tr6_peer_20_written_inputs) {
   if (!test_is_guarded(s->fixture)) { /* there the write itself is the finding */
     rondo_function *f = make_mutate(s, RONDO_INPUT_MOVING);
     for (uint32_t i = 0; i < 4; i++) call_on_words(s, f, scene_words(s, 0), 10 * i);
-    assert_seen(s, "uuuu");
+    assert_seen(s, "eeee");
     assert_int_equal(scene_info(s).skipped[RONDO_SKIP_MUTATED_INPUT], 3);
     assert_int_equal(scene_info(s).recordings, 0);
   }
   rondo_function *f = make_mutate(s, RONDO_INPUT_STATIC);
   uint32_t *words = scene_words(s, 0);
   for (uint32_t i = 0; i < 4; i++) call_on_words(s, f, words, 10 * i);
-  assert_seen(s, "urpp");
+  assert_seen(s, "erpp");
   f = make_mutate(s, RONDO_INPUT_MOVING | RONDO_INPUT_MUTATED);
   for (uint32_t i = 0; i < 4; i++) call_on_words(s, f, scene_words(s, 0), 10 * i);
-  assert_seen(s, "urpp");
+  assert_seen(s, "erpp");
 }
 
 /* 150 test_tensor_constant_mutation: a body that counts in its own memory, which is not an input. */
@@ -66,7 +58,7 @@ SCENE_TEST(test_tr6_peer_150_constants_are_counted_in) {
     scene_assert_words(s, constant, i, 1);
     rondo_buffer_release(out);
   }
-  assert_seen(s, "urpp");
+  assert_seen(s, "erpp");
 }
 
 /* 23 test_mutation_cudagraph_managed_tensors, 80 test_does_not_demote_input_aliasing_mutated_managed_input (its
@@ -92,7 +84,7 @@ SCENE_TEST(test_tr6_peer_23_80_written_outputs_of_the_path) {
     rondo_buffer_release(again);
     scene_end(s);
   }
-  assert_seen(s, test_is_guarded(s->fixture) ? "uuurrrpppppppppppp" : "uuurrrppppppupppppp");
+  assert_seen(s, test_is_guarded(s->fixture) ? "eeerrrpppppppppppp" : "eeerrrppppppepppppp");
   assert_int_equal(scene_info(s).recordings, 3);
 }
 
@@ -113,7 +105,7 @@ SCENE_TEST(test_tr6_refused_once_is_not_refused_for_good) {
   }
   call_on_words(s, f, scene_words(s, 0), 5);
   assert_skip(s->tree, MUTATED_INPUT);
-  assert_seen(s, "uuuuurrppppu");
+  assert_seen(s, "eeeeerrppppe");
 }
 
 /* 15 test_mutation_reinplaced: copies and fills write, too; the message names input, function and remedy. */
@@ -143,7 +135,7 @@ SCENE_TEST(test_tr8_peer_15_copies_and_fills_write) {
       scene_assert_words(s, y, i == 0 ? 3 : 5, i == 0 ? 2 : 0);
       rondo_buffer_release(out);
     }
-    assert_seen(s, "uuu");
+    assert_seen(s, "eee");
     assert_skip(s->tree, MUTATED_INPUT);
     assert_non_null(strstr(test_last_call(s->tree).message, "input 1 of 'writes'"));
     assert_non_null(strstr(test_last_call(s->tree).message, "RONDO_INPUT_MUTATED"));
@@ -155,7 +147,7 @@ SCENE_TEST(test_tr8_peer_15_copies_and_fills_write) {
 static void count_lines(void *user, rondo_log_level level, const char *area, const char *message) {
   if (level == RONDO_LOG_INFO && strcmp(area, "tree") == 0 && strstr(message, "MUTATED_INPUT") != NULL) ++*(int *)user;
 }
-SCENE_TEST(test_tr8_peer_24_25_said_once) {
+SCENE_TEST(test_tr8_peer_24_25_reported_once) {
   if (test_is_guarded(s->fixture)) skip(); /* there the write itself is the finding */
   int lines = 0;
   rondo_function *make = scene_affine(s, "make", 3, 1), *f = make_mutate(s, RONDO_INPUT_MOVING);
@@ -174,7 +166,7 @@ SCENE_TEST(test_tr8_peer_24_25_said_once) {
   assert_int_equal(test_function_info(f).skipped[RONDO_SKIP_MUTATED_INPUT], 5);
 }
 
-/* 21 test_input_storage_mutation_skips_cudagraphs: instead of changing an input's storage, the body here gives up an
+/* 21 test_input_storage_mutation_skips_cudagraphs: instead of changing an input's storage, the body here drops an
  * input that it does not own: nothing happens. */
 static rondo_status drop_body(rondo_call *call, void *user) {
   scene_enter(user);
@@ -208,8 +200,9 @@ SCENE_TEST(test_tr6_peer_21_inputs_that_were_not_given) {
  * dropped, and must not overwrite the output. */
 SCENE_TEST(test_tr6_written_outputs_of_the_step_before) {
   for (int binding = RONDO_BINDING_AUTOMATIC; binding <= RONDO_BINDING_PATCH; binding++) {
-    rondo_function *f = SCENE_FUNCTION(s, "mutate", mutate_body, scene_work(s, 0, 0), .binding = (rondo_binding)binding,
-                                       RONDO_INPUTS(RONDO_INPUT_MOVING | RONDO_INPUT_MUTATED));
+    rondo_function *f =
+        SCENE_FUNCTION(s, "mutate", scene_body_mutate, scene_work(s, 0, 0), .binding = (rondo_binding)binding,
+                       RONDO_INPUTS(RONDO_INPUT_MOVING | RONDO_INPUT_MUTATED));
     rondo_buffer *now = NULL;
     uint32_t first = 1, step = 1;
     for (int i = 0; i < 6; i++) {
@@ -221,7 +214,7 @@ SCENE_TEST(test_tr6_written_outputs_of_the_step_before) {
       assert_counts(s, now, first, step);
     }
     rondo_buffer_release(now);
-    assert_seen(s, "urpppp");
+    assert_seen(s, "erpppp");
   }
 }
 
@@ -247,7 +240,7 @@ SCENE_TEST(test_tr8_writes_between_host_steps) {
       rondo_buffer_release(scene_call(s, f, scene_at(words)));
       scene_assert_words(s, words, 2 * i + 1, 2);
     }
-    assert_seen(s, "uuuu");
+    assert_seen(s, "eeee");
     assert_skip(s->tree, MUTATED_INPUT);
   }
 }

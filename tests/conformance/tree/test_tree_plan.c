@@ -5,6 +5,8 @@
  * in the order of their creation), and of two hundred shapes.
  *
  * All work uses the first WORDS words of its buffers; the other bytes are overwritten with other values.
+ *
+ * Letters are the outcomes of calls: e eager, r recorded, p replayed.
  */
 #include <string.h>
 
@@ -101,7 +103,7 @@ static rondo_status backward_body(rondo_call *call, void *user) {
 
 /* Steps ------------------------------------------------------------------------------------------------------------ */
 
-static void read_lanes(const model *m, const rondo_buffer *buffer, uint32_t *out) {
+static void read_words(const model *m, const rondo_buffer *buffer, uint32_t *out) {
   assert_ok(rondo_buffer_copy(buffer, m->scene->stream, 0, out, WORDS * sizeof *out));
   assert_ok(rondo_stream_synchronize(m->scene->stream));
 }
@@ -135,7 +137,7 @@ static void train(model *m, uint32_t first) {
     if (!m->gives) rondo_buffer_release(held[i]);
     for (size_t k = 0; k < WORDS; k++) values[k] = values[k] * 31 + saved[i][k];
   }
-  read_lanes(m, outs[0], seen);
+  read_words(m, outs[0], seen);
   assert_memory_equal(seen, values, sizeof seen);
   rondo_buffer_release(outs[0]);
   scene_end(m->scene);
@@ -150,7 +152,7 @@ static void serve(model *m, uint32_t first) {
     if (i >= m->held) rondo_buffer_release(outs[i - m->held]);
     SCENE_CALL(m->scene, m->layers[i].forward, &outs[i], 1, i == 0 ? input_x(m) : scene_of(outs[i - 1]));
     for (size_t k = 0; k < WORDS; k++) values[k] = values[k] * m->layers[i].factor + 1;
-    read_lanes(m, outs[i], seen);
+    read_words(m, outs[i], seen);
     assert_memory_equal(seen, values, sizeof seen);
   }
   for (size_t i = m->count - m->held; i < m->count; i++) rondo_buffer_release(outs[i]);
@@ -201,7 +203,7 @@ static void assert_all(const model *m, char what) {
 /* Warmed up in one step, recorded in the next with a plan of the whole path, and then unchanged. */
 static void run_first_recorded(model *m, step_function *step) {
   step(m, 1);
-  assert_all(m, 'u');
+  assert_all(m, 'e');
   step(m, 2);
   assert_all(m, 'r');
   assert_takes(m, 1.01);
@@ -230,7 +232,7 @@ static const rondo_tree_options planned_at_once = {RONDO_TREE_OPTIONS_INIT};
 SCENE_TEST(test_tr3_a_training_step_as_first_recorded) { run_seeds(s, planned_at_once, run_first_recorded, true); }
 SCENE_TEST(test_tr3_serving_as_first_recorded) { run_seeds(s, planned_at_once, run_first_recorded, false); }
 
-/* More is alive than in the warm-ups, or less; or nothing is given up: calls that do not fit the plan are recorded
+/* More is alive than in the warm-ups, or less; or nothing is dropped: calls that do not fit the plan are recorded
  * separately, and none runs eagerly because of it. */
 SCENE_TEST(test_tr3_a_path_that_is_not_as_it_was_warmed_up) {
   static const size_t held[] = {HELD - 1, HELD + 2, LINKS};
@@ -329,7 +331,7 @@ static bool is_in_pages(const model *m) {
   return test_whole_pages(m->scene->fixture, info.arena_used) > test_whole_pages(m->scene->fixture, info.arena_minimum);
 }
 
-static void run_calm(model *m, step_function *step) {
+static void run_steady(model *m, step_function *step) {
   record_singly(m, step);
   for (uint32_t i = 0; i < 12; i++) step(m, i);
   if (is_in_pages(m)) assert_takes(m, 1.05);
@@ -340,14 +342,14 @@ static void run_calm(model *m, step_function *step) {
 }
 
 /* An unchanged tree plans again on its own if it uses too much memory, and only once. */
-SCENE_TEST(test_tr3_paths_are_planned_when_calm) {
+SCENE_TEST(test_tr3_paths_are_planned_when_steady) {
   test_fixture *t = s->fixture;
   uint64_t planned = 0;
   for (uint32_t seed = 1; seed <= 8; seed++) {
     model m;
     SCENE_TREE(s, .plan_after = 3, .plan_ms = 1000);
     (seed % 2 == 0 ? make_training : make_serving)(&m, s, seed);
-    run_calm(&m, seed % 2 == 0 ? train : serve);
+    run_steady(&m, seed % 2 == 0 ? train : serve);
     planned += scene_info(s).planned_paths;
   }
   assert_true(planned > 0 || test_is_guarded(t) || test_whole_pages(t, 1) > 65536);
@@ -456,7 +458,7 @@ static void call_wide(test_scene *s, rondo_function *f, rondo_function *g, rondo
 }
 
 /* Planning waits for the stream, whose user is the one to hear of its failures. */
-SCENE_TEST(test_tr3_planning_when_calm_loses_no_failure) {
+SCENE_TEST(test_tr3_planning_when_steady_loses_no_failure) {
   static size_t first[] = {4 << 20, 2 << 20, 0}, second[] = {6 << 20, 0};
   SCENE_TREE(s, .plan_after = 2, .plan_ms = 1000);
   rondo_function *f = SCENE_FUNCTION(s, "first", scene_body_outputs, first, RONDO_INPUTS(RONDO_INPUT_MOVING));

@@ -2,7 +2,7 @@
  * What is recorded and what is not (TR-8, TR-15), after the annotation, partition and policy tests of PyTorch's
  * CUDAGraph Trees, whose names and numbers the tests have. Rondo's counterpart of the peer's annotations is
  * rondo_function_set_recording, which may be called around parts of a step; that of its policy object is
- * rondo_tree_options.should_record. In assert_seen, each letter is a call: u eager, r recorded, p replayed.
+ * rondo_tree_options.should_record. In assert_seen, each letter is a call: e eager, r recorded, p replayed.
  */
 #include <string.h>
 
@@ -34,7 +34,7 @@ SCENE_TEST(test_tr8_peer_3_4_114_190_unsafe_operations) {
       if (k > 0) assert_non_null(strstr(test_last_call(s->tree).message, "svd"));
       call_affine(s, plain, x);
     }
-    assert_seen(s, "uuurupup");
+    assert_seen(s, "eeerepep");
     assert_int_equal(scene_info(s).skipped[reasons[i]], 3);
     assert_int_equal(test_function_info(f).skipped[reasons[i]], 3);
   }
@@ -62,7 +62,7 @@ SCENE_TEST(test_tr8_peer_116_220_strict_trees) {
     assert_message("UNKNOWN_SHAPE");
     assert_null(out);
   }
-  assert_seen(s, "uurpp");
+  assert_seen(s, "eerpp");
 }
 
 /* 115 test_incompatible_cudagraph_ops_nonzero_graph_breaks: three functions that cannot be recorded are three skips a
@@ -110,7 +110,7 @@ SCENE_TEST(test_tr8_peer_16_187_two_devices) {
   assert_ok(rondo_memory_set_access(other, s->fixture->device, true));
   scene_set(s, words, 1);
   for (int i = 0; i < 4; i++) call_affine(s, f, words);
-  assert_seen(s, "urpp");
+  assert_seen(s, "erpp");
   assert_int_equal(scene_info(s).recordings, 1);
   scene_use(s, (rondo_tree_options){RONDO_TREE_OPTIONS_INIT}); /* execs that use the memory are destroyed before it */
   assert_ok(rondo_free(other, words));
@@ -131,7 +131,7 @@ SCENE_TEST(test_tr8_peer_131_132_140_off_and_on) {
   assert_int_equal(scene_info(s).arena_bytes, 0);
   assert_ok(rondo_tree_set_recording(s->tree, true));
   for (int i = 0; i < 3; i++) call_affine(s, f, x);
-  assert_seen(s, "uuuurp");
+  assert_seen(s, "eeeerp");
 }
 
 /* 133 ..._disable_bwd_only, 134 ..._fwd_only, 136 ..._multiple_functions, 141 to 143, 147: each function is switched
@@ -152,7 +152,7 @@ SCENE_TEST(test_tr8_peer_133_to_147_each_by_itself) {
       rondo_buffer_release(saved);
       rondo_buffer_release(gradient);
     }
-    static const char *const seen[] = {"uuuuuuuu", "uurupupu", "uuurupup", "uurrpppp"};
+    static const char *const seen[] = {"eeeeeeee", "eerepepe", "eeerepep", "eerrpppp"};
     assert_seen(s, seen[on]);
     assert_int_equal(scene_info(s).recordings, (on & 1) + (on >> 1));
     assert_int_equal(scene_info(s).steps, 4);
@@ -209,7 +209,7 @@ SCENE_TEST(test_tr8_peer_137_144_nested_functions) {
   rondo_function *outer = SCENE_FUNCTION(s, "outer", outer_body, inner, RONDO_INPUTS(RONDO_INPUT_MOVING));
   assert_ok(rondo_function_set_recording(inner, false));
   for (int i = 0; i < 4; i++) call_affine(s, outer, x);
-  assert_seen(s, "urpp");
+  assert_seen(s, "erpp");
   assert_int_equal(scene_info(s).skipped[RONDO_SKIP_NESTED], 2);
   assert_ok(rondo_function_set_recording(outer, false));
   assert_ok(rondo_function_set_recording(inner, true));
@@ -226,7 +226,7 @@ SCENE_TEST(test_tr8_peer_148_149_small_recordings) {
     rondo_function *f = SCENE_FUNCTION(s, "f", test_body_affine, scene_work(s, 3, 1), .min_nodes = least,
                                        RONDO_INPUTS(RONDO_INPUT_MOVING));
     for (int i = 0; i < 4; i++) call_affine(s, f, x);
-    assert_seen(s, least == 2 ? "urpp" : "uuuu");
+    assert_seen(s, least == 2 ? "erpp" : "eeee");
     if (least == 2) continue;
     assert_skip(s->tree, TOO_SMALL);
     test_assert_said(s->tree, "min_nodes");
@@ -255,7 +255,7 @@ SCENE_TEST(test_tr15_peer_70_memory_that_is_kept) {
   assert_int_equal(scene_info(s).rolled_back, 1);
   assert_int_equal(scene_info(s).recordings, 0);
   for (int i = 0; i < 2; i++) assert_ok(rondo_free_async(s->stream, kept[i]));
-  assert_seen(s, "uu");
+  assert_seen(s, "ee");
 }
 
 /* 224 test_policy_cudagraphify_called, 225 test_should_wrap_false_skips_cudagraph, 227 test_default_policy_matches_...:
@@ -297,7 +297,7 @@ SCENE_TEST(test_tr8_peer_224_225_227_policies) {
     rondo_buffer_release(out);
   }
   assert_int_equal(p.recordings, 1);
-  assert_seen(s, "urppuuuurur");
+  assert_seen(s, "erppeeeerer");
 }
 
 /* 226 test_wrap_output_called, 230 test_should_wrap_false_with_wrap_output: the peer's policy may wrap everything that
@@ -311,7 +311,7 @@ SCENE_TEST(test_tr8_peer_226_230_a_function_around_others) {
   rondo_function *outer = SCENE_FUNCTION(s, "outer", outer_body, inner, RONDO_INPUTS(RONDO_INPUT_MOVING));
   p.refused = inner;
   for (int i = 0; i < 4; i++) call_affine(s, outer, x);
-  assert_seen(s, "urpp");
+  assert_seen(s, "erpp");
   assert_int_equal(p.asked, 1);
   assert_string_equal(p.name, "outer");
   for (int i = 0; i < 2; i++) call_affine(s, inner, x);
@@ -334,7 +334,7 @@ SCENE_TEST(test_tr8_peer_228_229_segments_are_one_question) {
   const uint32_t *x = scene_words(s, 1);
   rondo_function *f = SCENE_FUNCTION(s, "f", stepping_body, scene_work(s, 0, 0), RONDO_INPUTS(RONDO_INPUT_MOVING));
   for (int i = 0; i < 4; i++) call_affine(s, f, x);
-  assert_seen(s, "urpp");
+  assert_seen(s, "erpp");
   assert_int_equal(p.asked, 1);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Random numbers in functions (TR-13): warmed up, recorded and replayed calls draw the same numbers as eager ones.
  * After the tests of PyTorch's CUDAGraph Trees, whose names and numbers the tests have. The peer saves and restores the
- * state of its generator inside a graph; a call of Rondo sets it before. In assert_seen, each letter is a call: u
+ * state of its generator inside a graph; a call of Rondo sets it before. In assert_seen, each letter is a call: e
  * eager, r recorded, p replayed.
  */
 #include <string.h>
@@ -47,7 +47,7 @@ SCENE_TEST(test_tr13_peer_13_14_the_same_numbers) {
   rondo_function *f = make_draw(s, "f", RONDO_FUNCTION_INFERENCE, generator);
   const uint32_t *x = scene_words(s, 1);
   for (uint64_t i = 0; i < 5; i++) call_draw(s, f, x, 3, 4 * i);
-  assert_seen(s, "urppp");
+  assert_seen(s, "erppp");
   for (uint64_t seed = 3; seed < 6; seed++) {
     assert_ok(rondo_generator_seed(generator, seed));
     for (uint64_t i = 0; i < 4; i++) {
@@ -55,10 +55,10 @@ SCENE_TEST(test_tr13_peer_13_14_the_same_numbers) {
       call_draw(s, f, x, seed, 4 * i);
     }
   }
-  assert_seen(s, "pupupupupupu");
+  assert_seen(s, "pepepepepepe");
 }
 
-/* A recording that is given up draws nothing: the eager run after it does. */
+/* An abandoned recording draws nothing: the eager run after it does. */
 static rondo_status refusing_body(rondo_call *call, void *user) {
   const rondo_status status = draw_body(call, user);
   return status == RONDO_OK ? rondo_call_refuse(call, RONDO_SKIP_UNSAFE, "draw") : status;
@@ -69,7 +69,7 @@ SCENE_TEST(test_tr13_what_is_taken_back_draws_nothing) {
   rondo_function *refusing = SCENE_FUNCTION(s, "refusing", refusing_body, generator, RONDO_INPUTS(RONDO_INPUT_MOVING));
   const uint32_t *x = scene_words(s, 1);
   for (uint64_t i = 0; i < 8; i++) call_draw(s, i % 2 == 0 ? f : refusing, x, 9, 4 * i);
-  assert_seen(s, "uuuuuuuu");
+  assert_seen(s, "eeeeeeee");
 }
 
 /* 231 TestSAC test_simple, 239 test_retain_graph: a backward computes its forward again from the forward's state, once
@@ -153,7 +153,7 @@ SCENE_TEST(test_tr13_peer_235_237_recorded_or_not) {
       }
     }
     assert_memory_equal(drawn[0], drawn[1], sizeof drawn[0]);
-    assert_seen(s, "uuuuuurppp");
+    assert_seen(s, "eeeeeerppp");
     rondo_generator_destroy(generator);
   }
 }

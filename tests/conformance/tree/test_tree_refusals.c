@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Calls that trees refuse, in bodies and outside: each has a specific reason, and the call, the function and the tree
- * continue as if it had not been made (TR-8, TR-15). In assert_seen, each letter is a call: u eager, r recorded, p
+ * continue as if it had not been made (TR-8, TR-15). In assert_seen, each letter is a call: e eager, r recorded, p
  * replayed.
  */
 #include "support/test_scene.h"
@@ -58,7 +58,7 @@ SCENE_TEST(test_tr8_bodies_go_on_after_refusals) {
   for (int i = 0; i < 4; i++) {
     scene_check(s, f, scene_at(x), 4, 3);
   }
-  assert_seen(s, "urpp");
+  assert_seen(s, "erpp");
 }
 
 static rondo_status padded_body(rondo_call *call, void *user) {
@@ -114,7 +114,7 @@ SCENE_TEST(test_tr8_inputs_that_are_refused) {
     rondo_buffer_release(held);
     scene_end(s);
   }
-  assert_seen(s, "uurrpp");
+  assert_seen(s, "eerrpp");
 }
 
 SCENE_TEST(test_tr8_objects_that_are_refused) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Recordings that are made again because an address or a shape changed (TR-5, TR-7, TR-10), after the tests of
  * PyTorch's CUDAGraph Trees, whose names and numbers the tests have. The peer finds a recording by trying one after
- * another; Rondo finds it by a key. Both have the same recordings. In assert_seen, each letter is a call: u eager, r
+ * another; Rondo finds it by a key. Both have the same recordings. In assert_seen, each letter is a call: e eager, r
  * recorded, p replayed.
  */
 #include <string.h>
@@ -35,7 +35,7 @@ SCENE_TEST(test_tr5_peer_121_to_125_two_parameters) {
     rondo_buffer_release(out);
     rondo_buffer_release(gradient);
   }
-  assert_seen(s, "uurrrrpppppppppppppp");
+  assert_seen(s, "eerrrrpppppppppppppp");
   assert_int_equal(scene_info(s).recordings, 4);
   assert_int_equal(scene_info(s).roots, 2);
   for (size_t i = 0; i < RONDO_SKIP_ROOM; i++)
@@ -93,7 +93,7 @@ SCENE_TEST(test_tr5_peer_130_151_static_inputs_are_replaced) {
     assert_counts(s, outs[1], 31 * (31 * i + 1 + at) + 3 + at, 31 * 32 + 1);
     for (int k = 0; k < 2; k++) rondo_buffer_release(outs[k]);
   }
-  assert_seen(s, "urpprppp");
+  assert_seen(s, "erpprppp");
   assert_int_equal(scene_info(s).recordings, 2);
 }
 
@@ -109,7 +109,7 @@ SCENE_TEST(test_tr6_peer_39_40_60_unaligned_static_inputs) {
     test_assert_buffer(s->fixture, out, i % 2 * 3 + 1, 3);
     rondo_buffer_release(out);
   }
-  assert_seen(s, "urrppppp");
+  assert_seen(s, "errppppp");
   assert_int_equal(scene_info(s).copied_inputs + scene_info(s).patched_inputs, 0);
 }
 
@@ -128,7 +128,7 @@ SCENE_TEST(test_tr5_peer_72_no_longer_of_the_path) {
     rondo_buffer_release(out);
     scene_end(s);
   }
-  assert_seen(s, "uurrprpppppppppp");
+  assert_seen(s, "eerrprpppppppppp");
   assert_int_equal(scene_info(s).recordings, 3);
   assert_int_equal(scene_info(s).roots, 1);
 }
@@ -152,7 +152,7 @@ SCENE_TEST(test_tr5_peer_79_static_inputs_of_the_path) {
     for (int k = 0; k < 3; k++) rondo_buffer_release(outs[k]);
     scene_end(s);
   }
-  assert_seen(s, "uurrprprpppppppppp");
+  assert_seen(s, "eerrprprpppppppppp");
   assert_int_equal(scene_info(s).recordings, 4);
 }
 
@@ -171,7 +171,7 @@ SCENE_TEST(test_tr7_peer_86_two_forms) {
       assert_counts(s, out, 4, 3);
       rondo_buffer_release(out);
     }
-  assert_seen(s, "uurrpp");
+  assert_seen(s, "eerrpp");
   assert_int_equal(scene_info(s).roots, 2);
 }
 
@@ -194,7 +194,7 @@ SCENE_TEST(test_tr7_peer_128_129_recordings_of_a_place) {
     assert_skip(s->tree, RECORDING_LIMIT);
     assert_non_null(strstr(test_last_call(s->tree).message, "max_recordings_per_parent"));
   }
-  assert_seen(s, "urruuppuuppuu");
+  assert_seen(s, "erreeppeeppee");
   assert_int_equal(scene_info(s).recordings, 2);
   assert_int_equal(scene_info(s).skipped[RONDO_SKIP_RECORDING_LIMIT], 6);
   /* After another call it is another place on the path. */
@@ -219,7 +219,7 @@ SCENE_TEST(test_tr6_peer_113_static_inputs_are_not_copied) {
     for (int k = 0; k < 2; k++) rondo_buffer_release(outs[k]);
   }
   const rondo_tree_info info = scene_info(s);
-  assert_seen(s, "urpppp");
+  assert_seen(s, "erpppp");
   assert_int_equal(info.copied_inputs, 5); /* of the launch that the recording is, and of four replays */
   assert_int_equal(info.copied_bytes, 5 * SCENE_BYTES);
 }

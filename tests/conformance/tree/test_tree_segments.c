@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Bodies with host steps (TR-14), after the graph-partition tests of PyTorch's CUDAGraph Trees, whose names and numbers
  * the tests have. The peer's compiler divides a program at operations of the host; Rondo's bodies mark host steps, and
- * the work between them is recorded. In assert_seen, each letter is a call: u eager, r recorded, p replayed.
+ * the work between them is recorded. In assert_seen, each letter is a call: e eager, r recorded, p replayed.
  */
 #include <string.h>
 
@@ -58,7 +58,7 @@ SCENE_TEST(test_tr14_peer_158_the_host_in_the_middle) {
   host_work host;
   rondo_function *f = make_hop(s, &host);
   for (uint32_t i = 0; i < 6; i++) call_hop(s, f, &host, 10 * i);
-  assert_seen(s, "urpppp");
+  assert_seen(s, "erpppp");
   assert_int_equal(host.runs, 2);
   assert_int_equal(scene_info(s).recordings, 1);
   assert_int_equal(scene_info(s).live_outputs, 0);
@@ -96,7 +96,7 @@ SCENE_TEST(test_tr14_peer_189_194_forms_in_segments) {
     test_assert_buffer(s->fixture, out, 3, 3);
     rondo_buffer_release(out);
   }
-  assert_seen(s, "uuurrrpppppp");
+  assert_seen(s, "eeerrrpppppp");
   assert_int_equal(host.runs, 6);
 }
 
@@ -124,7 +124,7 @@ SCENE_TEST(test_tr14_peer_159_to_163_from_the_host) {
   for (uint32_t i = 1; i <= 5; i++) {
     scene_check(s, f, scene_at(x), 31 + 100 * i, 32);
   }
-  assert_seen(s, "urppp");
+  assert_seen(s, "erppp");
   assert_int_equal(host.steps, 5);
 }
 
@@ -170,7 +170,7 @@ SCENE_TEST(test_tr14_peer_28_29_192_written_across_segments) {
     const uint32_t inputs[] = {RONDO_INPUT_MOVING, kinds[way]};
     rondo_function *f = SCENE_FUNCTION(s, "f", mutate_body, &host, .inputs = inputs, .input_count = 2);
     call_mutate(s, f, &host, 5);
-    assert_seen(s, "urppp");
+    assert_seen(s, "erppp");
   }
 }
 
@@ -195,7 +195,7 @@ SCENE_TEST(test_tr14_peer_178_to_183_forward_and_backward) {
     rondo_buffer_release(saved);
     rondo_buffer_release(gradient);
   }
-  assert_seen(s, "uuurrrppppppppp");
+  assert_seen(s, "eeerrrppppppppp");
   assert_int_equal(scene_info(s).recordings, 3);
   assert_int_equal(host.steps, 10);
 }
@@ -215,7 +215,7 @@ SCENE_TEST(test_tr14_peer_185_the_backward_is_not_recorded) {
     assert_int_equal(scene_info(s).steps, i + 1);
     assert_int_equal(host.steps, i + 1);
   }
-  assert_seen(s, "uurupupupu");
+  assert_seen(s, "eerepepepe");
   assert_int_equal(scene_info(s).recordings, 1);
 }
 
@@ -257,7 +257,7 @@ SCENE_TEST(test_tr14_peer_197_198_the_host_in_the_graph) {
     assert_int_equal(host->steps, 2 * (i + 1));
     rondo_buffer_release(out);
   }
-  assert_seen(s, "urppp");
+  assert_seen(s, "erppp");
   assert_int_equal(host->runs, 2);
   assert_segments(s, "\"segments\":1,");
   assert_ok(rondo_host_free(s->fixture->device, pinned));
@@ -285,7 +285,7 @@ SCENE_TEST(test_tr14_peer_199_200_the_step_comes_first) {
     assert_int_equal(host.steps, i + 1);
     rondo_buffer_release(out);
   }
-  assert_seen(s, "uurprpppp");
+  assert_seen(s, "eerprpppp");
   assert_int_equal(scene_info(s).recordings, 2);
   assert_int_equal(host.runs, 4);
 }
@@ -310,7 +310,7 @@ SCENE_TEST(test_tr2_peer_203_branches_by_data) {
     rondo_buffer_release(out);
     scene_end(s);
   }
-  assert_seen(s, "uuruprprppppppppuuruprprpppppppp");
+  assert_seen(s, "eereprprppppppppeereprprpppppppp");
   assert_int_equal(scene_info(s).recordings, 6);
   assert_int_equal(scene_info(s).roots, 2);
 }
@@ -359,7 +359,7 @@ SCENE_TEST(test_tr14_peer_45_191_212_memory_of_segments) {
   for (uint32_t i = 0; i < 5; i++) {
     scene_check(s, f, scene_at(scene_words(s, i)), 8 * i + 7, 8);
   }
-  assert_seen(s, "urppp");
+  assert_seen(s, "erppp");
   assert_int_equal(host.steps, 10);
   if (!test_is_guarded(s->fixture)) assert_true(scene_info(s).arena_used <= 5 * 256);
 }
@@ -384,7 +384,7 @@ SCENE_TEST(test_tr14_peer_42_host_steps_change) {
     scene_check(s, f, scene_at(x), 2, 2);
     if (i == 1) assert_skip(s->tree, CHANGED);
   }
-  assert_seen(s, "uurpp");
+  assert_seen(s, "eerpp");
   assert_int_equal(scene_info(s).rolled_back, 1);
 }
 
@@ -401,7 +401,7 @@ SCENE_TEST(test_tr15_steps_are_taken_once_a_call) {
   rondo_function *f = SCENE_FUNCTION(s, "f", refusing_body, &host,
                                      RONDO_INPUTS(RONDO_INPUT_MOVING, RONDO_INPUT_STATIC | RONDO_INPUT_MUTATED));
   call_mutate(s, f, &host, 4);
-  assert_seen(s, "uuuu");
+  assert_seen(s, "eeee");
   assert_int_equal(scene_info(s).rolled_back, 1);
   assert_int_equal(host.runs, 5);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Recordings that share no memory (TR-11): a tree for each function. Each tree has a separate arena and separate steps,
- * and an output of one tree is an input of another like any other memory. In assert_seen, each letter is a call: u
+ * and an output of one tree is an input of another like any other memory. In assert_seen, each letter is a call: e
  * eager, r recorded, p replayed.
  */
 #include "support/test_effort.h"
@@ -40,7 +40,7 @@ static rondo_tree_info info_of(test_scene *s, const two_trees *two, size_t which
 }
 
 /* f and g in alternation: values are right, and each has one recording without a predecessor. */
-SCENE_TEST(test_tr11_recordings_stand_alone) {
+SCENE_TEST(test_tr11_recordings_are_separate) {
   const two_trees two = MAKE_TWO(s, .name = "alone");
   rondo_buffer *kept = NULL;
   for (uint32_t i = 0; i < 6; i++) {
@@ -54,7 +54,7 @@ SCENE_TEST(test_tr11_recordings_stand_alone) {
     kept = b;
   }
   rondo_buffer_release(kept);
-  assert_seen(s, "uurrpppppppp");
+  assert_seen(s, "eerrpppppppp");
   for (size_t i = 0; i < 2; i++) {
     const rondo_tree_info info = info_of(s, &two, i);
     assert_int_equal(info.recordings, 1);
@@ -83,7 +83,7 @@ static uint64_t arena_used(test_scene *s, size_t tree_count) {
     const rondo_input input = {.address = words, .bytes = (1 + i % FUNCTIONS) * 65536 * sizeof *words};
     rondo_buffer_release(scene_call(s, functions[i % FUNCTIONS], input));
   }
-  assert_seen(s, "uuurrrppp");
+  assert_seen(s, "eeerrrppp");
   assert_ok(rondo_stream_synchronize(s->stream));
   for (size_t i = 0; i < tree_count; i++) {
     s->tree = trees[i];
@@ -118,7 +118,7 @@ SCENE_TEST(test_tr11_many_trees) {
       scene_check(s, f, scene_at(x), 4, 3);
     }
     assert_int_equal(scene_info(s).recordings, 1);
-    assert_seen(s, "ur");
+    assert_seen(s, "er");
   }
   for (size_t i = 1; i < count; i++) test_tree_destroy(trees[i]);
   s->tree = trees[0];
@@ -143,7 +143,7 @@ SCENE_TEST(test_tr11_trees_feed_each_other) {
         (void)scene_address(held[i - 2]);
     }
     for (size_t i = 0; i < 8; i++) rondo_buffer_release(held[i]);
-    assert_seen(s, "uurrpppp");
+    assert_seen(s, "eerrpppp");
     for (size_t i = 0; i < 2; i++) assert_int_equal(info_of(s, &two, i).recordings, 1);
     end_two(s, &two);
   }
@@ -170,7 +170,7 @@ SCENE_TEST(test_tr11_outputs_feed_their_own_recording) {
       buffer = next;
     }
     rondo_buffer_release(buffer);
-    assert_seen(s, "urppppp");
+    assert_seen(s, "erppppp");
     assert_int_equal(scene_info(s).recordings, 1);
   }
 }
@@ -243,7 +243,7 @@ static void assert_failure_is_left(test_scene *s) {
   rondo_buffer_release(scene_call(s, g, x));
   assert_ok(rondo_host_async(s->stream, test_host_fails, NULL));
   rondo_buffer_release(scene_call(s, g, x));
-  assert_seen(s, "urpur");
+  assert_seen(s, "erper");
   assert_int_equal(scene_info(s).evicted, 1);
   assert_error(rondo_stream_synchronize(s->stream), RONDO_EXECUTION_FAILED, RONDO_REASON_HOST_FUNCTION_FAILED);
   assert_ok(rondo_stream_synchronize(s->stream));

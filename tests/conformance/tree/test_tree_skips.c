@@ -232,6 +232,56 @@ TREE_TEST(test_early_host_accesses_while_warming_up) {
   assert_outcome(c.tree, RONDO_CALL_REPLAYED);
 }
 
+static rondo_status waited; /* by another thread, before its join */
+static void wait_elsewhere(void *user) { waited = rondo_device_synchronize(user); }
+
+/* Another thread waits for the device, in `count` runs of the body. A run that is recorded does not survive that. */
+static rondo_status let_other_wait(rondo_call *call, test_tree_case *c) {
+  (void)call;
+  if (c->count == 0) return RONDO_OK;
+  c->count--;
+  test_note_error();
+  test_on_thread(wait_elsewhere, c->t->device);
+  return waited == RONDO_CAPTURE_REFUSED ? RONDO_OK : waited;
+}
+
+/* The recording that dies is not an error. The call runs eagerly and says which call of which thread was the reason;
+ * the next one is recorded. */
+TREE_TEST(test_ad5_another_thread_ends_the_capture) {
+  test_tree_case c;
+  test_tree_case_make(&c, t, TEST_TREE_OPTIONS(.strict = true), NULL, let_other_wait);
+  c.from_run = 2;
+  c.count = 1;
+  for (size_t i = 0; i < 2; i++) test_tree_case_call(&c);
+  assert_skip(c.tree, CAPTURE_DIED);
+  test_assert_said(c.tree, "rondo_device_synchronize");
+  test_assert_said(c.tree, "called by thread ");
+  for (size_t i = 0; i < 2; i++) test_tree_case_call(&c);
+  assert_outcome(c.tree, RONDO_CALL_REPLAYED);
+  assert_int_equal(test_tree_info(c.tree).skipped[RONDO_SKIP_CAPTURE_DIED], 1);
+}
+
+static rondo_status let_other_wait_while_recorded(rondo_call *call, test_tree_case *c) {
+  rondo_capture_info info = {.struct_size = sizeof info};
+  assert_ok(rondo_capture_get_info(rondo_call_stream(call), &info));
+  c->count = info.state == RONDO_CAPTURE_ACTIVE;
+  return let_other_wait(call, c);
+}
+
+/* They are tried ever more rarely, and recorded when they do not die any more. */
+TREE_TEST(test_ad5_captures_that_always_die) {
+  test_tree_case c;
+  test_tree_case_make(&c, t, NULL, NULL, let_other_wait_while_recorded);
+  for (size_t i = 0; i < 40; i++) test_tree_case_call(&c);
+  assert_skip(c.tree, CAPTURE_DIED);
+  assert_int_equal(test_tree_info(c.tree).rolled_back, 6); /* in calls 2, 3, 5, 9, 17 and 33 */
+  assert_int_equal(test_tree_info(c.tree).skipped[RONDO_SKIP_CAPTURE_DIED], 39);
+  test_assert_said(c.tree, "called by thread ");
+  c.more = NULL;
+  for (size_t i = 0; i < 26; i++) test_tree_case_call(&c);
+  assert_outcome(c.tree, RONDO_CALL_REPLAYED);
+}
+
 static _Atomic uint32_t looked;
 
 static void look_cpu(rondo_blocks blocks, void *const *args) {

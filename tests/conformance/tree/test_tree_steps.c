@@ -2,7 +2,7 @@
  * Steps of trees (TR-9, TR-2), after the tests of PyTorch's CUDAGraph Trees: each test has the peer's name and number.
  * The peer counts generations, and Rondo steps. The peer waits for a garbage collector or for the first backward to be
  * collected; Rondo's buffers are released. "Descendants of the roots" are path lengths and numbers of roots.
- * In assert_seen, each letter is a call: u eager, r recorded, p replayed.
+ * In assert_seen, each letter is a call: e eager, r recorded, p replayed.
  */
 #include "support/test_scene.h"
 
@@ -61,7 +61,7 @@ SCENE_TEST(test_tr2_peer_30_a_function_twice_in_a_step) {
     rondo_buffer_release(second);
     scene_end(s);
   }
-  assert_seen(s, "uurrpppp");
+  assert_seen(s, "eerrpppp");
   assert_int_equal(scene_info(s).recordings, 2);
   assert_int_equal(scene_info(s).roots, 1);
 }
@@ -79,7 +79,7 @@ SCENE_TEST(test_tr2_peer_31_a_dead_path_ends) {
     rondo_buffer_release(out);
     scene_end(s);
   }
-  assert_seen(s, "uurrpppp");
+  assert_seen(s, "eerrpppp");
   assert_int_equal(scene_info(s).recordings, 2);
   assert_int_equal(scene_info(s).roots, 2);
 }
@@ -96,7 +96,7 @@ SCENE_TEST(test_tr2_peer_5_calls_are_steps) {
       assert_int_equal(scene_info(s).path_length, i == 0 ? 0 : 1);
       rondo_buffer_release(out);
     }
-  assert_seen(s, "uurrpp");
+  assert_seen(s, "eerrpp");
   assert_int_equal(scene_info(s).roots, 2);
   assert_int_equal(scene_info(s).recordings, 2);
 }
@@ -113,7 +113,7 @@ SCENE_TEST(test_tr9_peer_85_37_forward_and_backward) {
     run_backward(s, &model, saved, gradient, 10 * i);
     assert_int_equal(scene_info(s).live_outputs, 0);
   }
-  assert_seen(s, "uurrpppppp");
+  assert_seen(s, "eerrpppppp");
   assert_int_equal(scene_info(s).roots, 1);
   assert_int_equal(scene_info(s).recordings, 2);
 }
@@ -133,7 +133,7 @@ SCENE_TEST(test_tr9_peer_109_forwards_belong_to_one_step) {
      * end. */
     rondo_buffer_release(first);
   }
-  assert_seen(s, "uuurrrpppppp");
+  assert_seen(s, "eeerrrpppppp");
   assert_int_equal(scene_info(s).roots, 1);
 }
 
@@ -147,7 +147,7 @@ SCENE_TEST(test_tr9_peer_38_a_backward_is_not_called) {
     rondo_buffer_release(unused);
     run_backward(s, &model, saved, gradient, 5);
   }
-  assert_seen(s, "uuurrrpppppp");
+  assert_seen(s, "eeerrrpppppp");
   assert_int_equal(scene_info(s).recordings, 3);
 }
 
@@ -161,7 +161,7 @@ SCENE_TEST(test_tr9_peer_33_an_eager_backward_ends_the_step) {
     run_backward(s, &model, saved, gradient, 5);
     assert_skip(s->tree, DISABLED);
   }
-  assert_seen(s, "uurupupu");
+  assert_seen(s, "eerepepe");
   assert_int_equal(scene_info(s).recordings, 1);
   assert_int_equal(scene_info(s).steps, 4);
 }
@@ -179,7 +179,7 @@ SCENE_TEST(test_tr9_peer_110_no_backward_comes) {
       rondo_buffer_release(saved[i]);
     }
   }
-  assert_seen(s, "uuuurrrrpppp");
+  assert_seen(s, "eeeerrrrpppp");
   assert_int_equal(scene_info(s).steps, 1);
   assert_int_equal(scene_info(s).roots, 1);
   assert_int_equal(scene_info(s).recordings, 4);
@@ -198,7 +198,7 @@ SCENE_TEST(test_tr9_peer_111_marks_make_steps) {
     kept = saved;
   }
   rondo_buffer_release(kept);
-  assert_seen(s, "urpp");
+  assert_seen(s, "erpp");
   assert_int_equal(scene_info(s).recordings, 1);
 }
 
@@ -243,7 +243,7 @@ SCENE_TEST(test_tr4_peer_7_held_outputs_stay) {
     rondo_buffer_release(out);
     scene_end(s);
   }
-  assert_seen(s, "uuuuurrrrrppppppppppppppp");
+  assert_seen(s, "eeeeerrrrrppppppppppppppp");
 }
 
 /* 8 test_cross_graph_stale_grad_fn_bounded_growth: buffers of old steps that somebody keeps make no recordings. */
@@ -265,7 +265,7 @@ SCENE_TEST(test_tr10_peer_8_stale_buffers_make_no_recordings) {
 
 /* 9 test_severed_backward_rerecord_repro: a pending backward keeps its path; a parameter that moves causes another
  * recording of the backward after the forward, which never becomes a root. */
-SCENE_TEST(test_tr5_peer_9_a_moved_parameter_behind_a_forward) {
+SCENE_TEST(test_tr5_peer_9_a_moved_parameter_after_a_forward) {
   const training model = make_training(s);
   rondo_function *backward =
       SCENE_FUNCTION(s, "backward", scene_body_combine, scene_work(s, 0, 0), .kind = RONDO_FUNCTION_BACKWARD,
@@ -279,7 +279,7 @@ SCENE_TEST(test_tr5_peer_9_a_moved_parameter_behind_a_forward) {
     rondo_buffer_release(saved);
     rondo_buffer_release(out);
   }
-  assert_seen(s, "uurrprpppppppppppp");
+  assert_seen(s, "eerrprpppppppppppp");
   assert_int_equal(scene_info(s).roots, 1);
   assert_int_equal(scene_info(s).recordings, 3);
 }
@@ -299,7 +299,7 @@ SCENE_TEST(test_tr9_peer_11_two_batches_in_a_step) {
     for (uint32_t batch = 2; batch-- > 0;) run_backward(s, &model, saved[batch], gradient, 100 * batch + i);
     scene_end(s);
   }
-  assert_seen(s, "uuuurrrrpppppppppppp");
+  assert_seen(s, "eeeerrrrpppppppppppp");
 }
 
 /* 118 test_storage_access_error, 119 test_clear_storage_data_ptr_access_error: an old output keeps its error for every
@@ -324,7 +324,7 @@ SCENE_TEST(test_tr9_peer_118_119_the_error_is_the_handles) {
   assert_ok(rondo_tree_reset(s->tree));
   scene_assert_stale(old, "'f'");
   rondo_buffer_release(old);
-  assert_seen(s, "urpppp");
+  assert_seen(s, "erpppp");
 }
 
 /* 89 test_error_on_dealloc_use, 90 test_error_on_dealloc_use2: reading an output of a completed step, or a part of it,
@@ -355,7 +355,7 @@ SCENE_TEST(test_tr9_peer_89_90_old_outputs_are_not_read) {
     for (int k = 0; k < 2; k++) old[k] = outs[k];
   }
   for (int k = 0; k < 2; k++) rondo_buffer_release(old[k]);
-  assert_seen(s, "urppp");
+  assert_seen(s, "erppp");
 }
 
 /* Item 33: after the first mark, calls alone begin no step; a reset keeps it so. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Trees of several threads, streams and devices, after the tests of PyTorch's CUDAGraph Trees, whose names and numbers
  * the tests have; and buffers that other threads release during calls. The peer's managers belong to a thread and a
- * device; Rondo's trees are objects, and each thread uses its own. In assert_seen, each letter is a call: u eager, r
+ * device; Rondo's trees are objects, and each thread uses its own. In assert_seen, each letter is a call: e eager, r
  * recorded, p replayed.
  */
 #include <pthread.h>
@@ -114,7 +114,7 @@ static void release_all(void *user) {
 }
 
 /* Gives the buffer to a releaser, or releases it here when there is no place. */
-static void hand_over(releaser *to, uint32_t place, rondo_buffer *buffer) {
+static void pass_to(releaser *to, uint32_t place, rondo_buffer *buffer) {
   rondo_buffer *nobody = NULL;
   if (!atomic_compare_exchange_strong(&to->places[place % ROOM], &nobody, buffer)) rondo_buffer_release(buffer);
 }
@@ -137,9 +137,9 @@ static rondo_status call_step(calling *self, uint32_t i) {
   const rondo_input of_made = scene_of(made);
   for (uint32_t k = 0; k < 3; k++) {
     TRY(rondo_function_call(self->next, s->stream, &of_made, 1, &out, 1));
-    hand_over(&self->releasers[k % RELEASERS], 3 * i + k, out);
+    pass_to(&self->releasers[k % RELEASERS], 3 * i + k, out);
   }
-  hand_over(&self->releasers[i % RELEASERS], i, made);
+  pass_to(&self->releasers[i % RELEASERS], i, made);
   return rondo_tree_step_end(s->tree);
 }
 
@@ -174,7 +174,8 @@ SCENE_TEST(test_threads_release_while_calls_go_on) {
   }
 }
 
-/* Buffers that threads hold when the tree is destroyed are freed by their last release, wherever that is. */
+/* Buffers that threads hold when the tree is destroyed are freed by their last release, wherever that is. The teardown
+ * asserts that the device has no memory left. */
 SCENE_TEST(test_threads_release_when_the_tree_is_gone) {
   static releaser releasers[RELEASERS];
   rondo_function *f = scene_affine(s, "f", 3, 1);
@@ -182,7 +183,7 @@ SCENE_TEST(test_threads_release_when_the_tree_is_gone) {
   memset(releasers, 0, sizeof releasers);
   scene_begin(s);
   for (uint32_t i = 0; i < RELEASERS * ROOM / 2; i++)
-    hand_over(&releasers[i % RELEASERS], i / RELEASERS, scene_call(s, f, scene_at(x)));
+    pass_to(&releasers[i % RELEASERS], i / RELEASERS, scene_call(s, f, scene_at(x)));
   test_thread threads[RELEASERS];
   for (int i = 0; i < RELEASERS; i++) {
     threads[i] = (test_thread){.function = release_all, .user = &releasers[i]};
@@ -214,7 +215,7 @@ SCENE_TEST_WORKERS(test_streams_peer_59_105_one_memory) {
     test_gate_destroy(&gate);
     rondo_buffer_release(out);
   }
-  assert_seen(s, "urppppppp");
+  assert_seen(s, "erppppppp");
   assert_int_equal(scene_info(s).recordings, 1);
   s->stream = s->fixture->stream;
   for (int i = 1; i < 3; i++) test_stream_destroy(streams[i]);
@@ -246,7 +247,7 @@ SCENE_TEST(test_streams_peer_120_memory_of_a_fork) {
   for (uint32_t i = 0; i < 5; i++) {
     scene_check(s, f, scene_at(scene_words(s, i)), 3 * i + 1, 3);
   }
-  assert_seen(s, "urppp");
+  assert_seen(s, "erppp");
   assert_int_equal(scene_info(s).eager_bytes, 0);
   for (int i = 0; i < 2; i++) rondo_event_destroy(fork.events[i]);
   test_stream_destroy(fork.side);
@@ -271,7 +272,7 @@ SCENE_TEST(test_streams_a_fork_is_not_joined) {
     assert_ok(rondo_stream_synchronize(fork.side));
     scene_assert_words(s, fork.words, 1, 1);
   }
-  assert_seen(s, "uuuu");
+  assert_seen(s, "eeee");
   rondo_event_destroy(fork.events[0]);
   test_stream_destroy(fork.side);
 }

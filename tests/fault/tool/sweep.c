@@ -366,7 +366,7 @@ static const char *clean_up(struct dirent **known, int known_count) {
     for (int k = 0; k < known_count; k++) is_known = is_known || strcmp(list[i]->d_name, known[k]->d_name) == 0;
     if (is_known) continue;
     unlink(list[i]->d_name);
-    snprintf(fault, sizeof fault, "it leaves '%s' behind", list[i]->d_name);
+    snprintf(fault, sizeof fault, "it leaves '%s'", list[i]->d_name);
     const bool may_stay = calls->kind == FAILING_SYSTEM && (calls->rest || strncmp(calls->name, "unlink", 6) == 0);
     if (!may_stay) found = fault;
   }

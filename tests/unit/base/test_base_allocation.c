@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Host memory through the allocator hook: what is asked for, what is given back, and each call failing in turn.
+ * Host memory through the allocator hook: requested and freed sizes, and each call failing in turn.
  */
 
 #include <string.h>
@@ -108,7 +108,7 @@ UNIT_TEST(test_checked_arithmetic) {
   assert_int_equal(out, 4096);
 }
 
-/* Each of these calls everything of one module that allocates, and leaves nothing behind. */
+/* Each of these calls everything of one module that allocates, and leaks nothing. */
 static rondo_status use_allocation(const rondo_allocator *allocator) {
   void *plain = NULL, *aligned = NULL;
   char *text = NULL;

@@ -57,7 +57,7 @@ ALLOCATOR_TEST(test_reserve) {
   rondo_array_free(&counting->table, &array);
 }
 
-UNIT_TEST(test_a_grown_array_is_zero_behind_its_items) {
+UNIT_TEST(test_a_grown_array_is_zero_after_its_items) {
   const rondo_allocator allocator = rondo_allocator_default();
   RONDO_ARRAY(uint32_t) array = {0};
   for (uint32_t i = 1; i <= 8; i++) assert_ok(rondo_array_push(&allocator, &array, &i));

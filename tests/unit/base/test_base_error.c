@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Statuses, reasons and the thread-local detail behind them.
+ * Statuses, reasons, and the details of the thread's last error.
  */
 
 #include <errno.h>
@@ -243,7 +243,7 @@ static void *fail_without_memory(void *argument) {
   return right && strcmp(rondo_last_error()->message, "again") == 0 ? argument : NULL;
 }
 
-UNIT_TEST(test_without_memory_the_numbers_stand) {
+UNIT_TEST(test_without_memory_the_codes_are_kept) {
   bool is_right = true;
   run_in_thread(fail_without_memory, &is_right);
 }
@@ -253,6 +253,42 @@ UNIT_TEST(test_raising_nothing_changes_nothing) {
   assert_int_equal(rondo_fail(RONDO_NOT_FOUND, RONDO_REASON_NONE, "kept"), RONDO_NOT_FOUND);
   assert_ok(rondo_error_raise(&nothing));
   assert_string_equal(rondo_last_error()->message, "kept");
+}
+
+UNIT_TEST(test_a_callback_sets_its_error) {
+  char message[] = "rank 3 is gone";
+  const rondo_error error = {.status = RONDO_IO_ERROR,
+                             .reason = RONDO_REASON_PEER_LOST,
+                             .node = RONDO_NO_NODE,
+                             .driver_code = -7,
+                             .driver_name = "MPI_ERR_COMM",
+                             .message = message};
+  assert_int_equal(rondo_error_set(&error), RONDO_IO_ERROR);
+  message[0] = 'R'; /* it was copied */
+  const rondo_error *last = rondo_last_error();
+  assert_int_equal(last->status, RONDO_IO_ERROR);
+  assert_int_equal(last->reason, RONDO_REASON_PEER_LOST);
+  assert_int_equal(last->node, RONDO_NO_NODE);
+  assert_int_equal(last->driver_code, -7);
+  assert_string_equal(last->driver_name, "MPI_ERR_COMM");
+  assert_string_equal(last->message, "rank 3 is gone");
+  assert_int_equal(rondo_error_set(last), RONDO_IO_ERROR); /* its own texts */
+  assert_string_equal(rondo_last_error()->message, "rank 3 is gone");
+}
+
+UNIT_TEST(test_an_error_may_be_set_with_little) {
+  assert_int_equal(rondo_error_set(&(rondo_error){.status = RONDO_NOT_FOUND}), RONDO_NOT_FOUND);
+  assert_string_equal(rondo_last_error()->message, "");
+  assert_string_equal(rondo_last_error()->driver_name, "");
+  assert_ok(rondo_error_set(NULL));
+  assert_ok(rondo_error_set(&(rondo_error){.message = "nothing"}));
+  assert_int_equal(rondo_last_error()->status, RONDO_NOT_FOUND);
+  static char text[20000];
+  memset(text, 'x', sizeof text - 1);
+  assert_int_equal(rondo_error_set(&(rondo_error){.status = RONDO_IO_ERROR, .driver_name = text, .message = text}),
+                   RONDO_IO_ERROR);
+  const size_t kept = strlen(rondo_last_error()->message);
+  assert_true(kept > 100 && kept < sizeof text - 1);
 }
 
 UNIT_TEST(test_size_text) {

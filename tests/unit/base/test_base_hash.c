@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The hash: its published results, how well it mixes, and how the functions fit together.
+ * The hash: its published results, how well it mixes, and that the incremental functions agree.
  */
 
 #include <stdio.h>

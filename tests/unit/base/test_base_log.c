@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The log sink: levels, lines, and that an old sink never runs once its successor is in place.
+ * The log sink: levels, lines, and that a sink never runs after it was replaced.
  */
 #define _GNU_SOURCE
 
@@ -34,7 +34,7 @@ static int no_sink(void **state) {
 
 #define LOG_TEST(name) TEST_REGISTER(name, void *no_fixture, no_sink, no_sink, false)
 
-LOG_TEST(test_without_a_sink_nothing_is_said) {
+LOG_TEST(test_without_a_sink_nothing_is_reported) {
   assert_false(rondo_log_on(RONDO_LOG_ERROR));
   rondo_log(RONDO_LOG_ERROR, "test", "into the void");
 }

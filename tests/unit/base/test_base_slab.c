@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Slabs: blocks of every size hold what is written to them, chunks are few and all given back.
+ * Slabs: blocks of every size keep what is written to them; there are few chunks, and all are freed.
  */
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The work-stealing core: deques lose and double nothing, an entry is taken once, chains become tasks, and a worker
- * runs each task once after all of its predecessors, also when its deque is full.
+ * The work-stealing core: deques neither lose nor duplicate entries, an entry is taken once, chains become tasks, and a
+ * worker runs each task once after all of its predecessors, also when its deque is full.
  */
 #include <pthread.h>
 

@@ -6,6 +6,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -137,7 +138,7 @@ static void *play(void *argument) {
   return NULL;
 }
 
-UNIT_TEST(test_waking_hands_the_turn_over) {
+UNIT_TEST(test_waking_passes_the_turn_on) {
   game shared = {.rounds = 2000};
   rondo_thread other;
   assert_ok(rondo_thread_start(&other, "ping", play, &shared));
@@ -148,6 +149,32 @@ UNIT_TEST(test_waking_hands_the_turn_over) {
   }
   rondo_thread_join(other);
   assert_int_equal(atomic_load(&shared.turn), 2 * shared.rounds);
+}
+
+typedef struct schedule {
+  int policy, nice, policy_after, nice_after;
+} schedule;
+
+static void *set_slice(void *argument) {
+  schedule *s = argument;
+  const struct sched_param none = {.sched_priority = 0};
+  if (sched_setscheduler(0, s->policy, &none) != 0 || setpriority(PRIO_PROCESS, 0, s->nice) != 0) return NULL;
+  rondo_thread_set_slice(UINT64_C(100000));
+  s->policy_after = sched_getscheduler(0);
+  s->nice_after = getpriority(PRIO_PROCESS, 0);
+  return NULL;
+}
+
+UNIT_TEST(test_a_thread_with_a_slice_keeps_its_policy) {
+  static const int policies[] = {SCHED_OTHER, SCHED_BATCH};
+  for (size_t i = 0; i < 2; i++) {
+    schedule s = {.policy = policies[i], .nice = 19, .policy_after = -1};
+    rondo_thread thread;
+    assert_ok(rondo_thread_start(&thread, "slice", set_slice, &s));
+    rondo_thread_join(thread);
+    assert_int_equal(s.policy_after, policies[i]);
+    assert_int_equal(s.nice_after, 19);
+  }
 }
 
 UNIT_TEST(test_the_clock_goes_forward) {

@@ -387,7 +387,7 @@ static void note_error(void *user, rondo_log_level level, const char *area, cons
   if (level == RONDO_LOG_ERROR && strcmp(area, "trace") == 0 && strstr(message, path) != NULL) ++*(int *)user;
 }
 
-WITH_FILE_TEST(test_a_write_error_of_a_replaced_file_is_said) {
+WITH_FILE_TEST(test_a_write_error_of_a_replaced_file_is_reported) {
   int said = 0;
   signal(SIGXFSZ, SIG_IGN);
   rondo_log_set_sink(note_error, &said, RONDO_LOG_ERROR);

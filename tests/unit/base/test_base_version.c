@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The version of the library is that of the headers it was built with, in numbers and in text.
+ * The library reports the version of its headers, as numbers and as text.
  */
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Structs of other versions: which are read, and how they are filled, by the rules of <rondo/rondo.h>.
+ * Structs of other versions: which are accepted, and how they are filled, by the rules of <rondo/rondo.h>.
  */
 #include "base/versioned_struct.h"
 #include "support/rondo_test.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * rondo_file_write and rondo_file_check (PR-12): links, permissions, long names, pipes, limits, and the temporary files
- * of processes that were killed. tests/fault/test_fault_checkpoint.c makes each call that writing takes fail.
+ * of processes that were killed. In tests/fault/test_fault_checkpoint.c each system call of a write fails.
  */
 #define _GNU_SOURCE
 #include <dirent.h>

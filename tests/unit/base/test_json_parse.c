@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The JSON parser: what a document holds, what it refuses and where, and that it agrees with jansson about which texts
- * are JSON.
+ * The JSON parser: the contents of a document, the position of an error, and that it agrees with jansson about which
+ * texts are JSON.
  */
 #include "base/json_parse.h"
 

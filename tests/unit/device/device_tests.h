@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What the unit tests of the device layer share: a CPU device with an allocator that counts and fails on request (from
- * any thread), lowered graphs made from edge lists, and gates that hold a queue.
+ * Shared by the unit tests of the device layer: a CPU device with an allocator that counts and fails on request (from
+ * any thread), lowered graphs made from edge lists, and gates that block a queue.
  */
 #ifndef RONDO_TESTS_DEVICE_TESTS_H
 #define RONDO_TESTS_DEVICE_TESTS_H
@@ -33,7 +33,7 @@ static inline rondo_device *use_workers(cpu_fixture *fixture, uint32_t workers) 
 static inline rondo_queue *make_queue(cpu_fixture *fixture, const char *name) {
   rondo_queue **const queue = &fixture->queues[fixture->queue_count++];
   assert_true(fixture->queue_count <= sizeof fixture->queues / sizeof fixture->queues[0]);
-  assert_ok(fixture->device->ops->queue_create(fixture->device, name, queue));
+  assert_ok(fixture->device->ops->queue_create(fixture->device, name, NULL, queue));
   return *queue;
 }
 
@@ -168,7 +168,7 @@ static inline rondo_status wait_at_gate(void *user) {
   return RONDO_OK;
 }
 
-static inline void close_queue_behind(rondo_queue *queue, gate *at) {
+static inline void close_queue_after(rondo_queue *queue, gate *at) {
   const rondo_node_params work = {
       .kind = RONDO_NODE_HOST, .name = "gate", .as.host = {.function = wait_at_gate, .user = at}};
   assert_ok(queue->ops->submit(queue, &work));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Long runs of executables at the same time: when there is contention, that each run does all of its work once whatever
- * the others do, and that trials of executables which always run under contention end.
+ * Long runs of executables at the same time: when there is contention; that each run does all of its work once,
+ * whatever the others do; and that trials of executables that always run under contention end.
  */
 #include <pthread.h>
 
@@ -12,18 +12,18 @@
 
 enum { MOST_PROCESSORS = 64 };
 
-typedef struct crowd {
+typedef struct contention {
   rondo_device *device;
   cpu_pool *pool;
   cpu_participant *runners; /* one more than there are processors */
-} crowd;
+} contention;
 
 static void bind_self(int processor) {
   const rondo_thread self = {.handle = pthread_self()};
   assert_true(rondo_thread_bind(self, processor));
 }
 
-static void open_crowd(crowd *c) {
+static void open_contention(contention *c) {
   assert_ok(rondo_device_open("cpu", NULL, &c->device));
   c->pool = &((cpu_device *)c->device)->pool;
   if (c->pool->processor_count < 2 || c->pool->processor_count > MOST_PROCESSORS) {
@@ -34,23 +34,23 @@ static void open_crowd(crowd *c) {
   for (uint32_t i = 0; i <= c->pool->processor_count; i++) c->runners[i].device = (cpu_device *)c->device;
 }
 
-static void close_crowd(crowd *c) {
+static void close_contention(contention *c) {
   free(c->runners);
   assert_ok(rondo_device_close(c->device));
 }
 
 /* In a thread of its own, which the body may bind to processors. */
-static void run_crowd(void *(*body)(void *crowd)) {
-  crowd c;
+static void run_contention(void *(*body)(void *contention)) {
+  contention c;
   pthread_t thread;
-  open_crowd(&c);
+  open_contention(&c);
   assert_int_equal(pthread_create(&thread, NULL, body, &c), 0);
   assert_int_equal(pthread_join(thread, NULL), 0);
-  close_crowd(&c);
+  close_contention(&c);
 }
 
-static void *crowd_on_all_processors(void *user) {
-  crowd *c = user;
+static void *contend_on_all_processors(void *user) {
+  contention *c = user;
   const uint32_t count = c->pool->processor_count;
   for (uint32_t i = 0; i < count; i++) {
     assert_false(cpu_contention_exists(c->pool));
@@ -70,11 +70,11 @@ static void *crowd_on_all_processors(void *user) {
   return NULL;
 }
 
-UNIT_TEST(a_run_on_each_processor_is_a_crowd_gx_10) { run_crowd(crowd_on_all_processors); }
+UNIT_TEST(a_run_on_each_processor_is_contention_gx_10) { run_contention(contend_on_all_processors); }
 
 /* Moves one of two to where the other is, and back. */
-static void *crowd_on_one_processor(void *user) {
-  crowd *c = user;
+static void *contend_on_one_processor(void *user) {
+  contention *c = user;
   const uint32_t count = c->pool->processor_count;
   bind_self(c->pool->processors[0]);
   for (uint32_t i = 0; i < count; i++) cpu_contention_enter(&c->runners[i]);
@@ -94,11 +94,11 @@ static void *crowd_on_one_processor(void *user) {
   return NULL;
 }
 
-UNIT_TEST(runs_on_one_processor_leave_the_others_to_helpers_gx_10) { run_crowd(crowd_on_one_processor); }
+UNIT_TEST(runs_on_one_processor_leave_the_others_to_helpers_gx_10) { run_contention(contend_on_one_processor); }
 
 /* All runs are on the first worker's processor. The worker gets the spare one, and stays there. */
-static void *crowd_on_a_workers_processor(void *user) {
-  crowd *c = user;
+static void *contend_on_a_workers_processor(void *user) {
+  contention *c = user;
   const uint32_t count = c->pool->processor_count;
   const cpu_participant *worker = &c->pool->participants[0];
   if (!c->pool->bound) return NULL;
@@ -113,7 +113,7 @@ static void *crowd_on_a_workers_processor(void *user) {
   return NULL;
 }
 
-UNIT_TEST(a_worker_leaves_a_processor_to_runs_gx_10) { run_crowd(crowd_on_a_workers_processor); }
+UNIT_TEST(a_worker_leaves_a_processor_to_runs_gx_10) { run_contention(contend_on_a_workers_processor); }
 
 /* Runs ------------------------------------------------------------------------------------------------------------ */
 
@@ -156,7 +156,7 @@ static rondo_executable *make_fan(runner *r) {
 static void *run_again_and_again(void *user) {
   runner *r = user;
   rondo_queue *queue;
-  assert_ok(r->device->ops->queue_create(r->device, "q", &queue));
+  assert_ok(r->device->ops->queue_create(r->device, "q", NULL, &queue));
   rondo_executable *executable = make_fan(r);
   for (unsigned run = 1; run <= RUNS; run++) {
     assert_ok(queue->ops->launch(queue, executable));
@@ -169,7 +169,7 @@ static void *run_again_and_again(void *user) {
   return NULL;
 }
 
-UNIT_TEST(runs_in_a_crowd_do_all_of_their_work_once_gx_10) {
+UNIT_TEST(runs_under_contention_do_all_of_their_work_once_gx_10) {
   static const rondo_kernel_options options = {.name = "count", .cpu = count_slowly, .params = {RONDO_UPDATES}};
   static runner runners[MOST_RUNNERS];
   rondo_device *device;
@@ -215,7 +215,7 @@ static rondo_executable *make_one(rondo_device *device, rondo_kernel *kernel, co
 }
 
 /* Launches it. Returns how many of the launches were counted among the long runs, under contention. */
-static uint64_t launch_in_crowd(const crowd *c, rondo_queue *queue, rondo_executable *executable) {
+static uint64_t launch_under_contention(const contention *c, rondo_queue *queue, rondo_executable *executable) {
   const uint64_t before = cpu_contention_count(c->pool);
   for (int i = 0; i < LAUNCHES; i++) {
     assert_ok(queue->ops->launch(queue, executable));
@@ -227,21 +227,21 @@ static uint64_t launch_in_crowd(const crowd *c, rondo_queue *queue, rondo_execut
 static void *always_run_with_others(void *user) {
   static const rondo_kernel_options options = {
       .name = "one", .cpu = be_brief_or_long, .params = {RONDO_SCALAR(uint32_t)}};
-  crowd *c = user;
+  contention *c = user;
   rondo_queue *queue;
   rondo_kernel *kernel;
   assert_ok(rondo_kernel_create(c->device, &options, &kernel));
-  assert_ok(c->device->ops->queue_create(c->device, "q", &queue));
+  assert_ok(c->device->ops->queue_create(c->device, "q", NULL, &queue));
   for (uint32_t i = 0; i < c->pool->processor_count; i++) cpu_contention_enter(&c->runners[i]);
   uint64_t counted = LAUNCHES;
   for (int i = 0; i < TRIES && counted == LAUNCHES; i++) { /* the system may take the processor from each probe */
     rondo_executable *brief = make_one(c->device, kernel, &(uint32_t){0});
-    counted = launch_in_crowd(c, queue, brief);
+    counted = launch_under_contention(c, queue, brief);
     brief->ops->destroy(brief);
   }
   assert_true(counted < LAUNCHES);
   rondo_executable *lengthy = make_one(c->device, kernel, &(uint32_t){1});
-  assert_int_equal(launch_in_crowd(c, queue, lengthy), LAUNCHES);
+  assert_int_equal(launch_under_contention(c, queue, lengthy), LAUNCHES);
   assert_int_equal(((cpu_executable *)lengthy)->choice.loops, 0);
   assert_in_range(((cpu_executable *)lengthy)->choice.probes, 1, LAUNCHES / 2);
   lengthy->ops->destroy(lengthy);
@@ -251,7 +251,7 @@ static void *always_run_with_others(void *user) {
   return NULL;
 }
 
-UNIT_TEST(what_always_runs_with_others_is_not_tried_for_ever_gx_10) { run_crowd(always_run_with_others); }
+UNIT_TEST(what_always_runs_with_others_is_not_tried_for_ever_gx_10) { run_contention(always_run_with_others); }
 
 /* Launches that are left to their hosts -------------------------------------------------------------------------- */
 
@@ -274,8 +274,8 @@ static void open_guarded(guarded *g, uint32_t workers) {
     skip();
   }
   for (size_t i = 0; i < QUEUES; i++) {
-    assert_ok(g->device->ops->queue_create(g->device, "queue", &g->queues[i]));
-    assert_ok(g->device->ops->queue_create(g->device, "busy", &g->busy[i]));
+    assert_ok(g->device->ops->queue_create(g->device, "queue", NULL, &g->queues[i]));
+    assert_ok(g->device->ops->queue_create(g->device, "busy", NULL, &g->busy[i]));
   }
   g->runners = test_array(g->pool->processor_count, sizeof *g->runners);
   assert_false(cpu_pool_leaves_to_host(g->pool));
@@ -301,7 +301,7 @@ static void get_into_the_habit_of_waiting(const guarded *g) {
   const uint32_t workers = g->pool->worker_count;
   atomic_uint count = 0;
   gate at[QUEUES] = {{false, false}};
-  for (uint32_t i = 0; i < workers; i++) close_queue_behind(g->busy[i], &at[i]);
+  for (uint32_t i = 0; i < workers; i++) close_queue_after(g->busy[i], &at[i]);
   for (unsigned i = 0; i < CPU_HABIT * workers; i++) {
     rondo_queue *queue = g->queues[i % workers];
     submit_count(queue, &count);

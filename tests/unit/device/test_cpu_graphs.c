@@ -106,7 +106,7 @@ CPU_TEST(random_graphs_run_while_all_workers_are_held_gx_4) {
   rondo_queue *queue = make_queue(f, "q");
   for (int i = 0; i < WORKERS; i++) {
     held[i] = make_queue(f, "held");
-    close_queue_behind(held[i], &gates[i]);
+    close_queue_after(held[i], &gates[i]);
   }
   for (uint64_t seed = 1; seed <= 2 + test_effort(38); seed++) run_random_graph(device, queue, seed, 1);
   for (int i = 0; i < WORKERS; i++) atomic_store(&gates[i].open, true);
@@ -159,7 +159,7 @@ CPU_TEST(changes_do_not_touch_queued_launches_gx_5) {
   rondo_queue *queue = make_queue(f, "q");
   make_log_graph(&g, device);
   gate at = {false, false};
-  close_queue_behind(queue, &at);
+  close_queue_after(queue, &at);
   for (g.value = 1; g.value <= 9; g.value++) {
     assert_ok(g.executable->ops->set_params(g.executable, 0, &g.graph->nodes[0]));
     if (g.value == 5) assert_ok(g.executable->ops->set_enabled(g.executable, 0, false));
@@ -182,7 +182,7 @@ CPU_TEST(launches_of_one_executable_are_ordered_gx_4) {
   for (int i = 0; i < 2; i++) queues[i] = make_queue(f, "q");
   make_log_graph(&g, device);
   gate at = {false, false};
-  close_queue_behind(queues[0], &at);
+  close_queue_after(queues[0], &at);
   for (g.value = 1; g.value <= 20; g.value++) {
     rondo_queue *queue = queues[g.value % 2 == 0];
     assert_ok(g.executable->ops->set_params(g.executable, 0, &g.graph->nodes[0]));
@@ -224,7 +224,7 @@ CPU_TEST(event_nodes_do_not_hold_the_worker_gx_1) {
   for (int round = 0; round < 10; round++) {
     log_values[0] = 0;
     at = (gate){false, false};
-    close_queue_behind(other, &at); /* so that `second` is still to come when the graph is launched */
+    close_queue_after(other, &at); /* so that `second` is still to come when the graph is launched */
     assert_ok(other->ops->submit(other, &between_work));
     assert_ok(other->ops->record(other, second));
     assert_ok(queue->ops->launch(queue, executable));
@@ -251,7 +251,7 @@ CPU_TEST(destroyed_in_flight_it_still_runs_gx_4) {
   rondo_queue *queue = make_queue(f, "q");
   make_log_graph(&g, device);
   gate at = {false, false};
-  close_queue_behind(queue, &at);
+  close_queue_after(queue, &at);
   assert_ok(queue->ops->launch(queue, g.executable));
   free_log_graph(&g);
   atomic_store(&at.open, true);
@@ -293,7 +293,7 @@ CPU_TEST(failing_allocations_leak_nothing) {
     atomic_store(&f->allocator.fail_at, n);
     const rondo_device_options one_worker = {RONDO_DEVICE_OPTIONS_INIT, .workers = 1, .allocator = &f->allocator.table};
     if (rondo_device_open("cpu", &one_worker, &device) == RONDO_OK) {
-      rondo_status status = device->ops->queue_create(device, "q", &queue);
+      rondo_status status = device->ops->queue_create(device, "q", NULL, &queue);
       if (status == RONDO_OK) status = device->ops->event_create(device, false, &event);
       const rondo_kernel_options options = {
           .name = "append", .cpu = append, .params = {RONDO_UPDATES, RONDO_SCALAR(uint32_t)}};

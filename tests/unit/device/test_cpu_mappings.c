@@ -3,7 +3,6 @@
  * several threads gets it. Skipped if the maximum is so high that the test would take too long.
  */
 #define _GNU_SOURCE
-#include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -26,15 +25,6 @@ static void *unmap_often(void *user) {
   while (atomic_load(u->ready) <= THREADS) rondo_yield();
   for (int i = 0; i < ROUNDS; i++) u->failed += u->device->ops->unmap(u->device, u->address, u->bytes) != RONDO_OK;
   return NULL;
-}
-
-static size_t most_mappings(void) {
-  size_t most = 0;
-  FILE *file = fopen("/proc/sys/vm/max_map_count", "r");
-  assert_non_null(file);
-  assert_int_equal(fscanf(file, "%zu", &most), 1);
-  assert_int_equal(fclose(file), 0);
-  return most;
 }
 
 /* Splits the range until the system refuses, and makes mappings until it refuses these too. */
@@ -66,7 +56,7 @@ static void run_at_the_limit(rondo_thread threads[THREADS], atomic_uint *ready, 
 }
 
 UNIT_TEST(each_of_two_threads_gets_the_spare_mapping) {
-  const size_t page = (size_t)sysconf(_SC_PAGESIZE), pages = most_mappings() + 2;
+  const size_t page = (size_t)sysconf(_SC_PAGESIZE), pages = test_most_mappings() + 2;
   rondo_thread threads[THREADS];
   unmapper unmappers[THREADS];
   atomic_uint ready = 0;

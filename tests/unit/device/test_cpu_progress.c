@@ -26,7 +26,7 @@ CPU_TEST(what_a_host_thread_leaves_is_taken_up_gx_2) {
   rondo_device *device = use_workers(f, 1);
   rondo_queue *first = make_queue(f, "first");
   rondo_queue *second = make_queue(f, "second");
-  close_queue_behind(second, &worker);
+  close_queue_after(second, &worker);
   const rondo_node_params hold = {.kind = RONDO_NODE_HOST, .as.host = {.function = wait_at_gate, .user = &owner}};
   assert_ok(first->ops->submit(first, &hold));
   assert_int_equal(pthread_create(&host, NULL, synchronize_device, device), 0);
@@ -51,8 +51,8 @@ CPU_TEST(destroying_an_idle_queue_waits_for_no_worker) {
   atomic_uint count = 0;
   rondo_device *device = use_workers(f, 1);
   rondo_queue *busy = make_queue(f, "busy");
-  assert_ok(device->ops->queue_create(device, "idle", &idle));
-  close_queue_behind(busy, &at);
+  assert_ok(device->ops->queue_create(device, "idle", NULL, &idle));
+  close_queue_after(busy, &at);
   submit_count(idle, &count);
   assert_ok(idle->ops->synchronize(idle));
   assert_int_equal(atomic_load(&count), 1);
@@ -81,7 +81,7 @@ CPU_TEST(who_waits_keeps_its_last_error) {
   rondo_queue *busy = make_queue(f, "busy");
   rondo_queue *idle = make_queue(f, "idle");
   assert_ok(device->ops->event_create(device, false, &event));
-  close_queue_behind(busy, &at);
+  close_queue_after(busy, &at);
   assert_int_equal(rondo_fail(RONDO_NOT_FOUND, RONDO_REASON_NONE, "from before"), RONDO_NOT_FOUND);
   assert_ok(idle->ops->submit(idle, &goes_on));
   assert_ok(idle->ops->synchronize(idle));
@@ -118,10 +118,10 @@ CPU_TEST(any_number_of_graphs_may_wait_inside_gx_1) {
   assert_ok(device->ops->event_create(device, false, &event));
   rondo_queue *held = make_queue(f, "held");
   rondo_queue *other = make_queue(f, "other");
-  close_queue_behind(held, &at);
+  close_queue_after(held, &at);
   assert_ok(held->ops->record(held, event));
   for (int i = 0; i < GRAPHS; i++) {
-    assert_ok(device->ops->queue_create(device, "q", &queues[i]));
+    assert_ok(device->ops->queue_create(device, "q", NULL, &queues[i]));
     executables[i] = make_waiting_graph(device, event);
     assert_ok(queues[i]->ops->launch(queues[i], executables[i]));
   }
@@ -175,7 +175,7 @@ CPU_TEST(a_busy_queue_does_not_starve_a_graph_that_waited_gx_1) {
   rondo_queue *waiting = make_queue(f, "waiting");
   rondo_queue *recording = make_queue(f, "recording");
   rondo_executable *executable = make_waiting_graph(device, event);
-  close_queue_behind(busy, &at); /* so that the graph runs before its event is complete */
+  close_queue_after(busy, &at); /* so that the graph runs before its event is complete */
   submit_count(recording, &count);
   assert_ok(recording->ops->record(recording, event));
   assert_ok(waiting->ops->launch(waiting, executable));
@@ -221,7 +221,7 @@ static rondo_executable *make_meeting_graph(rondo_device *device, rondo_kernel *
 
 /* Of three workers two run the graph, one of them by helping, perhaps away from a queue that it watched. */
 CPU_TEST(a_worker_that_helps_holds_no_queue) {
-  enum { ROUNDS = 20, PATIENCE = 300 };
+  enum { ROUNDS = 20, MAX_TURNS = 300 };
   rondo_kernel *kernel;
   meeting meeting_value = {0, true}, *at = &meeting_value;
   atomic_uint count = 0;
@@ -238,7 +238,7 @@ CPU_TEST(a_worker_that_helps_holds_no_queue) {
     submit_count(watched, &count);
     wait_for(&count, 2 * round + 1);
     assert_ok(running->ops->launch(running, executable));
-    for (int turn = 0; turn < PATIENCE && atomic_load(&at->arrived) < 2; turn++) rondo_yield();
+    for (int turn = 0; turn < MAX_TURNS && atomic_load(&at->arrived) < 2; turn++) rondo_yield();
     submit_count(watched, &count);
     wait_for(&count, 2 * round + 2);
     atomic_store(&at->open, true);
@@ -270,7 +270,7 @@ CPU_TEST(a_record_node_may_change_its_event_gx_5) {
   graph->nodes[0].event = plain;
   assert_ok(lower_lists(device, graph, &executable));
   gate at = {false, false};
-  close_queue_behind(queue, &at);
+  close_queue_after(queue, &at);
   for (int i = 0; i < 3; i++) {
     assert_ok(queue->ops->launch(queue, executable));
     graph->nodes[0].event = events[i];
@@ -319,10 +319,10 @@ CPU_TEST(graphs_that_waited_run_side_by_side_gx_1) {
   assert_ok(make_meeting_kernel(device, &kernel));
   assert_ok(device->ops->event_create(device, false, &event));
   rondo_queue *held = make_queue(f, "held");
-  close_queue_behind(held, &holder);
+  close_queue_after(held, &holder);
   assert_ok(held->ops->record(held, event));
   for (int i = 0; i < GRAPHS; i++) {
-    assert_ok(device->ops->queue_create(device, "q", &queues[i]));
+    assert_ok(device->ops->queue_create(device, "q", NULL, &queues[i]));
     executables[i] = make_late_graph(device, event, kernel, &at);
     assert_ok(queues[i]->ops->launch(queues[i], executables[i]));
   }
@@ -456,7 +456,7 @@ CPU_TEST(waiting_hosts_are_woken_for_what_comes_late) {
   rondo_device *device = use_workers(f, WORKERS);
   at->pool = &((cpu_device *)device)->pool;
   for (int round = 0; round < ROUNDS; round++) {
-    assert_ok(device->ops->queue_create(device, "q", &queue));
+    assert_ok(device->ops->queue_create(device, "q", NULL, &queue));
     at->queue = (const cpu_queue *)queue;
     rondo_executable *executable = make_full_graph(device, &at, WORKERS + 1);
     for (int i = 0; i < 5; i++) assert_ok(queue->ops->launch(queue, executable)); /* the plain loop's trials */

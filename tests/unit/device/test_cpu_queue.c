@@ -126,7 +126,7 @@ CPU_TEST(a_launch_into_a_full_ring_allocates_nothing) {
   use_workers(f, 1);
   rondo_queue *held = make_queue(f, "held");
   rondo_queue *queue = make_queue(f, "q");
-  close_queue_behind(held, &at);
+  close_queue_after(held, &at);
   const size_t before = atomic_load(&f->allocator.calls);
   const rondo_node_params work = {.kind = RONDO_NODE_HOST, .as.host = {.function = count_one, .user = &count}};
   for (int i = 0; i < LAUNCHES; i++) assert_ok(queue->ops->submit(queue, &work));
@@ -272,7 +272,7 @@ CPU_TEST(stream_work_is_traced_by_name) {
   use_workers(f, 2);
   rondo_queue *queue = make_queue(f, "q");
   rondo_trace_set_sink(hear_spans, &heard);
-  close_queue_behind(queue, &at); /* the rest is submitted before it runs */
+  close_queue_after(queue, &at); /* the rest is submitted before it runs */
   rondo_trace_set_sink(NULL, NULL);
   submit_kernel_called(queue, "submitted untraced", &sum);
   rondo_trace_set_sink(hear_spans, &heard);

@@ -9,10 +9,18 @@ typedef struct scene {
   rondo_device *device;
   rondo_queue *first, *second;
   rondo_device_event *semaphore;
-  atomic_uint ends, count;
+  atomic_uint ends, count, polls;
 } scene;
 
-static void note_end(void *ends) { atomic_fetch_add((atomic_uint *)ends, 1); }
+static void note_end(void *user) { atomic_fetch_add(&((scene *)user)->ends, 1); }
+
+/* Raises it in the third poll. */
+static bool poll_thrice(void *user) {
+  scene *s = user;
+  if (atomic_fetch_add(&s->polls, 1) < 2) return false;
+  s->device->ops->semaphore->raise(s->semaphore, 1);
+  return true;
+}
 
 /* By workers alone. */
 static void await(scene *s, unsigned value) {
@@ -22,9 +30,9 @@ static void await(scene *s, unsigned value) {
 static void open_scene(scene *s) {
   *s = (scene){0};
   assert_ok(rondo_device_open("cpu", &(rondo_device_options){.workers = 1}, &s->device));
-  assert_ok(s->device->ops->queue_create(s->device, "first", &s->first));
-  assert_ok(s->device->ops->queue_create(s->device, "second", &s->second));
-  assert_ok(s->device->ops->semaphore->create(s->device, note_end, &s->ends, &s->semaphore));
+  assert_ok(s->device->ops->queue_create(s->device, "first", NULL, &s->first));
+  assert_ok(s->device->ops->queue_create(s->device, "second", NULL, &s->second));
+  assert_ok(s->device->ops->semaphore->create(s->device, note_end, poll_thrice, s, &s->semaphore));
 }
 
 static void close_scene(scene *s) {
@@ -85,6 +93,71 @@ UNIT_TEST(graphs_wait_for_what_is_asked_when_they_run_tr_16) {
   s.semaphore->ops->destroy(s.semaphore);
   assert_int_equal(atomic_load(&s.ends), 0); /* the executable may reach its wait */
   executable->ops->destroy(executable);
+  close_scene(&s);
+}
+
+typedef struct order_note {
+  atomic_uint *count;
+  uint32_t *order, node;
+} order_note;
+
+static rondo_status note_order(void *user) {
+  const order_note *note = user;
+  note->order[atomic_load(note->count)] = note->node;
+  atomic_fetch_add(note->count, 1);
+  return RONDO_OK;
+}
+
+/* Node 1 has the successors 2, 3 and 4. Only 4 leads to the wait, and 2 also needs node 0. */
+UNIT_TEST(what_leads_to_a_wait_runs_first_mm_4) {
+  enum { NODES = 5, WAIT = NODES };
+  static const uint32_t edges[][2] = {{0, 2}, {1, 2}, {1, 3}, {1, 4}, {4, WAIT}}, expected[NODES] = {1, 4, 3, 0, 2};
+  scene s;
+  uint32_t order[NODES];
+  order_note notes[NODES];
+  rondo_executable *executable;
+  edge_lists *graph = make_lists(NODES + 1, sizeof edges / sizeof edges[0]);
+  open_scene(&s);
+  for (uint32_t i = 0; i < NODES; i++) {
+    notes[i] = (order_note){&s.count, order, i};
+    graph->params[i] = (rondo_node_params){
+        .kind = RONDO_NODE_HOST, .name = "node", .as.host = {.function = note_order, .user = &notes[i]}};
+  }
+  graph->params[WAIT].kind = RONDO_NODE_EVENT_WAIT;
+  graph->nodes[WAIT].event = s.semaphore;
+  for (size_t e = 0; e < sizeof edges / sizeof edges[0]; e++) add_test_edge(graph, edges[e][0], edges[e][1]);
+  assert_ok(lower_lists(s.device, graph, &executable));
+  free_lists(graph);
+  s.device->ops->semaphore->ask(s.semaphore, 1);
+  assert_ok(s.first->ops->launch(s.first, executable));
+  await(&s, NODES);
+  assert_memory_equal(order, expected, sizeof expected);
+  s.device->ops->semaphore->raise(s.semaphore, 1);
+  assert_ok(s.first->ops->synchronize(s.first));
+  executable->ops->destroy(executable);
+  s.semaphore->ops->destroy(s.semaphore);
+  close_scene(&s);
+}
+
+/* The only worker is busy: the host that waits polls, and runs what has waited. */
+UNIT_TEST(a_host_that_waits_polls_and_goes_on_tr_16) {
+  scene s;
+  gate busy = {false};
+  const rondo_node_params holds = {.kind = RONDO_NODE_HOST, .as.host = {.function = wait_at_gate, .user = &busy}};
+  open_scene(&s);
+  rondo_executable *executable = make_waiting_graph(&s);
+  assert_ok(s.second->ops->submit(s.second, &holds));
+  while (!atomic_load(&busy.reached)) rondo_yield();
+  s.device->ops->semaphore->ask(s.semaphore, 1);
+  assert_ok(s.first->ops->launch(s.first, executable));
+  submit_count(s.first, &s.count);
+  assert_true(s.device->ops->semaphore->begin_polling(s.semaphore, 0));
+  assert_ok(s.first->ops->synchronize(s.first));
+  assert_int_equal(atomic_load(&s.count), 1);
+  assert_int_equal(atomic_load(&s.polls), 3);
+  atomic_store(&busy.open, true);
+  executable->ops->destroy(executable);
+  s.semaphore->ops->destroy(s.semaphore);
   close_scene(&s);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The CUDA device where it does more than forward calls, on the fake driver: host functions on their own threads, code
- * that is kept while it runs, updates that the driver refuses, contexts, synchronous launches, and the loss of the
+ * The CUDA device where it does more than forward calls, on the fake driver: host functions on separate threads, code
+ * that stays loaded while it runs, updates that the driver refuses, contexts, synchronous launches, and the loss of the
  * device.
  */
 #include <rondo/rondo.h>
@@ -22,7 +22,8 @@ static rondo_status count_call(void *count) {
   return RONDO_OK;
 }
 
-/* The driver has one thread for all of them (docs/cuda-probes.md, 20). */
+/* The driver has one thread for all of them (docs/cuda-probes.md, 20). A function that waits in vain for the other one
+ * fails (test_gate_pass), and so does the synchronization. */
 FAKE_TEST(host_functions_of_streams_do_not_hold_each_other_up) {
   rondo_stream *other = test_stream(t, "other");
   test_gate *gate = test_gate_make();
@@ -60,7 +61,7 @@ FAKE_TEST(a_host_function_that_is_refused_is_not_called) {
 }
 
 /* A function that an earlier launch still calls stays valid when the node gets another function. */
-FAKE_TEST(a_host_node_changes_while_a_launch_stands_at_it) {
+FAKE_TEST(a_host_node_changes_while_a_launch_waits_at_it) {
   rondo_graph *graph = test_graph(t);
   rondo_node node;
   atomic_int calls = 0;
@@ -77,6 +78,24 @@ FAKE_TEST(a_host_node_changes_while_a_launch_stands_at_it) {
   test_gate_open(gate);
   assert_ok(rondo_stream_synchronize(t->stream));
   assert_int_equal(atomic_load(&calls), 1);
+}
+
+/* What the launch enqueued before it was refused still uses the exec. */
+FAKE_TEST(an_exec_outlasts_a_launch_that_is_refused) {
+  rondo_graph *graph = test_graph(t);
+  rondo_node node;
+  atomic_int calls = 0;
+  test_gate *gate = test_gate_make();
+  assert_ok(rondo_graph_add_host(graph, NULL, 0, count_call, &calls, &node));
+  rondo_exec *exec = test_instantiate(graph);
+  test_gate_hold(gate, t->stream);
+  fake->fail_call("cuGraphLaunch", 1, 1, false);
+  assert_fails(rondo_exec_launch(exec, t->stream), RONDO_EXECUTION_FAILED);
+  rondo_exec_destroy(exec);
+  assert_int_equal(fake->live(FAKE_CUDA_EXEC), 1);
+  test_gate_open(gate);
+  assert_ok(rondo_stream_synchronize(t->stream));
+  assert_int_equal(atomic_load(&calls), 0);
 }
 
 /* Code ------------------------------------------------------------------------------------------------------------ */
@@ -263,7 +282,7 @@ static void one_set_make(test_fixture *t, one_set *out) {
 
 /* An exec that was built again keeps its disabled nodes, and runs after the launches of the one before, on any stream.
  */
-FAKE_TEST(what_the_driver_refuses_to_change_is_made_anew) {
+FAKE_TEST(what_the_driver_refuses_to_change_is_made_again) {
   rondo_stream *other = test_stream(t, "other");
   rondo_graph *graph = test_graph(t);
   uint32_t *words = test_words(t, 2), *second = words + 1;

@@ -150,7 +150,7 @@ static void assert_unavailable(setting of, int32_t code, const char *const *word
 #define assert_says(of, code, ...) \
   assert_unavailable(of, code, (const char *const[]){__VA_ARGS__}, sizeof((const char *const[]){__VA_ARGS__}) / 8)
 
-UNIT_TEST(a_device_is_told_by_the_name_that_was_asked_for) {
+UNIT_TEST(a_message_has_the_requested_device_name) {
   const outcome *is = in_a_child(with("RONDO_CUDA_LIBRARY", "/nowhere/libcuda.so.1"), open_first);
   assert_int_equal(is->status, RONDO_UNAVAILABLE);
   assert_non_null(strstr(is->message, "device 'cuda'"));

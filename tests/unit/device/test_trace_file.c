@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * RONDO_TRACE: while a device is open there is a trace, however devices are opened and closed on other threads.
+ * RONDO_TRACE: there is a trace while a device is open, even if other threads open and close devices.
  */
 #define _GNU_SOURCE
 #include <pthread.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The seed of a checking device: the device's options come before RONDO_CHECK_SEED, which comes before 1, and what is
- * found says which it was, so that it can be had again.
+ * The seed of a checking device: the device's option takes precedence over RONDO_CHECK_SEED, and that over the default
+ * 1. A finding reports the seed, so that it can be reproduced.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <rondo/rondo.h>
@@ -53,7 +53,7 @@ static void assert_race_says(uint64_t seed, const char *text) {
   assert_int_equal(rondo_device_close(device), RONDO_OK);
 }
 
-UNIT_TEST(test_the_seed_is_chosen_and_said) {
+UNIT_TEST(test_the_seed_is_chosen_and_reported) {
   unsetenv("RONDO_CHECK_SEED");
   rondo_options_reload();
   assert_race_says(0, "(RONDO_CHECK_SEED=1,");

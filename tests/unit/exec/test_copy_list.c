@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Copies that are queued together: wherever their bytes begin, of whatever size, from memory of the host's and of the
- * device's, and zeros, few and more than one launch has room for; nothing else is written. Also on a GPU, whose kernel
- * moves 16 bytes, 4 or one at a time, by where both sides begin.
+ * Copies that are enqueued together: from any alignment, of any size, from host and device memory, and zeros; few of
+ * them, and more than fit into one launch. Nothing else is written. Also on a GPU, whose kernel moves 16 bytes, 4 or
+ * one at a time, depending on both alignments.
  */
 #include <string.h>
 

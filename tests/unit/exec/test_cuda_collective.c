@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Collectives by NCCL, on the fake one: what it refuses, when and in which order it is released, aborting (TR-16).
+ * Collectives by the fake NCCL: calls that it refuses, when and in which order it is released, aborts (TR-16).
  */
 #include <string.h>
 
@@ -46,7 +46,7 @@ static rondo_status all_reduce(test_rank *rank, void *user) {
 
 #define DEVICES_TEST(name) TEST_DEFINE(name, void *no_fixture, set_up_devices, tear_down)
 
-DEVICES_TEST(refusals_while_joining_are_told) {
+DEVICES_TEST(refusals_while_joining_are_reported) {
   static const char *const calls[] = {"ncclGetUniqueId", "ncclGroupStart", "ncclCommInitRank", "ncclGroupEnd"};
   rondo_communicator *made[2];
   rondo_device *devices[] = {first->fixture.device, self.ranks[1].fixture.device};
@@ -64,14 +64,43 @@ DEVICES_TEST(refusals_while_joining_are_told) {
   test_ranks_do(&self, all_reduce, NULL);
 }
 
+DEVICES_TEST(a_group_needs_gpus_of_its_own_and_of_one_kind) {
+  rondo_device *cpu, *const gpu = first->fixture.device;
+  rondo_communicator *made[2];
+  assert_ok(rondo_device_open("cpu", NULL, &cpu));
+  assert_error(rondo_communicator_create_all((rondo_device *[]){gpu, gpu}, 2, NULL, made), RONDO_INVALID_ARGUMENT,
+               RONDO_REASON_MISMATCH);
+  assert_message("ranks 0 and 1 are on device 'cuda:0': give each rank its own GPU");
+  assert_error(rondo_communicator_create_all((rondo_device *[]){gpu, cpu}, 2, NULL, made), RONDO_INVALID_ARGUMENT,
+               RONDO_REASON_MISMATCH);
+  assert_message("'cuda:0' and 'cpu:0' are of different kinds");
+  assert_null(made[0]);
+  assert_null(made[1]);
+  assert_ok(rondo_device_close(cpu));
+}
+
 #define NCCL_TEST(name) TEST_DEFINE(name, void *no_fixture, set_up, tear_down)
 
-NCCL_TEST(a_refused_call_is_told_and_the_next_one_works) {
+NCCL_TEST(a_refused_call_is_reported_and_the_next_one_works) {
   nccl->refuse("ncclAllReduce", 1);
   assert_fails(all_reduce(first, NULL), RONDO_EXECUTION_FAILED);
   assert_message("rondo_all_reduce");
   assert_message("unhandled cuda error");
   test_ranks_do(&self, all_reduce, NULL);
+}
+
+static void reduce_on(void *stream) {
+  assert_fails(rondo_all_reduce(first->communicator, stream, first->src, first->dst, 4, RONDO_F32, RONDO_REDUCE_SUM),
+               RONDO_INVALID_STATE);
+  assert_int_equal(rondo_last_error()->reason, RONDO_REASON_WRONG_THREAD);
+}
+
+/* NCCL would get the handle, which is another stream on this thread. */
+NCCL_TEST(ad1_the_default_stream_of_another_thread_is_refused) {
+  rondo_stream *stream;
+  assert_ok(rondo_stream_adopt(first->fixture.device, (void *)(uintptr_t)2, NULL, &stream)); /* CU_STREAM_PER_THREAD */
+  test_on_thread(reduce_on, stream);
+  assert_ok(rondo_stream_destroy(stream));
 }
 
 NCCL_TEST(a_refused_call_makes_the_capture_invalid) {
@@ -98,7 +127,10 @@ static rondo_status capture_first(test_rank *rank, void *user) {
   const rondo_status ended = rondo_capture_end(stream, &graph);
   TRY(status);
   TRY(ended);
-  return rondo_graph_destroy(graph);
+  size_t kernels = 0;
+  TRY(rondo_graph_nodes(graph, NULL, &kernels));
+  TRY(rondo_graph_destroy(graph));
+  return kernels == 2 ? RONDO_OK : RONDO_INVALID_DATA;
 }
 
 NCCL_TEST(ranks_connect_in_captures_of_all_modes) {

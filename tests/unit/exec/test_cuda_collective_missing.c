@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Without NCCL: communicators on CUDA are unavailable, which says what was tried, every time (TR-16).
+ * Without NCCL, communicators on CUDA are unavailable. Each error says which libraries were tried (TR-16).
  */
 #define _GNU_SOURCE
 #include <stdlib.h>
@@ -15,8 +15,20 @@ TEST(what_was_tried_is_named_each_time) {
     assert_message("RONDO_NCCL_LIBRARY");
     assert_null(communicator);
   }
-  assert_error(rondo_communicator_create(t->device, "/dev/shm/nothing-is-made-here", 1, 2, NULL, &communicator),
-               RONDO_UNAVAILABLE, RONDO_REASON_NO_DRIVER);
+}
+
+TEST(all_ways_to_a_group_are_unavailable) {
+  rondo_communicator *communicator;
+  rondo_communicator_id id = {{0}};
+  assert_error(rondo_communicator_make_id(t->device, &id), RONDO_UNAVAILABLE, RONDO_REASON_NO_DRIVER);
+  assert_message("rondo_communicator_make_id");
+  assert_error(rondo_communicator_from_id(t->device, &id, 0, 1, NULL, &communicator), RONDO_UNAVAILABLE,
+               RONDO_REASON_NO_DRIVER);
+  assert_null(communicator);
+  assert_int_equal(setenv("RANK", "0", 1) | setenv("WORLD_SIZE", "1", 1) | setenv("NCCL_COMM_ID", "n:1", 1), 0);
+  assert_error(rondo_communicator_from_environment(t->device, NULL, &communicator), RONDO_UNAVAILABLE,
+               RONDO_REASON_NO_DRIVER);
+  assert_null(communicator);
 }
 
 int main(void) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What recording gains, from a table of costs and the times of a run (FW-8): what is predicted, what is decided by it,
- * and how it is said, without a clock.
+ * The gain of recording, from a table of costs and the times of a run (FW-8): the prediction, the decision and its
+ * message, without a clock.
  */
 #include <math.h>
 #include <string.h>
@@ -109,7 +109,7 @@ DEVICE_TEST(test_fw8_nothing_of_a_device_that_costs_nothing) {
 }
 
 /* FW-7: the message for a graph that is too small has the numbers and the remedy. */
-DEVICE_TEST(test_fw7_too_small_a_graph_is_said_with_numbers) {
+DEVICE_TEST(test_fw7_too_small_a_graph_is_reported_with_numbers) {
   char message[RONDO_GAIN_MESSAGE];
   rondo_gain gain = estimate(2, 50);
   rondo_gain_explain(&gain, (rondo_gain_bar){0}, message, sizeof message);

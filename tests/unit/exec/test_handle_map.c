@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The table of handles: what was put is found, whatever the table grew to, and what was not put is not.
+ * The table of handles: every inserted handle is found, at any size of the table, and no other.
  */
 /* cmocka.h wants these before it. */
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Lowering: nested graphs become one list in topological order with the same reachability, joins keep the number of
- * edges small, and tags lead from the user's nodes to their places.
+ * edges small, and tags map the user's nodes to their indices.
  */
 #define _GNU_SOURCE
 #include "exec/launch/lowering.h"

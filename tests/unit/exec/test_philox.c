@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * TR-13: rondo_philox is Philox4x32-10. An implementation of the test's own, written from the paper (Salmon et al.
- * 2011, section 3.3), passes the known answers that come with Random123 (kat_vectors, "philox4x32 10"); rondo_philox
- * agrees with it wherever a seed, a subsequence and an offset lead.
+ * TR-13: rondo_philox is Philox4x32-10. The test has a separate implementation, written from the paper (Salmon et al.
+ * 2011, section 3.3), which passes the known answers of Random123 (kat_vectors, "philox4x32 10"). rondo_philox agrees
+ * with it for any seed, subsequence and offset.
  */
 #include "support/rondo_test.h"
 

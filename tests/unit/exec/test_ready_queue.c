@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Ready queues (SE-10): every node runs once, after all that come before it; cheap ones where they are found,
- * expensive ones on any free thread; failures; runs without an allocation.
+ * Ready queues (SE-10): every node runs once, after all of its predecessors; cheap nodes run on the thread that finds
+ * them, expensive ones on any free thread; failures; runs allocate nothing.
  */
 #include "exec/eager/ready_queue.h"
 
@@ -22,7 +22,7 @@ typedef struct dag {
 
 typedef struct watcher {
   const dag *of;
-  _Atomic uint32_t played[MOST_NODES], clock;
+  _Atomic uint32_t runs[MOST_NODES], clock;
   uint32_t at[MOST_NODES]; /* about when it was finished; not atomic, so that TSan checks the order */
   uint32_t worker[MOST_NODES];
   _Atomic uint32_t early; /* nodes that ran before one of their predecessors */
@@ -35,13 +35,13 @@ static rondo_status watch(void *user, uint32_t worker, uint32_t node) {
   watcher *w = user;
   for (uint32_t i = w->of->start[node]; i < w->of->start[node + 1]; i++) {
     const uint32_t other = w->of->before[i];
-    if (atomic_load_explicit(&w->played[other], memory_order_relaxed) == 0 || w->at[other] == 0)
+    if (atomic_load_explicit(&w->runs[other], memory_order_relaxed) == 0 || w->at[other] == 0)
       atomic_fetch_add(&w->early, 1);
   }
   if (worker == 0 && !pthread_equal(w->runner, pthread_self())) atomic_fetch_add(&w->strangers, 1);
   w->worker[node] = worker;
   w->at[node] = atomic_fetch_add_explicit(&w->clock, 1, memory_order_relaxed) + 1;
-  atomic_fetch_add_explicit(&w->played[node], 1, memory_order_relaxed);
+  atomic_fetch_add_explicit(&w->runs[node], 1, memory_order_relaxed);
   if (node != w->fails && node != w->fails + 1) return RONDO_OK;
   return rondo_fail(RONDO_EXECUTION_FAILED, RONDO_REASON_NONE, "node %u fails", node);
 }
@@ -69,13 +69,13 @@ static watcher *watch_over(const dag *d, uint32_t fails) {
   return &w;
 }
 
-static void assert_all_played(const dag *d, const watcher *w) {
-  for (uint32_t p = 0; p < d->count; p++) assert_int_equal(atomic_load(&w->played[p]), 1);
+static void assert_all_ran(const dag *d, const watcher *w) {
+  for (uint32_t p = 0; p < d->count; p++) assert_int_equal(atomic_load(&w->runs[p]), 1);
   assert_int_equal(atomic_load(&w->early), 0);
   assert_int_equal(atomic_load(&w->strangers), 0);
 }
 
-UNIT_TEST(test_se10_nodes_are_played_once_after_those_before_them) {
+UNIT_TEST(test_se10_nodes_run_once_after_their_predecessors) {
   static dag d;
   test_allocator allocator;
   test_allocator_init(&allocator);
@@ -91,7 +91,7 @@ UNIT_TEST(test_se10_nodes_are_played_once_after_those_before_them) {
         const size_t calls = atomic_load(&allocator.calls);
         assert_ok(rondo_ready_queue_run(queue, &d.graph, watch, w));
         assert_int_equal(atomic_load(&allocator.calls), calls);
-        assert_all_played(&d, w);
+        assert_all_ran(&d, w);
       }
       rondo_ready_graph_free(&allocator.table, &d.graph);
     }
@@ -115,7 +115,7 @@ UNIT_TEST(test_se10_cheap_nodes_run_where_they_are_found) {
   assert_ok(rondo_ready_queue_create(&allocator, 2, &queue));
   watcher *w = watch_over(&d, UINT32_MAX - 1);
   assert_ok(rondo_ready_queue_run(queue, &d.graph, watch, w));
-  assert_all_played(&d, w);
+  assert_all_ran(&d, w);
   for (uint32_t p = 0; p < d.count; p++) {
     assert_int_equal(w->at[p], p + 1);
     assert_int_equal(w->worker[p], 0);
@@ -180,12 +180,13 @@ UNIT_TEST(test_se10_a_failure_ends_a_run) {
     assert_int_equal(atomic_load(&w->early), 0);
     w = watch_over(&d, UINT32_MAX - 1);
     assert_ok(rondo_ready_queue_run(queue, &d.graph, watch, w));
-    assert_all_played(&d, w);
+    assert_all_ran(&d, w);
     rondo_ready_graph_free(&allocator, &d.graph);
   }
   rondo_ready_queue_destroy(queue);
 }
 
+/* The function that runs nodes would crash without a watcher. */
 UNIT_TEST(test_se10_a_graph_without_nodes_is_over_at_once) {
   static const uint32_t none[1];
   rondo_allocator allocator = rondo_allocator_default();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * What the tests of the fake CUDA driver share: the driver's functions as the library loads them, a fixture with a
- * context and two non-blocking streams whose teardown proves that nothing was misused or left, device memory, modules,
- * and a gate that holds a stream.
+ * Shared by the tests of the fake CUDA driver: the driver's functions as the library loads them; a fixture with a
+ * context and two non-blocking streams, whose teardown asserts that nothing was misused or left; device memory,
+ * modules, and a gate that blocks a stream.
  */
 #ifndef RONDO_TESTS_UNIT_FAKE_CUDA_FAKE_TEST_H
 #define RONDO_TESTS_UNIT_FAKE_CUDA_FAKE_TEST_H

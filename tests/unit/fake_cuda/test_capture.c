@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Stream capture of the fake CUDA driver: the codes of docs/cuda-probes.md row by row, forks and joins, what ends a
+ * Stream capture of the fake CUDA driver: the codes of docs/cuda-probes.md row by row, forks and joins, and what ends a
  * capture and what cannot (rules C).
  */
 #include <pthread.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The fake CUDA driver itself: finding functions, devices, contexts, calls that fail, misuse, the ledger.
+ * The fake CUDA driver itself: finding functions, devices, contexts, calls that fail, misuse, the table of live
+ * objects.
  */
 #include "unit/fake_cuda/fake_test.h"
 
@@ -185,8 +186,8 @@ RUINS_TEST(a_losing_failure_loses_the_context) {
   assert_int_equal(f->fake->violations(), 0);
 }
 
-/* Work that a released context left behind is dropped, and what fails after the release loses nothing. */
-RUINS_TEST(a_released_context_begins_anew) {
+/* Work that a released context left is dropped, and what fails after the release loses nothing. */
+RUINS_TEST(a_released_context_begins_again) {
   const cu_address memory = make_memory(f);
   cu_context context = NULL;
   _Atomic uint32_t held = 0; /* for good: a host function would be waited for */

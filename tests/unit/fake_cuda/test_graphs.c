@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Graphs and execs of the fake CUDA driver: building and asking (rules B), instantiating (I), launching (L), changing
+ * Graphs and execs of the fake CUDA driver: building and queries (rules B), instantiation (I), launches (L), updates
  * (U).
  */
 #include "unit/fake_cuda/fake_test.h"
@@ -190,7 +190,7 @@ FAKE_TEST(an_exec_is_a_snapshot_and_may_go_in_flight) {
   free_memory(f, memory);
 }
 
-FAKE_TEST(nodes_run_behind_what_they_depend_on) {
+FAKE_TEST(nodes_run_after_what_they_depend_on) {
   const cu_address memory = make_memory(f);
   cu_function function = NULL;
   const cu_module module = make_module(f, "add", &function);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Late work of the fake CUDA driver: what is waited for is there, what nobody waits for may not be, and memory of the
- * host that is not page-locked may be read when a copy is queued.
+ * Delayed work of the fake CUDA driver: results of work that was waited for are there, other results may not be, and
+ * pageable host memory may be read when a copy is enqueued.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <stdlib.h>

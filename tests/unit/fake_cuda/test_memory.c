@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Memory of the fake CUDA driver: what it refuses of mappings, access by device, copies and fills, faults.
+ * Memory of the fake CUDA driver: refused mappings, access by device, copies and fills, faults.
  */
 #include "unit/fake_cuda/fake_test.h"
 

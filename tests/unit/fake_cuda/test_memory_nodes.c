@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Memory nodes of the fake CUDA driver, as a foreign library leaves them in a capture: probes 1, 2, 4, 6,
- * 28 and 29 of docs/cuda-probes.md (rules M2 to M9).
+ * Memory nodes of the fake CUDA driver, as a foreign library leaves them in a capture: probes 1, 2, 4, 6, 28 and 29 of
+ * docs/cuda-probes.md (rules M2 to M9).
  */
 #include "unit/fake_cuda/fake_test.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The fake run-time compiler: what it takes for a kernel, what it refuses, and that the fake driver loads what it
- * makes.
+ * The fake run-time compiler: which functions are kernels, which sources it refuses, and that the fake driver loads its
+ * images.
  */
 #include "fake_cuda/fake_nvrtc.h"
 #include "unit/fake_cuda/fake_test.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Streams, events, kernels and modules of the fake CUDA driver: order, asynchrony, what is refused, faults.
+ * Streams, events, kernels and modules of the fake CUDA driver: order, asynchrony, refusals, faults.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -112,6 +112,67 @@ FAKE_TEST(the_legacy_stream_waits_for_blocking_ones) {
   atomic_store(&held, 1);
   assert_cu_ok(f->api->stream_synchronize(f->stream));
   assert_cu_ok(f->api->stream_destroy(blocking));
+  free_memory(f, memory);
+}
+
+/* What a stream says of itself. The nearest priority that there is is taken. */
+FAKE_TEST(streams_are_described) {
+  cu_stream stream = NULL;
+  cu_context context = NULL;
+  unsigned flags = 9;
+  int least = 9, greatest = 9, priority = 9;
+  assert_cu_ok(f->api->stream_priorities(&least, &greatest));
+  assert_int_equal(least, 0);
+  assert_int_equal(greatest, -5);
+  assert_cu_ok(f->api->stream_create_with_priority(&stream, CU_STREAM_FLAG_NON_BLOCKING, -7));
+  assert_cu_ok(f->foreign->stream_get_priority(stream, &priority));
+  assert_int_equal(priority, greatest);
+  assert_cu_ok(f->api->stream_get_context(stream, &context));
+  assert_ptr_equal(context, f->context);
+  assert_cu_ok(f->api->stream_get_flags(stream, &flags));
+  assert_int_equal(flags, CU_STREAM_FLAG_NON_BLOCKING);
+  assert_cu_ok(f->api->stream_get_flags((cu_stream)(uintptr_t)CU_THREAD_STREAM, &flags));
+  assert_int_equal(flags, CU_STREAM_FLAG_DEFAULT);
+  assert_cu_ok(f->api->stream_destroy(stream));
+  assert_code(f->api->stream_get_context(stream, &context), CU_INVALID_HANDLE); /* no misuse */
+}
+
+typedef struct thread_fill {
+  const fixture *f;
+  cu_address memory;
+  cu_result code;
+} thread_fill;
+
+static void *fill_on_own_stream(void *user) {
+  thread_fill *fill = user;
+  const cu_stream own = (cu_stream)(uintptr_t)CU_THREAD_STREAM;
+  fill->code = fill->f->api->context_set_current(fill->f->context);
+  if (fill->code == CU_OK) fill->code = fill->f->api->memset_32_async(fill->memory, 5, 1, own);
+  if (fill->code == CU_OK) fill->code = fill->f->api->stream_synchronize(own);
+  return NULL;
+}
+
+/* Each thread has its own default stream, which may be captured. */
+FAKE_TEST(threads_have_default_streams) {
+  const cu_address memory = make_memory(f);
+  const cu_stream own = (cu_stream)(uintptr_t)CU_THREAD_STREAM;
+  cu_graph graph = NULL;
+  sem_t gate;
+  close_gate(f, own, &gate);
+  assert_code(f->api->stream_query(own), CU_NOT_READY);
+  thread_fill fill = {f, memory, CU_UNKNOWN};
+  pthread_t thread;
+  assert_int_equal(pthread_create(&thread, NULL, fill_on_own_stream, &fill), 0);
+  assert_int_equal(pthread_join(thread, NULL), 0);
+  assert_cu_ok(fill.code);
+  sem_post(&gate);
+  assert_cu_ok(f->api->stream_synchronize(own));
+  assert_int_equal(read_word(f, f->stream, memory), 5);
+  assert_cu_ok(f->api->capture_begin(own, CU_CAPTURE_MODE_THREAD_LOCAL));
+  assert_cu_ok(f->api->memset_32_async(memory, 6, 1, own));
+  assert_cu_ok(f->api->capture_end(own, &graph));
+  assert_cu_ok(f->api->graph_destroy(graph));
+  assert_int_equal(read_word(f, f->stream, memory), 5);
   free_memory(f, memory);
 }
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * What tests of arenas share: recordings on the fixture's stream, and work in them.
+ * Shared by the tests of arenas: recordings on the fixture's stream, and work in them.
  */
 #ifndef RONDO_TESTS_UNIT_MEMORY_ARENA_TEST_H
 #define RONDO_TESTS_UNIT_MEMORY_ARENA_TEST_H
 
 #include "exec/capture/arena_capture.h"
 #include "memory/arena/arena_recording.h"
+#include "memory/memory_check.h"
 #include "support/rondo_test.h"
 
 /* An arena 'tree'; reserve as rondo_arena_options. */
@@ -26,6 +27,7 @@ static inline rondo_arena *test_leave_arena(test_fixture *fixture, size_t reserv
 
 static inline rondo_arena_info test_arena_info(const rondo_arena *arena) {
   rondo_arena_info info;
+  rondo_arena_check(arena);
   rondo_arena_get_info(arena, &info);
   return info;
 }
@@ -66,6 +68,7 @@ static inline recorded_graph test_arena_end(test_fixture *fixture, rondo_arena *
   assert_ptr_equal(recording.read.arena, arena);
   assert_ok(rondo_arena_back(arena, recording.read.need));
   recording.exec = test_instantiate(recording.graph);
+  rondo_arena_check(arena);
   return recording;
 }
 

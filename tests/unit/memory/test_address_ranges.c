@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Graphs whose addresses do not suffice and which get further ranges (GM-2): what is placed where, what a launch maps,
- * with memory that stays and memory that is given back.
+ * Graphs whose address range is full and which get further ranges (GM-2): the placement, and what a launch maps, with
+ * memory that outlives the graph and memory that is freed.
  */
 #define _GNU_SOURCE
 #include <rondo/rondo.h>
@@ -60,57 +60,66 @@ static rondo_exec *launch(rondo_graph *graph, rondo_stream *stream) {
   return exec;
 }
 
+/* A fake device, a stream, and a graph with few addresses. */
+typedef struct rig {
+  rondo_device *device;
+  rondo_stream *stream;
+  rondo_graph *graph;
+  rondo_node last; /* of the graph */
+} rig;
+
+static rig open_rig(void) {
+  rig r = {.device = fake_open(NULL)};
+  assert_ok(rondo_stream_create(r.device, NULL, &r.stream));
+  r.graph = make_graph(r.device);
+  return r;
+}
+
+static void close_rig(const rig *r) {
+  assert_ok(rondo_graph_destroy(r->graph));
+  assert_ok(rondo_stream_destroy(r->stream));
+  assert_int_equal(fake_close(r->device), 0);
+}
+
 /* The rest of a full range takes no memory, and gaps of all ranges are used. */
 UNIT_TEST(test_gm2_a_graph_gets_further_addresses) {
-  rondo_device *device = fake_open(NULL);
-  rondo_stream *stream = NULL;
-  rondo_graph *graph = make_graph(device);
-  rondo_node last = {0};
+  rig r = open_rig();
   char *small, *large, *reused;
-  assert_ok(rondo_stream_create(device, NULL, &stream));
-  char *kept = add_alloc(graph, &last, 30);
-  small = add_alloc(graph, &last, 20);
-  large = add_alloc(graph, &last, 40);
-  assert_int_equal(count_ranges(graph), 2);
-  assert_int_equal(offset_of(graph, small), 30 * MIB);
-  assert_int_equal(offset_of(graph, large), 50 * MIB);
-  add_free(graph, &last, small);
-  reused = add_alloc(graph, &last, 20);
+  char *kept = add_alloc(r.graph, &r.last, 30);
+  small = add_alloc(r.graph, &r.last, 20);
+  large = add_alloc(r.graph, &r.last, 40);
+  assert_int_equal(count_ranges(r.graph), 2);
+  assert_int_equal(offset_of(r.graph, small), 30 * MIB);
+  assert_int_equal(offset_of(r.graph, large), 50 * MIB);
+  add_free(r.graph, &r.last, small);
+  reused = add_alloc(r.graph, &r.last, 20);
   assert_ptr_equal(reused, small);
-  add_free(graph, &last, kept);
-  add_free(graph, &last, large);
-  add_free(graph, &last, reused);
-  fake_of(device)->most_addresses = 600 * MIB; /* the second range has more */
+  add_free(r.graph, &r.last, kept);
+  add_free(r.graph, &r.last, large);
+  add_free(r.graph, &r.last, reused);
+  fake_of(r.device)->most_addresses = 600 * MIB; /* the second range has more */
   char *many[12];
-  for (int i = 0; i < 12; i++) many[i] = add_alloc(graph, &last, 100);
-  for (int i = 0; i < 12; i++) add_free(graph, &last, many[i]);
-  assert_int_equal(count_ranges(graph), 2);
-  rondo_exec *exec = launch(graph, stream);
-  assert_int_equal(figures(device).graph_used, 1250 * MIB); /* 50 in the first range, where nothing more fits */
+  for (int i = 0; i < 12; i++) many[i] = add_alloc(r.graph, &r.last, 100);
+  for (int i = 0; i < 12; i++) add_free(r.graph, &r.last, many[i]);
+  assert_int_equal(count_ranges(r.graph), 2);
+  rondo_exec *exec = launch(r.graph, r.stream);
+  assert_int_equal(figures(r.device).graph_used, 1250 * MIB); /* 50 in the first range, where nothing more fits */
   rondo_exec_destroy(exec);
-  assert_ok(rondo_graph_destroy(graph));
-  assert_ok(rondo_stream_destroy(stream));
-  assert_int_equal(fake_close(device), 0);
+  close_rig(&r);
 }
 
 /* Where a process has few addresses left, ranges are as large as they can be. */
 UNIT_TEST(test_gm2_many_ranges) {
-  rondo_device *device = fake_open(NULL);
-  rondo_stream *stream = NULL;
-  rondo_graph *graph = make_graph(device);
-  rondo_node last = {0};
-  fake_of(device)->most_addresses = 300 * MIB;
-  assert_ok(rondo_stream_create(device, NULL, &stream));
+  rig r = open_rig();
+  fake_of(r.device)->most_addresses = 300 * MIB;
   char *many[12];
-  for (int i = 0; i < 12; i++) many[i] = add_alloc(graph, &last, 60);
-  for (int i = 0; i < 12; i++) add_free(graph, &last, many[i]);
-  assert_in_range(count_ranges(graph), 3, 6);
-  rondo_exec *exec = launch(graph, stream);
-  assert_int_equal(figures(device).graph_used, 720 * MIB);
+  for (int i = 0; i < 12; i++) many[i] = add_alloc(r.graph, &r.last, 60);
+  for (int i = 0; i < 12; i++) add_free(r.graph, &r.last, many[i]);
+  assert_in_range(count_ranges(r.graph), 3, 6);
+  rondo_exec *exec = launch(r.graph, r.stream);
+  assert_int_equal(figures(r.device).graph_used, 720 * MIB);
   rondo_exec_destroy(exec);
-  assert_ok(rondo_graph_destroy(graph));
-  assert_ok(rondo_stream_destroy(stream));
-  assert_int_equal(fake_close(device), 0);
+  close_rig(&r);
 }
 
 /* The last size tried is the one that is needed. */
@@ -136,58 +145,49 @@ UNIT_TEST(test_gm2_a_process_with_hardly_enough_addresses) {
 
 /* Memory that the graph leaves allocated, on both sides of a border of ranges, is freed separately. */
 UNIT_TEST(test_gm4_memory_that_stays_in_two_ranges) {
-  rondo_device *device = fake_open(NULL);
-  rondo_stream *stream = NULL;
-  rondo_graph *graph = make_graph(device);
-  rondo_node last = {0};
-  assert_ok(rondo_stream_create(device, NULL, &stream));
-  char *before = add_alloc(graph, &last, 50), *after = add_alloc(graph, &last, 20);
-  assert_int_equal(count_ranges(graph), 2);
-  assert_int_equal(offset_of(graph, after), offset_of(graph, before) + 50 * MIB);
-  rondo_exec *exec = launch(graph, stream);
+  rig r = open_rig();
+  char *before = add_alloc(r.graph, &r.last, 50), *after = add_alloc(r.graph, &r.last, 20);
+  assert_int_equal(count_ranges(r.graph), 2);
+  assert_int_equal(offset_of(r.graph, after), offset_of(r.graph, before) + 50 * MIB);
+  rondo_exec *exec = launch(r.graph, r.stream);
   touch(before, 50);
   touch(after, 20);
-  assert_int_equal(figures(device).graph_used, 70 * MIB);
-  assert_ok(rondo_free(device, before));
-  assert_ok(rondo_graph_memory_trim(device));
+  assert_int_equal(figures(r.device).graph_used, 70 * MIB);
+  assert_ok(rondo_free(r.device, before));
+  assert_ok(rondo_graph_memory_trim(r.device));
   touch(after, 20);
-  assert_ok(rondo_free(device, after));
-  assert_ok(rondo_exec_launch(exec, stream));
+  assert_ok(rondo_free(r.device, after));
+  assert_ok(rondo_exec_launch(exec, r.stream));
   touch(before, 50);
-  assert_ok(rondo_free_async(stream, before));
-  assert_ok(rondo_free_async(stream, after));
+  assert_ok(rondo_free_async(r.stream, before));
+  assert_ok(rondo_free_async(r.stream, after));
   rondo_exec_destroy(exec);
-  assert_ok(rondo_graph_destroy(graph));
-  assert_ok(rondo_stream_destroy(stream));
-  assert_int_equal(fake_close(device), 0);
+  close_rig(&r);
 }
 
 /* A clone uses the ranges that its original got, and vice versa. */
 UNIT_TEST(test_gm2_clones_share_further_addresses) {
-  rondo_device *device = fake_open(NULL);
-  rondo_stream *stream = NULL;
-  rondo_graph *graph = make_graph(device), *clone = NULL;
-  rondo_node last = {0}, copy = {0};
+  rig r = open_rig();
+  rondo_graph *clone = NULL;
+  rondo_node copy = {0};
   char *addresses[3];
-  assert_ok(rondo_stream_create(device, NULL, &stream));
-  addresses[0] = add_alloc(graph, &last, 50);
-  assert_ok(rondo_graph_clone(graph, &clone));
-  assert_ok(rondo_graph_find_in_clone(clone, last, &copy));
-  addresses[1] = add_alloc(graph, &last, 50);
+  addresses[0] = add_alloc(r.graph, &r.last, 50);
+  assert_ok(rondo_graph_clone(r.graph, &clone));
+  assert_ok(rondo_graph_find_in_clone(clone, r.last, &copy));
+  addresses[1] = add_alloc(r.graph, &r.last, 50);
   addresses[2] = add_alloc(clone, &copy, 60);
-  assert_int_equal(count_ranges(graph), 2);
+  assert_int_equal(count_ranges(r.graph), 2);
   assert_true(addresses[2] >= addresses[1] + 50 * MIB);
   for (int i = 0; i < 2; i++) {
-    add_free(graph, &last, addresses[i]);
+    add_free(r.graph, &r.last, addresses[i]);
     add_free(clone, &copy, addresses[2 * i]);
   }
-  rondo_exec *execs[] = {launch(graph, stream), launch(clone, stream)};
-  assert_ok(rondo_graph_destroy(graph));
-  assert_ok(rondo_exec_launch(execs[0], stream));
+  rondo_exec *execs[] = {launch(r.graph, r.stream), launch(clone, r.stream)};
+  assert_ok(rondo_graph_destroy(r.graph));
+  assert_ok(rondo_exec_launch(execs[0], r.stream));
   for (int i = 0; i < 2; i++) rondo_exec_destroy(execs[i]);
-  assert_ok(rondo_graph_destroy(clone));
-  assert_ok(rondo_stream_destroy(stream));
-  assert_int_equal(fake_close(device), 0);
+  r.graph = clone;
+  close_rig(&r);
 }
 
 /* Each call that can fail fails while a space grows. */

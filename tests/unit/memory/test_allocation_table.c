@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The table of allocations: the allocation around an address is the one that a scan of all finds (B4), also where
- * allocations overlap or start at one address, as those of graphs do.
+ * The table of allocations: a lookup finds the allocation that a linear search finds (B4), also if allocations overlap
+ * or start at the same address, as those of graphs do.
  */
 #include "memory/allocation_table.h"
 

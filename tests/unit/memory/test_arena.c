@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT
- * Arenas: the memory of recordings that follow each other. What lives when a recording begins is never overwritten
- * (TR-4), recordings that never run at once use the same bytes (TR-3), launches are the driver's alone, and addresses
- * of an arena are known for what they are wherever one can be given.
+ * Arenas: the memory of recordings that follow each other. Memory that is live when a recording begins is never
+ * overwritten (TR-4). Recordings that never run at once use the same bytes (TR-3). A launch is only the driver's
+ * launch. An address of an arena is recognized in every call that takes an address.
  */
 #include "exec/capture/arena_capture.h"
 #include "exec/launch/exec_internal.h"
 #include "graph/graph.h"
 #include "memory/arena/arena_guard.h"
+#include "memory/arena/arena_internal.h"
 #include "memory/arena/arena_recording.h"
 #include "memory/arena/arena_recording_plan.h"
+#include "support/test_assertion.h"
 #include "support/test_effort.h"
 #include "unit/memory/arena_test.h"
 
@@ -114,7 +116,7 @@ TEST(test_tr4_outputs_are_not_overwritten) {
 }
 
 /* Later allocations of the recording that frees a block use its bytes, and no other recording's do. */
-TEST(test_blocks_are_given_up) {
+TEST(test_a_freed_block_is_used_again) {
   rondo_arena *arena = test_leave_arena(t, 0);
   test_arena_begin(t, &(rondo_arena_setting){.arena = arena});
   uint32_t *input = test_arena_malloc(t, BYTES, "input");
@@ -785,4 +787,25 @@ TEST(test_pages_are_given_out_again) {
   }
   rondo_arena_get_info(arena, &info);
   assert_true(info.backed <= 32 * 1024 * KIB);
+}
+
+static void check_wrong_backing(void *arena) {
+  ((rondo_arena *)arena)->backed++;
+  rondo_arena_check(arena);
+}
+
+static void check_a_lost_space(void *arena) {
+  ((rondo_arena *)arena)->spaces = NULL;
+  rondo_arena_check(arena);
+}
+
+TEST(test_the_check_finds_faults) {
+  rondo_arena *arena = test_leave_arena(t, 0);
+  test_arena_begin(t, &(rondo_arena_setting){.arena = arena});
+  (void)test_arena_malloc(t, BYTES, "output");
+  recorded_graph recording = test_arena_end(t, arena);
+  test_assertion_fails(check_wrong_backing, arena, "arena->backed == backed");
+  test_assertion_fails(check_a_lost_space, arena, "arena->space_count == spaces");
+  test_recording_free(&recording);
+  rondo_arena_check(arena);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Many recordings along the paths of trees, against a model: each allocation and slot is written when it begins and
- * looked at when it ends, and every live output is looked at after every launch, so that a byte given out twice
- * shows (TR-4). The memory of the arena is held against the most bytes that live at once on any path (TR-3): within
- * 1.05 where each recording is planned when it begins, 1.01 where a path is planned as a whole.
+ * Many recordings along the paths of trees, compared with a model. Each allocation and slot is written at its beginning
+ * and checked at its end, and every live output is checked after every launch, so that memory with two owners is
+ * detected (TR-4). The size of the arena is compared with the maximum of live bytes on any path (TR-3): at most 1.05
+ * times that if each recording is planned when it begins, 1.01 times if a path is planned as a whole.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@
 
 /* Shapes ---------------------------------------------------------------------------------------------------------- */
 
-typedef enum op_kind { OP_ALLOC, OP_FREE, OP_GIVE_UP, OP_ORDER } op_kind;
+typedef enum op_kind { OP_ALLOC, OP_FREE, OP_DROP, OP_ORDER } op_kind;
 
 /* `item` belongs to the part; for a free of a block, it is an item of an earlier part. An order lets the other stream
  * wait for this one. */
@@ -65,12 +65,12 @@ static void add_free(part *of, uint32_t number, uint32_t item) {
   of->ops[of->op_count++] = (op){.kind = OP_FREE, .part = number, .item = item};
 }
 
-static void give_up(part *of, uint32_t part_number, uint32_t item) {
-  of->ops[of->op_count++] = (op){.kind = OP_GIVE_UP, .part = part_number, .item = item};
+static void drop_inside(part *of, uint32_t part_number, uint32_t item) {
+  of->ops[of->op_count++] = (op){.kind = OP_DROP, .part = part_number, .item = item};
 }
 
-static void drop(part *of, uint32_t part_number, uint32_t item) {
-  of->dropped[of->dropped_count++] = (op){.kind = OP_GIVE_UP, .part = part_number, .item = item};
+static void drop_before(part *of, uint32_t part_number, uint32_t item) {
+  of->dropped[of->dropped_count++] = (op){.kind = OP_DROP, .part = part_number, .item = item};
 }
 
 /* A training step: each layer forward is a recording that saves two activations, and each backward recording frees
@@ -96,11 +96,11 @@ static void make_training(shape *out, uint64_t *random) {
     part *at = &out->parts[number];
     const size_t width = out->parts[layer].bytes[kept[layer][0]];
     const uint32_t local = add_alloc(at, number, width * 2);
-    give_up(at, layer, kept[layer][1]);
+    drop_inside(at, layer, kept[layer][1]);
     const uint32_t weights = add_alloc(at, number, width);
     add_free(at, number, local);
-    give_up(at, layer, kept[layer][0]);
-    if (k > 0) give_up(at, number - 1, gradient);
+    drop_inside(at, layer, kept[layer][0]);
+    if (k > 0) drop_inside(at, number - 1, gradient);
     gradient = add_alloc(at, number, width);
     add_free(at, number, weights);
   }
@@ -114,7 +114,7 @@ static void make_serving(shape *out, uint64_t *random) {
     part *at = &out->parts[i];
     const size_t width = (size_t)(1 + test_random_below(random, 64)) * KIB;
     at->slots[at->slot_count++] = width;
-    if (i > 1) drop(at, i - 2, output);
+    if (i > 1) drop_before(at, i - 2, output);
     const uint32_t first = add_alloc(at, i, width), second = add_alloc(at, i, width * 4);
     add_free(at, i, first);
     const uint32_t third = add_alloc(at, i, width * 2);
@@ -148,7 +148,7 @@ static void make_random_part(part *at, uint32_t number, live_set *live, uint64_t
   const uint32_t steps = 6 + test_random_below(random, 40);
   for (uint32_t drops = test_random_below(random, 4); drops > 0 && live->count > 0; drops--) {
     const op dead = take_live(live, random);
-    drop(at, dead.part, dead.item);
+    drop_before(at, dead.part, dead.item);
   }
   while (at->slot_count < test_random_below(random, MOST_SLOTS)) at->slots[at->slot_count++] = random_bytes(random);
   for (uint32_t i = 0; i < steps; i++) {
@@ -161,7 +161,7 @@ static void make_random_part(part *at, uint32_t number, live_set *live, uint64_t
       open[which] = open[--open_count];
     } else {
       const op dead = take_live(live, random);
-      give_up(at, dead.part, dead.item);
+      drop_inside(at, dead.part, dead.item);
     }
   }
   while (open_count > 0) {
@@ -180,7 +180,7 @@ static void fork_part(part *at, uint64_t *random) {
   for (uint32_t i = 0; i < at->op_count && forked.op_count < MOST_OPS - 1; i++) {
     op now = at->ops[i];
     if (now.kind == OP_ALLOC) stream_of[now.item] = test_random_below(random, 2);
-    if (now.kind != OP_GIVE_UP) now.stream = stream_of[now.item];
+    if (now.kind != OP_DROP) now.stream = stream_of[now.item];
     forked.ops[forked.op_count++] = now;
     if (test_random_below(random, 6) == 0)
       forked.ops[forked.op_count++] = (op){.kind = OP_ORDER, .stream = test_random_below(random, 2)};
@@ -281,7 +281,7 @@ static void run_body(walk *self, uint32_t number, const rondo_arena_slot *slots)
       continue;
     }
     look_at(self, now->kind == OP_FREE ? now->item : MOST_ITEMS - 1 - now->item % 8, *address, bytes);
-    if (slots == NULL && now->kind == OP_GIVE_UP)
+    if (slots == NULL && now->kind == OP_DROP)
       rondo_profile_note_end(stream, key_of(now->part, now->item));
     else
       assert_ok(rondo_free_async(stream, *address));
@@ -340,7 +340,7 @@ static void assert_values(walk *self, uint32_t number) {
 static void change_lives(walk *self, uint32_t number) {
   const part *at = &self->of->parts[number];
   for (uint32_t i = 0; i < at->op_count; i++)
-    if (at->ops[i].kind == OP_GIVE_UP) self->lives[at->ops[i].part][at->ops[i].item] = false;
+    if (at->ops[i].kind == OP_DROP) self->lives[at->ops[i].part][at->ops[i].item] = false;
   for (uint32_t i = 0; i < at->item_count; i++) self->lives[number][i] = !at->freed[i];
 }
 
@@ -413,7 +413,7 @@ static void plan_whole(walk *self, rondo_path_part *parts, rondo_path_end (*ends
           (rondo_path_end){.allocation = at->dropped[k].item, .part = i};
     for (uint32_t k = 0; k < at->op_count; k++) {
       const op *now = &at->ops[k];
-      if (now->kind == OP_GIVE_UP)
+      if (now->kind == OP_DROP)
         ends[now->part][parts[now->part].end_count++] =
             (rondo_path_end){.allocation = now->item, .part = i, .key = key_of(now->part, now->item)};
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The pool of blocks from inside: who gets freed memory when, how blocks are cut and grow together, which chunks go
- * back, and random use against a model (GM-19).
+ * The pool of blocks, through internal functions: who gets freed memory and when, how blocks are split and merged,
+ * which chunks are freed, and random use compared with a model (GM-19).
  */
 #define _GNU_SOURCE
 #include "memory/pool/block_pool.h"
@@ -8,6 +8,7 @@
 #include "fault/fake_driver.h"
 #include "memory/memory_check.h"
 #include "support/rondo_test.h"
+#include "support/test_assertion.h"
 
 typedef struct fixture {
   rondo_device *device;
@@ -23,7 +24,7 @@ static fixture *make(rondo_allocation_kind kind) {
   self->allocator = self->device->allocator;
   rondo_pool_init(&self->pool, self->device, &self->allocator, FAKE_PAGE, kind);
   for (int i = 0; i < 2; i++) {
-    assert_ok(self->device->ops->queue_create(self->device, "", &self->streams[i].queue));
+    assert_ok(self->device->ops->queue_create(self->device, "", NULL, &self->streams[i].queue));
     assert_ok(rondo_order_join(&self->allocator, &self->orders, &self->streams[i]));
     assert_ok(rondo_pool_expect_slot(&self->pool, self->streams[i].slot));
   }
@@ -197,5 +198,24 @@ UNIT_TEST(test_random_use) {
   rondo_pool_trim_idle(&self->pool, 0);
   rondo_chunks_destroy(rondo_pool_take_discarded(&self->pool));
   assert_int_equal(self->pool.figures.reserved, 0);
+  destroy(self);
+}
+
+static void check_wrong_figures(void *pool) {
+  ((rondo_pool *)pool)->figures.used++;
+  rondo_pool_check(pool);
+}
+
+static void check_a_gap(void *pool) {
+  ((rondo_pool *)pool)->chunks->blocks->bytes--;
+  rondo_pool_check(pool);
+}
+
+UNIT_TEST(test_the_check_finds_faults) {
+  fixture *self = make(RONDO_ALLOCATION_STREAM_ORDERED);
+  rondo_block *block = take(self, 0, 1 << 20);
+  test_assertion_fails(check_wrong_figures, &self->pool, "pool->figures.used == used");
+  test_assertion_fails(check_a_gap, &self->pool, "block->offset == offset");
+  give(self, block, -1);
   destroy(self);
 }

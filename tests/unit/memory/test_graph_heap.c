@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Heaps from outside: physical bytes, remaps and growth of graphs on streams, to the byte (GM-12 to GM-16).
+ * Heaps through public calls: physical bytes, remaps and growth of graphs on streams, in exact bytes (GM-12 to GM-16).
  */
 #define _GNU_SOURCE
 #include <rondo/rondo.h>

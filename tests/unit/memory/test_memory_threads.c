@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Graph memory and pools used by several threads at once, on the CPU device: clones of one graph, which share
- * addresses, graphs of their own, which share heaps when launches move between streams, trimming and uploading in
- * between, and stream-ordered memory that changes hands (GM-12, GM-13, GM-15, GX-10). Wrong bytes or, under
- * ThreadSanitizer, a race in a kernel show that two launches had the same pages at once.
+ * addresses; separate graphs, which share heaps when launches move between streams, with trims and uploads in between;
+ * and stream-ordered memory that passes between threads (GM-12, GM-13, GM-15, GX-10). If two launches have the same
+ * pages at once, bytes are wrong or ThreadSanitizer reports a race in a kernel.
  */
 #include <rondo/rondo.h>
 #include <string.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The index of ranges: what looking up finds is what a scan of all ranges finds, with and without the lock; readers
- * that run while it changes see either side of a change, never between; without memory nothing is lost but the short
- * cut.
+ * The index of ranges: a lookup finds what a linear search finds, with and without the lock. Readers that run during a
+ * change see the state before or after it, never a mixture. Without memory for the index, lookups are slower but right.
  */
 #include "memory/range_index.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Shared by the tests of planning on a partial order: random problems, and what may live together, found by running
- * every execution.
+ * Shared by the tests of planning on a partial order: random problems, and which items may be alive together, found by
+ * trying every order of execution.
  */
 #ifndef RONDO_TESTS_ORDER_TESTS_H
 #define RONDO_TESTS_ORDER_TESTS_H

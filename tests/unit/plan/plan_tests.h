@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What the tests of planning share: problems at random, and the definition of a plan, word for word.
+ * Shared by the tests of planning: random problems, and the definition of a plan in code.
  */
 #ifndef RONDO_TESTS_PLAN_TESTS_H
 #define RONDO_TESTS_PLAN_TESTS_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Planning beside what others hold: the obstacle met first and the box that fits found as by their definition, and many
- * obstacles at once (groundwork of GM-11).
+ * Planning around obstacles, memory that others hold: the first obstacle in the way and the box that fits, compared
+ * with their definitions, and many obstacles at once (groundwork of GM-11).
  */
 #include "plan/interval/obstacles.h"
 #include "unit/plan/plan_tests.h"
@@ -177,7 +177,7 @@ static void try_extreme(const rondo_plan_problem *problem, uint64_t *made, uint6
   (*made)++;
 }
 
-/* Every other node comes before all behind it; those between come before none. */
+/* Every other node comes before all later ones; those between come before none. */
 static void make_comb(uint32_t starts[EXTREME_NODES + 1], uint32_t edges[EXTREME_NODES * EXTREME_NODES]) {
   uint32_t count = 0;
   for (uint32_t i = 0; i < EXTREME_NODES; i++) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Repairs of plans on a partial order: what the index finds against every pair, plans at a target against every
- * execution, and threads in parallel (GM-11: an item that is not ordered after a free never gets its bytes).
+ * Repairs of plans on a partial order: results of the index compared with every pair, plans at a target compared with
+ * every order of execution, and threads in parallel (GM-11: an item that is not ordered after a free never gets its
+ * bytes).
  */
 #include "order_tests.h"
 

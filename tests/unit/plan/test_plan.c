@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Planning: known problems, random ones proved by the checker and against a pairwise comparison, quality on the shapes
- * of lifetimes that programs have, and failing allocators (FW-1: fixed addresses; groundwork of GM-11).
+ * Planning: known problems; random ones, checked by rondo_plan_check and pair by pair; quality on the lifetimes that
+ * programs have; and failing allocators (FW-1: fixed addresses; groundwork of GM-11).
  */
 #include "plan/interval/live_bytes.h"
 #include "unit/plan/plan_tests.h"
@@ -154,7 +154,7 @@ UNIT_TEST(test_random_problems_are_planned_right_and_alike) {
   }
 }
 
-/* The least peak that leaves room for the live bytes of every step beside the obstacles. */
+/* The least peak that leaves room for the live bytes of every step and the obstacles. */
 static size_t squeezed_bound(const rondo_plan_problem *problem) {
   size_t bound = 0;
   for (uint32_t step = 0; step < 70; step++) {
@@ -206,7 +206,7 @@ UNIT_TEST(test_items_go_around_obstacles) {
   rondo_plan_destroy(made.plan);
 }
 
-UNIT_TEST(test_profile_says_the_most_within_a_life) {
+UNIT_TEST(test_profile_has_the_maximum_within_a_lifetime) {
   const rondo_allocator allocator = rondo_allocator_default();
   rondo_scratch scratch = {.allocator = &allocator};
   rondo_box boxes[] = {{10, 0, 10}, {5, 2, 5}, {7, 4, 5}, {20, 8, 9}};
@@ -222,7 +222,7 @@ UNIT_TEST(test_profile_says_the_most_within_a_life) {
   rondo_scratch_free(&scratch);
 }
 
-/* The checker is told wrong plans, each wrong in one way. */
+/* The checker gets wrong plans, each wrong in one way. */
 UNIT_TEST(test_checker_finds_what_is_wrong) {
   const rondo_plan_item items[] = {{100, 4, 0, 4, 0}, {50, 4, 2, 6, 0}, {10, 4, 5, 7, 0}};
   const rondo_plan_problem problem = {.items = items, .count = 3};

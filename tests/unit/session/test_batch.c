@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Which waiting requests form a batch (SE-8): the candidates, and others that fit into the padding, wherever they are
- * in the queue. A request that is passed over leads the next batch.
+ * Which waiting requests form a batch (SE-8): the candidates, and other requests that fit into the padding, anywhere in
+ * the queue. A request that is skipped is the first of the next batch.
  */
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * What a batch of requests asks of the CUDA driver, on the fake one: one launch of a kernel for all rows of all inputs
- * and their padding, and one of the graph; wherever the rows are, and however many requests they come from, as far as
- * one launch can be told of them. Without that kernel a copy for each, and a fill for each input's padding (SE-5).
+ * The driver calls of a batch, on the fake CUDA driver: one launch of a kernel that copies all rows of all inputs and
+ * pads them, and one launch of the graph, for any addresses and any number of requests that fit into one launch.
+ * Without that kernel, a copy for each range and a fill for each input's padding (SE-5).
  */
 #include <string.h>
 
@@ -85,7 +85,7 @@ FAKE_TEST(test_se5_one_launch_feeds_a_batch) {
   assert_asked(whole, .kernels = 1, .graphs = 1);
 }
 
-FAKE_TEST(test_se5_more_than_one_launch_can_be_told_of) {
+FAKE_TEST(test_se5_more_than_fits_into_one_launch) {
   rondo_session *session = open_session(t);
   assert_in_range(MOST * INPUTS + INPUTS, RONDO_MOST_QUEUED_RANGES + 1, 2 * RONDO_MOST_QUEUED_RANGES);
   const asked made = serve(t, session, MOST, 1, true);

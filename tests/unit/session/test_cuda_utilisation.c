@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What utilisation asks of the CUDA driver, on the fake one: two events around each part, whose distances no answer
- * waits for: they are asked for while the device has the next part, or for who wants the sums (SE-11).
+ * The driver calls of utilisation, on the fake CUDA driver: two events around each part. No answer waits for their
+ * times: they are read while the device runs the next part, or when a caller asks for the sums (SE-11).
  */
 #include "fake_cuda/fake_fixture.h"
 #include "session/serve/utilisation.h"
@@ -55,7 +55,7 @@ FAKE_TEST(test_se11_distances_are_those_of_the_part_before) {
 
 static void fail_a_distance(void) { fake->fail_call("cuEventElapsedTime", 1, CU_OUT_OF_MEMORY, false); }
 
-static void assert_is_told(rondo_session *session) {
+static void assert_is_reported(rondo_session *session) {
   rondo_session_usage usage = {.struct_size = sizeof usage};
   assert_status(rondo_session_get_usage(session, &usage), RONDO_OUT_OF_MEMORY);
   assert_message("measuring the time between two events");
@@ -68,13 +68,13 @@ FAKE_TEST(test_se11_a_failed_query_is_reported) {
   const uint64_t parts = get_usage(session).parts;
   (void)run(session, RONDO_RUN_RECORDED);
   fail_a_distance();
-  assert_is_told(session);
+  assert_is_reported(session);
   (void)run(session, RONDO_RUN_RECORDED);
   assert_int_equal(get_usage(session).parts, parts + 1);
   (void)run(session, RONDO_RUN_RECORDED);
   fail_a_distance();
   assert_int_equal(run(session, RONDO_RUN_RECORDED), 1);
-  assert_is_told(session);
+  assert_is_reported(session);
   assert_int_equal(get_usage(session).parts, parts + 2);
 }
 

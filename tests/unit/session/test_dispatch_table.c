@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The dispatch table (SE-8), compared with every possible split for small random sizes; rows beyond the table; and that
- * dispatching is one look-up.
+ * dispatching is one lookup.
  */
 #include "session/sizing/dispatch_table.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * What samples of times say: the least two, and when they agree; how runs of graphs correct what was measured (SE-8);
- * and that sizes chosen by samples of a busy machine,
- * on which long runs are disturbed most, are as good as those of a quiet one (SE-7).
+ * What samples of times say: the lowest two, and when they agree; how runs of graphs correct measured times (SE-8); and
+ * that sizes chosen from samples of a busy machine, on which long runs are disturbed most, are as good as those from a
+ * quiet one (SE-7).
  */
 #include "session/sizing/graph_times.h"
 

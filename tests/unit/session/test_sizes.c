@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The choice of batch sizes (SE-7) against all choices there are, on small problems drawn at random; what the figures
- * of a choice say; and the errors.
+ * The choice of batch sizes (SE-7), compared with all possible choices on small random problems; the figures of a
+ * choice; and the errors.
  */
 #include <float.h>
 #include <math.h>

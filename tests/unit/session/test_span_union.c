@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The union of spans against a row of cells, for spans drawn at random that come in order of their ends or nearly so;
- * and what becomes of spans when there are more than are kept (SE-11).
+ * The union of time spans, compared with an array of cells, for random spans that arrive in order of their ends or
+ * nearly so; and which spans are dropped when there are too many (SE-11).
  */
 #include "session/serve/span_union.h"
 

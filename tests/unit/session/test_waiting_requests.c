@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Which waiting request runs first (SE-8), compared with a walk through thousands of random requests, of two models,
- * with deadlines, while workers run or not; and that every path through the tree is short.
+ * Which waiting request runs first (SE-8), compared with a linear search through thousands of random requests, of two
+ * models, with deadlines, while workers run or not; and that every path through the tree is short.
  */
 #include "session/serve/waiting_requests.h"
 

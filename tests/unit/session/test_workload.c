@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The workload that sizes are chosen for (SE-7): requests alone, and several together, which count the less the more
- * they are, within the limits of rows and requests in a batch.
+ * The workload for which sizes are chosen (SE-7): single requests, and several together, whose weight falls with their
+ * number, within the limits of rows and requests in a batch.
  */
 #include "session/sizing/workload.h"
 

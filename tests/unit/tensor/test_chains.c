@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Which operators are joined into a chain, and where it stands: its limits, who else reads what it spares, and that
- * nothing lives longer than the join pays for.
+ * Which operators are joined into a chain, and where the chain runs: its limits, other readers of its intermediate
+ * values, and that no lifetime grows by more than the chain saves.
  */
 #include <string.h>
 

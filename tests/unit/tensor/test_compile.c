@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Compiling, from inside: operators of the test's own do while capturing what the warm-up should have done, and each is
- * found by name (FW-2); an operator without a kernel for the device is refused by name; allocators that fail at any
- * call leak nothing; weights go from one compiled program to another.
+ * Compiling, through internal functions: operators of the test do during capture what belongs into the warm-up, and
+ * each is named by the error (FW-2); an operator without a kernel for the device is refused by name; failing allocators
+ * leak nothing; weights move from one compiled program to another.
  */
 #include <rondo/weights.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Convolutions by cuDNN, on the fake one: all three passes are its, by ways that give the same bits each time, with
- * workspaces from the program's arena; what it has no way for, and what it refuses while a program is compiled or run;
- * nothing of it is left behind.
+ * Convolutions by the fake cuDNN: it computes all three passes, by engine configurations that give the same bits each
+ * time, with workspaces from the program's arena; shapes that it does not support; calls that it refuses while a
+ * program is compiled or run; nothing of it is left.
  */
 #define _GNU_SOURCE
 #include <stdlib.h>
@@ -253,7 +253,7 @@ CONVOLUTION_TEST(test_without_a_way_the_own_kernel_runs) {
 }
 
 /* Refuses call after call. The error has the operator, the library's code and words, and the remedy. */
-CONVOLUTION_TEST(test_each_refusal_while_compiling_is_told) {
+CONVOLUTION_TEST(test_each_refusal_while_compiling_is_reported) {
   uint64_t number = 0;
   for (bool came = true; came;) {
     rondo_compiled *compiled = NULL;

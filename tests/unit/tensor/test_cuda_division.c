@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Dividing programs from inside (SE-12): an operator that a device has no kernel for, a state that is read between two
- * changes of it, names that are taken, and parts of many devices in an order that keeps the program's.
+ * Dividing programs, through internal functions (SE-12): an operator without a kernel for a device, a state that is
+ * read between two changes of it, names that are taken, and parts of many devices in an order that keeps the program's
+ * order.
  */
 #include <stdio.h>
 #include <string.h>
@@ -82,7 +83,7 @@ static rondo_placement_list make_list(size_t count) {
   return list;
 }
 
-TEST(test_se12_a_device_without_the_kernel_is_told) {
+TEST(test_se12_a_device_without_the_kernel_is_reported) {
   rondo_device *cpu = NULL;
   rondo_divided *divided = NULL;
   rondo_program *program = make_program();

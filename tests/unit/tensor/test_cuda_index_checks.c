@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Wrong indices on the fake driver: looking for them costs a run no call of the driver, as kernels write them to
- * host memory; each is told once, whether its run was recorded or not, and is gone with the program that it was in
- * (FW-1).
+ * Wrong indices on the fake driver: checking for them costs a run no driver call, because kernels write them to host
+ * memory. Each is reported once, whether its run was recorded or not, and is dropped with its program (FW-1).
  */
 #include "fake_cuda/fake_fixture.h"
 #include "support/test_program.h"
@@ -75,7 +74,7 @@ FAKE_TEST(test_fw1_a_replay_costs_no_call_more) {
   assert_int_equal(info.nodes, info.kernels);
 }
 
-FAKE_TEST(test_fw1_each_finding_is_told_once) {
+FAKE_TEST(test_fw1_each_finding_is_reported_once) {
   rondo_compiled *compiled = make_compiled(t);
   for (int is_recorded = 0; is_recorded < 2; is_recorded++) {
     rondo_status (*const run)(rondo_compiled *) = is_recorded ? rondo_compiled_run : rondo_compiled_run_eager;
@@ -92,9 +91,10 @@ FAKE_TEST(test_fw1_each_finding_is_told_once) {
   }
 }
 
-/* What was never waited for is told by the program's end, which leaves nothing but freed memory that the device keeps.
+/* A finding that nothing waited for is reported when the program is destroyed, which leaves nothing but freed memory
+ * that the device keeps.
  */
-FAKE_TEST(test_fw1_the_end_tells_what_is_left) {
+FAKE_TEST(test_fw1_the_end_reports_what_is_left) {
   const size_t before = fake->live(FAKE_CUDA_HOST_MEMORY);
   rondo_compiled *compiled = make_compiled(t);
   assert_true(fake->live(FAKE_CUDA_HOST_MEMORY) > before);
@@ -118,7 +118,7 @@ FAKE_TEST(test_fw1_cells_are_counted) {
 }
 
 /* In the order in which it is taken. The device has no freed memory that would make room. */
-FAKE_TEST(test_fw1_fw3_host_memory_that_cannot_be_had_says_whose_and_what_for) {
+FAKE_TEST(test_fw1_fw3_missing_host_memory_is_reported_with_its_use) {
   static const char *const messages[] = {"memory for writes of program 'look-up' (128.0 KiB)",
                                          "host buffers of staged values of program 'look-up' (256 B)",
                                          "memory for feeding inputs of program 'look-up' (128.0 KiB)",

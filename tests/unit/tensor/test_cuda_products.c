@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Matrix products by cuBLASLt, on the fake one: they are its, with a workspace from the program's arena; what it has no
- * way for, and what it refuses while a program is compiled or run; nothing of it is left behind.
+ * Matrix products by the fake cuBLASLt: it computes them, with a workspace from the program's arena; shapes that it
+ * does not support; calls that it refuses while a program is compiled or run; nothing of it is left.
  */
 #define _GNU_SOURCE
 #include <stdlib.h>
@@ -253,7 +253,7 @@ PRODUCT_TEST(test_batches_and_activations_are_the_librarys) {
 }
 
 /* The error has the operator, the library's code and the remedy. */
-PRODUCT_TEST(test_refusals_while_compiling_are_told) {
+PRODUCT_TEST(test_refusals_while_compiling_are_reported) {
   static const char *const calls[] = {"cublasLtCreate",
                                       "cublasLtMatmulDescCreate",
                                       "cublasLtMatmulDescSetAttribute",

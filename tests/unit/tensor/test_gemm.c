@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Matrix products of a tile: plain C and libraries against the definition in double precision, for every way of
- * storing, sizes around the edges of blocks, rows that are longer than the tile, and adding to what is there.
+ * Matrix products of a tile: plain C and libraries compared with the definition in double precision, for every storage
+ * order, sizes around the edges of blocks, rows that are longer than the tile, and accumulation.
  */
 #include "tensor/operators/matmul/gemm.h"
 #include "vendor/vendor_libraries.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The operators' CUDA sources compile with the real run-time compiler, for the GPU that they are tuned for, and so do
- * chains of all that work element by element. Skipped where there is none.
+ * The operators' CUDA sources, and chains of all elementwise operators, compile with the real run-time compiler for the
+ * GPU that they are tuned for. Skipped without the compiler.
  */
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Building programs: values and their tags, every refusal of names, shapes and types with what it says,
- * differentiation, and that a call that fails leaves the program as it was. No device.
+ * Building programs: values and their tags, every refusal of names, shapes and types with its message, differentiation,
+ * and that a call that fails leaves the program unchanged. No device.
  */
 #include <rondo/program.h>
 
@@ -221,7 +221,7 @@ UNIT_TEST(test_wrong_attention_is_refused) {
   assert_ok(rondo_program_cell(program, "scale", 1, &length));
   assert_ok(rondo_program_state(program, "cache", RONDO_F32, (const size_t[]){1, 2, 4, 8}, 4, &cache));
   assert_error(rondo_op_attention(program, wide, wide, wide, NULL, &y), BAD, RONDO_REASON_SHAPE);
-  assert_message("a head has 129 elements; the maximum is 128");
+  assert_message("a head has 129 elements; the maximum is 128: use more heads");
   assert_error(rondo_op_attention(program, two, q, q, &causal, &y), BAD, RONDO_REASON_SHAPE);
   assert_error(rondo_op_attention_decode(program, q, q, q, cache, cache, length, NULL, &y), BAD, RONDO_REASON_TYPE);
   const rondo_value steps = sized(program, "steps", RONDO_I32, 0, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What runs, in which order, and where it lies: repetitions, dependencies, early updates, and that nothing that may be
- * live together shares bytes; on random programs against brute force.
+ * Which operators run, in which order, and where their values are: repetitions, dependencies, early updates, and that
+ * values that may be live together share no bytes; random programs compared with brute force.
  */
 #include <stdio.h>
 #include <string.h>
@@ -65,7 +65,7 @@ UNIT_TEST(test_edges_that_others_imply_go) {
     assert_ok(rondo_edges_reduce(&allocator, &reduced));
     assert_reduced(&reduced, &edges);
     assert_ok(rondo_edges_transpose(&allocator, &reduced, count, &turned));
-    assert_ok(rondo_edges_narrow(&allocator, &reduced, 2, &narrow));
+    assert_ok(rondo_edges_narrow(&allocator, &reduced, 2, NULL, &narrow));
     for (uint32_t q = 0; q < count; q++) {
       for (uint32_t p = 0; p < q; p++) assert_int_equal(has_edge(&reduced, p, q), has_edge(&turned, q, p));
       if (q >= 2) assert_true(reaches(&narrow, q - 2, q, false));
@@ -75,6 +75,24 @@ UNIT_TEST(test_edges_that_others_imply_go) {
     rondo_edges_free(&allocator, &turned);
     rondo_edges_free(&allocator, &narrow);
   }
+}
+
+/* Positions 2 and 4 may overlap with all others; these form a chain. */
+UNIT_TEST(test_free_positions_are_not_narrowed) {
+  const rondo_allocator allocator = rondo_allocator_default();
+  const bool is_free[] = {false, false, true, false, true, false};
+  static const uint32_t chain[] = {0, 1, 3, 5};
+  rondo_edges edges, narrow;
+  assert_ok(rondo_edges_make(&allocator, 6, 1, &edges));
+  assert_ok(rondo_edges_narrow(&allocator, &edges, 1, is_free, &narrow));
+  assert_int_equal(narrow.start[6], 3);
+  for (uint32_t i = 1; i < 4; i++) assert_true(has_edge(&narrow, chain[i - 1], chain[i]));
+  rondo_edges_free(&allocator, &narrow);
+  assert_ok(rondo_edges_narrow(&allocator, &edges, 2, is_free, &narrow));
+  assert_int_equal(narrow.start[6], 2);
+  for (uint32_t i = 2; i < 4; i++) assert_true(has_edge(&narrow, chain[i - 2], chain[i]));
+  rondo_edges_free(&allocator, &narrow);
+  rondo_edges_free(&allocator, &edges);
 }
 
 /* Programs --------------------------------------------------------------------------------------------------------- */

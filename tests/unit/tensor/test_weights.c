@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Sets of weights and their files: what is written reads back, every file that is not one gets its own error, a failing
- * allocator leaks nothing, and a save that fails leaves the old file whole.
+ * Sets of weights and their files: what is written reads back, each kind of invalid file has its own error, a failing
+ * allocator leaks nothing, and a save that fails leaves the old file complete.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <rondo/weights.h>

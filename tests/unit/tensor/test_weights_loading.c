@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What loading a file of weights takes and leaves (PR-10): only the tensors that are wanted, tensors that no value can
- * hold are passed over, the file is mapped, and loading and applying it takes little more memory than the file has.
+ * Which tensors of a file are loaded (PR-10): only the requested ones; tensors of unsupported types and shapes are
+ * skipped. The file is mapped, and loading and applying it takes little more memory than the size of the file.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <rondo/checkpoint.h>
@@ -125,7 +125,7 @@ static rondo_compiled *compile_state(rondo_device *device, const char *name, siz
   return compiled;
 }
 
-UNIT_TEST(test_a_program_that_needs_one_of_them_is_told_why) {
+UNIT_TEST(test_a_program_that_needs_one_of_them_is_refused) {
   rondo_device *device = NULL;
   assert_ok(rondo_device_open("cpu", NULL, &device));
   rondo_compiled *compiled = compile_state(device, "f64", 1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Words as the tool prints them into a command: what bash makes of the text is the word again.
+ * Words that the tool prints as part of a command: bash reads the text as the same word.
  */
 #define _POSIX_C_SOURCE 200809L
 #include "common/shell.h"
@@ -21,7 +21,7 @@ static void assert_printed(const char *word, const char *expected) {
   assert_string_equal(text, expected);
 }
 
-UNIT_TEST(test_plain_words_stand_as_they_are) {
+UNIT_TEST(test_words_without_special_characters_are_unchanged) {
   assert_printed("--device=cuda:0", "--device=cuda:0");
   assert_printed("a/b_c.d,e+f@g%h-1", "a/b_c.d,e+f@g%h-1");
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Texts collected in memory: all of what was written, or nothing. Linked with --wrap=realloc, to let each of the
- * allocations fail in turn.
+ * Texts collected in memory: all of what was written, or nothing. Linked with --wrap=realloc, so that each allocation
+ * fails in turn.
  */
 #include "common/text_stream.h"
 #include "support/rondo_test.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * What a replayed call of a function asks of the CUDA driver, by the fake driver's count of its calls (TR-1, TR-6): one
- * launch, and one call for each node that an input which moved is patched in, or for all inputs that are copied. Where
- * the program has the device's context current, that it is asked for is all there is in addition.
+ * The driver calls of a replayed call of a function, counted by the fake driver (TR-1, TR-6): one launch, and one call
+ * for each node in which a moved input is patched, or one for all inputs that are copied. If the device's context is
+ * current already, only the query of the current context is added.
  */
 #include "fake_cuda/fake_fixture.h"
 #include "support/foreign_library.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Loads the functions of the driver and the compiler.
+ * Loads the functions of the driver and the compiler. It calls dlopen itself because the loader in src/vendor is
+ * internal, and because a baseline must not depend on what it is compared with.
  */
 #define _GNU_SOURCE
 #include "bench/bare_driver.h"

@@ -33,6 +33,16 @@ static int enqueue(bench_target *target, size_t stream) {
       "launching a kernel");
 }
 
+static int enqueue_line(bench_target *target, const target_line *line) {
+  bare_target *t = of(target);
+  int code = 0;
+  for (uint32_t i = 0; i < line->nodes && !code; i++) {
+    line->arguments(line->user, i, t->values);
+    code = t->device.driver.launch_kernel(t->device.kernel, 1, 1, 1, 1, 1, 1, 0, t->streams[0], t->args, NULL);
+  }
+  return bare_check(code, "launching a line of kernels");
+}
+
 static int fork_streams(bench_target *target) {
   return bare_check(driver_of(target)->event_record(of(target)->fork, of(target)->streams[0]), "forking");
 }
@@ -178,9 +188,10 @@ static int make_objects(bare_target *t, size_t streams) {
 
 int bare_target_create(const char *device_name, const rondo_kernel_options *kernel, size_t streams,
                        bench_target **out) {
-  static const target_calls calls = {enqueue,  fork_streams, follow,        join,         wait,   mark,        elapsed,
-                                     allocate, copy,         begin_capture, end_capture,  build,  instantiate, update,
-                                     set,      launch,       discard_graph, discard_exec, destroy};
+  static const target_calls calls = {enqueue,       enqueue_line, fork_streams,  follow,       join,
+                                     wait,          mark,         elapsed,       allocate,     copy,
+                                     begin_capture, end_capture,  build,         instantiate,  update,
+                                     set,           launch,       discard_graph, discard_exec, destroy};
   *out = NULL;
   if (!bare_is_cuda(device_name)) return TOOL_OK;
   bare_target *t = calloc(1, sizeof *t);

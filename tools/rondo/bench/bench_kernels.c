@@ -49,3 +49,16 @@ const rondo_kernel_options bench_read_word = {
     .block_threads = 1,
     .cuda_source = "extern \"C\" __global__ void read_word(const unsigned *in, unsigned *out) { *out = *in; }",
     .params = {RONDO_READS, RONDO_WRITES}};
+
+static void next_word_cpu(rondo_blocks blocks, void *const *args) {
+  (void)blocks;
+  **(uint32_t **)args[1] = **(const uint32_t *const *)args[0] * 3 + 1;
+}
+
+const rondo_kernel_options bench_next_word = {
+    RONDO_KERNEL_OPTIONS_INIT,
+    .name = "next_word",
+    .cpu = next_word_cpu,
+    .block_threads = 1,
+    .cuda_source = "extern \"C\" __global__ void next_word(const unsigned *in, unsigned *out) { *out = *in * 3 + 1; }",
+    .params = {RONDO_READS, RONDO_WRITES}};

@@ -11,5 +11,6 @@ extern const rondo_kernel_options bench_empty;     /* () */
 extern const rondo_kernel_options bench_touch;     /* (at): sets a byte */
 extern const rondo_kernel_options bench_set_word;  /* (word, value) */
 extern const rondo_kernel_options bench_read_word; /* (in, out) */
+extern const rondo_kernel_options bench_next_word; /* (in, out): out = 3 in + 1 */
 
 #endif

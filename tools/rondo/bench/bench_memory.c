@@ -122,7 +122,7 @@ const benchmark bench_memory = {
         "are given as nodes are made), profiled (recorded again with the profile of the first graph), relocated\n"
         "(placed when instantiated) and, on a CUDA device, driver: the same captured without Rondo, as the driver's\n"
         "own memory nodes.\n\n"
-        "The bound is the maximum of live bytes. Times are microseconds, medians; remaps counts how often a\n"
+        "The bound is the maximum number of live bytes. Times are microseconds, medians; remaps counts how often a\n"
         "round's later launches mapped memory again.",
     .operand = "FILE",
     .operand_help = "CSV whose first line names the columns id,lower,upper,size; '-' is standard input",

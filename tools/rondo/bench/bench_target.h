@@ -38,10 +38,11 @@ typedef struct target_graph {
 typedef struct bench_target bench_target;
 
 typedef struct target_calls {
-  int (*enqueue)(bench_target *target, size_t stream); /* the kernel, without arguments */
-  int (*fork)(bench_target *target);                   /* records an event on the first stream */
-  int (*follow)(bench_target *target, size_t stream);  /* the stream waits for that event */
-  int (*join)(bench_target *target, size_t stream);    /* the first stream waits for this stream */
+  int (*enqueue)(bench_target *target, size_t stream);                /* the kernel, without arguments */
+  int (*enqueue_line)(bench_target *target, const target_line *line); /* on the first stream */
+  int (*fork)(bench_target *target);                                  /* records an event on the first stream */
+  int (*follow)(bench_target *target, size_t stream);                 /* the stream waits for that event */
+  int (*join)(bench_target *target, size_t stream);                   /* the first stream waits for this stream */
   int (*wait)(bench_target *target, size_t stream);
   int (*mark)(bench_target *target, bool is_end); /* records the begin or end event on the first stream */
   int (*elapsed)(bench_target *target, double *out_us);

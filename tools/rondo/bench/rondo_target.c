@@ -29,6 +29,17 @@ static int enqueue(bench_target *target, size_t stream) {
   return check(rondo_launch(t->streams[stream], t->kernel, one_block, RONDO_NO_ARGS), "launching a kernel");
 }
 
+static int enqueue_line(bench_target *target, const target_line *line) {
+  const rondo_target *t = of(target);
+  rondo_status status = RONDO_OK;
+  for (uint32_t i = 0; i < line->nodes && !status; i++) {
+    uint64_t values[2];
+    line->arguments(line->user, i, values);
+    status = rondo_launch(t->streams[0], t->kernel, one_block, RONDO_ARGS(&values[0], &values[1]));
+  }
+  return check(status, "launching a line of kernels");
+}
+
 static int fork_streams(bench_target *target) {
   return check(rondo_event_record(of(target)->fork, of(target)->streams[0]), "forking");
 }
@@ -169,9 +180,10 @@ static rondo_status make_objects(rondo_target *t, const rondo_kernel_options *ke
 }
 
 int rondo_target_create(rondo_device *device, const rondo_kernel_options *kernel, size_t streams, bench_target **out) {
-  static const target_calls calls = {enqueue,  fork_streams, follow,        join,         wait,   mark,        elapsed,
-                                     allocate, copy,         begin_capture, end_capture,  build,  instantiate, update,
-                                     set,      launch,       discard_graph, discard_exec, destroy};
+  static const target_calls calls = {enqueue,       enqueue_line, fork_streams,  follow,       join,
+                                     wait,          mark,         elapsed,       allocate,     copy,
+                                     begin_capture, end_capture,  build,         instantiate,  update,
+                                     set,           launch,       discard_graph, discard_exec, destroy};
   rondo_target *t = calloc(1, sizeof *t);
   *out = NULL;
   if (!t) return tool_fail_memory("the benchmark");

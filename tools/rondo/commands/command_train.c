@@ -19,7 +19,7 @@
 #include "train/train.h"
 
 static const train_settings defaults = {
-    .model = "character", .device = "cpu", .seed = 1, .compare = TRAIN_COMPARE_UNSET};
+    .model = "character", .device = "cpu", .seed = 1, .compare = TRAIN_COMPARE_UNSET, .timeout = 600};
 
 #define OFFSET(member) offsetof(train_settings, member)
 
@@ -39,6 +39,12 @@ static const option_row rows[] = {
     {"learning-rate", "X", OPTION_REAL, OFFSET(learning_rate), 1e-9, 1e38,
      "highest rate of the schedule, which rises, then falls"},
     {"workers", "N", OPTION_COUNT, OFFSET(workers), 0, 1024, "worker threads of a CPU device; 0: automatic"},
+    {"data-parallel", NULL, OPTION_FLAG, OFFSET(data_parallel), 0, 0,
+     "divide each batch among the processes that mpirun, srun or torchrun started"},
+    {"shard-states", NULL, OPTION_FLAG, OFFSET(shard_states), 0, 0,
+     "with N ranks, each keeps 1/N of the optimizer's states"},
+    {"mpi", "FILE", OPTION_INPUT, OFFSET(mpi), 0, 0, "component rondo-mpi to load; unless given, the launcher's"},
+    {"timeout", "X", OPTION_REAL, OFFSET(timeout), 1, 4e6, "seconds that a rank waits for the others"},
     {"save", "FILE", OPTION_OUTPUT, OFFSET(save), 0, 0, "write the model to FILE (safetensors)"},
     {"checkpoint", "FILE", OPTION_UPDATED, OFFSET(checkpoint), 0, 0, "write checkpoints to FILE"},
     {"checkpoint-every", "N", OPTION_COUNT, OFFSET(checkpoint_every), 1, 10e6, "steps between checkpoints"},
@@ -73,7 +79,10 @@ static const option_table table = {
         "says otherwise, and checkpoints are written every 1000 steps and at the end. Training that is resumed\n"
         "with the same options gives the same numbers as if it had never stopped. It may be given more --steps:\n"
         "the learning rate then follows the schedule of that many steps from there on.\n\n"
-        "Ctrl-C ends training after the current step, and writes the checkpoint and the model.",
+        "Ctrl-C ends training after the current step, and writes the checkpoint and the model.\n\n"
+        "With --data-parallel, processes train together: mpirun -n 4 rondo train TEXT --data-parallel. Each has a\n"
+        "device and its part of every batch; losses and checkpoints are those of one process, up to rounding. A\n"
+        "checkpoint resumes with another number of processes.",
     OPTION_ROWS(rows, defaults),
 };
 
@@ -166,7 +175,8 @@ static rondo_status compile_step(training *t) {
   const rondo_rate_options schedule = schedule_of(&t->settings);
   rondo_program *program = NULL;
   TOOL_TRY(rondo_program_create(&(rondo_program_options){RONDO_PROGRAM_OPTIONS_INIT, .name = "train"}, &program));
-  rondo_status status = model_build_step(&t->model, program, t->batch.places, &schedule);
+  rondo_status status = train_ranks_apply(t, program);
+  if (!status) status = model_build_step(&t->model, program, t->batch.places, &schedule);
   if (!status) status = rondo_compile(program, t->device, NULL, &t->compiled);
   rondo_program_destroy(program);
   return status ? status : rondo_compiled_get_info(t->compiled, &t->info);
@@ -184,6 +194,7 @@ static int prepare(training *t) {
   int result = load_text(t);
   if (result == TOOL_OK && t->settings.resume) result = train_checkpoint_load(t);
   if (result == TOOL_OK) result = open_device(t);
+  if (result == TOOL_OK) result = train_ranks_join(t);
   if (result == TOOL_OK) result = check_size(t);
   if (result == TOOL_OK) result = create_buffers(t);
   if (result == TOOL_OK && compile_step(t)) result = tool_fail_status("the training step could not be compiled");
@@ -221,6 +232,7 @@ static void destroy_run(training_run *run) {
 static int destroy_all(training *t) {
   int result = TOOL_OK;
   if (rondo_compiled_destroy(t->compiled)) result = tool_fail_status("the training step");
+  if (train_ranks_end(t)) result = tool_fail_status("the ranks");
   if (rondo_device_close(t->device)) result = tool_fail_status("the device");
   destroy_run(&t->eager);
   destroy_run(&t->recorded);
@@ -232,14 +244,44 @@ static int destroy_all(training *t) {
   return result;
 }
 
+/* The value of an option, that of the last one; "" for a flag; NULL if it is not given. */
+static const char *find_option(const training *t, const char *name) {
+  const char *found = NULL;
+  for (int i = 1; i < t->argument_count && strcmp(t->arguments[i], "--") != 0;) {
+    const option_use use = options_look(t->table, t->argument_count - i, t->arguments + i);
+    if (use.row && strcmp(use.row->name, name) == 0) found = use.value ? use.value : "";
+    i += use.arguments;
+  }
+  return found;
+}
+
+/* Before the options are parsed, so that one rank says what is wrong with them, and ends the others. */
+static int find_ranks(training *t) {
+  const char *device = find_option(t, "device");
+  if (!find_option(t, "data-parallel") || find_option(t, "help") || !launcher_find(&t->ranks.started)) return TOOL_OK;
+  if (t->ranks.started.size > 1) tool_set_rank(t->ranks.started.rank);
+  t->settings.mpi = find_option(t, "mpi");
+  if (device) t->settings.device = device;
+  return train_ranks_begin(t);
+}
+
+static int choose_and_train(training *t) {
+  int result = choose_model(t);
+  if (result == TOOL_OK) result = choose_stops(&t->settings);
+  if (result == TOOL_OK) result = train_ranks_choose(t);
+  if (result != TOOL_OK) return result;
+  if (t->settings.trace && rondo_trace_open_json(t->settings.trace)) return tool_fail_status("the trace");
+  result = prepare(t);
+  return result == TOOL_OK ? train_and_report(t) : result;
+}
+
 int command_train(int argc, char **argv) {
-  training t = {.settings = defaults, .arguments = argv, .argument_count = argc, .model = {.type = RONDO_F32}};
-  const int parsed = options_parse(&table, argc, argv, &t.settings, &t.path);
-  if (parsed != OPTIONS_RUN) return parsed;
-  if (choose_model(&t) != TOOL_OK || choose_stops(&t.settings) != TOOL_OK) return TOOL_USAGE;
-  if (t.settings.trace && rondo_trace_open_json(t.settings.trace)) return tool_fail_status("the trace");
-  int result = prepare(&t);
-  if (result == TOOL_OK) result = train_and_report(&t);
+  training t = {
+      .settings = defaults, .table = &table, .arguments = argv, .argument_count = argc, .model = {.type = RONDO_F32}};
+  int result = find_ranks(&t);
+  if (result == TOOL_OK) result = options_parse(&table, argc, argv, &t.settings, &t.path);
+  if (result == OPTIONS_RUN) result = choose_and_train(&t);
+  if (result == TOOL_FAILURE || result == TOOL_USAGE) train_ranks_abort(&t, result);
   const int destroyed = destroy_all(&t);
   if (result == TOOL_OK) result = destroyed;
   if (rondo_trace_close_json() && result == TOOL_OK) result = tool_fail_status("the trace");

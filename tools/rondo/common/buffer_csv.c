@@ -71,7 +71,7 @@ static int cut(csv_reader *r, char *at) {
   for (;;) {
     while (*at == ' ' || *at == '\t') at++;
     if (r->field_count == MOST_FIELDS)
-      return tool_fail("%s, line %" PRIu32 ": more than %d fields", r->name, r->line, MOST_FIELDS);
+      return tool_fail("%s, line %" PRIu32 ": more than %d fields: remove some", r->name, r->line, MOST_FIELDS);
     char **field = &r->fields[r->field_count++];
     if (*at == '"') {
       at++;

@@ -50,4 +50,4 @@ void interrupt_end(void) {
 
 int interrupt_signal(void) { return atomic_load(&noted); }
 
-int interrupt_status(void) { return 128 + interrupt_signal(); }
+int interrupt_status(int signal) { return 128 + signal; }

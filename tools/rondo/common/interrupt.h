@@ -13,7 +13,7 @@ void interrupt_end(void);
 /* The number of the caught signal; 0: none. */
 int interrupt_signal(void);
 
-/* The exit status after an interrupt: 128 plus the signal number, as in a shell. */
-int interrupt_status(void);
+/* The exit status after an interrupt by this signal: 128 plus the signal number, as in a shell. */
+int interrupt_status(int signal);
 
 #endif

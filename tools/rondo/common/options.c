@@ -195,6 +195,40 @@ static const option_row *find_row(const option_table *table, int found) {
   return &table->rows[i];
 }
 
+/* Looking --------------------------------------------------------------------------------------------------------- */
+
+static const option_row help_row = {.name = "help"};
+
+/* As getopt_long finds it: the option of this name, else the only one that begins so. */
+static const option_row *find_name(const option_table *table, const char *name, size_t length) {
+  const option_row *found = NULL;
+  size_t matches = 0;
+  for (size_t i = 0; i <= table->count; i++) {
+    const option_row *row = i < table->count ? &table->rows[i] : &help_row;
+    if (strncmp(row->name, name, length) != 0) continue;
+    if (row->name[length] == '\0') return row;
+    found = row;
+    matches++;
+  }
+  return matches == 1 ? found : NULL;
+}
+
+option_use options_look(const option_table *table, int count, char *const *arguments) {
+  option_use use = {.arguments = 1};
+  const char *text = arguments[0];
+  if (strcmp(text, "-h") == 0) use.row = &help_row;
+  if (strncmp(text, "--", 2) != 0) return use;
+  const size_t length = strcspn(text + 2, "=");
+  use.row = find_name(table, text + 2, length);
+  if (text[2 + length] == '=') {
+    use.value = text + 2 + length + 1;
+  } else if (use.row && use.row->kind != OPTION_FLAG && count > 1) {
+    use.value = arguments[1];
+    use.arguments = 2;
+  }
+  return use;
+}
+
 /* Files ------------------------------------------------------------------------------------------------------------ */
 
 /* A file that the command line names. */

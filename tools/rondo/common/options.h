@@ -60,6 +60,15 @@ enum { OPTIONS_RUN = -1 };
 /* Whether the argument is --help or -h. */
 bool options_ask_for_help(const char *argument);
 
+/* What an argument of a command line gives, before anything is parsed: `row` is NULL if it is no long option of the
+ * table or of --help, or if it abbreviates several. */
+typedef struct option_use {
+  const option_row *row;
+  const char *value; /* NULL: none */
+  int arguments;     /* 2: the value is the next one */
+} option_use;
+option_use options_look(const option_table *table, int count, char *const *arguments);
+
 /* Parses argv[1] and the following arguments into the settings, which hold the defaults, and the operand or its default
  * into *out_operand, which may be NULL for a table without an operand. The strings point into argv. Then checks that no
  * file name is empty, that each output file can be written, and that it is not the same file as an input or another

@@ -28,6 +28,9 @@ static inline draw_source draw_create(uint64_t seed, draw_purpose purpose) {
   return (draw_source){.state = draw_next(&chosen)};
 }
 
+/* Skips so many numbers. */
+static inline void draw_skip(draw_source *source, uint64_t count) { source->state += count * 0x9e3779b97f4a7c15u; }
+
 /* Uniform over 0, 1, ..., limit - 1, with a bias of at most limit / 2^32. */
 static inline uint32_t draw_below(draw_source *source, uint32_t limit) {
   return (uint32_t)(((draw_next(&source->state) >> 32) * limit) >> 32);

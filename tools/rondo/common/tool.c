@@ -18,12 +18,22 @@
 
 #define LINE_BYTES 1400
 #define PROGRESS_INTERVAL_NS 100000000u
+#define LINE_INTERVAL_NS UINT64_C(5000000000)
+#define WAIT_TO_SPEAK_NS UINT64_C(2000000000)
 
 static const char *command_name = "rondo";
 static bool failure_said;
 static bool progress_shown;
+static char rank_prefix[24];  /* "rank 3: " */
+static uint32_t rank_of_tool; /* 0: it speaks */
 
 void tool_set_command(const char *name) { command_name = name; }
+
+void tool_set_rank(uint32_t rank) {
+  snprintf(rank_prefix, sizeof rank_prefix, "rank %" PRIu32 ": ", rank);
+  rank_of_tool = rank;
+  if (rank > 0) rondo_log_set_sink(tool_log, NULL, RONDO_LOG_ERROR);
+}
 
 /* Writes the first character of a text in printable form: control characters and invalid bytes as \xNN. `out` has space
  * for 5 bytes. Returns the number of bytes of `text` that it consumed. */
@@ -74,7 +84,9 @@ static void say_once(const char *detail, const char *hint, const char *format, v
   if (failure_said) return;
   failure_said = true;
   char text[LINE_BYTES / 2];
-  vsnprintf(text, sizeof text, format, arguments);
+  const size_t prefix = (size_t)snprintf(text, sizeof text, "%s", rank_prefix);
+  vsnprintf(text + prefix, sizeof text - prefix, format, arguments);
+  if (rank_of_tool > 0) clock_wait_until(clock_ns() + WAIT_TO_SPEAK_NS);
   say(text, detail, hint);
 }
 
@@ -86,10 +98,20 @@ int tool_fail(const char *format, ...) {
   return TOOL_FAILURE;
 }
 
+/* Messages of the library say timeout_ms, which the tool sets from --timeout. */
+static void name_option(const char *message, char out[LINE_BYTES]) {
+  static const char theirs[] = "timeout_ms", ours[] = "--timeout";
+  const char *at = rank_prefix[0] ? strstr(message, theirs) : NULL;
+  const char *rest = at ? at + strlen(theirs) : message;
+  snprintf(out, LINE_BYTES, "%.*s%s%s", at ? (int)(at - message) : 0, message, at ? ours : "", rest);
+}
+
 int tool_fail_status(const char *format, ...) {
+  char message[LINE_BYTES];
   va_list arguments;
+  name_option(rondo_last_error()->message, message);
   va_start(arguments, format);
-  say_once(rondo_last_error()->message, "", format, arguments);
+  say_once(message, "", format, arguments);
   va_end(arguments);
   return TOOL_FAILURE;
 }
@@ -118,6 +140,7 @@ int tool_fail_usage(const char *format, ...) {
 }
 
 void tool_warn(const char *format, ...) {
+  if (rank_of_tool > 0) return;
   char text[LINE_BYTES / 2];
   va_list arguments;
   va_start(arguments, format);
@@ -146,13 +169,17 @@ void tool_print_device(const char *heading, const char *name, const rondo_device
 void tool_show_progress(const char *format, ...) {
   static uint64_t shown_at;
   const uint64_t now = clock_ns();
-  if (now - shown_at < PROGRESS_INTERVAL_NS || !isatty(STDERR_FILENO)) return;
+  const bool is_line = rank_prefix[0] && !isatty(STDERR_FILENO);
+  if (shown_at == 0) shown_at = is_line ? now : 1;
+  if (rank_of_tool > 0 || now - shown_at < (is_line ? LINE_INTERVAL_NS : PROGRESS_INTERVAL_NS)) return;
+  if (!is_line && !isatty(STDERR_FILENO)) return;
   shown_at = now;
-  progress_shown = true;
+  progress_shown = !is_line;
   va_list arguments;
   va_start(arguments, format);
-  fputs("\r\033[K", stderr);
+  fputs(is_line ? "" : "\r\033[K", stderr);
   vfprintf(stderr, format, arguments);
+  fputs(is_line ? "\n" : "", stderr);
   va_end(arguments);
   fflush(stderr);
 }

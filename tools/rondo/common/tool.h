@@ -13,6 +13,11 @@ enum { TOOL_OK = 0, TOOL_FAILURE = 1, TOOL_USAGE = 2 };
 /* Sets the prefix of all messages, for example "rondo train". */
 void tool_set_command(const char *name);
 
+/* Makes this process one rank of several that run the command together. Rank 0 speaks: the others show no progress and
+ * no warnings. A failure names the rank. Other ranks wait two seconds before they say theirs: if all have the same, the
+ * first one to say it has had them ended by then. */
+void tool_set_rank(uint32_t rank);
+
 /* Print one line that says why the command fails, and return its exit status. Only the first failure is printed,
  * because later ones, during cleanup, are its consequences. tool_fail_status appends the text of rondo_last_error(). */
 int tool_fail(const char *format, ...) RONDO_PRINTF(1, 2);
@@ -37,7 +42,8 @@ int tool_check_output(void);
 /* Prints a heading and a description of the device: "NAME: the processor's own name, 3 workers". */
 void tool_print_device(const char *heading, const char *name, const rondo_device_info *info);
 
-/* Shows the progress on a line that the next call replaces, if standard error is a terminal. */
+/* Shows the progress on a line that the next call replaces, if standard error is a terminal. What ranks print goes
+ * through their launcher, so rank 0 prints a line every five seconds instead. */
 void tool_show_progress(const char *format, ...) RONDO_PRINTF(1, 2);
 void tool_clear_progress(void);
 

@@ -112,7 +112,7 @@ rondo_status model_build_next(const language_model *model, rondo_program *progra
 
 /* Builds a training step: the model, its mean loss over the input "labels" as the output "loss", gradients and Adam
  * with the kind's weight decay. The learning rate follows the schedule or, if that is NULL, the cell "learning_rate".
- */
+ * If the program is data-parallel, each rank has `batch` samples of its own. */
 rondo_status model_build_step(const language_model *model, rondo_program *program, size_t batch,
                               const rondo_rate_options *schedule);
 

@@ -93,7 +93,8 @@ size_t traffic_most_rows(const traffic *t) {
 
 static int add(const char *path, size_t line, size_t rows, size_t requests, traffic *out) {
   if (requests > MAX_REQUESTS - out->count)
-    return tool_fail("%s, line %zu: more than %zu requests", file_display_name(path), line, MAX_REQUESTS);
+    return tool_fail("%s, line %zu: more than %zu requests: split the file", file_display_name(path), line,
+                     MAX_REQUESTS);
   if (requests == 0) return TOOL_OK;
   size_t *grown = realloc(out->rows, (out->count + requests) * sizeof *grown);
   if (grown == NULL) return tool_fail_memory("%zu requests of %s", out->count + requests, file_display_name(path));

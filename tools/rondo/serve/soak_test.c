@@ -49,6 +49,7 @@ typedef struct soaking {
   bool is_over;             /* no more requests are submitted */
   uint64_t wrongly_refused; /* counted by the submitting thread; the collecting thread counts other wrong answers */
   uint64_t begin_ns, random;
+  double fates;            /* from 0 to 1: what becomes of the next request */
   float *scores;           /* of all flights */
   size_t rows;             /* of the inputs: twice those of the largest request */
   float *right;            /* the correct score of each row */
@@ -222,14 +223,17 @@ static bool wait_for_room(soaking *s, size_t most) {
 
 /* Requests -------------------------------------------------------------------------------------------------------- */
 
-/* Four of five requests are ordinary. */
-static fate draw_fate(soaking *s) {
-  const double drawn = traffic_draw_unit(&s->random) * 100;
-  if (drawn < 6) return FATE_CANCELLED;
-  if (drawn < 12) return FATE_DEADLINE;
-  if (drawn < 13) return s->soak->model->has_tables ? FATE_INDEX : FATE_PLAIN;
-  if (drawn < 15) return FATE_SHAPE;
-  return drawn < 20 ? FATE_NOT_A_NUMBER : FATE_PLAIN;
+/* Four of five requests are ordinary. Multiples of the golden ratio are spread evenly, so a short soak has bad requests
+ * of most kinds, too. */
+static fate choose_fate(soaking *s) {
+  const double chosen = s->fates * 100;
+  s->fates += 0.6180339887498949;
+  s->fates -= s->fates >= 1 ? 1 : 0;
+  if (chosen < 6) return FATE_CANCELLED;
+  if (chosen < 12) return FATE_DEADLINE;
+  if (chosen < 13) return s->soak->model->has_tables ? FATE_INDEX : FATE_PLAIN;
+  if (chosen < 15) return FATE_SHAPE;
+  return chosen < 20 ? FATE_NOT_A_NUMBER : FATE_PLAIN;
 }
 
 /* A request with a bad first row begins at row 0, where the bad row is. */
@@ -287,7 +291,7 @@ static bool submit_next(soaking *s, size_t index, uint64_t due_ns) {
   flight *f = next_flight(s);
   if (f == NULL) return false;
   const size_t place = (size_t)(f - s->flights);
-  *f = (flight){.fate = draw_fate(s),
+  *f = (flight){.fate = choose_fate(s),
                 .due_ns = due_ns,
                 .rows = s->soak->traffic->rows[index % s->soak->traffic->count],
                 .scores = s->scores + place * s->soak->most_rows};

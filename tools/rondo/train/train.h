@@ -4,8 +4,9 @@
  *
  *   command_train.c     the command line, setup and cleanup
  *   train_run.c         the runs: eager runs to compare, then recorded ones, with interrupts and checkpoints
- *   train_checkpoint.c  checkpoints, and the command that resumes
- *   train_show.c        results as text and JSON
+ *   train_checkpoint.c  checkpoints
+ *   train_ranks.c       data-parallel training: the ranks, and what they exchange; train_mpi.c loads MPI
+ *   train_show.c        results as text and JSON, and how to resume
  *   train_page.c        results as an HTML page
  */
 #ifndef RONDO_TOOL_TRAIN_H
@@ -14,20 +15,24 @@
 #include <stdbool.h>
 
 #include "common/json.h"
+#include "common/launcher.h"
+#include "common/options.h"
 #include "common/timed_runs.h"
 #include "models/model.h"
 #include "train/corpus.h"
+#include "train/train_mpi.h"
 
 #define TRAIN_MOST_STEPS 10000000
 #define TRAIN_COMPARE_UNSET UINT64_MAX
 
 typedef struct train_settings {
-  const char *model, *device, *save, *dump_graph, *trace, *report, *checkpoint, *resume;
+  const char *model, *device, *save, *dump_graph, *trace, *report, *checkpoint, *resume, *mpi;
   uint64_t sizes[MODEL_SIZES], steps, seed, batch, workers; /* 0 in sizes, steps, batch: the model's own */
   uint64_t compare;                      /* TRAIN_COMPARE_UNSET: the default depends on the other options */
   uint64_t checkpoint_every, stop_after; /* 0: the default */
   double learning_rate;                  /* 0: the model's own */
-  bool explain, json;
+  double timeout;                        /* in seconds: how long a rank waits for the others */
+  bool explain, json, data_parallel, shard_states;
 } train_settings;
 
 /* The steps from `first` up to, but not including, `end`. The arrays have space for all steps of the training and are
@@ -46,9 +51,39 @@ typedef struct train_progress {
   uint64_t loss_history; /* fingerprint of the losses of all steps */
 } train_progress;
 
+/* What a rank is, and how the recorded run goes on it. */
+typedef struct train_rank {
+  char host[64], device[96]; /* letters, digits and some signs that need no escape */
+  uint32_t workers;
+  float loss; /* of its part of the last step's batch */
+  double us;  /* all steps so far */
+} train_rank;
+
+/* What a rank tells the others after a step. */
+typedef struct train_rank_step {
+  float loss, step_us;
+  int32_t signal;
+} train_rank_step;
+
+typedef struct train_ranks {
+  launcher started; /* size 0: --data-parallel was not given; 1: it trains alone */
+  char device[16];  /* of --device cuda */
+  char trace[4096]; /* the file of this rank's trace */
+  train_mpi mpi;
+  bool has_begun;                   /* MPI */
+  bool is_lost;                     /* the ranks could not agree, and the last error is why */
+  rondo_communicator *communicator; /* NULL: it trains alone */
+  rondo_communicator_info info;
+  rondo_stream *stream; /* of what the ranks exchange, with memory of the device */
+  void *sent, *received;
+  train_rank *all;
+  train_rank_step *steps;
+} train_ranks;
+
 typedef struct training {
   train_settings settings;
   const char *path;
+  const option_table *table;
   char *const *arguments; /* of the command line, to print the command that resumes */
   int argument_count;
   corpus corpus;
@@ -60,10 +95,12 @@ typedef struct training {
   rondo_compiled *compiled;
   rondo_compiled_info info;
   int32_t *tokens, *labels; /* a batch */
-  rondo_weights *resumed;   /* the checkpoint from which it resumes; NULL: it starts from the beginning */
-  uint64_t resumed_steps;   /* the total number of steps of that checkpoint's training */
-  train_progress progress;  /* of the recorded run */
-  uint64_t kept_step;       /* step of the file of --checkpoint; 0: none yet */
+  train_ranks ranks;
+  int signal;              /* that stops the training on all ranks; 0: none */
+  rondo_weights *resumed;  /* the checkpoint from which it resumes; NULL: it starts from the beginning */
+  uint64_t resumed_steps;  /* the total number of steps of that checkpoint's training */
+  train_progress progress; /* of the recorded run */
+  uint64_t kept_step;      /* step of the file of --checkpoint; 0: none yet */
   training_run eager, recorded;
   bool is_identical, is_saved; /* whether the losses of both runs are equal; whether --save was written */
   double loss_first, loss_last;
@@ -81,6 +118,22 @@ int train_keep(training *t);
 /* Whether training stopped before its last step because of --stop-after. */
 bool train_is_cut_short(const training *t);
 
+/* A setting that affects the numbers. The option of the same name sets it. */
+enum { TRAIN_TRAIT_BYTES = 32, TRAIN_MOST_TRAITS = 20 };
+typedef struct train_trait {
+  const char *name;
+  char value[TRAIN_TRAIT_BYTES];
+} train_trait;
+
+typedef struct train_traits {
+  train_trait items[TRAIN_MOST_TRAITS];
+  size_t count;
+} train_traits;
+
+train_trait *train_traits_add(train_traits *all, const char *name);
+void train_traits_add_number(train_traits *all, const char *name, uint64_t value);
+train_traits train_traits_of(const training *t);
+
 /* train_checkpoint.c. Reads the checkpoint of --resume before anything is compiled, and checks that it belongs to this
  * training. The number of steps may differ; if --steps was not given, it is taken from the checkpoint. */
 int train_checkpoint_load(training *t);
@@ -88,18 +141,37 @@ int train_checkpoint_load(training *t);
 int train_checkpoint_check(training *t);
 /* Sets states and progress from the loaded checkpoint. */
 int train_checkpoint_apply(training *t);
-/* Writes a checkpoint to --checkpoint. Returns false if that failed: `problem` has the reason, and the previous file is
- * unchanged. */
+/* Writes a checkpoint to --checkpoint. All ranks call it; rank 0 writes it, and all return the same. Returns false if
+ * that failed: `problem` has the reason, and the previous file is unchanged. */
 #define TRAIN_PROBLEM_BYTES 600
 bool train_checkpoint_write(training *t, char problem[TRAIN_PROBLEM_BYTES]);
-/* Prints the command that resumes the training to standard error. */
-void train_show_how_to_resume(const training *t);
+
+/* train_ranks.c. Without --data-parallel, or with one rank, these do nothing. train_ranks_begin begins MPI, from which
+ * on a rank that fails calls train_ranks_abort to end all; train_ranks_choose divides the batch and the processors;
+ * train_ranks_join makes the communicator, and checks that all ranks have the same text and options. */
+int train_ranks_begin(training *t);
+int train_ranks_choose(training *t);
+int train_ranks_join(training *t);
+/* Makes the program data-parallel, before the model and its optimizer are added. */
+rondo_status train_ranks_apply(const training *t, rondo_program *program);
+/* Before a run: sends the states of rank 0 to all. */
+rondo_status train_ranks_restart(training *t);
+/* After a step: makes *loss the mean of all ranks' losses, and tells all about signals. */
+rondo_status train_ranks_step(training *t, float *loss, float step_us);
+/* Whether it is OK on all ranks. */
+bool train_ranks_agree(training *t, bool is_ok);
+/* Does not return if MPI has begun. */
+void train_ranks_abort(training *t, int result);
+/* After the compiled step was destroyed, before the device is closed. */
+rondo_status train_ranks_end(training *t);
 
 /* train_show.c */
 void train_evaluate(training *t);
 /* Measures both ways once more without changing any state, and keeps the library's explanation. */
 int train_explain(training *t);
 int train_show(training *t);
+/* Prints the command that resumes the training to standard error. */
+void train_show_how_to_resume(const training *t);
 
 /* train_page.c. Its measurement continues the training: do not read or save states after it. */
 int train_write_page(training *t);

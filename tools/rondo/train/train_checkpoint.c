@@ -4,6 +4,7 @@
  * message that names the difference. All of it is checked before anything is compiled, and the library checks the
  * states again when the step has been compiled.
  */
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -12,50 +13,39 @@
 #include <string.h>
 
 #include "common/fingerprint.h"
-#include "common/shell.h"
 #include "common/tool.h"
 #include "train/train.h"
 
 #define COMMAND "rondo train"
 #define TRAIT_PREFIX "train."
 
-enum { TRAIT_BYTES = 32, MOST_TRAITS = 16, MOST_KEY_BYTES = 64 };
+enum { MOST_KEY_BYTES = 64 };
 
 /* Traits ---------------------------------------------------------------------------------------------------------- */
 
-/* A setting that affects the numbers. The option of the same name sets it. */
-typedef struct trait {
-  const char *name;
-  char value[TRAIT_BYTES];
-} trait;
-
-typedef struct traits {
-  trait items[MOST_TRAITS];
-  size_t count;
-} traits;
-
-static trait *add_trait(traits *all, const char *name) {
-  trait *added = &all->items[all->count++];
+train_trait *train_traits_add(train_traits *all, const char *name) {
+  assert(all->count < TRAIN_MOST_TRAITS);
+  train_trait *added = &all->items[all->count++];
   added->name = name;
   return added;
 }
 
-static void add_number(traits *all, const char *name, uint64_t value) {
-  snprintf(add_trait(all, name)->value, TRAIT_BYTES, "%" PRIu64, value);
+void train_traits_add_number(train_traits *all, const char *name, uint64_t value) {
+  snprintf(train_traits_add(all, name)->value, TRAIN_TRAIT_BYTES, "%" PRIu64, value);
 }
 
-static traits traits_of(const training *t) {
+train_traits train_traits_of(const training *t) {
   const train_settings *s = &t->settings;
-  traits all = {0};
-  snprintf(add_trait(&all, "model")->value, TRAIT_BYTES, "%s", t->model.kind->name);
+  train_traits all = {0};
+  snprintf(train_traits_add(&all, "model")->value, TRAIN_TRAIT_BYTES, "%s", t->model.kind->name);
   for (size_t i = 0; i < MODEL_SIZES; i++) {
-    if (t->model.kind->sizes[i] > 0) add_number(&all, model_size_rows[i].name, t->model.sizes[i]);
+    if (t->model.kind->sizes[i] > 0) train_traits_add_number(&all, model_size_rows[i].name, t->model.sizes[i]);
   }
-  add_number(&all, "steps", s->steps);
-  add_number(&all, "batch", s->batch);
-  add_number(&all, "seed", s->seed);
-  snprintf(add_trait(&all, "learning-rate")->value, TRAIT_BYTES, "%.17g", s->learning_rate);
-  fingerprint_write(t->text_fingerprint, add_trait(&all, "text")->value);
+  train_traits_add_number(&all, "steps", s->steps);
+  train_traits_add_number(&all, "batch", s->batch);
+  train_traits_add_number(&all, "seed", s->seed);
+  snprintf(train_traits_add(&all, "learning-rate")->value, TRAIN_TRAIT_BYTES, "%.17g", s->learning_rate);
+  fingerprint_write(t->text_fingerprint, train_traits_add(&all, "text")->value);
   return all;
 }
 
@@ -64,7 +54,7 @@ static const char *make_key(char out[MOST_KEY_BYTES], const char *name) {
   return out;
 }
 
-static int fail_other_trait(const char *path, const trait *wanted, const char *found) {
+static int fail_other_trait(const char *path, const train_trait *wanted, const char *found) {
   if (strcmp(wanted->name, "text") == 0) return tool_fail("%s: it is a checkpoint of training on another text", path);
   return tool_fail("%s: it is a checkpoint of training with --%s %s, not %s: use that value, or train without --resume",
                    path, wanted->name, found, wanted->value);
@@ -72,7 +62,7 @@ static int fail_other_trait(const char *path, const trait *wanted, const char *f
 
 static int check_traits(const training *t) {
   const char *path = t->settings.resume;
-  const traits all = traits_of(t);
+  const train_traits all = train_traits_of(t);
   for (size_t i = 0; i < all.count; i++) {
     char key[MOST_KEY_BYTES];
     if (strcmp(all.items[i].name, "steps") == 0) continue; /* read_steps */
@@ -86,15 +76,15 @@ static int check_traits(const training *t) {
 /* Writing --------------------------------------------------------------------------------------------------------- */
 
 static rondo_status set_number(rondo_weights *set, const char *key, uint64_t value) {
-  char text[TRAIT_BYTES];
+  char text[TRAIN_TRAIT_BYTES];
   snprintf(text, sizeof text, "%" PRIu64, value);
   return rondo_weights_set_metadata(set, key, text);
 }
 
 static rondo_status describe(const training *t, rondo_weights *set) {
   const train_progress *progress = &t->progress;
-  const traits all = traits_of(t);
-  char key[MOST_KEY_BYTES], loss[TRAIT_BYTES];
+  const train_traits all = train_traits_of(t);
+  char key[MOST_KEY_BYTES], loss[TRAIN_TRAIT_BYTES];
   TOOL_TRY(rondo_weights_set_metadata(set, "command", COMMAND));
   for (size_t i = 0; i < all.count; i++) {
     TOOL_TRY(rondo_weights_set_metadata(set, make_key(key, all.items[i].name), all.items[i].value));
@@ -121,7 +111,7 @@ static const char *find_no_number(const rondo_weights *set) {
 static rondo_status write_set(training *t, rondo_weights *set, const char **out_bad) {
   TOOL_TRY(rondo_checkpoint_gather(set, t->compiled));
   *out_bad = find_no_number(set);
-  if (*out_bad) return RONDO_OK;
+  if (*out_bad || t->ranks.started.rank > 0) return RONDO_OK;
   TOOL_TRY(describe(t, set));
   return rondo_checkpoint_save(set, t->settings.checkpoint);
 }
@@ -131,16 +121,20 @@ bool train_checkpoint_write(training *t, char problem[TRAIN_PROBLEM_BYTES]) {
   rondo_weights *set = NULL;
   rondo_status status = rondo_weights_create(NULL, &set);
   if (!status) status = write_set(t, set, &bad);
+  const bool is_written = !status && !bad;
   if (status) {
     snprintf(problem, TRAIN_PROBLEM_BYTES, "the checkpoint could not be written: %s", rondo_last_error()->message);
   } else if (bad) {
     snprintf(problem, TRAIN_PROBLEM_BYTES, "no checkpoint is written, because '%s' contains NaN or infinite values",
              bad);
-  } else {
-    t->kept_step = t->progress.step;
   }
+  const bool is_ok = train_ranks_agree(t, is_written);
+  if (is_written && !is_ok)
+    snprintf(problem, TRAIN_PROBLEM_BYTES, "%s",
+             t->ranks.is_lost ? rondo_last_error()->message : "another rank could not write the checkpoint");
+  if (is_ok || (is_written && t->ranks.started.rank == 0)) t->kept_step = t->progress.step;
   rondo_weights_destroy(set);
-  return !status && !bad;
+  return is_ok;
 }
 
 /* Reading --------------------------------------------------------------------------------------------------------- */
@@ -220,32 +214,4 @@ int train_checkpoint_check(training *t) {
 int train_checkpoint_apply(training *t) {
   if (read_progress(t, &t->progress) != TOOL_OK) return TOOL_FAILURE;
   return rondo_checkpoint_apply(t->resumed, t->compiled) ? tool_fail_status("%s", t->settings.resume) : TOOL_OK;
-}
-
-/* Resume ---------------------------------------------------------------------------------------------------------- */
-
-/* How many arguments, beginning with this one, form an option that the resuming command must not repeat: --resume FILE,
- * --stop-after=3. */
-static int count_left_out(char *const *arguments, int left) {
-  static const char *const names[] = {"--resume", "--stop-after"};
-  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-    const size_t length = strlen(names[i]);
-    if (strncmp(arguments[0], names[i], length) != 0) continue;
-    if (arguments[0][length] == '=') return 1;
-    if (arguments[0][length] == '\0') return left < 2 ? 1 : 2;
-  }
-  return 0;
-}
-
-void train_show_how_to_resume(const training *t) {
-  fputs("  " COMMAND " --resume ", stderr);
-  shell_print(stderr, t->settings.checkpoint);
-  for (int i = 1; i < t->argument_count;) {
-    const int left_out = count_left_out(t->arguments + i, t->argument_count - i);
-    i += left_out;
-    if (left_out > 0) continue;
-    fputc(' ', stderr);
-    shell_print(stderr, t->arguments[i++]);
-  }
-  fputc('\n', stderr);
 }

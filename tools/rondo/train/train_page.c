@@ -15,7 +15,7 @@
 #include "train/training_curve.h"
 
 /* Sections that the tool adds. */
-enum { LOSSES, TIMES, SECTIONS };
+enum { LOSSES, TIMES, RANKS, SECTIONS };
 
 static curve_series series_of(const training_run *run, const float *values, const char *name) {
   return (curve_series){
@@ -80,21 +80,52 @@ static bool write_times(training *t, FILE *out) {
   return curve_write(out, &drawn);
 }
 
+/* Ranks ----------------------------------------------------------------------------------------------------------- */
+
+static bool write_ranks(const training *t, FILE *out) {
+  const train_ranks *r = &t->ranks;
+  if (!r->communicator) return true;
+  const double steps = (double)(t->recorded.end - t->recorded.first);
+  fprintf(out,
+          "<p class=\"note\">%" PRIu32 " ranks of %s train together, each on %" PRIu32 " of a batch of %" PRIu64
+          ", connected by %s. A step reduces %" PRIu64 " B of gradients in %" PRIu32 " buckets.</p>\n",
+          r->started.size, r->started.name, t->batch.places, t->settings.batch, r->info.engine, t->info.reduced_bytes,
+          t->info.buckets);
+  fputs(
+      "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Ranks\"><table><thead><tr>"
+      "<th class=\"number\">Rank</th><th>Machine</th><th>Device</th><th class=\"number\">Workers</th>"
+      "<th class=\"number\">Loss of the last step</th><th class=\"number\">Mean step, "
+      "\xC2\xB5s</th></tr></thead><tbody>\n",
+      out);
+  for (uint32_t i = 0; i < r->started.size; i++) {
+    const train_rank *rank = &r->all[i];
+    fprintf(out,
+            "<tr><td class=\"number\">%" PRIu32 "</td><td>%s</td><td>%s</td><td class=\"number\">%" PRIu32
+            "</td><td class=\"number\">%.6g</td><td class=\"number\">%.1f</td></tr>\n",
+            i, rank->host, rank->device, rank->workers, (double)rank->loss, rank->us / fmax(1, steps));
+  }
+  fputs("</tbody></table></div>\n", out);
+  return true;
+}
+
 /* Page ------------------------------------------------------------------------------------------------------------ */
 
 /* Returns the text of a section, which the caller frees; NULL if out of memory. */
 static char *make_section(training *t, int section) {
   text_stream s;
   FILE *out = text_stream_open(&s);
-  const bool is_written = out && (section == LOSSES ? write_losses(t, out) : write_times(t, out));
+  const bool is_written = out && (section == LOSSES  ? write_losses(t, out)
+                                  : section == TIMES ? write_times(t, out)
+                                                     : write_ranks(t, out));
   char *text = text_stream_close(&s);
   if (is_written) return text;
   free(text);
   return NULL;
 }
 
-/* As many repetitions as take a second or two, but at least a few. */
+/* As many repetitions as take a second or two, but at least a few. All ranks make as many. */
 static uint32_t count_repeats(training *t) {
+  if (t->ranks.communicator) return 10;
   const double step_us = samples_summarize(&t->recorded.times.cost.samples[COST_TOTAL]).median;
   return (uint32_t)fmax(3, fmin(100, 2e6 / fmax(1, step_us)));
 }
@@ -104,18 +135,20 @@ static rondo_status make_page(training *t, char *const *sections, rondo_node_tim
   rondo_exec *exec = rondo_compiled_exec(t->compiled);
   char title[160];
   snprintf(title, sizeof title, "rondo train: a %s model of %s", t->settings.model, file_display_name(t->path));
-  const rondo_report_section own[SECTIONS] = {
-      [LOSSES] = {"Losses", sections[LOSSES]}, [TIMES] = {"Times of steps", sections[TIMES]}};
+  const rondo_report_section own[SECTIONS] = {[LOSSES] = {"Losses", sections[LOSSES]},
+                                              [TIMES] = {"Times of steps", sections[TIMES]},
+                                              [RANKS] = {"Ranks", sections[RANKS]}};
+  const size_t own_count = t->ranks.communicator ? SECTIONS : RANKS;
   TOOL_TRY(rondo_exec_measure(exec, rondo_compiled_stream(t->compiled), count_repeats(t), times, &count));
   const rondo_report_options options = {RONDO_REPORT_OPTIONS_INIT, .title = title,  .times = times,
-                                        .time_count = count,       .sections = own, .section_count = SECTIONS};
+                                        .time_count = count,       .sections = own, .section_count = own_count};
   return rondo_compiled_report(t->compiled, &options, out_text);
 }
 
 static int write_page(training *t, char *const *sections, rondo_node_time *times, size_t count) {
   char *text = NULL;
   int result = make_page(t, sections, times, count, &text) ? tool_fail_status("the page") : TOOL_OK;
-  if (result == TOOL_OK) result = file_write(t->settings.report, text);
+  if (result == TOOL_OK && t->ranks.started.rank == 0) result = file_write(t->settings.report, text);
   rondo_text_free(text);
   return result;
 }
@@ -124,8 +157,12 @@ int train_write_page(training *t) {
   size_t count = 0;
   if (rondo_exec_measure(rondo_compiled_exec(t->compiled), NULL, 0, NULL, &count)) return tool_fail_status("the page");
   rondo_node_time *times = calloc(count, sizeof *times);
-  char *const sections[SECTIONS] = {[LOSSES] = make_section(t, LOSSES), [TIMES] = make_section(t, TIMES)};
-  const bool has_memory = times && sections[LOSSES] && sections[TIMES];
+  char *sections[SECTIONS];
+  bool has_memory = times != NULL;
+  for (int i = 0; i < SECTIONS; i++) {
+    sections[i] = make_section(t, i);
+    has_memory = has_memory && sections[i];
+  }
   const int result = has_memory ? write_page(t, sections, times, count) : tool_fail_memory("the page");
   for (size_t i = 0; i < SECTIONS; i++) free(sections[i]);
   free(times);

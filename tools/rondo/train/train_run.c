@@ -15,8 +15,10 @@
 /* Steps ------------------------------------------------------------------------------------------------------------ */
 
 static rondo_status write_inputs(training *t) {
-  const size_t places = t->batch.places;
+  const uint64_t places = t->batch.places, skipped = places * t->ranks.started.rank;
+  draw_skip(&t->progress.batches, skipped);
   corpus_draw_batch(&t->corpus, &t->progress.batches, &t->batch, t->tokens, t->labels);
+  draw_skip(&t->progress.batches, t->settings.batch - skipped - places);
   TOOL_TRY(rondo_compiled_write(t->compiled, "tokens", t->tokens, places * t->batch.context * sizeof *t->tokens));
   return rondo_compiled_write(t->compiled, "labels", t->labels, places * t->batch.labels * sizeof *t->labels);
 }
@@ -30,21 +32,34 @@ static rondo_status train_step(training *t, run_function run, training_run *out)
   const samples *total = &out->times.cost.samples[COST_TOTAL];
   out->step_us[progress->step] = (float)total->values[total->count - 1];
   TOOL_TRY(rondo_compiled_read(t->compiled, "loss", loss, sizeof *loss));
+  TOOL_TRY(train_ranks_step(t, loss, out->step_us[progress->step]));
   if (progress->step == 0) progress->first_loss = *loss;
   progress->loss_history = fingerprint_add(progress->loss_history, loss, sizeof *loss);
   out->end = ++progress->step;
   return RONDO_OK;
 }
 
-/* Resets the states to the checkpoint, or to the initial parameters. */
-static int put_back(training *t) {
-  if (t->resumed) return train_checkpoint_apply(t);
+static int initialize(training *t) {
   t->progress =
       (train_progress){.batches = draw_create(t->settings.seed, DRAW_BATCHES), .loss_history = FINGERPRINT_START};
   return model_initialize(&t->model, t->compiled, t->settings.seed);
 }
 
+/* Resets the states to the checkpoint, or to the initial parameters. */
+static int put_back(training *t) {
+  const int result = t->resumed ? train_checkpoint_apply(t) : initialize(t);
+  if (result != TOOL_OK) return result;
+  return train_ranks_restart(t) ? tool_fail_status("the states of rank 0") : TOOL_OK;
+}
+
 /* End of a run ---------------------------------------------------------------------------------------------------- */
+
+static int fail_step(const training *t, const char *label) {
+  char kept[TRAIN_PROBLEM_BYTES] = "";
+  if (t->kept_step > 0)
+    snprintf(kept, sizeof kept, " (the checkpoint %s is of step %" PRIu64 ")", t->settings.checkpoint, t->kept_step);
+  return tool_fail_status("%s, step %" PRIu64 "%s", label, t->progress.step + 1, kept);
+}
 
 static int fail_not_a_number(const training *t, const char *label) {
   char kept[TRAIN_PROBLEM_BYTES] = "";
@@ -75,15 +90,17 @@ int train_keep(training *t) {
   return kept == TOOL_OK ? saved : kept;
 }
 
-/* After a failure, tries again at the next interval. */
-static void keep_when_due(training *t) {
+/* After a failure, tries again at the next interval. Returns false if a rank was lost. */
+static bool keep_when_due(training *t) {
   char problem[TRAIN_PROBLEM_BYTES];
-  if (!t->settings.checkpoint || t->progress.step % t->settings.checkpoint_every != 0) return;
-  if (!train_checkpoint_write(t, problem))
+  if (!t->settings.checkpoint || t->progress.step % t->settings.checkpoint_every != 0) return true;
+  if (!train_checkpoint_write(t, problem) && !t->ranks.is_lost)
     tool_warn("step %" PRIu64 ": %s; training goes on", t->progress.step, problem);
+  return !t->ranks.is_lost;
 }
 
 static void say_interrupted(const training *t) {
+  if (t->ranks.started.rank > 0) return;
   const train_settings *s = &t->settings;
   char saved[TRAIN_PROBLEM_BYTES] = "";
   if (s->save) snprintf(saved, sizeof saved, "; the model at this step is saved in %s", s->save);
@@ -97,11 +114,11 @@ static void say_interrupted(const training *t) {
 static int end_interrupted(training *t, const training_run *run) {
   if (run->end == run->first) {
     tool_warn("interrupted before training: there is nothing to save");
-    return interrupt_status();
+    return interrupt_status(t->signal);
   }
   if (train_keep(t) != TOOL_OK) return TOOL_FAILURE;
   say_interrupted(t);
-  return interrupt_status();
+  return interrupt_status(t->signal);
 }
 
 /* Runs ------------------------------------------------------------------------------------------------------------ */
@@ -117,12 +134,33 @@ static void describe_time_left(uint64_t elapsed_ns, uint64_t done, uint64_t left
     snprintf(out, 32, "%.1f h", seconds / 3600);
 }
 
+/* The least and the largest loss of the ranks' parts of the batch, and the rate of all. */
+static void describe_ranks(const training *t, double tokens_per_second, char out[120]) {
+  const train_ranks *r = &t->ranks;
+  out[0] = '\0';
+  if (!r->communicator) return;
+  float low = r->all[0].loss, high = low;
+  for (uint32_t i = 1; i < r->started.size; i++) {
+    low = fminf(low, r->all[i].loss);
+    high = fmaxf(high, r->all[i].loss);
+  }
+  snprintf(out, 120, " (%.3f to %.3f on %" PRIu32 " ranks), %.0f tokens/s", (double)low, (double)high, r->started.size,
+           tokens_per_second);
+}
+
 static void show_progress(const training *t, const char *label, uint64_t begin, uint64_t end, const training_run *run) {
-  char left[32];
-  const uint64_t step = t->progress.step;
+  char left[32], ranks[120];
+  const uint64_t step = t->progress.step, tokens = (step - run->first) * t->settings.batch * t->batch.context;
   describe_time_left(clock_ns() - begin, step - run->first, end - step, left);
-  tool_show_progress("%s: %" PRIu64 " of %" PRIu64 " steps, loss %.3f, %s left", label, step, end,
-                     (double)run->losses[step - 1], left);
+  describe_ranks(t, (double)tokens / ((double)(clock_ns() - begin) / 1e9), ranks);
+  tool_show_progress("%s: %" PRIu64 " of %" PRIu64 " steps, loss %.3f%s, %s left", label, step, end,
+                     (double)run->losses[step - 1], ranks, left);
+}
+
+/* Ranks hear of a signal after a step, so that they stop after the same one. */
+static bool must_stop(training *t) {
+  if (!t->ranks.communicator) t->signal = interrupt_signal();
+  return t->signal != 0;
 }
 
 /* Runs the steps up to, but not including, `end`. Writes checkpoints on the way if `keeps` is set. An interrupt in the
@@ -130,17 +168,17 @@ static void show_progress(const training *t, const char *label, uint64_t begin, 
 static int run_steps(training *t, const char *label, run_function run, uint64_t end, bool keeps, training_run *out) {
   const uint64_t begin = clock_ns();
   out->first = out->end = t->progress.step;
-  while (t->progress.step < end && !interrupt_signal()) {
-    if (train_step(t, run, out)) return tool_fail_status("%s, step %" PRIu64, label, t->progress.step + 1);
+  while (t->progress.step < end && !must_stop(t)) {
+    if (train_step(t, run, out)) return fail_step(t, label);
     const double loss = (double)out->losses[t->progress.step - 1];
     if (!isfinite(loss)) return fail_not_a_number(t, label);
-    if (keeps) keep_when_due(t);
+    if (keeps && !keep_when_due(t)) return fail_step(t, label);
     show_progress(t, label, begin, end, out);
   }
   out->times.seconds = (double)(clock_ns() - begin) / 1e9;
   tool_clear_progress();
   const bool is_done = keeps && t->progress.step == t->settings.steps;
-  return interrupt_signal() && !is_done ? end_interrupted(t, out) : TOOL_OK;
+  return must_stop(t) && !is_done ? end_interrupted(t, out) : TOOL_OK;
 }
 
 bool train_is_cut_short(const training *t) { return t->recorded.end < t->settings.steps; }

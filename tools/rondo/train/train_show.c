@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Results of a training as text and as JSON.
+ * Results of a training as text and as JSON, and how to resume it.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -8,6 +8,7 @@
 
 #include "common/file.h"
 #include "common/fingerprint.h"
+#include "common/shell.h"
 #include "common/tool.h"
 #include "train/train.h"
 
@@ -66,6 +67,50 @@ static void write_losses(const training *t, json *out) {
   json_end(out);
 }
 
+static double tokens_per_second(const training *t) {
+  const uint64_t steps = t->recorded.end - t->recorded.first;
+  return (double)(steps * t->settings.batch * t->batch.context) / fmax(1e-9, t->recorded.times.seconds);
+}
+
+static double step_us_of(const training *t, const train_rank *rank) {
+  return rank->us / fmax(1, (double)(t->recorded.end - t->recorded.first));
+}
+
+static void show_ranks(const training *t) {
+  const train_ranks *r = &t->ranks;
+  if (!r->communicator) return;
+  printf("ranks    %" PRIu32 " of %s, with %" PRIu32 " of the batch each, on %s: %.0f tokens/s\n", r->started.size,
+         r->started.name, t->batch.places, r->info.engine, tokens_per_second(t));
+  printf("         each step reduces %" PRIu64 " B of gradients in %" PRIu32 " buckets\n", t->info.reduced_bytes,
+         t->info.buckets);
+  for (uint32_t i = 0; i < r->started.size; i++) {
+    const train_rank *rank = &r->all[i];
+    printf("rank %-3" PRIu32 " %s, %s: loss %.4f in the last step, %.1f us a step\n", i, rank->host, rank->device,
+           (double)rank->loss, step_us_of(t, rank));
+  }
+}
+
+static void write_ranks(const training *t, json *out) {
+  const train_ranks *r = &t->ranks;
+  if (!r->communicator) return;
+  json_text(out, "engine", r->info.engine);
+  json_real(out, "tokens_per_second", tokens_per_second(t));
+  json_integer(out, "buckets", t->info.buckets);
+  json_integer(out, "reduced_bytes", t->info.reduced_bytes);
+  json_begin_array(out, "ranks");
+  for (uint32_t i = 0; i < r->started.size; i++) {
+    const train_rank *rank = &r->all[i];
+    json_begin_object(out, NULL);
+    json_text(out, "host", rank->host);
+    json_text(out, "device", rank->device);
+    json_integer(out, "workers", rank->workers);
+    json_real(out, "loss", (double)rank->loss);
+    json_real(out, "step_us", step_us_of(t, rank));
+    json_end(out);
+  }
+  json_end(out);
+}
+
 static int show_json(training *t) {
   json out;
   json_begin(&out);
@@ -79,6 +124,7 @@ static int show_json(training *t) {
   else
     json_verbatim(&out, "identical", "null");
   write_losses(t, &out);
+  write_ranks(t, &out);
   json_integer(&out, "kernels", t->info.kernels);
   run_times_to_json(&t->eager.times, &out, "eager");
   run_times_to_json(&t->recorded.times, &out, "recorded");
@@ -138,6 +184,7 @@ static int show_text(training *t) {
   printf(": %zu bytes, %" PRIu32 " different\n", t->corpus.count, t->model.vocabulary.count);
   show_model(t);
   show_steps(t);
+  show_ranks(t);
   show_losses(t);
   run_times_print_head("a step until done, us");
   if (compared_count(t) > 0) run_times_print(&t->eager.times, "eager");
@@ -160,10 +207,41 @@ static int show_text(training *t) {
 }
 
 int train_explain(training *t) {
+  if (t->ranks.started.rank > 0) return TOOL_OK; /* rank 0 reports */
   const rondo_explain_format format = t->settings.json ? RONDO_EXPLAIN_JSON : RONDO_EXPLAIN_TEXT;
-  if (rondo_compiled_measure(t->compiled, 0, NULL))
+  if (!t->ranks.communicator && rondo_compiled_measure(t->compiled, 0, NULL)) /* which ranks cannot */
     return tool_fail_status("--explain: measuring recorded and eager steps");
   return rondo_compiled_explain(t->compiled, format, &t->explanation) ? tool_fail_status("--explain") : TOOL_OK;
 }
 
-int train_show(training *t) { return t->settings.json ? show_json(t) : show_text(t); }
+int train_show(training *t) {
+  if (t->ranks.started.rank > 0) return TOOL_OK;
+  return t->settings.json ? show_json(t) : show_text(t);
+}
+
+/* Resume ---------------------------------------------------------------------------------------------------------- */
+
+/* Whether the resuming command must not repeat the option. */
+static bool is_left_out(const option_row *row) {
+  return row && (strcmp(row->name, "resume") == 0 || strcmp(row->name, "stop-after") == 0);
+}
+
+void train_show_how_to_resume(const training *t) {
+  const launcher *started = &t->ranks.started;
+  const bool is_mpirun = started->mpi && started->mpi[0];
+  fputs("  ", stderr);
+  if (started->size > 1 && is_mpirun) fprintf(stderr, "mpirun -n %" PRIu32 " ", started->size);
+  if (started->size > 1 && !is_mpirun) fprintf(stderr, "(by the same command of %s) ", started->name);
+  fputs("rondo train --resume ", stderr);
+  shell_print(stderr, t->settings.checkpoint);
+  for (int i = 1; i < t->argument_count;) {
+    const option_use use = options_look(t->table, t->argument_count - i, t->arguments + i);
+    const int next = i + use.arguments;
+    if (is_left_out(use.row)) i = next;
+    for (; i < next; i++) {
+      fputc(' ', stderr);
+      shell_print(stderr, t->arguments[i]);
+    }
+  }
+  fputc('\n', stderr);
+}

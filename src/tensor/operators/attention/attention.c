@@ -76,8 +76,9 @@ rondo_status rondo_require_attention(const rondo_program *program, const rondo_o
   if (q->dims[0] != k->dims[0] || q->dims[1] % k->dims[1] != 0 || q->dims[3] != k->dims[3])
     return fail_shapes(program, operation);
   if (q->dims[3] > RONDO_HEAD_MAX) {
-    return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE, "a head has %zu elements; the maximum is %d",
-                                q->dims[3], RONDO_HEAD_MAX);
+    return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE,
+                                "a head has %zu elements; the maximum is %d: use more heads", q->dims[3],
+                                RONDO_HEAD_MAX);
   }
   if (!operation->attributes.flags[RONDO_ATTENTION_CAUSAL] || q->dims[2] <= k->dims[2]) return RONDO_OK;
   return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE,

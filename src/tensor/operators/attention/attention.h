@@ -9,7 +9,7 @@
 
 #include "tensor/operators/common/element.h"
 
-#define RONDO_HEAD_MAX 128 /* the maximum of elements in a row of a head */
+#define RONDO_HEAD_MAX 128 /* the maximum number of elements in a row of a head */
 
 /* The strides of heads, in elements: from one batch, one head and one row to the next. */
 typedef struct rondo_attention_place {

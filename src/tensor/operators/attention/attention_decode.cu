@@ -4,8 +4,8 @@
  */
 #include "tensor/operators/attention/attention_shape.cuh"
 
-#define MOST 128            /* elements of a row */
-#define PARTS (MOST / WARP) /* of a lane */
+#define HEAD_MAX 128            /* elements of a row */
+#define PARTS (HEAD_MAX / WARP) /* of a lane */
 
 /* The running result of a warp. All lanes have the same maximum and sum; each has its elements of the weighted rows. */
 struct seen {
@@ -38,7 +38,7 @@ __device__ inline void see_row(const float *q, const element *key, const element
 }
 
 __device__ inline void join_warps(const seen &mine, element *y, size_t size) {
-  __shared__ float largest[WARPS], sums[WARPS], values[WARPS][MOST];
+  __shared__ float largest[WARPS], sums[WARPS], values[WARPS][HEAD_MAX];
   const unsigned warp = threadIdx.x / WARP;
 #pragma unroll
   for (unsigned i = 0; i < PARTS; i++) values[warp][threadIdx.x % WARP + WARP * i] = mine.values[i];

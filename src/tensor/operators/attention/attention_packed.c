@@ -26,8 +26,8 @@ rondo_status rondo_require_packed(const rondo_program *program, const rondo_oper
   }
   *out_size = row / (heads + 2 * groups);
   if (*out_size <= RONDO_HEAD_MAX) return RONDO_OK;
-  return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE, "a head has %zu elements; the maximum is %d",
-                              *out_size, RONDO_HEAD_MAX);
+  return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE,
+                              "a head has %zu elements; the maximum is %d: use more heads", *out_size, RONDO_HEAD_MAX);
 }
 
 rondo_attention_shape rondo_attention_packed_shape(const rondo_emitter *emitter, const rondo_operation *operation) {

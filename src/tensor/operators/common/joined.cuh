@@ -11,8 +11,11 @@
  *     each_gradient(share.type, g, share.first, share.elements, share.stride,
  *                   [&](size_t i, float gradient) { p[i] = factor * gradient; });
  *   }
+ *
+ * Gradients have any float type, and kernels compute in F32. They write fmaf where a product and a sum are one
+ * operation, because the compiler would decide that for each type separately.
  */
-#include "tensor/operators/optimizer/gradient_sums.cuh"
+#include "tensor/operators/common/floats.cuh"
 
 #define MAX_JOINED 30 /* RONDO_MAX_JOINED */
 
@@ -44,4 +47,19 @@ __device__ inline joined_share share_of(const joined_table &table) {
   share.elements = table.elements[share.operation];
   share.stride = (size_t)(table.first_blocks[share.operation + 1] - begin) * BLOCK_THREADS;
   return share;
+}
+
+/* As rondo_type. */
+enum { GRADIENT_F16 = 5, GRADIENT_BF16 = 6 };
+
+/* Calls of(i, g[i]) for i = first, first + stride, .. before count. The type is the same for all threads of a block. */
+template <class F>
+__device__ inline void each_gradient(unsigned type, const void *g, size_t first, size_t count, size_t stride, F of) {
+  if (type == GRADIENT_F16) {
+    for (size_t i = first; i < count; i += stride) of(i, to_float(((const f16 *)g)[i]));
+  } else if (type == GRADIENT_BF16) {
+    for (size_t i = first; i < count; i += stride) of(i, to_float(((const bf16 *)g)[i]));
+  } else {
+    for (size_t i = first; i < count; i += stride) of(i, ((const float *)g)[i]);
+  }
 }

@@ -35,9 +35,14 @@ rondo_joined_share rondo_joined_share_of(const rondo_joined_table *table, size_t
   for (size_t at = (first), length;                        \
        at < (last) && (length = (type) == RONDO_F32 ? (last)-at : rondo_chunk_length(at, last)) > 0; at += length)
 
-/* TYPE or SHAPE unless input `gradient` has a float type and the sizes of input `parameter`. */
+/* TYPE or SHAPE unless input `gradient` has a float type and the sizes of input `parameter`, of which the operation may
+ * update a part. */
 RONDO_MUST_USE rondo_status rondo_require_gradient(const rondo_program *program, const rondo_operation *operation,
                                                    uint32_t parameter, uint32_t gradient);
+
+/* TYPE or SHAPE unless input `companion` is F32 and has the shape of the parameter, or holds the same part of it. */
+RONDO_MUST_USE rondo_status rondo_require_companion(const rondo_program *program, const rondo_operation *operation,
+                                                    uint32_t parameter, uint32_t companion);
 
 #define RONDO_SIX_TIMES(...) __VA_ARGS__, __VA_ARGS__, __VA_ARGS__, __VA_ARGS__, __VA_ARGS__, __VA_ARGS__
 #define RONDO_FIVE_TIMES(...) __VA_ARGS__, __VA_ARGS__, __VA_ARGS__, __VA_ARGS__, __VA_ARGS__
@@ -51,6 +56,8 @@ typedef struct rondo_joined_kernel {
   uint32_t value_count;
   uint32_t typed; /* the input whose type may differ */
   rondo_grain grain;
+  const uint32_t *offsets; /* of operations on parts: by value, the index of the attribute's size that has its first
+                              element (tensor/program/optimizer_parts.h); NULL: operations are on whole values */
 } rondo_joined_kernel;
 
 /* `shared`: the arguments after the table (RONDO_OPERANDS), those of the first operation. */

@@ -16,11 +16,13 @@
   ROW(chain)                    \
   ROW(concat)                   \
   ROW(cross_entropy_mean)       \
+  ROW(data_parallel)            \
   ROW(gather)                   \
   ROW(gradient_control)         \
   ROW(one_hot)                  \
   ROW(pair_loss_join)           \
   ROW(rate)                     \
+  ROW(route_indices)            \
   ROW(dropout_advance)          \
   ROW(sgd)                      \
   ROW(slice)                    \

@@ -17,6 +17,8 @@
 #include <rondo/kernel.h>
 #include <rondo/type.h>
 
+#include "base/numbers/always_inline.h"
+
 typedef enum rondo_vectors {
   RONDO_VECTORS_UNKNOWN,
   RONDO_VECTORS_PLAIN,
@@ -33,12 +35,6 @@ static inline rondo_vectors rondo_vectors_used(void) {
   const rondo_vectors chosen = atomic_load_explicit(&rondo_vectors_chosen, memory_order_relaxed);
   return chosen != RONDO_VECTORS_UNKNOWN ? chosen : rondo_vectors_choose();
 }
-
-#ifdef __GNUC__
-#define RONDO_INLINE static inline __attribute__((always_inline))
-#else
-#define RONDO_INLINE static inline
-#endif
 
 /* RONDO_VECTORISED(sum_rows, (const float *x, float *y, size_t count), (x, y, count)) { .. } defines a void function.
  * It pays off from some hundred elements for each call: choosing the form costs a load and a branch. */

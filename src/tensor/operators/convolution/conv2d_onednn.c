@@ -86,9 +86,9 @@ static bool is_gradient(const rondo_onednn_convolution *c, int which) {
 #define MAX_PARTS 16 /* each has its own copies in the workspace */
 #define MIN_PARTS 4
 #define SLICE_CHANNELS 16 /* channels of a vector */
-/* The largest divisor of `count` that is at most `largest`. */
-static size_t divisor(size_t count, size_t largest) {
-  size_t found = rondo_smaller(largest, count);
+/* The largest divisor of `count` that is at most `limit`. */
+static size_t divisor(size_t count, size_t limit) {
+  size_t found = rondo_smaller(limit, count);
   assert(found > 0);
   while (count % found != 0) found--;
   return found;

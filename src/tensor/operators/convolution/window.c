@@ -7,7 +7,7 @@
 
 #include "tensor/program/operation.h"
 
-#define MOST ((size_t)1 << 30)
+#define MAX_SIZE ((size_t)1 << 30)
 
 static size_t or_one(size_t size) { return size == 0 ? 1 : size; }
 
@@ -41,8 +41,10 @@ rondo_status rondo_window_make(const rondo_program *program, const rondo_operati
                                rondo_window *out) {
   const size_t *sizes = operation->attributes.sizes;
   for (size_t i = 0; i < RONDO_WINDOW_SIZES; i++) {
-    if (sizes[i] > MOST || image->dims[2 + i % RONDO_WINDOW_AXES] > MOST) {
-      return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE, "a size is larger than %zu", MOST);
+    if (sizes[i] > MAX_SIZE || image->dims[2 + i % RONDO_WINDOW_AXES] > MAX_SIZE) {
+      return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE,
+                                  "a size is larger than %zu: use a smaller image, kernel, stride, padding or dilation",
+                                  MAX_SIZE);
     }
   }
   for (size_t axis = 0; axis < RONDO_WINDOW_AXES; axis++) {
@@ -51,8 +53,9 @@ rondo_status rondo_window_make(const rondo_program *program, const rondo_operati
     const size_t padded = image->dims[2 + axis] + 2 * padding;
     if (kernel > 0 && extent <= padded) continue;
     return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE,
-                                "a window of %zu does not fit into an image of %zu with a padding of %zu", extent,
-                                image->dims[2 + axis], padding);
+                                "a window of %zu does not fit into an image of %zu with a padding of %zu: use another "
+                                "kernel, dilation or padding",
+                                extent, image->dims[2 + axis], padding);
   }
   *out = rondo_window_of(image, &operation->attributes);
   return RONDO_OK;

@@ -10,22 +10,8 @@
 #ifndef RONDO_TENSOR_OPERATORS_ELEMENTWISE_ELEMENTARY_H
 #define RONDO_TENSOR_OPERATORS_ELEMENTWISE_ELEMENTARY_H
 
-#include <stdint.h>
-#include <string.h>
-
+#include "base/numbers/half_float.h"
 #include "tensor/operators/common/vectors.h"
-
-RONDO_INLINE uint32_t rondo_float_bits(float x) {
-  uint32_t bits;
-  memcpy(&bits, &x, sizeof bits);
-  return bits;
-}
-
-RONDO_INLINE float rondo_float_of(uint32_t bits) {
-  float x;
-  memcpy(&x, &bits, sizeof x);
-  return x;
-}
 
 /* q(r) for |y| < 105; the low bits of *out_exponent are n. */
 RONDO_INLINE float rondo_reduce_exponent(float y, uint32_t *out_exponent) {

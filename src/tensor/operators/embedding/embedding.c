@@ -11,9 +11,11 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/binary_search.h"
 #include "tensor/operators/common/operator_rows.h"
 #include "tensor/operators/common/operator_tools.h"
 #include "tensor/operators/embedding/gather.h"
+#include "tensor/program/sharded_table.h"
 
 enum { TABLE, INDICES, OFFSETS, WEIGHTS };              /* inputs of the operators */
 enum { OF_INDICES, OF_RESULT, OF_OFFSETS, OF_WEIGHTS }; /* inputs of the table's gradient */
@@ -66,18 +68,12 @@ static rondo_span bag_span(const gather_shape *shape, const int32_t *offsets, si
   return (rondo_span){first, last < first ? first : last};
 }
 
-/* The last bag that begins at index i or before, by binary search. */
+/* The last bag that begins at index i or before. */
 static size_t bag_of(const gather_shape *shape, const int32_t *offsets, size_t i) {
   if (offsets == NULL) return i / shape->bag_size;
-  size_t low = 0, high = shape->bags; /* offsets[low] <= i, which is assumed for 0 */
-  while (high - low > 1) {
-    const size_t middle = low + (high - low) / 2;
-    if (clamp_offset(offsets[middle], shape->count) <= i)
-      low = middle;
-    else
-      high = middle;
-  }
-  return low;
+  size_t next = 1, end = shape->bags; /* bag 0 begins at 0 */
+  RONDO_BINARY_SEARCH(next, end, middle, clamp_offset(offsets[middle], shape->count) <= i)
+  return next - 1;
 }
 
 /* The factor of all rows of a bag, apart from their weights. */
@@ -176,8 +172,15 @@ RONDO_OPERATOR(embedding, .types = RONDO_FLOATS, .inputs = {"table", "indices"},
 
 rondo_status rondo_op_embedding(rondo_program *program, rondo_value table, rondo_value indices,
                                 rondo_value *out_value) {
-  const rondo_value inputs[] = {table, indices};
-  return rondo_program_apply(program, &rondo_operator_embedding, inputs, 2, NULL, out_value);
+  const rondo_operator *row = &rondo_operator_embedding;
+  const rondo_value given[] = {table, indices};
+  uint32_t inputs[2], result = 0;
+  RONDO_TRY(rondo_program_begin(program, row->name, out_value));
+  RONDO_TRY(rondo_program_resolve_inputs(program, row, given, 2, inputs));
+  const rondo_program_mark mark = rondo_program_get_mark(program);
+  rondo_status status = rondo_table_fetch(program, &inputs[TABLE], &inputs[INDICES]);
+  if (status == RONDO_OK) status = rondo_program_add(program, row, inputs, 2, NULL, &result);
+  return rondo_program_finish(program, mark, status, result, out_value);
 }
 
 /* Bags' results ---------------------------------------------------------------------------------------------------- */
@@ -294,6 +297,7 @@ static rondo_status add_bag_operation(rondo_program *program, const rondo_value 
     const uint32_t pair[] = {inputs[OFFSETS], inputs[INDICES]};
     RONDO_TRY(rondo_program_add(program, &rondo_operator_bag_offsets, pair, 2, NULL, &inputs[OFFSETS]));
   }
+  RONDO_TRY(rondo_table_fetch(program, &inputs[TABLE], &inputs[INDICES]));
   return rondo_program_add(program, &rondo_operator_embedding_bag, inputs, 4, attributes, out_result);
 }
 

@@ -267,7 +267,7 @@ static bool is_picked_before(const pick_shape *shape, const void *indices, size_
  * indices. */
 static void add_picks(rondo_type type, const pick_shape *shape, const void *dy, const void *indices, size_t outer,
                       size_t first, size_t inside, size_t width, void *sum) {
-  float buffer[RONDO_CHUNK], part_room[RONDO_CHUNK];
+  float buffer[RONDO_CHUNK], dy_buffer[RONDO_CHUNK];
   const size_t at = picked_at(shape, indices, outer, first, inside);
   const size_t position = (outer * shape->size + at) * shape->inner + inside;
   assert(width <= RONDO_CHUNK && first < shape->picked);
@@ -276,7 +276,7 @@ static void add_picks(rondo_type type, const pick_shape *shape, const void *dy, 
   for (size_t k = first; k < shape->picked; k++) {
     const size_t from = (outer * shape->picked + k) * shape->inner + inside;
     if (k == first || picked_at(shape, indices, outer, k, inside) == at)
-      rondo_add_floats(rondo_load_chunk(type, dy, from, width, part_room), to, width);
+      rondo_add_floats(rondo_load_chunk(type, dy, from, width, dy_buffer), to, width);
   }
   rondo_store_chunk(type, sum, position, width, to);
 }
@@ -286,11 +286,11 @@ static void gather_add_cpu(rondo_type type, rondo_blocks blocks, void *const *ar
   const void *dy = RONDO_ARG(const void *, 1);
   const void *indices = RONDO_ARG(const void *, 2);
   void *sum = RONDO_ARG(void *, 3);
-  const size_t largest = shape->shares != 0 ? RONDO_CHUNK : 1;
+  const size_t max_width = shape->shares != 0 ? RONDO_CHUNK : 1;
   const rondo_span span = rondo_blocks_span(blocks, shape->outer * shape->inner, RONDO_LANES);
   for (size_t i = span.first, width; i < span.last; i += width) {
     const size_t outer = i / shape->inner, inside = i % shape->inner, left = span.last - i;
-    width = rondo_smaller(rondo_smaller(shape->inner - inside, left), largest);
+    width = rondo_smaller(rondo_smaller(shape->inner - inside, left), max_width);
     for (size_t k = 0; k < shape->picked; k++) {
       if (!is_picked_before(shape, indices, outer, k, inside))
         add_picks(type, shape, dy, indices, outer, k, inside, width, sum);

@@ -29,7 +29,7 @@ typedef void (*loss_slope_chunk)(const float *restrict a, const float *restrict 
 
 enum { MEAN, SECOND }; /* flags: a mean, not a sum; of a gradient: for the second input */
 
-#define PART 8192 /* the minimum of elements in a part */
+#define PART 8192 /* the minimum number of elements in a part */
 #define MAX_PARTS 1024
 
 static pair_shape shape_of(const rondo_shape *shape, const rondo_attributes *attributes) {

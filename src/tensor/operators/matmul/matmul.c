@@ -196,7 +196,8 @@ static rondo_status prepare_unactivated(rondo_resources *resources, uint32_t num
       rondo_checked_add(*out_workspace_bytes, rondo_shape_bytes(result), out_workspace_bytes))
     return RONDO_OK;
   return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE,
-                    "matmul: the size of the workspace does not fit in %zu bits", 8 * sizeof(size_t));
+                    "matmul: the size of the workspace does not fit in %zu bits: make the operands smaller",
+                    8 * sizeof(size_t));
 }
 
 /* With the activation if the library can apply it. */

@@ -29,7 +29,7 @@ typedef struct rondo_matmul_problem {
 rondo_matmul_problem rondo_matmul_problem_of(const rondo_shape *a, const rondo_shape *b, bool transpose_a,
                                              bool transpose_b);
 
-/* The maximum of rows and columns of a tile on a CPU: of F32, and of types that are converted first. */
+/* The maximum numbers of rows and columns of a tile on a CPU: of F32, and of types that are converted first. */
 #define RONDO_MATMUL_EDGE 1024
 #define RONDO_MATMUL_CONVERTED_EDGE 128
 

@@ -34,10 +34,10 @@ RONDO_TYPED_KERNEL_OF(batch_norm_gradient, rondo_batch_norm_gradient_cpu, batch_
 
 #define MAX_PARTS 64
 #define CUDA_WIDTH 32 /* channels of a tile: batch_norm.cu */
-#define CPU_PART 8192 /* the minimum of elements in a part */
+#define CPU_PART 8192 /* the minimum number of elements in a part */
 #define CUDA_PART 2048
 
-static size_t most_parts(size_t images) { return rondo_smaller(images, MAX_PARTS); }
+static size_t max_parts(size_t images) { return rondo_smaller(images, MAX_PARTS); }
 
 static rondo_batch_norm_shape shape_of(const rondo_emitter *emitter, const rondo_shape *value,
                                        const rondo_operation *operation) {
@@ -52,7 +52,7 @@ static rondo_batch_norm_shape shape_of(const rondo_emitter *emitter, const rondo
   if (s.inner == 1) s.width = is_cuda ? CUDA_WIDTH : RONDO_CHUNK;
   const size_t of_tile = s.images * s.inner * rondo_smaller(s.channels, s.width);
   const size_t parts = of_tile / (is_cuda ? CUDA_PART : CPU_PART) + 1;
-  s.share = rondo_divide_up(s.images, rondo_smaller(parts, most_parts(s.images)));
+  s.share = rondo_divide_up(s.images, rondo_smaller(parts, max_parts(s.images)));
   s.parts = rondo_divide_up(s.images, s.share);
   assert(s.parts > 0 && s.parts <= MAX_PARTS);
   return s;
@@ -67,7 +67,7 @@ static rondo_status prepare_norm(rondo_resources *resources, const rondo_program
                                  size_t *out_workspace_bytes) {
   const rondo_shape *value = rondo_program_shape(program, program->operations.items[operation].inputs[VALUE]);
   (void)resources;
-  *out_workspace_bytes = value->dims[1] * most_parts(value->dims[0]) * 2 * sizeof(float);
+  *out_workspace_bytes = value->dims[1] * max_parts(value->dims[0]) * 2 * sizeof(float);
   return RONDO_OK;
 }
 

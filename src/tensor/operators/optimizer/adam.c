@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: MIT
  * Adam (Kingma and Ba 2015, algorithm 1), optionally with decoupled weight decay (Loshchilov and Hutter 2019).
- * adam_step counts the step, a state on the device, and computes the two factors 1 / (1 - beta^t) that correct the bias
- * of the moments. The kernel of adam updates several parameters and their moments. The decays and epsilon
- * are attributes (numbers), the rate is a cell (FW-5). The optional control is [factor, apply] of gradient_control.c.
- * Threads: as tensor/program/operator.h says.
+ * The operator adam_step increments the step number t, a state on the device, and computes the two factors
+ * 1 / (1 - beta^t) that correct the bias of the moments. The operator adam updates parameters and their moments; one
+ * kernel updates several parameters. The decays and epsilon are fixed when the operator is added (attributes). The rate
+ * is in device memory, where each run reads it (FW-5). The optional control input is [factor, apply] of
+ * gradient_control.c: the gradient is multiplied by the factor, and nothing is updated if apply is 0. Threads: as
+ * tensor/program/operator.h says.
  */
 #include <assert.h>
 #include <math.h>
 
 #include "tensor/operators/common/joined.h"
 #include "tensor/operators/common/operator_tools.h"
+#include "tensor/program/optimizer_parts.h"
 
 /* A scalar argument of the kernels; without padding. The attributes' numbers. */
 typedef struct adam_numbers {
@@ -123,7 +126,7 @@ RONDO_UNTYPED_KERNEL_LIST(adam, adam, joined_parameters);
 static rondo_status infer_adam(const rondo_program *program, const rondo_operation *operation, rondo_shape *results) {
   (void)results;
   RONDO_TRY(rondo_require_input(program, operation, PARAMETER, RONDO_F32, RONDO_ANY_RANK));
-  for (uint32_t i = FIRST; i <= SECOND; i++) RONDO_TRY(rondo_require_same_shape(program, operation, PARAMETER, i));
+  for (uint32_t i = FIRST; i <= SECOND; i++) RONDO_TRY(rondo_require_companion(program, operation, PARAMETER, i));
   RONDO_TRY(rondo_require_gradient(program, operation, PARAMETER, GRADIENT));
   RONDO_TRY(rondo_require_input(program, operation, RATE, RONDO_F32, 0));
   RONDO_TRY(rondo_require_input(program, operation, CONTROL, RONDO_F32, 1));
@@ -132,7 +135,9 @@ static rondo_status infer_adam(const rondo_program *program, const rondo_operati
 
 static rondo_status emit_adam(rondo_emitter *emitter, const rondo_operation *const *operations, uint32_t count) {
   static const uint32_t inputs[] = {PARAMETER, FIRST, SECOND, GRADIENT};
-  const rondo_joined_kernel kernel = {&adam_code, inputs, 4, GRADIENT, RONDO_ELEMENTWISE_GRAIN};
+  static const uint32_t offsets[] = {RONDO_PART_PARAMETER, RONDO_PART_COMPANION, RONDO_PART_COMPANION,
+                                     RONDO_PART_GRADIENT};
+  const rondo_joined_kernel kernel = {&adam_code, inputs, 4, GRADIENT, RONDO_ELEMENTWISE_GRAIN, offsets};
   const adam_numbers numbers = numbers_of(operations[0]);
   return rondo_emit_joined(
       emitter, &kernel, operations, count,
@@ -140,7 +145,7 @@ static rondo_status emit_adam(rondo_emitter *emitter, const rondo_operation *con
 }
 
 static const rondo_join adam_join = {
-    .max = RONDO_MAX_JOINED, .shared = 1u << RATE | 1u << FACTORS | 1u << CONTROL, .emit = emit_adam};
+    .max = RONDO_MAX_JOINED, .shared = 1u << RATE | 1u << FACTORS | 1u << CONTROL, .of_parts = true, .emit = emit_adam};
 
 RONDO_OPERATOR(adam, .inputs = {"parameter", "first moment", "second moment", "gradient", "rate", "factors", "control"},
                .required = 6, .updates = 1u << PARAMETER | 1u << FIRST | 1u << SECOND, .infer = infer_adam,

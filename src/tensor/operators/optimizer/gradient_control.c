@@ -64,7 +64,7 @@ static rondo_status infer_accumulate(const rondo_program *program, const rondo_o
 
 static rondo_status emit_accumulate(rondo_emitter *emitter, const rondo_operation *const *operations, uint32_t count) {
   static const uint32_t inputs[] = {SUM, ADDED};
-  const rondo_joined_kernel kernel = {&accumulate_code, inputs, 2, ADDED, RONDO_ELEMENTWISE_GRAIN};
+  const rondo_joined_kernel kernel = {&accumulate_code, inputs, 2, ADDED, RONDO_ELEMENTWISE_GRAIN, NULL};
   return rondo_emit_joined(emitter, &kernel, operations, count, RONDO_OPERANDS(RONDO_GATE, RONDO_INPUT(RUNS)));
 }
 
@@ -135,14 +135,21 @@ static rondo_status infer_squares(const rondo_program *program, const rondo_oper
   return RONDO_OK;
 }
 
-/* Lists the elements, types and pointers of an operation's gradients. */
+/* Lists the elements, types and pointers of an operation's gradients. The sizes of its attributes are pairs: the first
+ * element of each, and a count, 0 for all. */
 static void list_gradients(const rondo_emitter *emitter, const rondo_operation *operation, size_t *elements,
                            uint8_t *types, const void **pointers) {
   for (uint32_t g = 0; g < RONDO_SQUARED_GRADIENTS; g++) {
     const uint32_t value = operation->inputs[FIRST_GRADIENT + g];
-    pointers[g] = rondo_emit_address(emitter, value);
-    elements[g] = value == RONDO_NO_VALUE ? 0 : rondo_shape_elements(rondo_emit_shape(emitter, value));
-    types[g] = value == RONDO_NO_VALUE ? 0 : (uint8_t)rondo_emit_shape(emitter, value)->type;
+    const size_t *part = &operation->attributes.sizes[2 * (size_t)g];
+    if (value == RONDO_NO_VALUE) {
+      pointers[g] = NULL, elements[g] = 0, types[g] = 0;
+      continue;
+    }
+    const rondo_shape *shape = rondo_emit_shape(emitter, value);
+    pointers[g] = (const unsigned char *)rondo_emit_address(emitter, value) + part[0] * rondo_type_bytes(shape->type);
+    elements[g] = part[1] > 0 ? part[1] : rondo_shape_elements(shape);
+    types[g] = (uint8_t)shape->type;
   }
 }
 
@@ -153,9 +160,12 @@ static rondo_status emit_squares(rondo_emitter *emitter, const rondo_operation *
   float *parts = rondo_emit_address(emitter, operations[count - 1]->results[0]);
   squared_counts counts = {.is_first = before == NULL};
   assert(count > 0 && count <= MAX_SQUARES);
-  for (uint32_t i = 0; i < count; i++)
-    list_gradients(emitter, operations[i], counts.elements + i * RONDO_SQUARED_GRADIENTS,
-                   counts.types + i * RONDO_SQUARED_GRADIENTS, x + i * RONDO_SQUARED_GRADIENTS);
+  for (uint32_t i = 0; i < count; i++) {
+    const size_t first = (size_t)i * RONDO_SQUARED_GRADIENTS;
+    list_gradients(emitter, operations[i], counts.elements + first, counts.types + first, x + first);
+    /* Without a first gradient, the CUDA kernel ends the list here. A rank may have none for the last operation. */
+    assert(counts.elements[first] > 0 || i + 1 == count);
+  }
   args[0] = &counts;
   args[1] = &before;
   args[2] = &parts;
@@ -163,7 +173,8 @@ static rondo_status emit_squares(rondo_emitter *emitter, const rondo_operation *
   return rondo_emit_kernel(emitter, &gradient_squares_code, (rondo_grid){.x = PARTS}, args, 3 + MAX_SQUARED);
 }
 
-static const rondo_join squares_join = {.max = MAX_SQUARES, .in_order = true, .emit = emit_squares};
+static const rondo_join squares_join = {
+    .max = MAX_SQUARES, .in_order = true, .of_any_attributes = true, .emit = emit_squares};
 
 RONDO_OPERATOR(gradient_squares,
                .inputs = {"parts", "gradient", "gradient", "gradient", "gradient", "gradient", "gradient", "gradient"},
@@ -180,7 +191,7 @@ enum { ROUND, GROWTH_INTERVAL }; /* sizes */
 
 typedef struct control_numbers {
   float max_norm;
-  int32_t round, growth_interval;
+  int32_t round, growth_interval; /* round of 0: this is the last run of one, and it has been counted */
   uint32_t has_squares, has_scale;
 } control_numbers;
 
@@ -205,12 +216,13 @@ static void gradient_control_cpu(rondo_blocks blocks, void *const *args) {
   const bool may_update = rondo_may_update(blocks, args);
   for (size_t i = 0; n->has_squares != 0 && i < PARTS; i++) squares += parts[i];
   const bool is_finite = isfinite(squares), is_last = *runs + 1 >= n->round;
-  float factor = 1.0f / (float)n->round;
+  const int32_t round = n->round == 0 ? *runs : n->round;
+  float factor = 1.0f / (float)round;
   if (n->has_scale != 0) factor /= *scale;
   *norm = sqrtf(squares) * factor;
   if (n->max_norm > 0 && *norm > n->max_norm) factor *= n->max_norm / (*norm + 1e-6f);
   control[0] = factor;
-  control[1] = is_last && is_finite ? 1.0f : 0.0f;
+  control[1] = is_last && is_finite && round > 0 ? 1.0f : 0.0f;
   if (!may_update) return;
   if (is_last && n->has_scale != 0) keep_scale(n, is_finite, scale, good);
   *runs = is_last ? 0 : *runs + 1;
@@ -237,7 +249,7 @@ static rondo_status emit_control(rondo_emitter *emitter, const rondo_operation *
                                    .growth_interval = (int32_t)operation->attributes.sizes[GROWTH_INTERVAL],
                                    .has_squares = operation->inputs[SQUARES] != RONDO_NO_VALUE,
                                    .has_scale = operation->inputs[SCALE] != RONDO_NO_VALUE};
-  assert(numbers.round > 0);
+  assert(numbers.round >= 0);
   return rondo_emit_operands(emitter, operation, &gradient_control_code, (rondo_grid){.x = 1},
                              RONDO_OPERANDS(RONDO_GATE, RONDO_OBJECT(numbers), RONDO_INPUT(RUNS_SO_FAR),
                                             RONDO_INPUT(numbers.has_squares != 0 ? SQUARES : RUNS_SO_FAR),

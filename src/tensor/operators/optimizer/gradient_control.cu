@@ -60,7 +60,8 @@ __device__ inline float join_block(float sum) {
   x[i * SQUARED + 5] = x##i##_5; \
   x[i * SQUARED + 6] = x##i##_6;
 
-/* Adds operation by operation, as separate kernels do. An operation without a first gradient ends the list. */
+/* Adds operation by operation, as separate kernels do. Each operation but the last has a first gradient (emit_squares
+ * asserts it), so a first gradient without elements marks the end of the list. */
 extern "C" __global__ void gradient_squares(squared_counts counts, const float *before,
                                             float *parts EACH_SQUARES(GRADIENTS)) {
   __shared__ const void *x[MAX_SQUARES * SQUARED];
@@ -98,13 +99,14 @@ extern "C" __global__ void gradient_control(GATE, control_numbers n, int *runs, 
   float squares = 0;
   for (int i = 0; n.has_squares && i < NORM_PARTS; i++) squares += parts[i];
   const bool finite = isfinite(squares), last = *runs + 1 >= n.round;
-  float factor = 1.0f / (float)n.round;
+  const int round = n.round == 0 ? *runs : n.round;
+  float factor = 1.0f / (float)round;
   if (n.has_scale) factor /= *scale;
   const float length = sqrtf(squares) * factor;
   if (n.max_norm > 0 && length > n.max_norm) factor *= n.max_norm / (length + 1e-6f);
   *norm = length;
   control[0] = factor;
-  control[1] = last && finite ? 1.0f : 0.0f;
+  control[1] = last && finite && round > 0 ? 1.0f : 0.0f;
   if (!may_update(TO_GATE)) return;
   if (last && n.has_scale) keep_scale(n, finite, scale, good);
   *runs = last ? 0 : *runs + 1;

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT
- * Stochastic gradient descent, in place on a state: p -= rate g; or with momentum (Polyak 1964): v = momentum v + g,
- * p -= rate v. Weight decay adds decay p to g. Rate and momentum are cells, which the device reads in each run (FW-5).
- * Both operators have the same kernels: without momentum, v and momentum are NULL. The optional control is [factor,
- * apply] of gradient_control.c. Threads: as tensor/program/operator.h says.
+ * Stochastic gradient descent. It updates a parameter p in place from its gradient g: p -= rate * g; or, with momentum
+ * (Polyak 1964): v = momentum * v + g, p -= rate * v. Weight decay first adds decay * p to g. The rate and the momentum
+ * are in device memory, where each run reads them (FW-5). Both operators use the same kernels: without momentum, v and
+ * momentum are NULL. The optional control input is [factor, apply] of gradient_control.c: g is multiplied by the
+ * factor, and nothing is updated if apply is 0. Threads: as tensor/program/operator.h says.
  */
 #include <assert.h>
 
 #include "tensor/operators/common/joined.h"
 #include "tensor/operators/common/operator_tools.h"
+#include "tensor/program/optimizer_parts.h"
 
 enum { PARAMETER, GRADIENT, RATE, CONTROL, VELOCITY, MOMENTUM }; /* inputs; the last two with momentum only */
 enum { DECAY };                                                  /* numbers */
@@ -81,24 +83,28 @@ static rondo_status infer_sgd(const rondo_program *program, const rondo_operatio
   RONDO_TRY(rondo_require_input(program, operation, CONTROL, RONDO_F32, 1));
   RONDO_TRY(rondo_require_input(program, operation, RATE, RONDO_F32, 0));
   if (operation->inputs[VELOCITY] == RONDO_NO_VALUE) return RONDO_OK;
-  RONDO_TRY(rondo_require_same_shape(program, operation, PARAMETER, VELOCITY));
+  RONDO_TRY(rondo_require_companion(program, operation, PARAMETER, VELOCITY));
   return rondo_require_input(program, operation, MOMENTUM, RONDO_F32, 0);
 }
 
 static rondo_status emit_sgd(rondo_emitter *emitter, const rondo_operation *const *operations, uint32_t count) {
   static const uint32_t inputs[] = {PARAMETER, GRADIENT, VELOCITY};
-  const rondo_joined_kernel kernel = {&sgd_code, inputs, 3, GRADIENT, RONDO_ELEMENTWISE_GRAIN};
-  const rondo_operation *first = operations[0];
-  const float decay = first->attributes.numbers[DECAY];
-  assert((first->inputs[VELOCITY] == RONDO_NO_VALUE) == (first->row == &rondo_operator_sgd));
-  assert((first->inputs[VELOCITY] == RONDO_NO_VALUE) == (first->inputs[MOMENTUM] == RONDO_NO_VALUE));
+  static const uint32_t offsets[] = {RONDO_PART_PARAMETER, RONDO_PART_GRADIENT, RONDO_PART_COMPANION};
+  const rondo_joined_kernel kernel = {&sgd_code, inputs, 3, GRADIENT, RONDO_ELEMENTWISE_GRAIN, offsets};
+  const float decay = operations[0]->attributes.numbers[DECAY];
+  for (uint32_t i = 0; i < count; i++) {
+    const bool is_simple = operations[i]->row == &rondo_operator_sgd;
+    assert((operations[i]->inputs[VELOCITY] == RONDO_NO_VALUE) == is_simple);
+    assert((operations[i]->inputs[MOMENTUM] == RONDO_NO_VALUE) == is_simple);
+    (void)is_simple;
+  }
   return rondo_emit_joined(
       emitter, &kernel, operations, count,
       RONDO_OPERANDS(RONDO_GATE, RONDO_OBJECT(decay), RONDO_INPUT(RATE), RONDO_INPUT(CONTROL), RONDO_INPUT(MOMENTUM)));
 }
 
 static const rondo_join sgd_join = {
-    .max = RONDO_MAX_JOINED, .shared = 1u << RATE | 1u << CONTROL | 1u << MOMENTUM, .emit = emit_sgd};
+    .max = RONDO_MAX_JOINED, .shared = 1u << RATE | 1u << CONTROL | 1u << MOMENTUM, .of_parts = true, .emit = emit_sgd};
 
 #define SGD_ROW .required = 3, .infer = infer_sgd, .join = &sgd_join
 

@@ -90,7 +90,8 @@ static rondo_status infer_argmax(const rondo_program *program, const rondo_opera
   RONDO_TRY(rondo_require_dimension(program, operation, 0, dimension));
   if (value->dims[dimension] > INT32_MAX) {
     return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE,
-                                "the dimension has %zu elements, more than an i32 can count", value->dims[dimension]);
+                                "the dimension has %zu elements, more than an i32 can count: split it",
+                                value->dims[dimension]);
   }
   rondo_shape result = {.type = RONDO_I32};
   for (size_t i = 0; i < value->rank; i++) {

@@ -23,7 +23,7 @@ static bool reduces(const rondo_operation *operation, uint32_t dimension) {
 #define CUDA_TILE 32
 #define CPU_TILE RONDO_CHUNK
 
-/* Enough blocks to keep a large GPU busy, and the minimum of elements (of a row) or rows in a part. */
+/* Enough blocks to keep a large GPU busy, and the minimum number of elements (of a row) or rows in a part. */
 #define ENOUGH_BLOCKS 512
 #define MIN_OF_ROW 2048
 #define MIN_ROWS 64
@@ -43,8 +43,8 @@ static void cut_into_parts(rondo_reduction *shape) {
   const size_t blocks = of_columns                          ? column_tiles(shape, CUDA_TILE)
                         : shape->reduced > RONDO_NARROW_ROW ? shape->kept
                                                             : rondo_divide_up(shape->kept, RONDO_CUDA_THREADS / 32);
-  const size_t largest = shape->reduced / (of_columns ? MIN_ROWS : MIN_OF_ROW);
-  const size_t parts = rondo_smaller(ENOUGH_BLOCKS / blocks, largest);
+  const size_t max_parts = shape->reduced / (of_columns ? MIN_ROWS : MIN_OF_ROW);
+  const size_t parts = rondo_smaller(ENOUGH_BLOCKS / blocks, max_parts);
   shape->part = parts < 2 ? shape->reduced : rondo_divide_up(shape->reduced, parts);
   shape->parts = rondo_divide_up(shape->reduced, shape->part);
 }
@@ -156,12 +156,12 @@ static size_t width_for(size_t count) {
 
 static float reduce_row(rondo_type type, const rondo_reduction *shape, const rondo_joining *joining, const void *x,
                         size_t base, rondo_span span) {
-  const size_t run_most = shape->reduced_dims[shape->reduced_rank - 1];
+  const size_t max_run = shape->reduced_dims[shape->reduced_rank - 1];
   accumulator a;
   float buffer[RONDO_CHUNK];
-  start(&a, joining, width_for(rondo_smaller(run_most, span.last - span.first)));
+  start(&a, joining, width_for(rondo_smaller(max_run, span.last - span.first)));
   for (size_t at = span.first, length; at < span.last; at += length) {
-    length = rondo_smaller(rondo_smaller(run_most - at % run_most, span.last - at), RONDO_CHUNK);
+    length = rondo_smaller(rondo_smaller(max_run - at % max_run, span.last - at), RONDO_CHUNK);
     take(&a, rondo_load_chunk(type, x, base + reduced_offset(shape, at), length, buffer), length);
   }
   return join_all(&a);
@@ -321,9 +321,8 @@ rondo_status rondo_apply_reduction(rondo_program *program, const rondo_operator 
   rondo_attributes attributes = {.flags = {[RONDO_REDUCE_ALL] = dims == NULL, [RONDO_REDUCE_KEEPS] = keeps}};
   if (out_value != NULL) *out_value = (rondo_value){0};
   if (dims != NULL && dim_count > RONDO_MAX_DIMENSIONS) {
-    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE,
-                      "%s: %zu dimensions to reduce; at most %d are possible", row->name, dim_count,
-                      RONDO_MAX_DIMENSIONS);
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE, "%s: %zu dimensions to reduce: pass at most %d",
+                      row->name, dim_count, RONDO_MAX_DIMENSIONS);
   }
   for (size_t i = 0; dims != NULL && i < dim_count; i++) attributes.sizes[attributes.size_count++] = dims[i];
   return rondo_program_apply(program, row, &value, 1, &attributes, out_value);

@@ -115,9 +115,10 @@ static rondo_status infer_concat(const rondo_program *program, const rondo_opera
                                   dimension);
     }
     if (!rondo_checked_add(results[0].dims[dimension], part->dims[dimension], &results[0].dims[dimension]))
-      return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE,
-                        "concat: the sizes along dimension %zu add up to more than fits in %zu bits", dimension,
-                        8 * sizeof(size_t));
+      return rondo_fail(
+          RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE,
+          "concat: the sizes along dimension %zu add up to more than fits in %zu bits: make the inputs smaller",
+          dimension, 8 * sizeof(size_t));
   }
   return RONDO_OK;
 }
@@ -355,8 +356,10 @@ static rondo_status add_lengths(const size_t *lengths, size_t count, size_t *out
   *out_sum = 0;
   for (size_t i = 0; i < count; i++) {
     if (!rondo_checked_add(*out_sum, lengths[i], out_sum))
-      return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE,
-                        "split: the sum of the lengths does not fit in %zu bits", 8 * sizeof(size_t));
+      return rondo_fail(
+          RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE,
+          "split: the sum of the lengths does not fit in %zu bits: give lengths that add up to the dimension",
+          8 * sizeof(size_t));
   }
   return RONDO_OK;
 }

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT
+ * MPI's own state and errors. MPI_Finalize begins by deleting the attributes of MPI_COMM_SELF, so an attribute there
+ * tells each engine that MPI ends: from then on the engine calls MPI no more. The attribute's deletion waits for a call
+ * in progress, which does not wait for other ranks, except a split.
+ */
+#ifndef RONDO_MPI_STATE_H
+#define RONDO_MPI_STATE_H
+
+#include <mpi.h>
+#include <rondo/status.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct rondo_mpi_state {
+  atomic_bool is_ended; /* MPI_Finalize was called */
+  atomic_uint calls;    /* in progress */
+  int key;              /* of the attribute */
+} rondo_mpi_state;
+
+/* INVALID_STATE if MPI cannot be used, with the reason. */
+RONDO_MUST_USE rondo_status rondo_mpi_require_ready(void);
+
+/* Attach to MPI_COMM_SELF, and detach. */
+RONDO_MUST_USE rondo_status rondo_mpi_state_begin(rondo_mpi_state *state);
+void rondo_mpi_state_end(rondo_mpi_state *state);
+
+/* Around calls of MPI. False if MPI has ended: then there is nothing to leave. */
+static inline bool rondo_mpi_enter(rondo_mpi_state *state) {
+  atomic_fetch_add(&state->calls, 1);
+  if (!atomic_load(&state->is_ended)) return true;
+  atomic_fetch_sub(&state->calls, 1);
+  return false;
+}
+static inline void rondo_mpi_leave(rondo_mpi_state *state) { atomic_fetch_sub(&state->calls, 1); }
+
+/* INVALID_STATE: MPI_Finalize came first. */
+rondo_status rondo_mpi_fail_ended(void);
+
+/* Sets the last error. The message is formatted. */
+rondo_status rondo_mpi_fail(rondo_status status, rondo_reason reason, const char *format, ...) RONDO_PRINTF(3, 4);
+
+/* RONDO_OK for MPI_SUCCESS, else EXECUTION_FAILED with MPI's code and text. */
+RONDO_MUST_USE rondo_status rondo_mpi_check(int code, const char *what);
+#define RONDO_MPI_TRY(code, what)                                     \
+  do {                                                                \
+    const rondo_status mpi_status_ = rondo_mpi_check((code), (what)); \
+    if (mpi_status_ != RONDO_OK) return mpi_status_;                  \
+  } while (0)
+
+#endif

@@ -1,0 +1,1786 @@
+/* SPDX-License-Identifier: MIT
+ * Rondo in C++17: a header without a library of its own. It adds ownership, exceptions, lambdas, and kernels whose
+ * arguments the compiler checks. The C headers remain the manual: a function here has the errors, threads and lifetimes
+ * of the C function that it calls, and get() gives the C handle for everything that has no C++ form.
+ *
+ *   rondo::device device("cpu");
+ *   rondo::stream stream(device);
+ *   rondo::kernel<float, const float *, float *> saxpy(device, "saxpy",
+ *     [](rondo_blocks blocks, float a, const float *x, float *y) { ... });
+ *   rondo::memory<float> x(device, count), y(device, count);
+ *   rondo::graph graph = rondo::capture_graph(stream, [&] { stream.launch(saxpy, {blocks}, 0.5f, x, y); });
+ *   rondo::exec exec(graph);
+ *   exec.launch(stream);
+ *   stream.synchronize();
+ *
+ * Ownership. An object owns its handle, can be moved and not copied, and destroys the handle. get() lends it, release()
+ * gives it up. A default-constructed or moved-from object is empty; only assignment and destruction are allowed then.
+ * Objects must be destroyed before what they were created from, which the order of local variables does by itself.
+ * Destructors never throw. If the C function that destroys fails, the C header says what became of the object:
+ * device::close returns the failure that the destructor of a device ignores. A `..._ref` is a handle that somebody else
+ * owns.
+ *
+ * Errors. A call that fails throws rondo::error. With RONDO_NO_EXCEPTIONS defined, or -fno-exceptions, it returns a
+ * rondo::result instead, and objects come from static create functions, which take the arguments of the constructors:
+ * rondo::stream::create(device). Below, `returns<T>` is T or result<T>. Files of a program may differ in this. Only the
+ * C++ library's own exceptions, such as std::bad_alloc, are not errors of this kind.
+ *
+ * Lambdas are bodies of functions and regions, host functions, host steps and the work of a capture. They return
+ * nothing, a rondo_status or a result<void>, and may throw. What a lambda throws comes out of the call that ran it; a
+ * capture that it was part of is dropped. Host functions run on threads of the library, so what they throw comes out of
+ * the next synchronization of a stream or of the device that finds the failure. If several have thrown on a device
+ * since, it is what was thrown first. Callers in C get a status, and the text in rondo_last_error().
+ *
+ * Lifetime of host functions. A lambda that is enqueued outside of captures is destroyed when it has run; if the device
+ * is lost before that, it is not. A lambda in a graph lives until the graph and all its execs are destroyed or updated,
+ * and one in a body until the recording is gone that has it, at the latest until the function is destroyed. So
+ * destroying the last of these waits for the launches; an update does not. This needs captures that rondo::capture,
+ * capture_graph, recording::capture or a function began. Elsewhere, capture host functions with rondo_host_async. After
+ * release() of a graph, exec or function, its lambdas are never destroyed, but for those of recordings.
+ */
+#ifndef RONDO_RONDO_HPP
+#define RONDO_RONDO_HPP
+
+#if __cplusplus < 201703L
+#error "rondo/rondo.hpp needs C++17: compile with -std=c++17"
+#endif
+#if !defined(RONDO_NO_EXCEPTIONS) && !defined(__cpp_exceptions)
+#define RONDO_NO_EXCEPTIONS 1
+#endif
+
+#include <array>
+#include <cassert>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <exception>
+#include <initializer_list>
+#include <iterator>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <rondo/rondo.h>
+
+namespace rondo {
+
+/* Names of the two kinds of error handling differ, so that files of both can be linked. */
+#ifdef RONDO_NO_EXCEPTIONS
+#define RONDO_RAISE(...) return __VA_ARGS__
+inline namespace results {
+#else
+#define RONDO_RAISE(...) throw __VA_ARGS__
+inline namespace exceptions {
+#endif
+
+/* Errors ----------------------------------------------------------------------------------------------------------- */
+
+/* What rondo_last_error() said. Copying does not throw. */
+class error : public std::runtime_error {
+ public:
+  /* The error with which a call on this thread has just returned `status`. */
+  explicit error(rondo_status status) : error(status, *rondo_last_error()) {}
+
+  rondo_status status() const noexcept { return status_; }
+  rondo_reason reason() const noexcept { return reason_; }
+  std::uint32_t node() const noexcept { return node_; } /* RONDO_NO_NODE if none */
+  std::int32_t driver_code() const noexcept { return driver_code_; }
+
+  /* Makes this the last error of the thread and returns its status, for a callback in C. */
+  rondo_status set() const noexcept {
+    rondo_error details = {};
+    details.status = status_;
+    details.reason = reason_;
+    details.node = node_;
+    details.driver_code = driver_code_;
+    details.message = what();
+    return rondo_error_set(&details);
+  }
+
+ private:
+  /* RONDO_NOT_READY has no details, nor has a status that no call on this thread returned. */
+  error(rondo_status status, const rondo_error &last)
+      : std::runtime_error(last.status == status ? last.message : rondo_status_name(status)),
+        status_(status),
+        reason_(last.status == status ? last.reason : RONDO_REASON_NONE),
+        node_(last.status == status ? last.node : RONDO_NO_NODE),
+        driver_code_(last.status == status ? last.driver_code : 0) {}
+
+  rondo_status status_;
+  rondo_reason reason_;
+  std::uint32_t node_;
+  std::int32_t driver_code_;
+};
+
+/* A value or an error. Ask before you take: value() needs a value, error() an error. */
+template <class T>
+class [[nodiscard]] result {
+ public:
+  using value_type = T;
+  result(T value) : content_(std::in_place_index<0>, std::move(value)) {}
+  result(rondo::error error) : content_(std::in_place_index<1>, std::move(error)) {}
+
+  explicit operator bool() const noexcept { return content_.index() == 0; }
+  T &value() &noexcept { return *checked<0>(); }
+  T &&value() &&noexcept { return std::move(*checked<0>()); }
+  T &operator*() &noexcept { return value(); }
+  T &&operator*() &&noexcept { return std::move(*this).value(); }
+  T *operator->() noexcept { return checked<0>(); }
+  rondo::error &error() noexcept { return *checked<1>(); }
+  rondo_status status() const noexcept { return *this ? RONDO_OK : std::get_if<1>(&content_)->status(); }
+
+ private:
+  template <std::size_t index>
+  auto *checked() noexcept {
+    assert(content_.index() == index);
+    return std::get_if<index>(&content_);
+  }
+  std::variant<T, rondo::error> content_;
+};
+
+template <>
+class [[nodiscard]] result<void> {
+ public:
+  using value_type = void;
+  result() = default;
+  result(rondo::error error) : error_(std::move(error)) {}
+
+  explicit operator bool() const noexcept { return !error_.has_value(); }
+  rondo::error &error() noexcept {
+    assert(error_.has_value());
+    return *error_;
+  }
+  rondo_status status() const noexcept { return error_ ? error_->status() : RONDO_OK; }
+
+ private:
+  std::optional<rondo::error> error_;
+};
+
+#ifdef RONDO_NO_EXCEPTIONS
+template <class T>
+using returns = result<T>;
+#else
+template <class T>
+using returns = T;
+#endif
+
+/* Throws or returns the error of a C call that failed: rondo::check(rondo_exec_upload(exec.get(), stream.get())). */
+inline returns<void> check(rondo_status status) {
+  if (status != RONDO_OK) RONDO_RAISE(error(status));
+  return returns<void>();
+}
+
+namespace detail {
+
+/* The value that `make` returns if the status is OK. */
+template <class Make>
+auto finish(rondo_status status, Make &&make) -> returns<decltype(make())> {
+  if (status != RONDO_OK) RONDO_RAISE(error(status));
+  return make();
+}
+
+/* OK and NOT_READY as true and false. */
+inline returns<bool> answer(rondo_status status) {
+  return finish(status == RONDO_NOT_READY ? RONDO_OK : status, [status] { return status == RONDO_OK; });
+}
+
+/* Calls what a destructor calls: its failure has nowhere to go. */
+template <class C>
+void ignore_result(rondo_status (*call)(C *), C *handle) noexcept {
+  [[maybe_unused]] const rondo_status status = call(handle);
+}
+template <class C>
+void ignore_result(void (*call)(C *), C *handle) noexcept {
+  call(handle);
+}
+
+/* Calls a function in C at the end of a scope. */
+template <class C, class Returned>
+class on_exit {
+ public:
+  on_exit(Returned (*call)(C *), C *handle) noexcept : call_(call), handle_(handle) {}
+  on_exit(const on_exit &) = delete;
+  on_exit &operator=(const on_exit &) = delete;
+  ~on_exit() {
+    if (handle_ != nullptr) ignore_result(call_, handle_);
+  }
+  void cancel() noexcept { handle_ = nullptr; }
+
+ private:
+  Returned (*call_)(C *);
+  C *handle_;
+};
+
+/* Fails for a rule of this header. */
+inline rondo_status refuse(rondo_status status, rondo_reason reason, const char *message) noexcept {
+  rondo_error details = {};
+  details.status = status;
+  details.reason = reason;
+  details.node = RONDO_NO_NODE;
+  details.message = message;
+  return rondo_error_set(&details);
+}
+
+}  // namespace detail
+
+/* Handles ---------------------------------------------------------------------------------------------------------- */
+
+/* A handle that somebody else owns. */
+template <class C>
+class reference {
+ public:
+  using c_type = C;
+  reference() = default;
+  explicit reference(C *handle) noexcept : handle_(handle) {}
+  C *get() const noexcept { return handle_; }
+  explicit operator bool() const noexcept { return handle_ != nullptr; }
+
+ protected:
+  C *handle_ = nullptr;
+};
+
+/* A handle with its owner. */
+template <class Reference, auto destroy>
+class owner : public Reference {
+ public:
+  using c_type = typename Reference::c_type;
+  owner() = default;
+  explicit owner(c_type *handle) noexcept : Reference(handle) {} /* takes it */
+  owner(owner &&other) noexcept : Reference(other.release()) {}
+  owner &operator=(owner &&other) noexcept {
+    if (this != &other) {
+      reset();
+      this->handle_ = other.release();
+    }
+    return *this;
+  }
+  ~owner() { reset(); }
+
+  c_type *release() noexcept { return std::exchange(this->handle_, nullptr); }
+  void reset() noexcept {
+    c_type *const handle = release();
+    if (handle != nullptr) detail::ignore_result(destroy, handle);
+  }
+};
+
+/* Makes an object by the C function that creates its handle, for handles without a constructor here:
+ * rondo::make<rondo::session>(rondo_session_create, device.get(), &options). */
+template <class Object, class... P, class... A>
+returns<Object> make(rondo_status (*create)(P...), A &&...arguments) {
+  typename Object::c_type *handle = nullptr;
+  const rondo_status status = create(std::forward<A>(arguments)..., &handle);
+  return detail::finish(status, [&] { return Object(handle); });
+}
+
+template <class C, auto destroy>
+using handle = owner<reference<C>, destroy>;
+
+using callables = handle<rondo_callables, rondo_callables_destroy>;
+using communicator = handle<rondo_communicator, rondo_communicator_destroy>;
+using compiled = handle<rondo_compiled, rondo_compiled_destroy>;
+using generator = handle<rondo_generator, rondo_generator_destroy>;
+using pool = handle<rondo_pool, rondo_pool_destroy>;
+using program = handle<rondo_program, rondo_program_destroy>;
+using session = handle<rondo_session, rondo_session_destroy>;
+
+/* Devices ---------------------------------------------------------------------------------------------------------- */
+
+namespace detail {
+
+#ifndef RONDO_NO_EXCEPTIONS
+/* What host functions have thrown: the first for each device, and for graphs of C code, whose device is not known. */
+struct thrown_list {
+  std::mutex mutex;
+  std::vector<std::pair<const rondo_device *, std::exception_ptr>> list;
+
+  static thrown_list &instance() {
+    static thrown_list all;
+    return all;
+  }
+  std::exception_ptr take(const rondo_device *device) {
+    const std::lock_guard<std::mutex> guard(mutex);
+    for (auto at = list.begin(); at != list.end(); ++at) {
+      if (at->first != device && at->first != nullptr) continue;
+      std::exception_ptr thrown = at->second;
+      list.erase(at);
+      return thrown;
+    }
+    return nullptr;
+  }
+  void put(const rondo_device *device, std::exception_ptr thrown) {
+    const std::lock_guard<std::mutex> guard(mutex);
+    for (const auto &entry : list)
+      if (entry.first == device) return;
+    list.emplace_back(device, std::move(thrown));
+  }
+};
+#endif
+
+/* Of a call that returns failures of a device's work. */
+inline rondo_status after_wait(rondo_status status, [[maybe_unused]] const rondo_device *device) {
+#ifndef RONDO_NO_EXCEPTIONS
+  if (status == RONDO_EXECUTION_FAILED && rondo_last_error()->reason == RONDO_REASON_HOST_FUNCTION_FAILED)
+    if (std::exception_ptr thrown = thrown_list::instance().take(device)) std::rethrow_exception(thrown);
+#endif
+  return status;
+}
+
+inline rondo_status close_device(rondo_device *device) {
+  const rondo_status status = rondo_device_close(device);
+#ifndef RONDO_NO_EXCEPTIONS
+  (void)thrown_list::instance().take(device); /* another device may get its address */
+#endif
+  return status;
+}
+
+}  // namespace detail
+
+using device_ref = reference<rondo_device>;
+
+class device : public owner<device_ref, detail::close_device> {
+ public:
+  using owner::owner;
+  static returns<device> create(const char *name, const rondo_device_options &options = {}) {
+    return make<device>(rondo_device_open, name, &options);
+  }
+#ifndef RONDO_NO_EXCEPTIONS
+  explicit device(const char *name, const rondo_device_options &options = {}) : device(create(name, options)) {}
+#endif
+
+  /* As the destructor. After INVALID_STATE the device is still open. */
+  returns<void> close() {
+    const rondo_status status = detail::close_device(get());
+    if (status != RONDO_INVALID_STATE) release();
+    return check(status);
+  }
+  returns<void> synchronize() const { return check(detail::after_wait(rondo_device_synchronize(get()), get())); }
+  returns<rondo_device_info> info() const {
+    rondo_device_info info = {};
+    const rondo_status status = rondo_device_get_info(get(), &info);
+    return detail::finish(status, [&] { return info; });
+  }
+};
+
+class event : public handle<rondo_event, rondo_event_destroy> {
+ public:
+  using owner::owner;
+  static returns<event> create(const device_ref &device, const rondo_event_options &options = {}) {
+    return make<event>(rondo_event_create, device.get(), &options);
+  }
+#ifndef RONDO_NO_EXCEPTIONS
+  explicit event(const device_ref &device, const rondo_event_options &options = {}) : event(create(device, options)) {}
+#endif
+
+  returns<bool> is_complete() const { return detail::answer(rondo_event_query(get())); }
+  returns<void> synchronize() const { return check(rondo_event_synchronize(get())); }
+  /* Microseconds from `start` to this event. */
+  returns<double> since(const event &start) const {
+    double microseconds = 0;
+    const rondo_status status = rondo_event_elapsed(start.get(), get(), &microseconds);
+    return detail::finish(status, [&] { return microseconds; });
+  }
+};
+
+/* Spans and memory ------------------------------------------------------------------------------------------------- */
+
+/* A range of elements that somebody else owns: of a vector, an array, memory of a device, or an address and a count. */
+template <class T>
+class span {
+  template <class Range>
+  using element_of = std::remove_pointer_t<decltype(std::data(std::declval<Range &>()))>;
+
+ public:
+  using element_type = T;
+  using value_type = std::remove_cv_t<T>;
+
+  constexpr span() = default;
+  constexpr span(T *data, std::size_t size) noexcept : data_(data), size_(size) {}
+  template <class Range, class = std::enable_if_t<!std::is_same_v<std::decay_t<Range>, span> &&
+                                                  std::is_convertible_v<element_of<Range> (*)[], T (*)[]>>>
+  constexpr span(Range &&range) noexcept : span(std::data(range), std::size(range)) {}
+  /* Elements between braces, for the call to which they are passed. */
+  template <class U = T, class = std::enable_if_t<std::is_const_v<U>>>
+  constexpr span(const std::initializer_list<value_type> &list) noexcept : span(std::data(list), list.size()) {}
+
+  constexpr T *data() const noexcept { return data_; }
+  constexpr std::size_t size() const noexcept { return size_; }
+  constexpr std::size_t bytes() const noexcept { return size_ * sizeof(T); }
+  constexpr bool empty() const noexcept { return size_ == 0; }
+  constexpr T *begin() const noexcept { return data_; }
+  constexpr T *end() const noexcept { return data_ + size_; }
+  constexpr T &operator[](std::size_t index) const noexcept {
+    assert(index < size_);
+    return data_[index];
+  }
+  constexpr span subspan(std::size_t offset, std::size_t count) const noexcept {
+    assert(offset <= size_ && count <= size_ - offset);
+    return span(data_ + offset, count);
+  }
+  constexpr span first(std::size_t count) const noexcept { return subspan(0, count); }
+
+ private:
+  T *data_ = nullptr;
+  std::size_t size_ = 0;
+};
+template <class Range>
+span(Range &&) -> span<std::remove_pointer_t<decltype(std::data(std::declval<Range &>()))>>;
+
+namespace detail {
+
+template <class Range>
+using element_of = typename decltype(span(std::declval<Range &>()))::element_type;
+
+/* Too many bytes become SIZE_MAX, which the allocation refuses. */
+template <class T>
+constexpr std::size_t bytes_of(std::size_t count) noexcept {
+  return count > SIZE_MAX / sizeof(T) ? SIZE_MAX : count * sizeof(T);
+}
+
+struct device_space {
+  using c_type = rondo_device;
+  static rondo_status allocate(rondo_device *device, std::size_t bytes, const char *name, void **out_address) {
+    return rondo_malloc(device, bytes, name, out_address);
+  }
+  static rondo_status free(rondo_device *device, void *address) { return rondo_free(device, address); }
+};
+
+struct host_space {
+  using c_type = rondo_device;
+  static rondo_status allocate(rondo_device *device, std::size_t bytes, const char *, void **out_address) {
+    return rondo_host_malloc(device, bytes, out_address);
+  }
+  static rondo_status free(rondo_device *device, void *address) { return rondo_host_free(device, address); }
+};
+
+struct stream_space {
+  using c_type = rondo_stream;
+  static rondo_status allocate(rondo_stream *stream, std::size_t bytes, const char *name, void **out_address) {
+    rondo_malloc_options options = {};
+    options.name = name;
+    return rondo_malloc_async(stream, bytes, &options, out_address);
+  }
+  static rondo_status free(rondo_stream *stream, void *address) { return rondo_free_async(stream, address); }
+};
+
+template <class T, class Space>
+class owned_memory {
+  static_assert(std::is_trivially_copyable_v<T>, "memory of a device holds bytes: use a trivially copyable type");
+
+ public:
+  using source = reference<typename Space::c_type>;
+  static returns<owned_memory> create(const source &from, std::size_t count, const char *name = nullptr) {
+    void *address = nullptr;
+    const rondo_status status = Space::allocate(from.get(), bytes_of<T>(count), name, &address);
+    return finish(status, [&] { return owned_memory(from.get(), static_cast<T *>(address), count); });
+  }
+#ifndef RONDO_NO_EXCEPTIONS
+  owned_memory(const source &from, std::size_t count, const char *name = nullptr)
+      : owned_memory(create(from, count, name)) {}
+#endif
+  owned_memory() = default;
+  owned_memory(owned_memory &&other) noexcept : from_(other.from_), size_(other.size_), data_(other.release()) {}
+  owned_memory &operator=(owned_memory &&other) noexcept {
+    if (this != &other) {
+      reset();
+      from_ = other.from_;
+      size_ = other.size_;
+      data_ = other.release();
+    }
+    return *this;
+  }
+  ~owned_memory() { reset(); }
+
+  T *get() const noexcept { return data_; }
+  T *data() const noexcept { return data_; }
+  std::size_t size() const noexcept { return size_; }
+  std::size_t bytes() const noexcept { return size_ * sizeof(T); }
+  operator T *() const noexcept { return data_; } /* as an argument of a kernel */
+
+  T *release() noexcept {
+    size_ = 0;
+    return std::exchange(data_, nullptr);
+  }
+  void reset() noexcept {
+    T *const address = release();
+    if (address == nullptr) return;
+    [[maybe_unused]] const rondo_status status = Space::free(from_, address);
+  }
+
+ private:
+  owned_memory(typename Space::c_type *from, T *data, std::size_t size) noexcept
+      : from_(from), size_(size), data_(data) {}
+
+  typename Space::c_type *from_ = nullptr;
+  std::size_t size_ = 0;
+  T *data_ = nullptr;
+};
+
+}  // namespace detail
+
+/* Memory of a device by rondo_malloc: memory<float> x(device, count, "x"). Wait for the work that uses it before it is
+ * destroyed. */
+template <class T>
+using memory = detail::owned_memory<T, detail::device_space>;
+
+/* Host memory that copies can use directly, by rondo_host_malloc. Destroyed as memory is. */
+template <class T>
+using host_memory = detail::owned_memory<T, detail::host_space>;
+
+/* Memory in the order of a stream, by rondo_malloc_async: scratch<float> x(stream, count, "x"). In a capture it is an
+ * alloc node, and a free node where it is destroyed. */
+template <class T>
+using scratch = detail::owned_memory<T, detail::stream_space>;
+
+/* Kernels ---------------------------------------------------------------------------------------------------------- */
+
+/* A pointer parameter that the kernel writes before it reads: out<float *>. */
+template <class Pointer>
+struct out {
+  static_assert(std::is_pointer_v<Pointer> && !std::is_const_v<std::remove_pointer_t<Pointer>>,
+                "out<T *> is a pointer to what the kernel writes");
+};
+
+namespace detail {
+
+template <class T>
+struct parameter {
+  static_assert(std::is_trivially_copyable_v<T>, "a kernel's argument is copied as bytes");
+  using type = T;
+  static rondo_parameter describe() { return RONDO_SCALAR(T); }
+};
+template <class T>
+struct parameter<const T *> {
+  using type = const T *;
+  static rondo_parameter describe() { return RONDO_READS; }
+};
+template <class T>
+struct parameter<T *> {
+  using type = T *;
+  static rondo_parameter describe() { return RONDO_UPDATES; }
+};
+template <class T>
+struct parameter<out<T *>> {
+  using type = T *;
+  static rondo_parameter describe() { return RONDO_WRITES; }
+};
+template <class P>
+using argument = typename parameter<P>::type;
+
+/* The one value of a lambda without captures. A lambda has no default constructor in C++17, and a C function has no
+ * place for it, so it is copied when it is first given. */
+template <class F>
+const F &stateless(const F *given = nullptr) {
+  static const F function = *given;
+  return function;
+}
+
+template <class F, class... P, std::size_t... index>
+void call_typed(rondo_blocks blocks, void *const *arguments, std::index_sequence<index...>) {
+  (void)arguments;
+  stateless<F>()(blocks, *static_cast<const argument<P> *>(arguments[index])...);
+}
+
+template <class F, class... P>
+void run_typed(rondo_blocks blocks, void *const *arguments) noexcept {
+  call_typed<F, P...>(blocks, arguments, std::index_sequence_for<P...>());
+}
+
+}  // namespace detail
+
+/* Code for devices other than CPUs, as in rondo_kernel_options. */
+struct kernel_code {
+  const char *cuda_source = nullptr;
+  const void *cuda_image = nullptr;
+  void *cuda_function = nullptr;
+  std::uint32_t block_threads = 0;
+};
+
+/* A kernel with the types of its parameters, from which its accesses follow: const T * is read, T * read and written,
+ * out<T *> written before it is read, anything else a scalar. `cpu` is a lambda without captures, or an object without
+ * members, that takes the blocks and the arguments, or nullptr. If it throws, the program ends. The layout of the
+ * arguments in the CUDA code must be that of the parameters. */
+template <class... P>
+class kernel : public handle<rondo_kernel, rondo_kernel_destroy> {
+  static_assert(sizeof...(P) <= RONDO_MAX_PARAMETERS, "a kernel has at most RONDO_MAX_PARAMETERS parameters");
+
+ public:
+  using kernel::owner::owner;
+  template <class F>
+  static returns<kernel> create(const device_ref &device, const char *name, const F &cpu,
+                                const kernel_code &code = {}) {
+    if constexpr (std::is_null_pointer_v<F>) {
+      return create_from(device, name, nullptr, code);
+    } else {
+      static_assert(std::is_empty_v<F>, "the CPU function is a lambda without captures: pass values as arguments");
+      static_assert(std::is_invocable_v<const F &, rondo_blocks, detail::argument<P>...>,
+                    "the CPU function takes rondo_blocks and then the kernel's parameters");
+      (void)detail::stateless<F>(&cpu);
+      return create_from(device, name, detail::run_typed<F, P...>, code);
+    }
+  }
+#ifndef RONDO_NO_EXCEPTIONS
+  template <class F>
+  kernel(const device_ref &device, const char *name, const F &cpu, const kernel_code &code = {})
+      : kernel(create(device, name, cpu, code)) {}
+#endif
+
+ private:
+  static returns<kernel> create_from(const device_ref &device, const char *name, rondo_cpu_function cpu,
+                                     const kernel_code &code) {
+    const rondo_parameter parameters[] = {detail::parameter<P>::describe()..., rondo_parameter{}};
+    rondo_kernel_options options = {};
+    options.name = name;
+    options.cpu = cpu;
+    options.cuda_source = code.cuda_source;
+    options.cuda_image = code.cuda_image;
+    options.cuda_function = code.cuda_function;
+    options.block_threads = code.block_threads;
+    options.param_list = sizeof...(P) == 0 ? nullptr : parameters;
+    options.param_count = sizeof...(P);
+    return make<kernel>(rondo_kernel_create, device.get(), &options);
+  }
+};
+
+constexpr rondo_grid grid(std::uint32_t x, std::uint32_t y = 1, std::uint32_t z = 1) { return rondo_grid{x, y, z}; }
+
+/* Lambdas ---------------------------------------------------------------------------------------------------------- */
+
+namespace detail {
+
+/* What a lambda returned, as a status. What it throws goes through. */
+template <class F, class... A>
+rondo_status status_of_call(F &function, A &&...arguments) {
+  using returned = std::invoke_result_t<F &, A...>;
+  if constexpr (std::is_void_v<returned>) {
+    function(std::forward<A>(arguments)...);
+    return RONDO_OK;
+  } else if constexpr (std::is_same_v<returned, rondo_status>) {
+    return function(std::forward<A>(arguments)...);
+  } else {
+    static_assert(std::is_same_v<returned, result<void>>,
+                  "a lambda returns nothing, a rondo_status or a rondo::result<void>");
+    result<void> returned_result = function(std::forward<A>(arguments)...);
+    return returned_result ? RONDO_OK : returned_result.error().set();
+  }
+}
+
+#ifndef RONDO_NO_EXCEPTIONS
+/* In a catch block: makes the exception the last error of the thread, for C code in between, and returns its status. */
+inline rondo_status set_current_exception() noexcept {
+  try {
+    throw;
+  } catch (const error &thrown) {
+    return thrown.set();
+  } catch (const std::bad_alloc &) {
+    return refuse(RONDO_OUT_OF_MEMORY, RONDO_REASON_ALLOCATION_FAILED, "a lambda threw std::bad_alloc");
+  } catch (const std::exception &thrown) {
+    return refuse(RONDO_EXECUTION_FAILED, RONDO_REASON_HOST_FUNCTION_FAILED, thrown.what());
+  } catch (...) {
+    return refuse(RONDO_EXECUTION_FAILED, RONDO_REASON_HOST_FUNCTION_FAILED,
+                  "a lambda threw something that is no std::exception");
+  }
+}
+#endif
+
+/* A lambda that the library calls as a host function or host step. */
+struct host_function {
+  virtual ~host_function() = default;
+  virtual rondo_status call() = 0;
+  const rondo_device *device = nullptr;
+  bool is_called_once = false;
+};
+
+template <class F>
+struct host_function_of final : host_function {
+  explicit host_function_of(F given) : function(std::move(given)) {}
+  rondo_status call() override { return status_of_call(function); }
+  F function;
+};
+
+inline rondo_status run_host_function(void *user) noexcept {
+  auto *const called = static_cast<host_function *>(user);
+  const std::unique_ptr<host_function> last(called->is_called_once ? called : nullptr);
+#ifdef RONDO_NO_EXCEPTIONS
+  return called->call();
+#else
+  try {
+    return called->call();
+  } catch (...) {
+    const rondo_status status = set_current_exception();
+    try {
+      thrown_list::instance().put(called->device, std::current_exception());
+    } catch (...) { /* no memory: the synchronization throws rondo::error instead */
+    }
+    return status;
+  }
+#endif
+}
+
+/* Host functions that recorded work calls. Graphs and execs share them. */
+struct kept_functions {
+  std::vector<std::unique_ptr<host_function>> list;
+  std::vector<std::shared_ptr<kept_functions>> others;
+  std::shared_ptr<kept_functions> self; /* never destroyed: in the list of open_captures::forever */
+  kept_functions *next = nullptr;
+
+  bool empty() const noexcept { return list.empty() && others.empty(); }
+  void take(kept_functions &&from) {
+    for (auto &function : from.list) list.push_back(std::move(function));
+    for (auto &other : from.others) others.push_back(std::move(other));
+  }
+};
+
+/* Captures that this header began, in all threads, by their ids. */
+struct open_captures {
+  std::mutex mutex;
+  std::vector<std::pair<std::uint64_t, kept_functions *>> list;
+
+  kept_functions *forever = nullptr; /* what owners in C code may still call */
+
+  static open_captures &instance() {
+    static open_captures all;
+    return all;
+  }
+  void add(std::uint64_t id, kept_functions *kept) {
+    const std::lock_guard<std::mutex> guard(mutex);
+    list.emplace_back(id, kept);
+  }
+  void remove(const kept_functions *kept) noexcept {
+    const std::lock_guard<std::mutex> guard(mutex);
+    for (auto at = list.begin(); at != list.end(); ++at) {
+      if (at->second != kept) continue;
+      list.erase(at);
+      return;
+    }
+  }
+  void keep_forever(const std::shared_ptr<kept_functions> &kept) noexcept {
+    const std::lock_guard<std::mutex> guard(mutex);
+    if (!kept || kept->self) return;
+    kept->self = kept;
+    kept->next = std::exchange(forever, kept.get());
+  }
+  /* Moves `functions` to the capture; false if it is not one of these. */
+  bool keep(std::uint64_t id, kept_functions &functions) {
+    const std::lock_guard<std::mutex> guard(mutex);
+    for (const auto &entry : list) {
+      if (entry.first != id) continue;
+      entry.second->take(std::move(functions));
+      return true;
+    }
+    return false;
+  }
+};
+
+/* A call of this thread into C that runs the body of a function and its host steps. It collects what these throw, and
+ * their host functions. */
+struct tree_frame {
+  tree_frame(const void *called_function, const rondo_tree *its_tree)
+      : function(called_function), tree(its_tree), outer(std::exchange(current(), this)) {}
+  tree_frame(const tree_frame &) = delete;
+  tree_frame &operator=(const tree_frame &) = delete;
+  ~tree_frame() { current() = outer; }
+  static tree_frame *&current() noexcept {
+    thread_local tree_frame *innermost = nullptr;
+    return innermost;
+  }
+
+  /* Moves host functions to the recording that the run of the body makes; false if it makes none. */
+  bool keep_in_recording(kept_functions &functions) {
+    auto owned = std::make_unique<kept_functions>(std::move(functions));
+    const auto destroy = [](void *object) { delete static_cast<kept_functions *>(object); };
+    bool is_kept = false;
+    if (running != nullptr && rondo_call_keep(running, owned.get(), destroy, &is_kept) == RONDO_OK && is_kept)
+      (void)owned.release();
+    else
+      functions = std::move(*owned);
+    return is_kept;
+  }
+  /* Without a recording, the frame owns them. */
+  void keep(kept_functions &&functions) {
+    if (!keep_in_recording(functions)) kept.take(std::move(functions));
+  }
+
+  /* What is left is in a graph of other code: it belongs to the call in whose body this is, or to the program. */
+  void give_rest() {
+    if (kept.empty()) return;
+    if (outer != nullptr)
+      outer->keep(std::move(kept));
+    else
+      open_captures::instance().keep_forever(std::make_shared<kept_functions>(std::move(kept)));
+  }
+
+  /* Runs a lambda for C code. There is no frame if C code began the call. */
+  template <class F>
+  static rondo_status run([[maybe_unused]] tree_frame *frame, F &&lambda) noexcept {
+    rondo_status status = RONDO_OK;
+#ifdef RONDO_NO_EXCEPTIONS
+    status = lambda();
+#else
+    try {
+      status = lambda();
+    } catch (...) {
+      status = set_current_exception();
+      if (frame != nullptr) frame->thrown = {std::current_exception(), status, is_error(std::current_exception())};
+    }
+#endif
+    if (frame != nullptr && status != RONDO_OK) frame->has_failed = true;
+    return status;
+  }
+  /* The same for a body. The tree runs it again, eagerly, if it fails while it is recorded: that is right for what a
+   * recording refuses, which is a rondo::error, and for nothing else. */
+  template <class F>
+  rondo_status run_body(F &&body) noexcept {
+#ifdef RONDO_NO_EXCEPTIONS
+    return run(this, body);
+#else
+    if (thrown.what && !thrown.is_error)
+      return run(this, [&]() -> rondo_status { std::rethrow_exception(thrown.what); });
+    thrown = {};
+    const rondo_status status = run(this, body);
+    /* the body has handled what a step threw, and failed for a reason of its own */
+    if (status != RONDO_OK && thrown.status != status) thrown = {};
+    return status;
+#endif
+  }
+  /* Throws again what the step threw that `call` has run. */
+  template <class Call>
+  rondo_status run_step(Call &&call) {
+#ifdef RONDO_NO_EXCEPTIONS
+    return call();
+#else
+    const thrown_lambda before = std::exchange(thrown, thrown_lambda{});
+    const rondo_status status = call();
+    if (thrown.what) std::rethrow_exception(thrown.what);
+    thrown = before;
+    return status;
+#endif
+  }
+  /* Throws again what a lambda threw, unless the call failed for another reason. If no lambda failed, the reason may be
+   * earlier work that the call waited for. */
+  rondo_status passed(rondo_status status, [[maybe_unused]] const rondo_device *device) const {
+#ifndef RONDO_NO_EXCEPTIONS
+    if (!has_failed) return after_wait(status, device);
+    if (status != RONDO_OK && thrown.what && (!thrown.is_error || thrown.status == status))
+      std::rethrow_exception(thrown.what);
+#endif
+    return status;
+  }
+
+  const void *function;
+  const rondo_tree *tree;
+  tree_frame *outer;
+  rondo_call *running = nullptr; /* the run of the body in progress */
+  kept_functions kept;
+  bool has_failed = false; /* a lambda of the call */
+#ifndef RONDO_NO_EXCEPTIONS
+  static bool is_error(const std::exception_ptr &thrown) noexcept {
+    try {
+      std::rethrow_exception(thrown);
+    } catch (const error &) {
+      return true;
+    } catch (...) {
+      return false;
+    }
+  }
+  struct thrown_lambda {
+    std::exception_ptr what;
+    rondo_status status = RONDO_OK; /* that C code got for it */
+    bool is_error = false;          /* a rondo::error */
+  };
+  thrown_lambda thrown; /* the last one */
+#endif
+};
+
+/* A host step may call functions of other trees, which are not part of this call. */
+inline rondo_status run_host_step(void *user) noexcept {
+  tree_frame *const frame = std::exchange(tree_frame::current(), nullptr);
+  const rondo_status status = tree_frame::run(frame, [&] { return static_cast<host_function *>(user)->call(); });
+  tree_frame::current() = frame;
+  return status;
+}
+
+/* Gives host functions to what owns the work that the stream captures. */
+inline rondo_status keep_in_capture(std::uint64_t id, kept_functions &functions) {
+  if (open_captures::instance().keep(id, functions)) return RONDO_OK;
+  if (tree_frame *const frame = tree_frame::current()) {
+    frame->keep(std::move(functions));
+    return RONDO_OK;
+  }
+  return refuse(RONDO_INVALID_STATE, RONDO_REASON_SCOPE,
+                "a lambda in a capture that this header did not begin, so nothing would own it: capture with "
+                "rondo::capture or capture_graph, or pass a function to rondo_host_async");
+}
+
+inline rondo_status enqueue_host(rondo_stream *stream, std::unique_ptr<host_function> function) {
+  rondo_capture_info info = {};
+  rondo_status status = rondo_capture_get_info(stream, &info);
+  if (status != RONDO_OK) return status;
+  function->device = rondo_stream_device(stream);
+  host_function *const called = function.get();
+  if (info.state == RONDO_CAPTURE_ACTIVE) {
+    kept_functions functions;
+    functions.list.push_back(std::move(function));
+    status = keep_in_capture(info.id, functions);
+    return status != RONDO_OK ? status : rondo_host_async(stream, run_host_function, called);
+  }
+  called->is_called_once = true;
+  status = rondo_host_async(stream, run_host_function, called);
+  /* a synchronous device has called it, and then returns its failure; a lost one may still call it */
+  const bool is_enqueued =
+      status == RONDO_OK || status == RONDO_DEVICE_LOST ||
+      (status == RONDO_EXECUTION_FAILED && rondo_last_error()->reason == RONDO_REASON_HOST_FUNCTION_FAILED);
+  if (is_enqueued) (void)function.release(); /* destroyed by run_host_function */
+  return status;
+}
+
+template <class F>
+std::unique_ptr<host_function> make_host_function(F &&function) {
+  return std::make_unique<host_function_of<std::decay_t<F>>>(std::forward<F>(function));
+}
+
+/* Work that can be launched and calls host functions. They are destroyed when the last launch has ended. */
+class launched_functions {
+  using kept_list = std::vector<std::shared_ptr<kept_functions>>;
+  /* What launches before an update call, until they have ended. */
+  struct replaced_functions {
+    kept_list kept;
+    rondo_event *last; /* NULL: it is not known when they end */
+  };
+
+ public:
+  launched_functions() = default;
+  explicit launched_functions(std::shared_ptr<kept_functions> kept) { add(std::move(kept)); }
+  launched_functions(const launched_functions &) = delete;
+  launched_functions &operator=(const launched_functions &) = delete;
+  ~launched_functions() {
+    if (is_unknown_ || !wait()) keep_forever();
+    rondo_event_destroy(last_);
+    for (const replaced_functions &before : replaced_) rondo_event_destroy(before.last);
+  }
+
+  void add(std::shared_ptr<kept_functions> kept) {
+    if (kept && !kept->empty()) kept_.push_back(std::move(kept));
+  }
+  bool empty() const noexcept { return kept_.empty(); }
+
+  /* Before an update: makes room, so that `replace` cannot fail. */
+  kept_list prepare(std::shared_ptr<kept_functions> kept) {
+    kept_list next;
+    if (kept && !kept->empty()) next.push_back(std::move(kept));
+    replaced_.reserve(replaced_.size() + 1);
+    return next;
+  }
+  /* After the update: launches call `next` from now on. */
+  void replace(kept_list &&next) noexcept {
+    if (next == kept_) return;
+    std::swap(next, kept_);
+    if (last_ != nullptr || is_unknown_) replaced_.push_back({std::move(next), std::exchange(last_, nullptr)});
+    destroy_replaced();
+  }
+
+  /* After a launch on the stream. */
+  rondo_status launched(rondo_stream *stream) {
+    if (!replaced_.empty()) destroy_replaced();
+    rondo_capture_info info = {};
+    rondo_status status = kept_.empty() ? RONDO_OK : rondo_capture_get_info(stream, &info);
+    if (kept_.empty() || status != RONDO_OK || info.state == RONDO_CAPTURE_INVALIDATED) return status;
+    if (info.state == RONDO_CAPTURE_ACTIVE) {
+      kept_functions functions;
+      functions.others = kept_;
+      status = keep_in_capture(info.id, functions);
+    } else {
+      if (last_ == nullptr) status = rondo_event_create(rondo_stream_device(stream), nullptr, &last_);
+      if (status == RONDO_OK) status = rondo_event_record(last_, stream);
+    }
+    is_unknown_ = is_unknown_ || status != RONDO_OK;
+    return status;
+  }
+
+  /* Something else owns the work from now on. */
+  void keep_forever() noexcept {
+    keep_forever(kept_);
+    for (replaced_functions &before : replaced_) keep_forever(before.kept);
+  }
+
+ private:
+  static void keep_forever(kept_list &all) noexcept {
+    for (const auto &kept : all) open_captures::instance().keep_forever(kept);
+    all.clear();
+  }
+  /* Asks or waits. A thread that captures may do so too, because nothing of the capture is concerned. */
+  static bool is_over(rondo_event *event, rondo_status (*ask)(rondo_event *)) noexcept {
+    rondo_capture_mode mode = RONDO_CAPTURE_RELAXED;
+    if (event == nullptr || rondo_capture_exchange_thread_mode(&mode) != RONDO_OK) return false;
+    const bool is_over = ask(event) == RONDO_OK;
+    return rondo_capture_exchange_thread_mode(&mode) == RONDO_OK && is_over;
+  }
+  bool wait() const noexcept {
+    bool is_idle = kept_.empty() || last_ == nullptr || is_over(last_, rondo_event_synchronize);
+    for (const replaced_functions &before : replaced_)
+      is_idle = is_over(before.last, rondo_event_synchronize) && is_idle;
+    return is_idle;
+  }
+  /* Launches end in their order. */
+  void destroy_replaced() noexcept {
+    while (!replaced_.empty() && is_over(replaced_.front().last, rondo_event_query)) {
+      rondo_event_destroy(replaced_.front().last);
+      replaced_.erase(replaced_.begin());
+    }
+  }
+
+  kept_list kept_;
+  std::vector<replaced_functions> replaced_; /* oldest first */
+  rondo_event *last_ = nullptr;
+  bool is_unknown_ = false; /* when the last launch ends */
+};
+
+/* While a capture is open. */
+class capture_registration {
+ public:
+  capture_registration() = default;
+  capture_registration(capture_registration &&other) noexcept : kept_(std::move(other.kept_)) {}
+  capture_registration &operator=(capture_registration &&other) noexcept {
+    end();
+    kept_ = std::move(other.kept_);
+    return *this;
+  }
+  ~capture_registration() { end(); }
+
+  rondo_status begin(rondo_stream *stream) {
+    rondo_capture_info info = {};
+    const rondo_status status = rondo_capture_get_info(stream, &info);
+    if (status != RONDO_OK) return status;
+    auto kept = std::make_shared<kept_functions>();
+    open_captures::instance().add(info.id, kept.get());
+    kept_ = std::move(kept);
+    return RONDO_OK;
+  }
+  std::shared_ptr<kept_functions> end() noexcept {
+    if (kept_) open_captures::instance().remove(kept_.get());
+    return std::move(kept_);
+  }
+
+ private:
+  std::shared_ptr<kept_functions> kept_;
+};
+
+}  // namespace detail
+
+namespace detail {
+
+template <class T, class U>
+rondo_status describe_copy(span<T> to, span<U> from, rondo_copy *out_copy) {
+  static_assert(std::is_same_v<T, std::remove_const_t<U>>, "a copy goes from elements to elements of the same type");
+  static_assert(std::is_trivially_copyable_v<T>, "a copy copies bytes");
+  if (to.size() != from.size()) {
+    const std::string message = "copy: " + std::to_string(from.size()) + " elements to " + std::to_string(to.size()) +
+                                ": pass ranges of one size (rondo::span::first)";
+    return refuse(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE, message.c_str());
+  }
+  out_copy->dst = to.data();
+  out_copy->src = from.data();
+  out_copy->width = to.bytes();
+  return RONDO_OK;
+}
+
+template <class T>
+rondo_fill describe_fill(span<T> to, const T &value) {
+  static_assert(std::is_trivially_copyable_v<T> && (sizeof(T) == 1 || sizeof(T) == 2 || sizeof(T) == 4),
+                "a fill has elements of 1, 2 or 4 bytes");
+  rondo_fill fill = {};
+  std::uint8_t byte = 0;
+  std::uint16_t half = 0;
+  if constexpr (sizeof(T) == 1) fill.value = (std::memcpy(&byte, &value, 1), byte);
+  if constexpr (sizeof(T) == 2) fill.value = (std::memcpy(&half, &value, 2), half);
+  if constexpr (sizeof(T) == 4) std::memcpy(&fill.value, &value, 4);
+  fill.dst = to.data();
+  fill.element_bytes = sizeof(T);
+  fill.width = to.size();
+  return fill;
+}
+
+}  // namespace detail
+
+/* Streams ---------------------------------------------------------------------------------------------------------- */
+
+class stream_ref : public reference<rondo_stream> {
+ public:
+  using reference::reference;
+
+  device_ref device() const noexcept { return device_ref(rondo_stream_device(get())); }
+  /* The driver's handle: stream.native<CUstream_st>() is a CUstream. */
+  template <class Native = void>
+  Native *native() const noexcept {
+    return static_cast<Native *>(rondo_stream_native(get()));
+  }
+  returns<void> synchronize() const {
+    return check(detail::after_wait(rondo_stream_synchronize(get()), device().get()));
+  }
+  returns<bool> is_complete() const {
+    return detail::answer(detail::after_wait(rondo_stream_query(get()), device().get()));
+  }
+  returns<void> record(const event &event) const { return check(rondo_event_record(event.get(), get())); }
+  returns<void> wait(const event &event) const { return check(rondo_stream_wait_event(get(), event.get())); }
+
+  /* A call with other arguments than the kernel's parameters does not compile. */
+  template <class... P>
+  returns<void> launch(const kernel<P...> &kernel, rondo_grid grid, detail::argument<P>... arguments) const {
+    const void *const addresses[] = {static_cast<const void *>(&arguments)..., nullptr};
+    return enqueued(rondo_launch(get(), kernel.get(), grid, addresses, sizeof...(P)));
+  }
+
+  /* Ranges of the same element type and size: copy(y, host), copy(host, rondo::span(y).first(3)). */
+  template <class To, class From>
+  returns<void> copy(To &&to, From &&from) const {
+    rondo_copy copy = {};
+    const rondo_status status = detail::describe_copy(span(to), span(from), &copy);
+    return enqueued(status != RONDO_OK ? status : rondo_copy_box_async(get(), &copy));
+  }
+  /* Elements of 1, 2 or 4 bytes. */
+  template <class To>
+  returns<void> fill(To &&to, const detail::element_of<To> &value) const {
+    const rondo_fill fill = detail::describe_fill(span(to), value);
+    return enqueued(rondo_fill_async(get(), &fill));
+  }
+  /* The lambda runs on a thread of the library and must not call Rondo. */
+  template <class F>
+  returns<void> host(F &&function) const {
+    return enqueued(detail::enqueue_host(get(), detail::make_host_function(std::forward<F>(function))));
+  }
+
+ private:
+  /* On a synchronous device, each call waits for the stream. */
+  returns<void> enqueued(rondo_status status) const { return check(detail::after_wait(status, device().get())); }
+};
+
+class stream : public owner<stream_ref, rondo_stream_destroy> {
+ public:
+  using owner::owner;
+  static returns<stream> create(const device_ref &device, const char *name = nullptr) {
+    rondo_stream_options options = {};
+    options.name = name;
+    return make<stream>(rondo_stream_create, device.get(), &options);
+  }
+  /* A stream that somebody else owns and destroys later (rondo_stream_adopt): a CUstream or cudaStream_t; on CPU
+   * devices the native() of a stream of another handle of the device. */
+  template <class Native>
+  static returns<stream> adopt(const device_ref &device, Native *native, const char *name = nullptr) {
+    rondo_stream_options options = {};
+    options.name = name;
+    return make<stream>(rondo_stream_adopt, device.get(), static_cast<void *>(native), &options);
+  }
+#ifndef RONDO_NO_EXCEPTIONS
+  explicit stream(const device_ref &device, const char *name = nullptr) : stream(create(device, name)) {}
+#endif
+};
+
+namespace detail {
+
+/* The text that a C function makes. */
+template <class... P, class... A>
+returns<std::string> text(rondo_status (*describe)(P...), A... arguments) {
+  char *made = nullptr;
+  const rondo_status status = describe(arguments..., &made);
+  const std::unique_ptr<char, decltype(&rondo_text_free)> owned(made, rondo_text_free);
+  return finish(status, [&] { return std::string(made); });
+}
+
+}  // namespace detail
+
+/* Graphs and execs ------------------------------------------------------------------------------------------------- */
+
+class graph : public handle<rondo_graph, rondo_graph_destroy> {
+ public:
+  using owner::owner;
+  static returns<graph> create(const device_ref &device, const rondo_graph_options &options = {}) {
+    rondo_graph *made = nullptr;
+    const rondo_status status = rondo_graph_create(device.get(), &options, &made);
+    return detail::finish(status, [&] { return graph(made, device.get(), nullptr); });
+  }
+#ifndef RONDO_NO_EXCEPTIONS
+  explicit graph(const device_ref &device, const rondo_graph_options &options = {}) : graph(create(device, options)) {}
+#endif
+
+  /* Nodes that come after `dependencies`: graph.add_kernel({a, b}, saxpy, rondo::grid(4), 0.5f, x, y). */
+  template <class... P>
+  returns<rondo_node> add_kernel(span<const rondo_node> dependencies, const kernel<P...> &kernel, rondo_grid grid,
+                                 detail::argument<P>... arguments) {
+    const void *const addresses[] = {static_cast<const void *>(&arguments)..., nullptr};
+    return add(rondo_graph_add_kernel, dependencies, kernel.get(), grid, addresses, sizeof...(P));
+  }
+  template <class To, class From>
+  returns<rondo_node> add_copy(span<const rondo_node> dependencies, To &&to, From &&from) {
+    rondo_copy copy = {};
+    const rondo_status status = detail::describe_copy(span(to), span(from), &copy);
+    if (status != RONDO_OK) RONDO_RAISE(error(status));
+    return add(rondo_graph_add_copy, dependencies, &copy);
+  }
+  template <class To>
+  returns<rondo_node> add_fill(span<const rondo_node> dependencies, To &&to, const detail::element_of<To> &value) {
+    const rondo_fill fill = detail::describe_fill(span(to), value);
+    return add(rondo_graph_add_fill, dependencies, &fill);
+  }
+  returns<rondo_node> add_empty(span<const rondo_node> dependencies) {
+    return add(rondo_graph_add_empty, dependencies);
+  }
+  returns<rondo_node> add_child(span<const rondo_node> dependencies, const graph &child) {
+    if (child.kept_) functions().others.push_back(child.kept_);
+    return add(rondo_graph_add_child, dependencies, child.get());
+  }
+  /* The lambda runs on a thread of the library and must not call Rondo. */
+  template <class F>
+  returns<rondo_node> add_host(span<const rondo_node> dependencies, F &&function) {
+    auto owned = detail::make_host_function(std::forward<F>(function));
+    owned->device = device_;
+    void *const user = owned.get();
+    functions().list.push_back(std::move(owned));
+    return add(rondo_graph_add_host, dependencies, detail::run_host_function, user);
+  }
+
+  /* The lambdas of the graph then live as long as the program. */
+  rondo_graph *release() noexcept {
+    detail::open_captures::instance().keep_forever(kept_);
+    return owner::release();
+  }
+
+  returns<std::vector<rondo_node>> nodes() const {
+    std::size_t count = 0;
+    rondo_status status = rondo_graph_nodes(get(), nullptr, &count);
+    std::vector<rondo_node> nodes(count);
+    if (status == RONDO_OK && count > 0) status = rondo_graph_nodes(get(), nodes.data(), &count);
+    return detail::finish(status, [&] { return std::move(nodes); });
+  }
+  returns<std::string> to_json(bool with_addresses = false) const {
+    return detail::text(rondo_graph_to_json, get(), with_addresses);
+  }
+  returns<std::string> to_dot(bool with_addresses = false) const {
+    return detail::text(rondo_graph_to_dot, get(), with_addresses);
+  }
+
+ private:
+  template <class... P, class... A>
+  returns<rondo_node> add(rondo_status (*function)(P...), span<const rondo_node> dependencies, A... arguments) const {
+    rondo_node node = {};
+    const rondo_status status = function(get(), dependencies.data(), dependencies.size(), arguments..., &node);
+    return detail::finish(status, [&] { return node; });
+  }
+
+  friend class capture;
+  friend class exec;
+  graph(rondo_graph *made, const rondo_device *device, std::shared_ptr<detail::kept_functions> kept) noexcept
+      : owner(made), device_(device), kept_(std::move(kept)) {}
+  detail::kept_functions &functions() {
+    if (!kept_) kept_ = std::make_shared<detail::kept_functions>();
+    return *kept_;
+  }
+
+  const rondo_device *device_ = nullptr;
+  std::shared_ptr<detail::kept_functions> kept_;
+};
+
+class exec : public handle<rondo_exec, rondo_exec_destroy> {
+ public:
+  using owner::owner;
+  static returns<exec> create(const graph &graph, const rondo_instantiate_options &options = {}) {
+    auto functions = std::make_unique<detail::launched_functions>(graph.kept_);
+    rondo_exec *made = nullptr;
+    const rondo_status status = rondo_instantiate(graph.get(), &options, &made);
+    return detail::finish(status, [&] { return exec(made, std::move(functions)); });
+  }
+#ifndef RONDO_NO_EXCEPTIONS
+  explicit exec(const graph &graph, const rondo_instantiate_options &options = {}) : exec(create(graph, options)) {}
+#endif
+
+  returns<void> upload(const stream_ref &stream) const { return check(rondo_exec_upload(get(), stream.get())); }
+  returns<void> launch(const stream_ref &stream) const {
+    rondo_status status = rondo_exec_launch(get(), stream.get());
+    if (status == RONDO_OK && functions_) status = functions_->launched(stream.get());
+    return check(detail::after_wait(status, stream.device().get()));
+  }
+  returns<void> update(const graph &graph) {
+    if (!functions_ && !graph.kept_) return check(rondo_exec_update(get(), graph.get(), nullptr));
+    auto next = functions().prepare(graph.kept_);
+    const rondo_status status = rondo_exec_update(get(), graph.get(), nullptr);
+    if (status == RONDO_OK) functions_->replace(std::move(next));
+    return check(status);
+  }
+
+  /* The lambdas of the exec then live as long as the program. */
+  rondo_exec *release() noexcept {
+    if (functions_) functions_->keep_forever();
+    return owner::release();
+  }
+
+ private:
+  exec(rondo_exec *made, std::unique_ptr<detail::launched_functions> functions) noexcept
+      : owner(made), functions_(std::move(functions)) {}
+  detail::launched_functions &functions() {
+    if (!functions_) functions_ = std::make_unique<detail::launched_functions>();
+    return *functions_;
+  }
+
+  std::unique_ptr<detail::launched_functions> functions_; /* of the graph, or of the last update */
+};
+
+/* Captures --------------------------------------------------------------------------------------------------------- */
+
+/* A capture from here to end(), on the thread that made it. Without end(), also because of an exception, the capture is
+ * ended and what it recorded is dropped. */
+class capture {
+ public:
+  static returns<capture> create(const stream_ref &stream, rondo_capture_mode mode = RONDO_CAPTURE_THREAD_LOCAL) {
+    capture made;
+    const rondo_status status = made.begin(stream.get(), mode);
+    return detail::finish(status, [&] { return std::move(made); });
+  }
+#ifndef RONDO_NO_EXCEPTIONS
+  explicit capture(const stream_ref &stream, rondo_capture_mode mode = RONDO_CAPTURE_THREAD_LOCAL)
+      : capture(create(stream, mode)) {}
+#endif
+  capture(capture &&other) noexcept
+      : stream_(std::exchange(other.stream_, nullptr)), registration_(std::move(other.registration_)) {}
+  capture &operator=(capture &&) = delete;
+  ~capture() {
+    if (stream_ == nullptr) return;
+    rondo_graph *dropped = nullptr;
+    if (rondo_capture_end(stream_, &dropped) == RONDO_OK) detail::ignore_result(rondo_graph_destroy, dropped);
+  }
+
+  returns<graph> end() {
+    rondo_graph *made = nullptr;
+    const rondo_status status = rondo_capture_end(stream_, &made);
+    if (status != RONDO_OK) RONDO_RAISE(failed(status));
+    return graph(made, rondo_stream_device(std::exchange(stream_, nullptr)), registration_.end());
+  }
+
+ private:
+  capture() = default;
+  rondo_status begin(rondo_stream *stream, rondo_capture_mode mode) {
+    rondo_status status = rondo_capture_begin(stream, mode);
+    if (status != RONDO_OK) return status;
+    stream_ = stream;
+    return registration_.begin(stream);
+  }
+  /* The capture continues after these two. */
+  error failed(rondo_status status) {
+    const error why(status);
+    if (why.reason() != RONDO_REASON_WRONG_THREAD && why.reason() != RONDO_REASON_UNMATCHED_STREAM) stream_ = nullptr;
+    return why;
+  }
+
+  rondo_stream *stream_ = nullptr;
+  detail::capture_registration registration_;
+};
+
+/* The graph of what `enqueue` enqueues on the stream, and on streams that it forks and joins. */
+template <class F>
+returns<graph> capture_graph(const stream_ref &stream, F &&enqueue,
+                             rondo_capture_mode mode = RONDO_CAPTURE_THREAD_LOCAL) {
+#ifdef RONDO_NO_EXCEPTIONS
+  result<capture> begun = capture::create(stream, mode);
+  if (!begun) return begun.error();
+  capture capturing = std::move(*begun);
+#else
+  capture capturing(stream, mode);
+#endif
+  const rondo_status status = detail::status_of_call(enqueue);
+  if (status != RONDO_OK) RONDO_RAISE(error(status));
+  return capturing.end();
+}
+
+/* A recording: capture, graph, exec and memory in one object (<rondo/recording.h>). */
+class recording : public handle<rondo_recording, rondo_recording_destroy> {
+ public:
+  using owner::owner;
+  static returns<recording> create(const device_ref &device, const rondo_recording_options &options = {}) {
+    return make<recording>(rondo_recording_create, device.get(), &options);
+  }
+#ifndef RONDO_NO_EXCEPTIONS
+  explicit recording(const device_ref &device, const rondo_recording_options &options = {})
+      : recording(create(device, options)) {}
+#endif
+  recording(recording &&) = default;
+  recording &operator=(recording &&) = default;
+  ~recording() { owner::reset(); } /* waits for replays, before the lambdas go */
+
+  /* Records what `enqueue` enqueues. If that fails, the recording is empty. */
+  template <class F>
+  returns<void> capture(const stream_ref &stream, F &&enqueue, rondo_capture_mode mode = RONDO_CAPTURE_THREAD_LOCAL) {
+    rondo_status status = rondo_recording_capture_begin(get(), stream.get(), mode);
+    if (status != RONDO_OK) RONDO_RAISE(error(status));
+    detail::on_exit<rondo_recording, void> drop(rondo_recording_reset, get());
+    detail::capture_registration registration;
+    status = registration.begin(stream.get());
+    if (status == RONDO_OK) status = detail::status_of_call(enqueue);
+    if (status == RONDO_OK) status = rondo_recording_capture_end(get(), stream.get());
+    if (status != RONDO_OK) RONDO_RAISE(error(status));
+    drop.cancel();
+    kept_ = registration.end();
+    return returns<void>();
+  }
+  returns<void> replay(const stream_ref &stream) const {
+    return check(detail::after_wait(rondo_recording_replay(get(), stream.get()), stream.device().get()));
+  }
+  /* Makes the recording empty. */
+  void clear() noexcept {
+    rondo_recording_reset(get());
+    kept_ = nullptr;
+  }
+
+ private:
+  std::shared_ptr<detail::kept_functions> kept_;
+};
+
+/* Trees ------------------------------------------------------------------------------------------------------------ */
+
+/* A reference to an output of a function, or to memory of a tree. */
+class buffer : public handle<rondo_buffer, rondo_buffer_release> {
+ public:
+  using owner::owner;
+
+  /* Another reference to the same memory. */
+  buffer share() const noexcept {
+    if (get() != nullptr) rondo_buffer_retain(get());
+    return buffer(get());
+  }
+  template <class T>
+  returns<T *> address() const {
+    void *address = nullptr;
+    const rondo_status status = rondo_buffer_address(get(), &address);
+    return detail::finish(status, [&] { return static_cast<T *>(address); });
+  }
+  /* Fills the range from the buffer's element `first` on. */
+  template <class To>
+  returns<void> copy_to(const stream_ref &stream, To &&to, std::size_t first = 0) const {
+    const span range(to);
+    using element = detail::element_of<To>;
+    return check(rondo_buffer_copy(get(), stream.get(), detail::bytes_of<element>(first), range.data(), range.bytes()));
+  }
+  returns<buffer> clone(const stream_ref &stream) const {
+    return make<buffer>(rondo_buffer_clone, get(), stream.get());
+  }
+};
+
+/* The value of an input: a buffer, a range, or a number for RONDO_INPUT_SCALAR. */
+inline rondo_input input(const buffer &buffer) {
+  rondo_input input = {};
+  input.buffer = buffer.get();
+  return input;
+}
+template <class Range, class = detail::element_of<Range>>
+rondo_input input(Range &&range) {
+  const span memory(range);
+  rondo_input input = {};
+  input.address = const_cast<void *>(static_cast<const void *>(memory.data()));
+  input.bytes = memory.bytes();
+  return input;
+}
+inline rondo_input scalar_input(std::uint64_t value) {
+  rondo_input input = {};
+  input.scalar = value;
+  return input;
+}
+
+/* One run of a body, in which it is valid. */
+class call : public reference<rondo_call> {
+ public:
+  using reference::reference;
+
+  stream_ref stream() const noexcept { return stream_ref(rondo_call_stream(get())); }
+  template <class T>
+  T *input(std::size_t index) const noexcept {
+    return static_cast<T *>(rondo_call_input(get(), index));
+  }
+  /* The input with its bytes, type, shape and scalar. */
+  returns<rondo_input> input_details(std::size_t index) const {
+    rondo_input input = {};
+    const rondo_status status = rondo_call_get_input(get(), index, &input);
+    return detail::finish(status, [&] { return input; });
+  }
+  /* Allocates output `index` with `count` elements. */
+  template <class T>
+  returns<T *> output(std::size_t index, std::size_t count, const rondo_output_options &options = {}) const {
+    void *address = nullptr;
+    const rondo_status status = rondo_call_output(get(), index, detail::bytes_of<T>(count), &options, &address);
+    return detail::finish(status, [&] { return static_cast<T *>(address); });
+  }
+  /* The lambda runs in every call of the function, also in replays, so what it refers to must live as long. */
+  template <class F>
+  returns<void> host_step(F &&step) const {
+    auto function = detail::make_host_function(std::forward<F>(step));
+    detail::host_function *const called = function.get();
+    detail::tree_frame *const frame = detail::tree_frame::current();
+    assert(frame != nullptr);
+    detail::kept_functions functions;
+    functions.list.push_back(std::move(function));
+    (void)frame->keep_in_recording(functions); /* otherwise it runs now, and only now */
+    const rondo_status status =
+        frame->run_step([&] { return rondo_call_host_step(get(), detail::run_host_step, called); });
+    return check(detail::after_wait(status, stream().device().get()));
+  }
+};
+
+class tree : public handle<rondo_tree, rondo_tree_destroy> {
+ public:
+  using owner::owner;
+  static returns<tree> create(const device_ref &device, const rondo_tree_options &options = {}) {
+    return make<tree>(rondo_tree_create, device.get(), &options);
+  }
+#ifndef RONDO_NO_EXCEPTIONS
+  explicit tree(const device_ref &device, const rondo_tree_options &options = {}) : tree(create(device, options)) {}
+#endif
+
+  returns<void> mark_step() const { return check(rondo_tree_mark_step(get())); }
+  /* The calls in `calls` are one step, which ends also if it throws. */
+  template <class F>
+  returns<void> step(F &&calls) const {
+    rondo_status status = rondo_tree_step_begin(get());
+    if (status != RONDO_OK) RONDO_RAISE(error(status));
+    detail::on_exit<rondo_tree, rondo_status> end(rondo_tree_step_end, get());
+    status = detail::status_of_call(calls);
+    if (status != RONDO_OK) RONDO_RAISE(error(status));
+    end.cancel();
+    return check(rondo_tree_step_end(get()));
+  }
+  returns<rondo_tree_info> info() const {
+    rondo_tree_info info = {};
+    const rondo_status status = rondo_tree_get_info(get(), &info);
+    return detail::finish(status, [&] { return info; });
+  }
+  returns<std::string> explain(rondo_explain_format format = RONDO_EXPLAIN_TEXT) const {
+    return detail::text(rondo_tree_explain, get(), format);
+  }
+};
+
+namespace detail {
+
+struct function_body {
+  virtual ~function_body() = default;
+  virtual rondo_status run(call &call) = 0;
+  launched_functions launched;
+  const rondo_tree *tree = nullptr;
+
+  static rondo_status entry(rondo_call *running, void *user) noexcept {
+    auto *const body = static_cast<function_body *>(user);
+    tree_frame *const frame = tree_frame::current();
+    if (frame != nullptr && frame->function == body) return body->run_in(*frame, running);
+    tree_frame own(body, body->tree); /* C code calls the function, perhaps in the body of another one */
+    const rondo_status status = body->run_in(own, running);
+    auto kept = std::make_shared<kept_functions>(std::move(own.kept));
+    if (frame != nullptr && !kept->empty()) frame->kept.others.push_back(kept);
+    body->launched.add(std::move(kept));
+    return status;
+  }
+  rondo_status run_in(tree_frame &frame, rondo_call *running) noexcept {
+    rondo_call *const before = std::exchange(frame.running, running);
+    const rondo_status status = frame.run_body([&] {
+      call call(running);
+      return run(call);
+    });
+    frame.running = before;
+    return status;
+  }
+  void keep(kept_functions &&functions) { launched.add(std::make_shared<kept_functions>(std::move(functions))); }
+  /* After a call: host functions that its runs did not keep belong to the call in whose body it was, or to the graph of
+   * other code; without either, they have run. */
+  void settle(tree_frame &frame, rondo_status status) {
+    if (frame.kept.empty()) return;
+    rondo_call_info info = {};
+    const bool is_known =
+        status == RONDO_OK && rondo_tree_get_last_call(const_cast<rondo_tree *>(tree), &info) == RONDO_OK;
+    const bool is_eager = is_known && info.outcome == RONDO_CALL_EAGER;
+    if (frame.outer != nullptr && (is_eager || frame.outer->tree == tree))
+      frame.outer->keep(std::move(frame.kept));
+    else if (!is_eager || info.skip == RONDO_SKIP_CAPTURING)
+      keep(std::move(frame.kept));
+  }
+};
+
+template <class F>
+struct function_body_of final : function_body {
+  explicit function_body_of(F given) : function(std::move(given)) {}
+  rondo_status run(call &call) override { return status_of_call(function, call); }
+  F function;
+};
+
+}  // namespace detail
+
+/* A function of a tree, whose body is a lambda that takes a rondo::call &. Destroy it before the tree. */
+class function : public handle<rondo_function, rondo_function_destroy> {
+ public:
+  /* `inputs`: the kinds, such as {RONDO_INPUT_MOVING}. Name, inputs, body and user of `options` are ignored. */
+  template <class F>
+  static returns<function> create(const tree &tree, const char *name, span<const std::uint32_t> inputs, F &&body,
+                                  rondo_function_options options = {}) {
+    auto owned = std::make_unique<detail::function_body_of<std::decay_t<F>>>(std::forward<F>(body));
+    owned->tree = tree.get();
+    options.name = name;
+    options.inputs = inputs.data();
+    options.input_count = inputs.size();
+    options.body = detail::function_body::entry;
+    options.user = static_cast<detail::function_body *>(owned.get());
+    rondo_function *made = nullptr;
+    const rondo_status status = rondo_function_create(tree.get(), &options, &made);
+    return detail::finish(status, [&] { return function(made, std::move(owned)); });
+  }
+#ifndef RONDO_NO_EXCEPTIONS
+  template <class F>
+  function(const tree &tree, const char *name, span<const std::uint32_t> inputs, F &&body,
+           const rondo_function_options &options = {})
+      : function(create(tree, name, inputs, std::forward<F>(body), options)) {}
+#endif
+  function() = default;
+  function(function &&) = default;
+  function &operator=(function &&other) noexcept {
+    if (this != &other) {
+      reset();
+      handle_ = other.owner::release();
+      body_ = std::move(other.body_);
+    }
+    return *this;
+  }
+  ~function() { reset(); }
+
+  /* A function that could not be destroyed still has its body. */
+  void reset() noexcept {
+    if (get() != nullptr && rondo_function_destroy(get()) != RONDO_OK) (void)body_.release();
+    owner::release();
+    body_ = nullptr;
+  }
+  rondo_function *release() noexcept {
+    (void)body_.release();
+    return owner::release();
+  }
+
+  /* Calls the function and returns its first `count` outputs. What the body throws comes out of here. */
+  template <std::size_t count>
+  returns<std::array<buffer, count>> call(const stream_ref &stream, span<const rondo_input> inputs) const {
+    rondo_buffer *made[count + 1] = {};
+    const rondo_status status = run(
+        [&] { return rondo_function_call(get(), stream.get(), inputs.data(), inputs.size(), made, count); }, stream);
+    return detail::finish(status, [&] {
+      std::array<buffer, count> outputs;
+      for (std::size_t i = 0; i < count; i++) outputs[i] = buffer(made[i]);
+      return outputs;
+    });
+  }
+  /* The same for one output. */
+  returns<buffer> operator()(const stream_ref &stream, span<const rondo_input> inputs) const {
+    rondo_buffer *made = nullptr;
+    const rondo_status status =
+        run([&] { return rondo_function_call(get(), stream.get(), inputs.data(), inputs.size(), &made, 1); }, stream);
+    return detail::finish(status, [&] { return buffer(made); });
+  }
+
+ private:
+  function(rondo_function *made, std::unique_ptr<detail::function_body> body) noexcept
+      : owner(made), body_(std::move(body)) {}
+
+  template <class Call>
+  rondo_status run(Call &&enqueue, const stream_ref &stream) const {
+    detail::tree_frame frame(body_.get(), body_->tree);
+    rondo_status status = enqueue();
+    body_->settle(frame, status);
+    if (status != RONDO_OK) return frame.passed(status, stream.device().get());
+    return body_->launched.launched(stream.get());
+  }
+
+  std::unique_ptr<detail::function_body> body_;
+};
+
+/* Regions ---------------------------------------------------------------------------------------------------------- */
+
+/* The key of a region whose recordings depend only on its inputs. */
+struct no_key {};
+
+/* A region (<rondo/region.h>), whose recordings differ by a value of the type Key: region<shape>. Its bytes are
+ * compared, so it must have no padding. Destroy it before the tree. */
+template <class Key = no_key>
+class region : public handle<rondo_region, rondo_region_destroy> {
+  static_assert(std::is_empty_v<Key> || std::has_unique_object_representations_v<Key> || std::is_floating_point_v<Key>,
+                "the bytes of a key are compared: it must have no padding and no addresses to compare by content");
+
+ public:
+  using region::owner::owner;
+  /* `inputs`: the kinds, such as {RONDO_INPUT_MOVING}. Name, inputs and key_bytes of `options` are ignored. */
+  static returns<region> create(const tree &tree, const char *name, span<const std::uint32_t> inputs,
+                                rondo_region_options options = {}) {
+    options.name = name;
+    options.inputs = inputs.data();
+    options.input_count = inputs.size();
+    options.key_bytes = key_bytes;
+    return make<region>(rondo_region_create, tree.get(), &options);
+  }
+#ifndef RONDO_NO_EXCEPTIONS
+  region(const tree &tree, const char *name, span<const std::uint32_t> inputs, const rondo_region_options &options = {})
+      : region(create(tree, name, inputs, options)) {}
+#endif
+
+  /* Begins the region, calls `code` with a rondo::call & as often as it has to run (never, once, or again eagerly), and
+   * ends the region. Returns the first `count` outputs. What the code throws comes out of here; a capture is dropped.
+   * `where` says in messages where the region was begun. */
+  template <std::size_t count = 0, class F>
+  returns<std::array<buffer, count>> run(const stream_ref &stream, const Key &key, span<const rondo_input> inputs,
+                                         F &&code, const char *where = __builtin_FUNCTION()) const {
+    rondo_buffer *made[count + 1] = {};
+    rondo_region_arguments arguments = {};
+    arguments.key = key_bytes == 0 ? nullptr : static_cast<const void *>(&key);
+    arguments.key_bytes = key_bytes;
+    arguments.inputs = inputs.data();
+    arguments.input_count = inputs.size();
+    arguments.outputs = count == 0 ? nullptr : made;
+    arguments.output_count = count;
+    rondo_call *running = nullptr;
+    rondo_status status = rondo_region_begin_at(get(), stream.get(), &arguments, where, &running);
+    if (running != nullptr)
+      status = run_code(stream, running, code);
+    else
+      status = detail::after_wait(status, stream.device().get());
+    return detail::finish(status, [&] {
+      std::array<buffer, count> outputs;
+      for (std::size_t i = 0; i < count; i++) outputs[i] = buffer(made[i]);
+      return outputs;
+    });
+  }
+
+  returns<rondo_region_info> info() const {
+    rondo_region_info info = {};
+    const rondo_status status = rondo_region_get_info(get(), &info);
+    return detail::finish(status, [&] { return info; });
+  }
+
+ private:
+  static constexpr std::size_t key_bytes = std::is_empty_v<Key> ? 0 : sizeof(Key);
+
+  template <class F>
+  rondo_status run_code(const stream_ref &stream, rondo_call *running, F &code) const {
+    detail::tree_frame frame(nullptr, nullptr);
+    const detail::on_exit<rondo_region, void> close(rondo_region_abandon, get()); /* nothing, if it has ended */
+    rondo_status status = RONDO_OK;
+    while (running != nullptr) {
+      frame.running = running;
+      const rondo_status done = frame.run_body([&] {
+        call call(running);
+        return detail::status_of_call(code, call);
+      });
+      status = rondo_region_end(get(), stream.get(), done, &running);
+    }
+    frame.running = nullptr;
+    frame.give_rest();
+    return frame.passed(status, stream.device().get());
+  }
+};
+
+}  // namespace exceptions or results
+}  // namespace rondo
+
+#undef RONDO_RAISE
+
+#endif

@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: MIT
+ * Ranks of MPI that fail (MM-6), run as `mpirun -n N test_mpi_failures CASE`. Each rank checks what it gets itself, and
+ * ends with 0. In the cases `exits`, `killed` and `stopped`, rank 1 is lost, and the others must name it within the
+ * timeout.
+ */
+#define _GNU_SOURCE
+#include <mpi.h>
+#include <rondo/mpi.h>
+#include <rondo/rondo.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "mpi/mpi_test.h"
+
+enum { COUNT = 100, TIMEOUT_MS = 2000 };
+
+typedef struct scene {
+  rondo_device *device;
+  rondo_stream *stream;
+  rondo_communicator *communicator;
+  void *x, *y;
+} scene;
+
+static int open_scene(scene *s) {
+  const char *name = getenv("RONDO_TEST_DEVICE");
+  const rondo_communicator_options options = {RONDO_COMMUNICATOR_OPTIONS_INIT, .timeout_ms = TIMEOUT_MS};
+  REQUIRE(rondo_device_open(name == NULL ? "cpu" : name, &(rondo_device_options){.workers = 1}, &s->device) ==
+          RONDO_OK);
+  REQUIRE(rondo_stream_create(s->device, NULL, &s->stream) == RONDO_OK);
+  REQUIRE(rondo_malloc(s->device, COUNT * sizeof(double), "x", &s->x) == RONDO_OK);
+  REQUIRE(rondo_malloc(s->device, COUNT * sizeof(double), "y", &s->y) == RONDO_OK);
+  REQUIRE(rondo_communicator_from_mpi(s->device, MPI_COMM_WORLD, &options, &s->communicator) == RONDO_OK);
+  return PASSED;
+}
+
+static int close_scene(scene *s) {
+  REQUIRE(rondo_communicator_destroy(s->communicator) == RONDO_OK);
+  REQUIRE(rondo_free(s->device, s->x) == RONDO_OK && rondo_free(s->device, s->y) == RONDO_OK);
+  REQUIRE(rondo_stream_destroy(s->stream) == RONDO_OK);
+  REQUIRE(rondo_device_close(s->device) == RONDO_OK);
+  return PASSED;
+}
+
+static rondo_status sum(const scene *s, size_t count) {
+  const rondo_status status =
+      rondo_all_reduce(s->communicator, s->stream, s->x, s->y, count, RONDO_F32, RONDO_REDUCE_SUM);
+  return status == RONDO_OK ? rondo_stream_synchronize(s->stream) : status;
+}
+
+static bool says(const char *text) { return strstr(rondo_last_error()->message, text) != NULL; }
+
+/* Differing -------------------------------------------------------------------------------------------------------- */
+
+typedef enum difference { OF_COUNT, OF_TYPE, OF_REDUCTION, OF_OPERATION, OF_ROOT, OF_AVERAGE, DIFFERENCES } difference;
+
+static rondo_status call_differently(const scene *s, difference what) {
+  const bool differs = rank == size - 1;
+  rondo_status status;
+  if (what == OF_ROOT)
+    status = rondo_broadcast(s->communicator, s->stream, s->x, s->y, 64, RONDO_F32, differs ? 1 : 0);
+  else if (differs && what == OF_OPERATION)
+    status = rondo_barrier(s->communicator, s->stream);
+  else
+    status = rondo_all_reduce(s->communicator, s->stream, s->x, s->y, differs && what == OF_COUNT ? 65 : 64,
+                              differs && what == OF_TYPE ? RONDO_I32 : RONDO_F32,
+                              differs && what == OF_REDUCTION ? RONDO_REDUCE_MIN
+                              : differs && what == OF_AVERAGE ? RONDO_REDUCE_AVERAGE
+                                                              : RONDO_REDUCE_SUM);
+  return status == RONDO_OK ? rondo_stream_synchronize(s->stream) : status;
+}
+
+/* `is_known`: all ranks have called both before, so only the ranks' reports of a collective that waits, or the regular
+ * comparison, can find the difference. */
+static int differ(bool is_known) {
+  for (int i = 0; i < DIFFERENCES; i++) {
+    scene s = {0};
+    if (open_scene(&s) != PASSED) return FAILED;
+    for (int k = 0; is_known && k < 2; k++) {
+      const int own = rank; /* all call what the first, then what the last rank calls */
+      rank = k == 0 ? 0 : size - 1;
+      const rondo_status status = call_differently(&s, (difference)i);
+      rank = own;
+      REQUIRE(status == RONDO_OK);
+    }
+    rondo_status status = call_differently(&s, (difference)i);
+    for (int k = 0; is_known && status == RONDO_OK && k < 600; k++) status = sum(&s, COUNT);
+    REQUIRE(status == RONDO_EXECUTION_FAILED);
+    REQUIRE(rondo_last_error()->reason == RONDO_REASON_MISMATCH ||
+            rondo_last_error()->reason == RONDO_REASON_PEER_LOST);
+    REQUIRE(says("call the same collectives in the same order"));
+    REQUIRE(is_known ||
+            (says("rank 0 calls") && says(i == OF_ROOT ? "broadcast (root 1)" : "all_reduce (sum) of 64 f32")));
+    REQUIRE(rondo_barrier(s.communicator, s.stream) == RONDO_INVALID_STATE);
+    REQUIRE(close_scene(&s) == PASSED);
+  }
+  return PASSED;
+}
+
+static int differs(void) { return differ(false); }
+static int differs_later(void) { return differ(true); }
+
+/* A receive of fewer or more elements, or of another type. */
+static int pairs_differ(void) {
+  for (int i = 0; i < 3; i++) {
+    scene s = {0};
+    if (open_scene(&s) != PASSED) return FAILED;
+    rondo_status status = RONDO_OK;
+    if (rank == 0) status = rondo_send(s.communicator, s.stream, s.x, 50, RONDO_F32, 1);
+    if (rank == 1)
+      status = rondo_receive(s.communicator, s.stream, s.y,
+                             i == 0   ? 40
+                             : i == 1 ? 60
+                                      : 50,
+                             i == 2 ? RONDO_I32 : RONDO_F32, 0);
+    if (status == RONDO_OK) status = rondo_stream_synchronize(s.stream);
+    REQUIRE(rank != 1 || status == RONDO_EXECUTION_FAILED);
+    REQUIRE(rank != 1 || rondo_last_error()->reason == RONDO_REASON_MISMATCH);
+    REQUIRE(rank != 1 || i != 2 || says("rank 0 sent f32, but this rank receives i32"));
+    (void)MPI_Barrier(MPI_COMM_WORLD);
+    REQUIRE(close_scene(&s) == PASSED);
+  }
+  return PASSED;
+}
+
+/* Staying away ----------------------------------------------------------------------------------------------------- */
+
+static int stays_away(void) {
+  scene s = {0};
+  if (open_scene(&s) != PASSED) return FAILED;
+  REQUIRE(sum(&s, COUNT) == RONDO_OK);
+  if (rank != 1) {
+    const double begin = MPI_Wtime();
+    REQUIRE(sum(&s, COUNT) == RONDO_EXECUTION_FAILED);
+    REQUIRE(MPI_Wtime() - begin < 5e-3 * TIMEOUT_MS);
+    REQUIRE(says("rank 1 did not call it") || says("has failed"));
+    REQUIRE(says("all_reduce (sum) of 100 f32"));
+  }
+  (void)MPI_Barrier(MPI_COMM_WORLD);
+  return close_scene(&s);
+}
+
+static int aborts(void) {
+  scene s = {0};
+  if (open_scene(&s) != PASSED) return FAILED;
+  REQUIRE(sum(&s, COUNT) == RONDO_OK);
+  (void)MPI_Barrier(MPI_COMM_WORLD); /* it is over on all ranks: the abort would reach it too */
+  if (rank == 1)
+    REQUIRE(rondo_communicator_abort(s.communicator) == RONDO_OK);
+  else
+    REQUIRE(sum(&s, COUNT) == RONDO_EXECUTION_FAILED && says("rondo_communicator_abort was called"));
+  (void)MPI_Barrier(MPI_COMM_WORLD);
+  return close_scene(&s);
+}
+
+/* Rank 1 is lost. The process that started the ranks is told to go on. MPI_Finalize would wait for the lost rank. */
+static int lose(void (*end)(void)) {
+  scene s = {0};
+  if (open_scene(&s) != PASSED) return FAILED;
+  REQUIRE(sum(&s, COUNT) == RONDO_OK);
+  if (rank == 1) end();
+  const double begin = MPI_Wtime();
+  REQUIRE(sum(&s, COUNT) == RONDO_EXECUTION_FAILED);
+  REQUIRE(MPI_Wtime() - begin < 5e-3 * TIMEOUT_MS);
+  REQUIRE(says("rank 1"));
+  (void)printf("rank %d passed: %s\n", rank, rondo_last_error()->message);
+  (void)fflush(NULL);
+  _exit(PASSED);
+}
+
+static void end_at_once(void) { _exit(0); }
+static void end_by_signal(void) { (void)raise(SIGKILL); }
+
+/* A child wakes it later, so that the test ends. */
+static void stop_for_a_while(void) {
+  const pid_t self = getpid(), child = fork();
+  if (child == 0) {
+    (void)sleep(2 * TIMEOUT_MS / 1000 + 1);
+    (void)kill(self, SIGCONT);
+    _exit(0);
+  }
+  (void)raise(SIGSTOP);
+  _exit(0);
+}
+
+static int exits(void) { return lose(end_at_once); }
+static int killed(void) { return lose(end_by_signal); }
+static int stopped(void) { return lose(stop_for_a_while); }
+
+/* MPI's own state -------------------------------------------------------------------------------------------------- */
+
+static int joins_late(void) {
+  rondo_device *device;
+  rondo_communicator *communicator;
+  const rondo_communicator_options hasty = {RONDO_COMMUNICATOR_OPTIONS_INIT, .join_timeout_ms = 300};
+  REQUIRE(rondo_device_open("cpu", NULL, &device) == RONDO_OK);
+  if (rank != 1) {
+    REQUIRE(rondo_communicator_from_mpi(device, MPI_COMM_WORLD, &hasty, &communicator) == RONDO_UNAVAILABLE);
+    REQUIRE(rondo_last_error()->reason == RONDO_REASON_TIMED_OUT && communicator == NULL);
+    REQUIRE(says("not all ranks called rondo_communicator_from_mpi within 300 ms"));
+  }
+  REQUIRE(rondo_device_close(device) == RONDO_OK);
+  (void)MPI_Barrier(MPI_COMM_WORLD);
+  if (rank != 1) (void)printf("rank %d passed\n", rank);
+  (void)fflush(NULL);
+  _exit(PASSED); /* a duplicate of the communicator is still being made */
+}
+
+static int bad_arguments(void) {
+  rondo_device *device;
+  rondo_communicator *communicator;
+  MPI_Comm inter, half;
+  REQUIRE(rondo_device_open("cpu", NULL, &device) == RONDO_OK);
+  REQUIRE(rondo_communicator_from_mpi(NULL, MPI_COMM_WORLD, NULL, &communicator) == RONDO_INVALID_ARGUMENT);
+  REQUIRE(rondo_communicator_from_mpi(device, MPI_COMM_WORLD, NULL, NULL) == RONDO_INVALID_ARGUMENT);
+  REQUIRE(rondo_communicator_from_mpi(device, MPI_COMM_NULL, NULL, &communicator) == RONDO_INVALID_ARGUMENT);
+  REQUIRE(MPI_Comm_split(MPI_COMM_WORLD, rank % 2, 0, &half) == MPI_SUCCESS);
+  REQUIRE(MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, 1 - rank % 2, 5, &inter) == MPI_SUCCESS);
+  REQUIRE(rondo_communicator_from_mpi(device, inter, NULL, &communicator) == RONDO_INVALID_STATE);
+  REQUIRE(says("MPI_Intercomm_merge"));
+  const rondo_communicator_options other = {RONDO_COMMUNICATOR_OPTIONS_INIT, .timeout_ms = 1000 + (uint32_t)rank};
+  REQUIRE(rondo_communicator_from_mpi(device, MPI_COMM_WORLD, &other, &communicator) == RONDO_INVALID_ARGUMENT);
+  REQUIRE(rondo_last_error()->reason == RONDO_REASON_MISMATCH &&
+          says("rank 0 has a timeout of 1000 ms, but rank 1 of"));
+  REQUIRE(MPI_Comm_free(&inter) == MPI_SUCCESS && MPI_Comm_free(&half) == MPI_SUCCESS);
+  REQUIRE(rondo_device_close(device) == RONDO_OK);
+  return PASSED;
+}
+
+/* What rondo-mpi calls in this program: a rank may have another version. */
+static const char *own_version = RONDO_VERSION_STRING;
+
+const char *rondo_version(void) { return own_version; }
+
+/* All ranks are refused, with the same message. */
+static int refused_with(rondo_status status, rondo_reason reason, const char *device_name, const char *message) {
+  rondo_device *device;
+  rondo_communicator *communicator;
+  REQUIRE(rondo_device_open(device_name, NULL, &device) == RONDO_OK);
+  REQUIRE(rondo_communicator_from_mpi(device, MPI_COMM_WORLD, NULL, &communicator) == status);
+  REQUIRE(rondo_last_error()->reason == reason && communicator == NULL && says(message));
+  REQUIRE(rondo_device_close(device) == RONDO_OK);
+  return PASSED;
+}
+
+static int refused(const char *device_name, const char *message) {
+  return refused_with(RONDO_INVALID_ARGUMENT, RONDO_REASON_MISMATCH, device_name, message);
+}
+
+static int versions(void) {
+  if (rank == 1) own_version = "9.9.9";
+  return refused("cpu", "rank 0 has version " RONDO_VERSION_STRING " of Rondo, but rank 1 has 9.9.9");
+}
+
+static int kinds(void) {
+  return refused(rank == 1 ? "cuda:0" : "cpu", "rank 0 has a device of kind cpu, but rank 1 one of kind cuda");
+}
+
+static int one_gpu(void) { return refused("cuda:0", "ranks 0 and 1 are on one GPU: give each rank its own"); }
+
+/* Rank 0 has no NCCL, so it makes no id. */
+static int no_id(void) {
+  char name[16];
+  (void)snprintf(name, sizeof name, "cuda:%d", rank);
+  REQUIRE(rank > 0 || setenv("RONDO_NCCL_LIBRARY", "none", 1) == 0);
+  return refused_with(RONDO_UNAVAILABLE, RONDO_REASON_NO_DRIVER, name, "rank 0: rondo_communicator_make_id: ");
+}
+
+/* These call MPI_Init_thread themselves. */
+static int not_initialized(void) {
+  rondo_device *device;
+  rondo_communicator *communicator;
+  int level;
+  REQUIRE(rondo_device_open("cpu", NULL, &device) == RONDO_OK);
+  REQUIRE(rondo_communicator_from_mpi(device, MPI_COMM_WORLD, NULL, &communicator) == RONDO_INVALID_STATE);
+  REQUIRE(says("MPI is not initialized: call MPI_Init_thread"));
+  REQUIRE(MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &level) == MPI_SUCCESS);
+  REQUIRE(level == MPI_THREAD_MULTIPLE ||
+          rondo_communicator_from_mpi(device, MPI_COMM_WORLD, NULL, &communicator) == RONDO_INVALID_STATE);
+  REQUIRE(level == MPI_THREAD_MULTIPLE || says("call MPI_Init_thread with MPI_THREAD_MULTIPLE"));
+  REQUIRE(MPI_Finalize() == MPI_SUCCESS);
+  REQUIRE(rondo_communicator_from_mpi(device, MPI_COMM_WORLD, NULL, &communicator) == RONDO_INVALID_STATE);
+  REQUIRE(says("MPI is finalized"));
+  REQUIRE(rondo_device_close(device) == RONDO_OK);
+  return PASSED;
+}
+
+static int finalized_early(void) {
+  scene s = {0};
+  int level;
+  REQUIRE(MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &level) == MPI_SUCCESS);
+  (void)MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  if (open_scene(&s) != PASSED) return FAILED;
+  REQUIRE(sum(&s, COUNT) == RONDO_OK);
+  REQUIRE(MPI_Finalize() == MPI_SUCCESS);
+  REQUIRE(sum(&s, COUNT) != RONDO_OK);
+  REQUIRE(says("MPI_Finalize was called before the communicator was destroyed"));
+  return close_scene(&s);
+}
+
+static const struct {
+  const char *name;
+  int (*run)(void);
+  bool begins_itself;
+} cases[] = {
+    {"differs", differs, false},
+    {"differs_later", differs_later, false},
+    {"pairs_differ", pairs_differ, false},
+    {"stays_away", stays_away, false},
+    {"aborts", aborts, false},
+    {"exits", exits, false},
+    {"killed", killed, false},
+    {"stopped", stopped, false},
+    {"joins_late", joins_late, false},
+    {"bad_arguments", bad_arguments, false},
+    {"versions", versions, false},
+    {"kinds", kinds, false},
+    {"one_gpu", one_gpu, false},
+    {"no_id", no_id, false},
+    {"not_initialized", not_initialized, true},
+    {"finalized_early", finalized_early, true},
+};
+
+static int run(size_t which) {
+  int level;
+  if (cases[which].begins_itself) return cases[which].run();
+  if (MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &level) != MPI_SUCCESS) return FAILED;
+  (void)MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  (void)MPI_Comm_size(MPI_COMM_WORLD, &size);
+  (void)MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN); /* MPICH reports errors of requests there */
+  const int result = cases[which].run();
+  if (result != PASSED) (void)MPI_Abort(MPI_COMM_WORLD, result);
+  return MPI_Finalize() == MPI_SUCCESS ? PASSED : FAILED;
+}
+
+int main(int argc, char **argv) {
+  for (size_t i = 0; argc == 2 && i < sizeof cases / sizeof cases[0]; i++)
+    if (strcmp(argv[1], cases[i].name) == 0) return run(i);
+  (void)fprintf(stderr, "usage: mpirun -n N test_mpi_failures CASE\n");
+  return 2;
+}
