@@ -39,6 +39,7 @@
 #include <rondo/kernel.h>
 #include <rondo/log.h>
 #include <rondo/memory.h>
+#include <rondo/native_graph.h>
 #include <rondo/operators.h>
 #include <rondo/patch.h>
 #include <rondo/placement.h>

@@ -41,13 +41,19 @@ typedef struct rondo_queue_options {
   bool is_blocking; /* synchronises with the driver's legacy stream */
 } rondo_queue_options;
 
-/* A node as a driver gets it: child graphs are flattened, and event nodes name the device's events. ALLOC and FREE
- * nodes do nothing when they run: the address is fixed, and the pages are mapped before the launch. */
+typedef struct rondo_lowered_graph rondo_lowered_graph;
+
+/* A node as a driver gets it: child graphs are flattened, unless the graph is exported, and event nodes name the
+ * device's events. ALLOC and FREE nodes do nothing when they run: the address is fixed, and the pages are mapped before
+ * the launch. */
 typedef struct rondo_lowered_node {
   const rondo_node_params *params; /* valid during the call; see rondo_executable_ops */
-  rondo_device_event *event;       /* of EVENT_RECORD and EVENT_WAIT; else NULL */
-  rondo_node_where where;          /* for messages */
-  uint64_t captured;               /* its id in a captured graph; 0 if it has none */
+  union {
+    rondo_device_event *event;        /* of EVENT_RECORD and EVENT_WAIT; else NULL */
+    const rondo_lowered_graph *child; /* of CHILD */
+  };
+  rondo_node_where where; /* for messages */
+  uint64_t captured;      /* its id in a captured graph; 0 if it has none */
 } rondo_lowered_node;
 
 /* What a lowered node is changed to. */
@@ -64,7 +70,7 @@ typedef struct rondo_lowered_edge {
 
 /* The nodes are in topological order. The successors of node i are successors[successor_start[i] ..
  * successor_start[i + 1]), ascending. The same edges are listed again by the node that they lead to, in any order. */
-typedef struct rondo_lowered_graph {
+struct rondo_lowered_graph {
   const char *name;
   size_t node_count;
   const rondo_lowered_node *nodes;
@@ -76,7 +82,7 @@ typedef struct rondo_lowered_graph {
   size_t programmatic_count;
   struct rondo_captured *captured; /* owns the captured nodes, as long as the graph's owner lives; or NULL */
   bool is_bound;                   /* has FOREIGN nodes that exist only as captured */
-} rondo_lowered_graph;
+};
 
 /* A word of a lowered node that holds the address of an input: in the value of a kernel's parameter (a library's kernel
  * has one parameter for all its arguments), or an address of a copy or fill. */
@@ -148,7 +154,8 @@ typedef struct rondo_captured {
   const rondo_capture_ops *ops;
   rondo_device *device;
   atomic_uint references;
-  uint64_t id;                    /* the driver's number of the capture */
+  uint64_t id;                    /* the driver's number of the capture; 0: the graph was imported */
+  bool owns_graph;                /* the driver's graph is destroyed with it */
   struct rondo_captured *earlier; /* an earlier capture into the same graph: a reference; or NULL */
   rondo_kept *kept;               /* until the driver calls rondo_captured_let_go */
 } rondo_captured;
@@ -188,10 +195,12 @@ typedef struct rondo_captured_work {
   uint64_t child;           /* the driver's id of a CHILD's graph */
 } rondo_captured_work;
 
-/* For a device whose driver captures what libraries enqueue on the native handle of a queue. During such a capture, the
- * driver keeps the order of the nodes. exec/ asks it what the next node depends on, makes nodes for work that the
- * driver does not know, and reports its own nodes. Owner, like the queue; any after `end`, and for the references.
- * Lists belong to `captured` and are valid until the next call with it. Errors are those of the driver. */
+/* For a device whose driver has graphs, and captures what libraries enqueue on the native handle of a queue. During
+ * such a capture, the driver keeps the order of the nodes. exec/ asks it what the next node depends on, makes nodes for
+ * work that the driver does not know, and reports its own nodes. Owner, like the queue; any after `end` and `import`,
+ * and for the references. Lists belong to `captured` and are valid until the next call with it. Errors are those of the
+ * driver.
+ */
 struct rondo_capture_ops {
   /* Captures what is enqueued from now on. The caller gets a reference. */
   rondo_status (*begin)(rondo_queue *queue, rondo_capture_mode mode, rondo_captured **out);
@@ -214,6 +223,17 @@ struct rondo_capture_ops {
   /* Ends the capture. If this fails, its graph is destroyed. UNJOINED if forked work was not joined. `queue` is the one
    * that the capture began on. */
   rondo_status (*end)(rondo_captured *captured, rondo_queue *queue);
+
+  /* A graph that was made elsewhere, as a capture that has ended: a copy, which the capture owns, or the graph itself,
+   * which it does not own yet (owns_graph). The caller gets a reference. UNSUPPORTED/FOREIGN_WORK if the driver cannot
+   * copy the graph. any */
+  rondo_status (*import)(rondo_device *device, void *graph, bool copies, rondo_captured **out);
+  /* The driver's graph of a capture that has ended. */
+  void *(*native)(const rondo_captured *captured);
+  /* Makes a graph of the driver from a lowered one whose CHILD nodes have `child`, for callers who instantiate it
+   * themselves. It has no bound nodes. The only slot that may be called for *out is `destroy`. any */
+  rondo_status (*export)(rondo_device *device, const rondo_lowered_graph *graph, rondo_executable **out,
+                         void **out_native);
 
   /* The nodes of a child graph, or of the graph itself if `graph` is 0. */
   rondo_status (*nodes)(rondo_captured *captured, uint64_t graph, const uint64_t **out, size_t *out_count);
@@ -419,6 +439,10 @@ typedef struct rondo_executable_ops {
   /* The times of the last launch, which is done: nanoseconds by index, from the beginning of a node to the end of all
    * its blocks. The time that an event-wait node waits does not count. Called while timing is on. */
   void (*times)(const rondo_executable *executable, uint64_t *out_ns);
+  /* The driver's handle, which the caller launches by calls of the driver; until the executable is changed or
+   * destroyed. Earlier launches have ended when it returns. UNSUPPORTED if a launch needs more than one call of the
+   * driver. NULL: there is none. */
+  rondo_status (*native)(rondo_executable *executable, void **out);
 } rondo_executable_ops;
 
 /* The beginnings of the drivers' structs. */

@@ -151,6 +151,7 @@ rondo_status rondo_graph_link_programmatic(rondo_graph *graph, const rondo_progr
     return fail_edge(graph, RONDO_REASON_DUPLICATE_EDGE, edge->from, edge->to,
                      "exists already: remove it from the list");
   RONDO_TRY(rondo_array_reserve(&graph->allocator, &graph->programmatic, count + 1));
+  rondo_graph_note_change(graph);
   rondo_array_insert(&graph->programmatic, at, *edge);
   return RONDO_OK;
 }

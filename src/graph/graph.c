@@ -73,6 +73,7 @@ void rondo_graph_free(rondo_graph *graph) {
   rondo_release_text(&allocator, graph->name);
   release_attachment(&graph->memory);
   release_attachment(&graph->random);
+  release_attachment(&graph->native);
   release_attachment(&graph->captured);
   release_attachment(&graph->hold);
   rondo_release(&allocator, graph, 1, sizeof *graph);
@@ -108,8 +109,10 @@ rondo_graph *rondo_graph_next_child(const rondo_graph *graph, uint32_t *inout_sl
 }
 
 void rondo_graph_note_change(rondo_graph *graph) {
-  for (rondo_graph *at = graph; at != NULL; at = at->parent)
+  for (rondo_graph *at = graph; at != NULL; at = at->parent) {
     atomic_store_explicit(&at->verified, 0, memory_order_relaxed);
+    at->is_native_stale = true;
+  }
 }
 
 /* Node ids -------------------------------------------------------------------------------------------------------- */

@@ -81,6 +81,8 @@ struct rondo_graph {
   rondo_graph_attachment hold;
   rondo_graph_attachment captured; /* keeps what the driver captured for nodes of the graph; as `hold` */
   rondo_graph_attachment random;   /* its random numbers, set by the layer above; as `hold` */
+  rondo_graph_attachment native;   /* the driver's form of the graph, set by the layer above; clones have none */
+  bool is_native_stale;            /* the graph has changed since then */
 };
 
 static inline rondo_graph_node *rondo_graph_at(const rondo_graph *graph, uint32_t slot) { /* slot of a live node */

@@ -51,7 +51,7 @@ struct rondo_kernel {
   rondo_cpu_function cpu;
   char *cuda_source;      /* "" when none */
   const void *cuda_image; /* the caller's, only while the kernel is created; then NULL */
-  void *cuda_function;    /* the caller's; NULL when none */
+  void *cuda_function;    /* the caller's, or of a foreign kernel; NULL when none */
   uint32_t block_threads;
   /* a library's kernel, found in a capture: all its arguments are one scalar, of which some bytes are unset */
   bool is_foreign;

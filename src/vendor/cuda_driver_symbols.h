@@ -120,6 +120,12 @@ required(graph_add_event_record, cuGraphAddEventRecordNode, 11010,
          (cu_graph_node *node, cu_graph graph, const cu_graph_node *before, size_t count, cu_event event))
 required(graph_add_event_wait, cuGraphAddEventWaitNode, 11010,
          (cu_graph_node *node, cu_graph graph, const cu_graph_node *before, size_t count, cu_event event))
+required(graph_add_memset, cuGraphAddMemsetNode, 10000,
+         (cu_graph_node *node, cu_graph graph, const cu_graph_node *before, size_t count,
+          const cu_memset_params *params, cu_context context))
+required(graph_add_child, cuGraphAddChildGraphNode, 10000,
+         (cu_graph_node *node, cu_graph graph, const cu_graph_node *before, size_t count, cu_graph child))
+required(graph_clone, cuGraphClone, 10000, (cu_graph *clone, cu_graph graph))
 required(graph_get_nodes, cuGraphGetNodes, 10000, (cu_graph graph, cu_graph_node *nodes, size_t *count))
 required(graph_get_edges, cuGraphGetEdges, 12030,
          (cu_graph graph, cu_graph_node *from, cu_graph_node *to, cu_edge_data *data, size_t *count))

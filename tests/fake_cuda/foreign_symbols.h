@@ -4,14 +4,8 @@
  */
 /* clang-format off */
 required(context_enable_peer, cuCtxEnablePeerAccess, 4000, (cu_context peer, unsigned flags))
-required(graph_add_memset, cuGraphAddMemsetNode, 10000,
-         (cu_graph_node *node, cu_graph graph, const cu_graph_node *before, size_t count,
-          const cu_memset_params *params, cu_context context))
 required(exec_set_memset, cuGraphExecMemsetNodeSetParams, 10020,
          (cu_graph_exec exec, cu_graph_node node, const cu_memset_params *params, cu_context context))
-required(graph_add_child, cuGraphAddChildGraphNode, 10000,
-         (cu_graph_node *node, cu_graph graph, const cu_graph_node *before, size_t count, cu_graph child))
-required(graph_clone, cuGraphClone, 10000, (cu_graph *clone, cu_graph graph))
 required(graph_remove_edges, cuGraphRemoveDependencies, 12030,
          (cu_graph graph, const cu_graph_node *from, const cu_graph_node *to, const cu_edge_data *data, size_t count))
 required(launch_kernel_ex, cuLaunchKernelEx, 11060,

@@ -27,7 +27,7 @@ static const char ptx[] =
     "  ret;\n"
     "}\n";
 
-/* CUDA_MEMCPY3D; CUlaunchAttribute; CUlaunchConfig */
+/* CUDA_MEMCPY3D; CUlaunchAttribute; CUlaunchConfig; CUDA_GRAPH_INSTANTIATE_PARAMS */
 typedef struct copy_3d {
   size_t src_x, src_y, src_z, src_lod;
   int src_type;
@@ -58,49 +58,54 @@ typedef struct launch_config {
   unsigned attribute_count;
 } launch_config;
 
-#define FUNCTIONS(row)                                                                                                 \
-  row(init, "cuInit", 2000, (unsigned flags)) row(device_get, "cuDeviceGet", 2000, (int *device, int ordinal)) row(    \
-      retain, "cuDevicePrimaryCtxRetain", 7000,                                                                        \
-      (void **context, int device)) row(release, "cuDevicePrimaryCtxRelease", 11000,                                   \
-                                        (int device)) row(get_current, "cuCtxGetCurrent", 4000, (void **context))      \
-      row(set_current, "cuCtxSetCurrent", 4000, (void *context)) row(                                                  \
-          load, "cuModuleLoadDataEx", 2010,                                                                            \
-          (void **module, const void *image, unsigned count, int *options, void **values))                             \
-          row(unload, "cuModuleUnload", 2000, (void *module))                                                          \
-              row(find, "cuModuleGetFunction", 2000, (void **function, void *module, const char *name)) row(           \
-                  launch, "cuLaunchKernel", 4000,                                                                      \
-                  (void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,       \
-                   unsigned shared, void *stream, void **params, void **extra))                                        \
-                  row(launch_ex, "cuLaunchKernelEx", 11060,                                                            \
-                      (const launch_config *config, void *function, void **params, void **extra))                      \
-                      row(copy, "cuMemcpyAsync", 4000, (address dst, address src, size_t bytes, void *stream))         \
-                          row(copy_3d, "cuMemcpy3DAsync", 3020, (const copy_3d *params, void *stream)) row(            \
-                              fill, "cuMemsetD32Async", 3020,                                                          \
-                              (address dst, unsigned value, size_t count, void *stream))                               \
-                              row(host, "cuLaunchHostFunc", 10000,                                                     \
-                                  (void *stream, void (*function)(void *), void *user))                                \
-                                  row(wait_value, "cuStreamWaitValue32", 11070,                                        \
-                                      (void *stream, address at, uint32_t value, unsigned flags))                      \
-                                      row(allocate, "cuMemAllocAsync", 11020,                                          \
-                                          (address * memory, size_t bytes, void *stream))                              \
-                                          row(free, "cuMemFreeAsync", 11020, (address memory, void *stream)) row(      \
-                                              stream_create, "cuStreamCreate", 2000, (void **stream, unsigned flags))  \
-                                              row(stream_destroy, "cuStreamDestroy", 4000, (void *stream)) row(        \
-                                                  event_create, "cuEventCreate", 2000, (void **event, unsigned flags)) \
-                                                  row(event_destroy, "cuEventDestroy", 4000, (void *event))            \
-                                                      row(record, "cuEventRecord", 2000, (void *event, void *stream))  \
-                                                          row(record_with, "cuEventRecordWithFlags", 11010,            \
-                                                              (void *event, void *stream, unsigned flags))             \
-                                                              row(wait, "cuStreamWaitEvent", 3020,                     \
-                                                                  (void *stream, void *event, unsigned flags))         \
-                                                                  row(synchronize, "cuStreamSynchronize", 2000,        \
-                                                                      (void *stream))                                  \
-                                                                      row(begin_capture, "cuStreamBeginCapture",       \
-                                                                          10010, (void *stream, unsigned mode))        \
-                                                                          row(end_capture, "cuStreamEndCapture",       \
-                                                                              10000, (void *stream, void **graph))     \
-                                                                              row(destroy_graph, "cuGraphDestroy",     \
-                                                                                  10000, (void *graph))
+typedef struct instantiate_params {
+  uint64_t flags;
+  void *upload_stream, *error_node;
+  int result;
+} instantiate_params;
+
+/* clang-format off */
+#define FUNCTIONS(row)                                                                                          \
+  row(init, "cuInit", 2000, (unsigned flags))                                                                   \
+  row(device_get, "cuDeviceGet", 2000, (int *device, int ordinal))                                              \
+  row(retain, "cuDevicePrimaryCtxRetain", 7000, (void **context, int device))                                   \
+  row(release, "cuDevicePrimaryCtxRelease", 11000, (int device))                                                \
+  row(get_current, "cuCtxGetCurrent", 4000, (void **context))                                                   \
+  row(set_current, "cuCtxSetCurrent", 4000, (void *context))                                                    \
+  row(load, "cuModuleLoadDataEx", 2010,                                                                         \
+      (void **module, const void *image, unsigned count, int *options, void **values))                          \
+  row(unload, "cuModuleUnload", 2000, (void *module))                                                           \
+  row(find, "cuModuleGetFunction", 2000, (void **function, void *module, const char *name))                     \
+  row(launch, "cuLaunchKernel", 4000,                                                                           \
+      (void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,            \
+       unsigned shared, void *stream, void **params, void **extra))                                             \
+  row(launch_ex, "cuLaunchKernelEx", 11060,                                                                     \
+      (const launch_config *config, void *function, void **params, void **extra))                               \
+  row(copy, "cuMemcpyAsync", 4000, (address dst, address src, size_t bytes, void *stream))                      \
+  row(copy_3d, "cuMemcpy3DAsync", 3020, (const copy_3d *params, void *stream))                                  \
+  row(fill, "cuMemsetD32Async", 3020, (address dst, unsigned value, size_t count, void *stream))                \
+  row(host, "cuLaunchHostFunc", 10000, (void *stream, void (*function)(void *), void *user))                    \
+  row(wait_value, "cuStreamWaitValue32", 11070, (void *stream, address at, uint32_t value, unsigned flags))     \
+  row(allocate, "cuMemAllocAsync", 11020, (address *memory, size_t bytes, void *stream))                        \
+  row(free, "cuMemFreeAsync", 11020, (address memory, void *stream))                                            \
+  row(stream_create, "cuStreamCreate", 2000, (void **stream, unsigned flags))                                   \
+  row(stream_destroy, "cuStreamDestroy", 4000, (void *stream))                                                  \
+  row(event_create, "cuEventCreate", 2000, (void **event, unsigned flags))                                      \
+  row(event_destroy, "cuEventDestroy", 4000, (void *event))                                                     \
+  row(record, "cuEventRecord", 2000, (void *event, void *stream))                                               \
+  row(record_with, "cuEventRecordWithFlags", 11010, (void *event, void *stream, unsigned flags))                \
+  row(wait, "cuStreamWaitEvent", 3020, (void *stream, void *event, unsigned flags))                             \
+  row(synchronize, "cuStreamSynchronize", 2000, (void *stream))                                                 \
+  row(begin_capture, "cuStreamBeginCapture", 10010, (void *stream, unsigned mode))                              \
+  row(end_capture, "cuStreamEndCapture", 10000, (void *stream, void **graph))                                   \
+  row(destroy_graph, "cuGraphDestroy", 10000, (void *graph))                                                    \
+  row(add_child, "cuGraphAddChildGraphNode", 10000,                                                             \
+      (void **node, void *graph, void *const *before, size_t count, void *child))                               \
+  row(graph_nodes, "cuGraphGetNodes", 10000, (void *graph, void **nodes, size_t *count))                        \
+  row(instantiate, "cuGraphInstantiateWithParams", 12000, (void **exec, void *graph, instantiate_params *params)) \
+  row(exec_launch, "cuGraphLaunch", 10000, (void *exec, void *stream))                                          \
+  row(exec_destroy, "cuGraphExecDestroy", 10000, (void *exec))
+/* clang-format on */
 
 struct foreign_library {
   void *library;
@@ -341,5 +346,45 @@ int foreign_end_capture(foreign_library *f, void *stream) {
   void *before = enter(f);
   const int code = f->end_capture(stream, &graph);
   if (graph != NULL) (void)f->destroy_graph(graph);
+  return leave(f, before, code);
+}
+
+/* Graphs ---------------------------------------------------------------------------------------------------------- */
+
+int foreign_graph_end(foreign_library *f, void *stream, void **out_graph) {
+  void *before = enter(f);
+  return leave(f, before, f->end_capture(stream, out_graph));
+}
+
+int foreign_graph_destroy(foreign_library *f, void *graph) {
+  void *before = enter(f);
+  return leave(f, before, f->destroy_graph(graph));
+}
+
+int foreign_graph_add_child(foreign_library *f, void *graph, void *child) {
+  void *node, *before = enter(f);
+  return leave(f, before, f->add_child(&node, graph, NULL, 0, child));
+}
+
+int foreign_graph_count(foreign_library *f, void *graph, size_t *out_count) {
+  void *before = enter(f);
+  return leave(f, before, f->graph_nodes(graph, NULL, out_count));
+}
+
+int foreign_exec_launch(foreign_library *f, void *exec, void *stream) {
+  void *before = enter(f);
+  int code = f->exec_launch(exec, stream);
+  if (code == 0) code = f->synchronize(stream);
+  return leave(f, before, code);
+}
+
+int foreign_graph_run(foreign_library *f, void *graph, void *stream) {
+  instantiate_params params = {0};
+  void *exec, *before = enter(f);
+  int code = f->instantiate(&exec, graph, &params);
+  if (code == 0) {
+    code = foreign_exec_launch(f, exec, stream);
+    (void)f->exec_destroy(exec);
+  }
   return leave(f, before, code);
 }

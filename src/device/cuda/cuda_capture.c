@@ -8,6 +8,7 @@
 
 #include "device/cuda/cuda_adopt.h"
 #include "device/cuda/cuda_context.h"
+#include "device/cuda/cuda_graph_export.h"
 #include "device/cuda/cuda_kernel.h"
 #include "device/cuda/cuda_launch_params.h"
 #include "device/cuda/cuda_placeholder_memory.h"
@@ -25,7 +26,7 @@ void cuda_captured_free(cuda_captured *captured) {
   cuda_device *device = device_of(captured);
   const rondo_allocator *allocator = allocator_of(captured);
   CUDA_SCOPE(scope);
-  if (captured->is_over && captured->graph != NULL) {
+  if (captured->is_over && captured->base.owns_graph && captured->graph != NULL) {
     cuda_enter_to_free(device, &scope);
     (void)device->api->graph_destroy(captured->graph); /* gone already on a lost device */
   }
@@ -102,6 +103,7 @@ static rondo_status capture_begin(rondo_queue *base, rondo_capture_mode mode, ro
   RONDO_TRY(cuda_queue_require_thread((const cuda_queue *)base));
   RONDO_TRY(cuda_enter(cuda_device_of(base->device), &scope));
   RONDO_TRY(make_captured(base->device, &captured));
+  captured->base.owns_graph = true;
   const rondo_status status = begin_inside(captured, (const cuda_queue *)base, mode);
   if (status == RONDO_OK)
     *out = &captured->base;
@@ -109,6 +111,38 @@ static rondo_status capture_begin(rondo_queue *base, rondo_capture_mode mode, ro
     capture_release(&captured->base);
   return status;
 }
+
+/* The driver cannot copy graphs with memory nodes or conditional nodes. */
+static rondo_status copy_graph(cuda_device *device, cu_graph graph, cu_graph *out) {
+  const cu_result code = device->api->graph_clone(out, graph);
+  if (code != CU_NOT_SUPPORTED)
+    return cuda_check(device, code, "copying the driver's graph on device '%s'", device->base.name);
+  return rondo_fail_driver(RONDO_UNSUPPORTED, RONDO_REASON_FOREIGN_WORK, (int32_t)code,
+                           cuda_code_name(device->api, code),
+                           "the driver does not copy a graph with memory nodes or conditional nodes: set "
+                           "takes_ownership, and do not use the driver's graph afterwards");
+}
+
+static rondo_status capture_import(rondo_device *base, void *graph, bool copies, rondo_captured **out) {
+  cuda_device *device = cuda_device_of(base);
+  cuda_captured *captured;
+  CUDA_SCOPE(scope);
+  *out = NULL;
+  RONDO_TRY(cuda_enter(device, &scope));
+  RONDO_TRY(make_captured(base, &captured));
+  captured->is_over = true;
+  captured->graph = graph;
+  const rondo_status status = copies ? copy_graph(device, graph, &captured->graph) : RONDO_OK;
+  if (status == RONDO_OK) {
+    captured->base.owns_graph = copies;
+    *out = &captured->base;
+  } else {
+    capture_release(&captured->base);
+  }
+  return status;
+}
+
+static void *capture_native(const rondo_captured *captured) { return ((const cuda_captured *)captured)->graph; }
 
 static uint64_t capture_of(const rondo_queue *queue) {
   uint64_t id;
@@ -485,6 +519,9 @@ const rondo_capture_ops cuda_capture_ops = {
     .launch = capture_launch,
     .show = capture_show,
     .end = capture_end,
+    .import = capture_import,
+    .native = capture_native,
+    .export = cuda_graph_export,
     .nodes = capture_nodes,
     .before = capture_before,
     .read = capture_read,

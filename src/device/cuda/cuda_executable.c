@@ -113,7 +113,12 @@ static void free_memory(cuda_executable *executable) {
   rondo_release(allocator, executable, 1, sizeof *executable);
 }
 
-static void free_executable(cuda_executable *executable) {
+void cuda_executable_free(cuda_executable *executable) {
+  while (executable->inner != NULL) {
+    cuda_executable *inner = executable->inner;
+    executable->inner = inner->next_inner;
+    cuda_executable_free(inner);
+  }
   release_objects(executable);
   free_memory(executable);
 }
@@ -164,7 +169,7 @@ void cuda_executables_reap(cuda_device *device, bool all) {
     if (all) wait_over(executable);
     if (all) release_objects(executable);
     if (!all && is_over(executable))
-      free_executable(executable);
+      cuda_executable_free(executable);
     else
       bury(device, executable);
   }
@@ -184,7 +189,7 @@ static void executable_destroy(rondo_executable *base) {
   cuda_device *device = cuda_device_of(base->device);
   cuda_queues_forget(device, executable);
   if (is_over(executable))
-    free_executable(executable);
+    cuda_executable_free(executable);
   else
     bury(device, executable);
 }
@@ -349,6 +354,28 @@ static rondo_status executable_synchronize(rondo_executable *base) {
   return cuda_check(device, code, "waiting for the launches of %s", executable->label);
 }
 
+/* The driver orders its launches after each other only, so those of the one that was replaced have to end first. */
+static rondo_status executable_native(rondo_executable *base, void **out) {
+  cuda_executable *executable = (cuda_executable *)base;
+  cuda_device *device = cuda_device_of(base->device);
+  if (executable->host_count > 0)
+    return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_NOT_SUPPORTED,
+                      "%s has %zu host functions, whose failures go to the stream of a launch: launch with "
+                      "rondo_exec_launch",
+                      executable->label, executable->host_count);
+  if (executable->is_stale) RONDO_TRY(rebuild_stale(executable));
+  if (executable->before != NULL) {
+    RONDO_TRY(executable_synchronize(base));
+    CUDA_SCOPE(scope);
+    cuda_enter_to_free(device, &scope);
+    (void)device->api->exec_destroy(executable->before); /* gone already on a lost device */
+    executable->before = NULL;
+    cuda_note_direct(executable);
+  }
+  *out = executable->built.exec;
+  return RONDO_OK;
+}
+
 /* Questions -------------------------------------------------------------------------------------------------------- */
 
 static uint64_t executable_host_bytes(const rondo_executable *base) {
@@ -384,6 +411,7 @@ const rondo_executable_ops cuda_executable_ops = {
     .rebind = cuda_executable_rebind,
     .set_enabled = cuda_executable_set_enabled,
     .synchronize = executable_synchronize,
+    .native = executable_native,
     .host_bytes = executable_host_bytes,
     .device_bytes = executable_device_bytes,
     .set_timing = cuda_set_timing,
@@ -415,17 +443,26 @@ static rondo_status make_driver_objects(cuda_executable *executable) {
                     "making an event on device '%s'", device->base.name);
 }
 
-static rondo_status make(cuda_executable *executable, const rondo_lowered_graph *graph) {
+static rondo_status make_contents(cuda_executable *executable, const rondo_lowered_graph *graph) {
   char label[RONDO_LABEL_BYTES];
   const char *text = rondo_graph_name_label(label, graph->name);
   RONDO_TRY(rondo_allocate_text(cuda_allocator_of(executable), text, &executable->label));
   RONDO_TRY(keep_edges(executable, graph));
-  RONDO_TRY(make_nodes(executable, graph));
-  RONDO_TRY(make_driver_objects(executable));
-  executable->is_made = true;
-  cuda_note_direct(executable);
-  cuda_executable_check(executable);
-  return RONDO_OK;
+  return make_nodes(executable, graph);
+}
+
+rondo_status cuda_executable_make(cuda_device *device, const rondo_lowered_graph *graph, cuda_executable **out) {
+  cuda_executable *executable;
+  *out = NULL;
+  RONDO_TRY(rondo_allocate_items(&device->base.allocator, 1, sizeof *executable, &executable));
+  executable->base = (rondo_executable){&device->base.tables.executable, &device->base};
+  executable->node_room = graph->node_count;
+  const rondo_status status = make_contents(executable, graph);
+  if (status == RONDO_OK)
+    *out = executable;
+  else
+    cuda_executable_free(executable);
+  return status;
 }
 
 rondo_status cuda_executable_create(rondo_device *base, const rondo_lowered_graph *graph, rondo_executable **out) {
@@ -435,13 +472,15 @@ rondo_status cuda_executable_create(rondo_device *base, const rondo_lowered_grap
   *out = NULL;
   RONDO_TRY(cuda_enter(device, &scope));
   cuda_executables_reap(device, false);
-  RONDO_TRY(rondo_allocate_items(&base->allocator, 1, sizeof *executable, &executable));
-  executable->base = (rondo_executable){&base->tables.executable, base};
-  executable->node_room = graph->node_count;
-  const rondo_status status = make(executable, graph);
-  if (status == RONDO_OK)
-    *out = &executable->base;
-  else
-    free_executable(executable);
-  return status;
+  RONDO_TRY(cuda_executable_make(device, graph, &executable));
+  const rondo_status status = make_driver_objects(executable);
+  if (status != RONDO_OK) {
+    cuda_executable_free(executable);
+    return status;
+  }
+  executable->is_made = true;
+  cuda_note_direct(executable);
+  cuda_executable_check(executable);
+  *out = &executable->base;
+  return RONDO_OK;
 }

@@ -94,6 +94,8 @@ struct cuda_executable {
   cuda_built timed;
   cu_event *stamps;           /* two for each node: before it and after it */
   cuda_executable *next_dead; /* waits for its last launch */
+  cuda_executable *inner;     /* of an exported graph: the child graphs, by next_inner; they own what nodes use */
+  cuda_executable *next_inner;
 };
 
 static inline const rondo_allocator *cuda_allocator_of(const cuda_executable *executable) {
@@ -104,6 +106,12 @@ static inline const rondo_allocator *cuda_allocator_of(const cuda_executable *ex
 
 RONDO_MUST_USE rondo_status cuda_executable_create(rondo_device *device, const rondo_lowered_graph *graph,
                                                    rondo_executable **out);
+
+/* An executable with nodes, which has nothing of the driver's yet. The second frees it, also later. In the device's
+ * context. */
+RONDO_MUST_USE rondo_status cuda_executable_make(cuda_device *device, const rondo_lowered_graph *graph,
+                                                 cuda_executable **out);
+void cuda_executable_free(cuda_executable *executable);
 RONDO_MUST_USE rondo_status cuda_queue_launch(rondo_queue *queue, rondo_executable *executable);
 RONDO_MUST_USE rondo_status cuda_queue_upload(rondo_queue *queue, rondo_executable *executable);
 

@@ -106,6 +106,7 @@ static rondo_status make_kernel(cuda_device *device, const char *name, const cud
   RONDO_TRY(rondo_kernel_make(NULL, &device->base.allocator, &options, out));
   (*out)->device = &device->base;
   (*out)->is_foreign = true;
+  (*out)->cuda_function = p->function;
   const rondo_status status = cuda_kernel_adopt(device, *out, p->function);
   if (status == RONDO_OK) return RONDO_OK;
   rondo_kernel_release(*out);

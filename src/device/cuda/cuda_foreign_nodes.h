@@ -16,7 +16,7 @@ typedef RONDO_ARRAY(cu_graph_node) cuda_graph_nodes;
 
 typedef struct cuda_captured {
   rondo_captured base;
-  cu_graph graph; /* the capture's until it ends, then owned; NULL if the capture failed */
+  cu_graph graph; /* the capture's until it ends, then owned if base.owns_graph; NULL if the capture failed */
   bool is_over;
   cuda_kernel *grave;   /* puts it on the list of dead kernels when it goes out of use */
   atomic_bool is_taken; /* the graph became an executable's */

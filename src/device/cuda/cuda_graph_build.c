@@ -65,16 +65,10 @@ static bool can_be_left_out(const cuda_node *node, const cuda_node_order *node_o
          (node_order->successors == 1 && node_order->count <= LONGEST_LEFT_OUT);
 }
 
-/* True if all nodes stay, each after its predecessors. *out_most is the most predecessors of a node. */
-static bool is_plain(const cuda_executable *executable, size_t *out_most) {
-  size_t most = 0;
-  for (size_t i = 0; i < executable->count; i++) {
-    const size_t count = executable->predecessor_start[i + 1] - executable->predecessor_start[i];
-    if (cuda_is_order_alone(&executable->nodes[i])) return false;
-    if (count > most) most = count;
-  }
-  *out_most = most;
-  return true;
+static bool has_order_alone(const cuda_executable *executable) {
+  size_t i = 0;
+  while (i < executable->count && !cuda_is_order_alone(&executable->nodes[i])) i++;
+  return i < executable->count;
 }
 
 static rondo_status make_node_orders(const cuda_executable *executable, cuda_order *out) {
@@ -92,9 +86,20 @@ static rondo_status make_node_orders(const cuda_executable *executable, cuda_ord
   return RONDO_OK;
 }
 
+cuda_order cuda_order_plain(const cuda_executable *executable) {
+  cuda_order order = {.executable = executable};
+  for (size_t i = 0; i < executable->count; i++) {
+    const size_t count = executable->predecessor_start[i + 1] - executable->predecessor_start[i];
+    if (count > order.most) order.most = count;
+  }
+  return order;
+}
+
 rondo_status cuda_order_make(const cuda_executable *executable, cuda_order *out) {
   *out = (cuda_order){.executable = executable};
-  return is_plain(executable, &out->most) ? RONDO_OK : make_node_orders(executable, out);
+  if (has_order_alone(executable)) return make_node_orders(executable, out);
+  *out = cuda_order_plain(executable);
+  return RONDO_OK;
 }
 
 void cuda_order_free(const rondo_allocator *allocator, cuda_order *order) {
@@ -113,7 +118,7 @@ bool cuda_order_has_edge(const cuda_order *order, uint32_t from, uint32_t to) {
 /* Adding ----------------------------------------------------------------------------------------------------------- */
 
 static rondo_status add_nodes(cuda_executable *executable, cu_graph graph, cu_graph_node *handles,
-                              const cuda_order *order, cu_graph_node *before) {
+                              const cuda_order *order, cu_graph_node *before, cuda_add_node add, void *user) {
   for (size_t i = 0; i < executable->count; i++) {
     const cuda_node *node = &executable->nodes[i];
     if (cuda_order_leaves_out(order, i)) continue;
@@ -123,9 +128,7 @@ static rondo_status add_nodes(cuda_executable *executable, cu_graph graph, cu_gr
       const cuda_node *predecessor = &executable->nodes[predecessors[k]];
       before[k] = handles[predecessor->first + cuda_node_parts(predecessor) - 1];
     }
-    const cu_result code = cuda_node_add(executable, node, graph, before, count, &handles[node->first]);
-    if (__builtin_expect(code == CU_OK, 1)) continue;
-    RONDO_TRY(cuda_check_node(cuda_device_of(executable->base.device), code, node, "adding ", executable->label));
+    RONDO_TRY(add(executable, graph, i, before, count, &handles[node->first], user));
   }
   return RONDO_OK;
 }
@@ -153,15 +156,24 @@ static rondo_status add_programmatic(cuda_executable *executable, cu_graph graph
   return RONDO_OK;
 }
 
-static rondo_status add_all(cuda_executable *executable, cu_graph graph, cu_graph_node *handles,
-                            const cuda_order *order) {
+rondo_status cuda_add_all(cuda_executable *executable, cu_graph graph, cu_graph_node *handles, const cuda_order *order,
+                          cuda_add_node add, void *user) {
   const rondo_allocator *allocator = cuda_allocator_of(executable);
   cu_graph_node *before;
   RONDO_TRY(rondo_allocate_items(allocator, order->most, sizeof *before, &before));
-  rondo_status status = add_nodes(executable, graph, handles, order, before);
+  rondo_status status = add_nodes(executable, graph, handles, order, before, add, user);
   if (status == RONDO_OK) status = add_programmatic(executable, graph, handles, order);
   rondo_release(allocator, before, order->most, sizeof *before);
   return status;
+}
+
+static rondo_status add_node(cuda_executable *executable, cu_graph graph, size_t i, const cu_graph_node *before,
+                             size_t count, cu_graph_node *out_parts, void *user) {
+  (void)user;
+  const cuda_node *node = &executable->nodes[i];
+  const cu_result code = cuda_node_add(executable, node, graph, before, count, out_parts);
+  if (__builtin_expect(code == CU_OK, 1)) return RONDO_OK;
+  return cuda_check_node(cuda_device_of(executable->base.device), code, node, "adding ", executable->label);
 }
 
 static rondo_status build_graph(cuda_executable *executable, cu_graph *out, cu_graph_node *handles) {
@@ -171,7 +183,7 @@ static rondo_status build_graph(cuda_executable *executable, cu_graph *out, cu_g
   if (status == RONDO_OK)
     status = cuda_check(device, device->api->graph_create(out, 0), "making %s on device '%s'", executable->label,
                         device->base.name);
-  if (status == RONDO_OK) status = add_all(executable, *out, handles, &order);
+  if (status == RONDO_OK) status = cuda_add_all(executable, *out, handles, &order, add_node, NULL);
   cuda_order_free(cuda_allocator_of(executable), &order);
   return status;
 }

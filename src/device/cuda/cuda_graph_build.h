@@ -32,6 +32,8 @@ typedef struct cuda_order {
 
 /* Made from executable->nodes and predecessors. Free it after a failure too. */
 RONDO_MUST_USE rondo_status cuda_order_make(const cuda_executable *executable, cuda_order *out);
+/* Leaves nothing out. Nothing has to be freed. */
+cuda_order cuda_order_plain(const cuda_executable *executable);
 void cuda_order_free(const rondo_allocator *allocator, cuda_order *order);
 
 /* The *out_count nodes that the node comes after; or, if it is left out, that its successors come after. */
@@ -51,6 +53,13 @@ static inline bool cuda_order_leaves_out(const cuda_order *order, size_t node) {
 
 /* Whether `to` comes directly after `from`. Neither is left out. */
 bool cuda_order_has_edge(const cuda_order *order, uint32_t from, uint32_t to);
+
+/* Adds the nodes and edges of the executable to a graph, by a function that adds node `i` after others and sets the
+ * handles of its parts. */
+typedef rondo_status (*cuda_add_node)(cuda_executable *executable, cu_graph graph, size_t i,
+                                      const cu_graph_node *before, size_t count, cu_graph_node *out_parts, void *user);
+RONDO_MUST_USE rondo_status cuda_add_all(cuda_executable *executable, cu_graph graph, cu_graph_node *handles,
+                                         const cuda_order *order, cuda_add_node add, void *user);
 
 /* From the executable's nodes; the handles of their parts go to `handles`. In the device's context. Nothing is left on
  * failure. */

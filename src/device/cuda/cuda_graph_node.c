@@ -103,6 +103,8 @@ static rondo_status make(cuda_executable *executable, const rondo_lowered_node *
       return RONDO_OK;
     case RONDO_NODE_FOREIGN:
       return make_foreign(executable, &params->as.foreign, out);
+    case RONDO_NODE_CHILD: /* only in exported graphs */
+      return RONDO_OK;
     default:
       assert(cuda_is_order_alone(out));
       return RONDO_OK;

@@ -42,6 +42,16 @@ static void call_function(const cuda_host_work *work) {
   rondo_first_failure_keep(&queue->failure, &failure);
 }
 
+void cuda_call_host(void *user) {
+  const cuda_host_work *work = user;
+  rondo_callback_enter();
+  const rondo_status status = work->host.function(work->host.user);
+  rondo_callback_leave();
+  if (status != RONDO_OK)
+    rondo_log(RONDO_LOG_ERROR, "cuda", "%s failed with %s, in a launch by the driver", work->label,
+              rondo_status_name(status));
+}
+
 /* Only the owner pops, so the first record that it saw is still the first when it pops (no ABA problem). */
 void cuda_host_put_unused(cuda_queue *queue, cuda_host_work *work) {
   work->next = atomic_load_explicit(&queue->unused, memory_order_relaxed);

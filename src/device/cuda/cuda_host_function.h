@@ -17,6 +17,10 @@ void cuda_hosts_stop(cuda_device *device);
 /* The cu_host_function of a cuda_host_work that is enqueued or in a graph: posts it to a thread. */
 void cuda_post_host(void *work);
 
+/* The cu_host_function of a cuda_host_work in an exported graph: calls it on the driver's thread, and logs its failure,
+ * because no queue of the device has launched it. */
+void cuda_call_host(void *work);
+
 /* Frees a node's record that no launch calls any more. */
 void cuda_host_free(const rondo_allocator *allocator, cuda_host_work *work);
 

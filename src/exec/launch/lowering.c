@@ -19,6 +19,7 @@ typedef struct ends {
 
 typedef struct graph_walker {
   rondo_lowering *lowering;
+  bool keeps_children; /* CHILD nodes are appended like others */
   const rondo_allocator *allocator;
   RONDO_ARRAY(uint32_t) pool; /* indices, in ranges */
 } graph_walker;
@@ -164,7 +165,7 @@ rondo_lowered_node rondo_lowered_of(const rondo_node_params *params, const rondo
 static rondo_status walk_node(graph_walker *walker, graph_level *level, uint32_t slot) {
   rondo_graph *graph = level->graph;
   const rondo_graph_node *node = rondo_graph_at(graph, slot);
-  if (node->params.kind == RONDO_NODE_CHILD) return walk_child(walker, level, slot);
+  if (node->params.kind == RONDO_NODE_CHILD && !walker->keeps_children) return walk_child(walker, level, slot);
   const rondo_node_where where = {
       .number = level->inside == NULL ? slot : level->number, .own = slot, .inside = level->inside};
   const rondo_lowered_node lowered = rondo_lowered_of(&node->params, &where, node->captured);
@@ -272,9 +273,9 @@ static int compare_serials(const void *a, const void *b) {
   return (left > right) - (left < right);
 }
 
-rondo_status rondo_lower(rondo_graph *graph, rondo_lowering *out) {
+static rondo_status lower(rondo_graph *graph, bool keeps_children, rondo_lowering *out) {
   *out = (rondo_lowering){.allocator = graph->allocator, .root = graph};
-  graph_walker walker = {.lowering = out, .allocator = &out->allocator};
+  graph_walker walker = {.lowering = out, .keeps_children = keeps_children, .allocator = &out->allocator};
   rondo_status status = walk_graph(&walker, graph, (ends){0}, NULL);
   if (status == RONDO_OK) status = invert_edges(&walker);
   rondo_array_free(walker.allocator, &walker.pool);
@@ -285,6 +286,10 @@ rondo_status rondo_lower(rondo_graph *graph, rondo_lowering *out) {
   if (out->graphs.count > 1) qsort(out->graphs.items, out->graphs.count, sizeof *out->graphs.items, compare_serials);
   return RONDO_OK;
 }
+
+rondo_status rondo_lower(rondo_graph *graph, rondo_lowering *out) { return lower(graph, false, out); }
+
+rondo_status rondo_lower_level(rondo_graph *graph, rondo_lowering *out) { return lower(graph, true, out); }
 
 void rondo_lowering_free(rondo_lowering *lowering) {
   const rondo_allocator *allocator = &lowering->allocator;

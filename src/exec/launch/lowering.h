@@ -51,6 +51,9 @@ typedef struct rondo_lowering {
 
 /* `graph` must outlive the lowering. Errors: CYCLE, LIMIT_EXCEEDED, OUT_OF_MEMORY. */
 RONDO_MUST_USE rondo_status rondo_lower(rondo_graph *graph, rondo_lowering *out);
+
+/* The same without the graphs inside it: its child nodes are in the list. */
+RONDO_MUST_USE rondo_status rondo_lower_level(rondo_graph *graph, rondo_lowering *out);
 void rondo_lowering_free(rondo_lowering *lowering); /* zeros are allowed */
 
 /* The edges, for questions about the order of nodes. */

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: MIT
+ * Graphs of the driver: importing them, and the driver's forms of graphs and execs. Importing makes a capture that has
+ * ended of the driver's graph, so that nodes are read as those of captures are. The form of a graph is kept with the
+ * graph until the graph has changed. A graph that is as it was imported needs no other form than the imported one.
+ *
+ * Invariant: the attachment `native` of a graph is NULL or a native_form, which only this file reads. Threads: as the
+ * graph or exec.
+ */
+#include <rondo/native_graph.h>
+
+#include "base/versioned_struct.h"
+#include "exec/api_check.h"
+#include "exec/build/graph_build.h"
+#include "exec/capture/capture_import.h"
+#include "exec/launch/exec_internal.h"
+#include "exec/random/random_internal.h"
+#include "exec/stream/stream_work.h"
+#include "graph/graph.h"
+#include "graph/node_name.h"
+
+/* The driver's form of a graph. */
+typedef struct native_form {
+  rondo_allocator allocator;
+  void *handle;
+  rondo_executable *executable; /* owns the handle; NULL: the graph's `captured` does */
+} native_form;
+
+static void release_form(void *object) {
+  native_form *form = object;
+  if (form->executable != NULL) form->executable->ops->destroy(form->executable);
+  const rondo_allocator allocator = form->allocator;
+  rondo_release(&allocator, form, 1, sizeof *form);
+}
+
+static void drop_form(rondo_graph *graph) {
+  if (graph->native.object != NULL) release_form(graph->native.object);
+  graph->native = (rondo_graph_attachment){0};
+}
+
+static rondo_status attach_form(rondo_graph *graph, const native_form *made) {
+  native_form *form;
+  RONDO_TRY(rondo_allocate_items(&graph->allocator, 1, sizeof *form, &form));
+  *form = *made;
+  form->allocator = graph->allocator;
+  graph->native = (rondo_graph_attachment){.object = form, .release = release_form};
+  graph->is_native_stale = false;
+  return RONDO_OK;
+}
+
+/* OK if the device's driver has graphs. */
+static rondo_status require_graphs(const char *call, const rondo_device *device) {
+  if (device->ops->capture != NULL) return RONDO_OK;
+  return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_NOT_SUPPORTED,
+                    "%s: device '%s' has no driver with graphs of its own: use a CUDA device", call, device->name);
+}
+
+/* Importing ------------------------------------------------------------------------------------------------------- */
+
+/* The graph attaches the capture first, because its nodes refer to it. */
+static rondo_status add_nodes(rondo_graph *graph, rondo_captured *captured) {
+  rondo_importer importer = {.captured = captured, .graph = graph};
+  rondo_captured_attach(captured, &graph->captured);
+  rondo_status status = rondo_importer_add_all(&importer, 0);
+  rondo_importer_free(&importer);
+  if (status == RONDO_OK && !graph->is_bound)
+    status = attach_form(graph, &(native_form){.handle = captured->ops->native(captured)});
+  return status;
+}
+
+static rondo_status import(rondo_device *device, void *native, const rondo_import_options *options, rondo_graph **out) {
+  const char *const call = "rondo_graph_import";
+  const rondo_graph_options of_graph = {RONDO_GRAPH_OPTIONS_INIT, .name = options->name};
+  rondo_captured *captured;
+  rondo_graph *graph;
+  RONDO_TRY(rondo_build_graph(call, device, &of_graph, &graph));
+  rondo_status status = device->ops->capture->import(device, native, !options->takes_ownership, &captured);
+  if (status == RONDO_OK) {
+    status = add_nodes(graph, captured);
+    if (status == RONDO_OK) captured->owns_graph = true;
+    rondo_captured_release(captured);
+  }
+  if (status == RONDO_OK)
+    *out = graph;
+  else
+    rondo_graph_free(graph);
+  return rondo_fail_context(status, "%s", call);
+}
+
+rondo_status rondo_graph_import(rondo_device *device, void *native, const rondo_import_options *options,
+                                rondo_graph **out_graph) {
+  const char *const call = "rondo_graph_import";
+  rondo_import_options known;
+  RONDO_TRY(rondo_check_call(call, "out_graph", out_graph));
+  *out_graph = NULL;
+  if (device == NULL) return rondo_refuse_null(call, "the device");
+  if (native == NULL) return rondo_refuse_null(call, "the driver's graph");
+  RONDO_TRY(rondo_device_require_own(call, device));
+  RONDO_TRY(rondo_versioned_read("rondo_import_options", options, &known, sizeof known));
+  RONDO_TRY(require_graphs(call, device));
+  return import(device, native, &known, out_graph);
+}
+
+/* Lowering for the driver ----------------------------------------------------------------------------------------- */
+
+/* A graph and those inside it, each lowered by itself. */
+typedef struct level {
+  rondo_lowering lowering;
+  rondo_lowered_graph view;
+  struct level *children; /* one for each node; zero unless it is a CHILD */
+} level;
+
+static void free_level(level *of) {
+  const rondo_allocator allocator = of->lowering.allocator;
+  const size_t count = of->lowering.nodes.count;
+  for (size_t i = 0; i < count && of->children != NULL; i++)
+    if (of->lowering.nodes.items[i].params->kind == RONDO_NODE_CHILD) free_level(&of->children[i]);
+  if (of->children != NULL) rondo_release(&allocator, of->children, count, sizeof(level));
+  rondo_lowering_free(&of->lowering);
+}
+
+static rondo_status lower_level(rondo_graph *graph, level *out);
+
+static rondo_status lower_children(level *of) {
+  rondo_lowered_node *nodes = of->lowering.nodes.items;
+  for (size_t i = 0; i < of->lowering.nodes.count; i++) {
+    if (nodes[i].params->kind != RONDO_NODE_CHILD) continue;
+    if (of->children == NULL)
+      RONDO_TRY(rondo_allocate_items(&of->lowering.allocator, of->lowering.nodes.count, sizeof(level), &of->children));
+    RONDO_TRY(lower_level(nodes[i].params->as.child, &of->children[i]));
+    nodes[i].child = &of->children[i].view;
+  }
+  return RONDO_OK;
+}
+
+/* On failure, too, free_level frees it. */
+static rondo_status lower_level(rondo_graph *graph, level *out) {
+  RONDO_TRY(rondo_lower_level(graph, &out->lowering));
+  out->view = rondo_lowering_view(&out->lowering, graph->name);
+  return lower_children(out);
+}
+
+/* Graphs ---------------------------------------------------------------------------------------------------------- */
+
+static rondo_status fail_extra(const char *call, const char *label, const char *what) {
+  return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_NOT_SUPPORTED,
+                    "%s: %s %s, which a launch by the driver would leave out: launch with rondo_exec_launch", call,
+                    label, what);
+}
+
+static rondo_status check_node(const rondo_device *device, const rondo_lowered_node *node) {
+  const char *const call = "rondo_graph_native";
+  char label[RONDO_LABEL_BYTES];
+  if (rondo_node_is_memory(node->params))
+    return fail_extra(call, rondo_node_label_at(label, node->params, &node->where), "is graph memory");
+  return rondo_work_check_code(call, device, node->params, &node->where);
+}
+
+static rondo_status check_level(const rondo_device *device, const level *of) {
+  for (size_t i = 0; i < of->lowering.nodes.count; i++) {
+    RONDO_TRY(check_node(device, &of->lowering.nodes.items[i]));
+    if (of->children != NULL && of->lowering.nodes.items[i].params->kind == RONDO_NODE_CHILD)
+      RONDO_TRY(check_level(device, &of->children[i]));
+  }
+  return RONDO_OK;
+}
+
+static rondo_status make_form(rondo_graph *graph) {
+  const char *const call = "rondo_graph_native";
+  rondo_device *device = graph->device;
+  level outermost = {0};
+  native_form form = {0};
+  rondo_status status = rondo_fail_context(lower_level(graph, &outermost), "%s", call);
+  if (status == RONDO_OK) status = check_level(device, &outermost);
+  if (status == RONDO_OK)
+    status = rondo_fail_context(device->ops->capture->export(device, &outermost.view, &form.executable, &form.handle),
+                                "%s", call);
+  free_level(&outermost);
+  if (status != RONDO_OK) return status;
+  status = attach_form(graph, &form);
+  if (status != RONDO_OK) form.executable->ops->destroy(form.executable);
+  return status;
+}
+
+static rondo_status check_graph(rondo_graph *graph) {
+  const char *const call = "rondo_graph_native";
+  char label[RONDO_LABEL_BYTES];
+  if (graph->device == NULL)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OTHER_DEVICE,
+                      "%s: %s was created without a device and is only data: create it for a device", call,
+                      rondo_graph_label(label, graph));
+  RONDO_TRY(rondo_device_require_own(call, graph->device));
+  RONDO_TRY(require_graphs(call, graph->device));
+  RONDO_TRY(rondo_build_refuse_captured(call, graph));
+  RONDO_TRY(rondo_graph_refuse_bound(graph, "has no form that callers may launch: use rondo_exec_native"));
+  if (rondo_random_is_drawn(graph)) return fail_extra(call, rondo_graph_label(label, graph), "draws random numbers");
+  return RONDO_OK;
+}
+
+rondo_status rondo_graph_native(rondo_graph *graph, void **out_native) {
+  RONDO_TRY(rondo_check_call("rondo_graph_native", "out_native", out_native));
+  *out_native = NULL;
+  if (graph == NULL) return rondo_refuse_null("rondo_graph_native", "the graph");
+  RONDO_TRY(check_graph(graph));
+  if (graph->is_native_stale) drop_form(graph);
+  if (graph->native.object == NULL) RONDO_TRY(make_form(graph));
+  *out_native = ((const native_form *)graph->native.object)->handle;
+  return RONDO_OK;
+}
+
+/* Execs ----------------------------------------------------------------------------------------------------------- */
+
+/* What a launch does besides the driver's launch; NULL if nothing. */
+static const char *extra_of(const rondo_exec *exec) {
+  if (exec->memory != NULL) return "has graph memory";
+  if (exec->random != NULL) return "draws random numbers";
+  if (exec->records.count > 0) return "records events";
+  return exec->broken ? "could not be updated" : NULL;
+}
+
+rondo_status rondo_exec_native(rondo_exec *exec, void **out_native) {
+  const char *const call = "rondo_exec_native";
+  char label[RONDO_LABEL_BYTES];
+  RONDO_TRY(rondo_check_call(call, "out_native", out_native));
+  *out_native = NULL;
+  if (exec == NULL) return rondo_refuse_null(call, "the exec");
+  RONDO_TRY(rondo_device_require_own(call, exec->device));
+  RONDO_TRY(require_graphs(call, exec->device));
+  const char *const extra = extra_of(exec);
+  if (extra != NULL) return fail_extra(call, rondo_graph_label(label, exec->graph), extra);
+  return rondo_fail_context(exec->executable->ops->native(exec->executable, out_native), "%s", call);
+}
