@@ -16,6 +16,7 @@ static const benchmark *const list[] = {
     &bench_patch,
     &bench_copies,
     &bench_decode,
+    &bench_import,
     &bench_capture,
     &bench_verify,
     &bench_idle,

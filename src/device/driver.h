@@ -241,6 +241,8 @@ struct rondo_capture_ops {
   rondo_status (*before)(rondo_captured *captured, uint64_t node, const rondo_captured_edge **out, size_t *out_count);
   /* Reads a node. Names are valid as long as the kernel, or are constant; arguments until the next call. */
   rondo_status (*read)(rondo_captured *captured, uint64_t node, rondo_captured_work *out);
+  /* For now no node will be read: releases what reading has kept. */
+  void (*end_reading)(rondo_captured *captured);
 
   /* The last reference was released: frees it and its graph after the last queue has run it, and then calls
    * rondo_captured_let_go. */

@@ -36,7 +36,7 @@ void cuda_captured_free(cuda_captured *captured) {
   rondo_array_free(allocator, &captured->handles);
   rondo_array_free(allocator, &captured->data);
   rondo_array_free(allocator, &captured->values);
-  rondo_array_free(allocator, &captured->offsets);
+  rondo_array_free(allocator, &captured->places);
   rondo_release(allocator, captured, 1, sizeof *captured);
 }
 
@@ -163,6 +163,7 @@ static rondo_captured_edge edge_of(cu_graph_node node, const cu_edge_data *data)
 
 static rondo_status keep_edges(cuda_captured *captured, const cu_graph_node *nodes, const cu_edge_data *data,
                                size_t count) {
+  captured->edges_of = 0;
   RONDO_TRY(rondo_array_reserve(allocator_of(captured), &captured->edges, count));
   for (size_t i = 0; i < count; i++) captured->edges.items[i] = edge_of(nodes[i], data == NULL ? NULL : &data[i]);
   captured->edges.count = count;
@@ -189,6 +190,7 @@ static rondo_status capture_frontier(rondo_captured *base, rondo_queue *queue, b
   CUDA_SCOPE(scope);
   *out_is_active = false;
   captured->edges.count = 0;
+  captured->edges_of = 0;
   RONDO_TRY(cuda_queue_require_thread((const cuda_queue *)queue));
   RONDO_TRY(cuda_enter(device_of(captured), &scope));
   const rondo_status status = read_frontier(captured, (const cuda_queue *)queue, out_is_active);
@@ -346,28 +348,39 @@ static rondo_status capture_nodes(rondo_captured *base, uint64_t graph, const ui
   return RONDO_OK;
 }
 
+/* Lists what a node depends on, in the capture's working memory. Most lists are short: one call reads them. */
+static rondo_status list_before(cuda_captured *captured, cu_graph_node node, size_t *out_count) {
+  enum { SHORT = 16 };
+  cuda_device *device = device_of(captured);
+  const cuda_api *api = device->api;
+  for (size_t capacity = SHORT;;) {
+    RONDO_TRY(rondo_array_reserve(allocator_of(captured), &captured->handles, capacity));
+    RONDO_TRY(rondo_array_reserve(allocator_of(captured), &captured->data, capacity));
+    *out_count = capacity;
+    RONDO_TRY(cuda_check(
+        device, api->graph_node_get_dependencies(node, captured->handles.items, captured->data.items, out_count),
+        "listing what a captured node depends on"));
+    if (*out_count < capacity) return RONDO_OK;
+    RONDO_TRY(cuda_check(device, api->graph_node_get_dependencies(node, NULL, NULL, &capacity),
+                         "counting what a captured node depends on"));
+    capacity++; /* a list that is not full is whole */
+  }
+}
+
 static rondo_status capture_before(rondo_captured *base, uint64_t name, const rondo_captured_edge **out,
                                    size_t *out_count) {
   cuda_captured *captured = captured_of(base);
-  cuda_device *device = device_of(captured);
-  const cuda_api *api = device->api;
-  const cu_graph_node node = cuda_captured_handle(name);
-  size_t count = 0;
+  size_t count;
   CUDA_SCOPE(scope);
   *out_count = 0;
-  RONDO_TRY(cuda_enter(device, &scope));
-  RONDO_TRY(cuda_check(device, api->graph_node_get_dependencies(node, NULL, NULL, &count),
-                       "counting what a captured node depends on"));
-  RONDO_TRY(rondo_array_reserve(allocator_of(captured), &captured->handles, count));
-  RONDO_TRY(rondo_array_reserve(allocator_of(captured), &captured->data, count));
-  cu_graph_node *handles = captured->handles.items;
-  cu_edge_data *data = captured->data.items;
-  if (count > 0)
-    RONDO_TRY(cuda_check(device, api->graph_node_get_dependencies(node, handles, data, &count),
-                         "listing the %zu nodes that a captured one depends on", count));
-  RONDO_TRY(keep_edges(captured, handles, data, count));
+  if (captured->edges_of != name) {
+    RONDO_TRY(cuda_enter(device_of(captured), &scope));
+    RONDO_TRY(list_before(captured, cuda_captured_handle(name), &count));
+    RONDO_TRY(keep_edges(captured, captured->handles.items, captured->data.items, count));
+    captured->edges_of = name;
+  }
   *out = captured->edges.items;
-  *out_count = count;
+  *out_count = captured->edges.count;
   return RONDO_OK;
 }
 
@@ -510,6 +523,8 @@ static rondo_status capture_read(rondo_captured *base, uint64_t name, rondo_capt
   return cuda_foreign_kernel_read(captured, node, &out->params.as.kernel);
 }
 
+static void capture_end_reading(rondo_captured *base) { cuda_foreign_forget_kernels(captured_of(base)); }
+
 const rondo_capture_ops cuda_capture_ops = {
     .begin = capture_begin,
     .capture_of = capture_of,
@@ -525,5 +540,6 @@ const rondo_capture_ops cuda_capture_ops = {
     .nodes = capture_nodes,
     .before = capture_before,
     .read = capture_read,
+    .end_reading = capture_end_reading,
     .release = capture_release,
 };

@@ -27,68 +27,65 @@ static rondo_status ask_argument(cuda_device *device, cu_function function, size
   return code == CU_INVALID_VALUE ? RONDO_OK : cuda_check(device, code, "asking for argument %zu of a kernel", index);
 }
 
-/* Appends an argument to the values, where its kernel expects it. *out_is_there is false after the last argument. */
-static rondo_status gather_argument(cuda_captured *captured, const cu_kernel_params *params, size_t index,
-                                    bool *out_is_there) {
-  cuda_device *device = device_of(captured);
-  const rondo_allocator *allocator = &device->base.allocator;
-  size_t offset = 0, bytes = 0;
-  RONDO_TRY(ask_argument(device, params->function, index, &offset, &bytes, out_is_there));
-  if (!*out_is_there) return RONDO_OK;
-  if (offset > RONDO_MOST_ARGUMENT_BYTES || bytes > RONDO_MOST_ARGUMENT_BYTES - offset)
-    return rondo_fail(
-        RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE,
-        "a kernel with an argument of %zu bytes at %zu: at most %d bytes are possible in all: pass a pointer to it",
-        bytes, offset, RONDO_MOST_ARGUMENT_BYTES);
-  const uint32_t at = (uint32_t)offset;
-  const size_t before = captured->values.count, end = offset + bytes;
-  RONDO_TRY(rondo_array_push(allocator, &captured->offsets, &at));
-  RONDO_TRY(rondo_array_reserve(allocator, &captured->values, end));
-  if (end > before) {
-    memset(captured->values.items + before, 0, end - before);
-    captured->values.count = end;
+static rondo_status fail_argument(size_t bytes, size_t offset) {
+  return rondo_fail(
+      RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE,
+      "a kernel with an argument of %zu bytes at %zu: at most %d bytes are possible in all: pass a pointer to it",
+      bytes, offset, RONDO_MOST_ARGUMENT_BYTES);
+}
+
+/* Where the function expects its arguments. */
+static rondo_status find_arguments(cuda_captured *captured, cu_function function, cuda_foreign_kernel *out) {
+  const rondo_allocator *allocator = &captured->base.device->allocator;
+  captured->places.count = 0;
+  for (;;) {
+    bool is_there;
+    size_t offset = 0, bytes = 0;
+    RONDO_TRY(ask_argument(device_of(captured), function, captured->places.count, &offset, &bytes, &is_there));
+    if (!is_there) break;
+    if (offset > RONDO_MOST_ARGUMENT_BYTES || bytes > RONDO_MOST_ARGUMENT_BYTES - offset)
+      return fail_argument(bytes, offset);
+    const cuda_argument place = {(uint32_t)offset, (uint32_t)bytes};
+    RONDO_TRY(rondo_array_push(allocator, &captured->places, &place));
+    if (offset + bytes > out->bytes) out->bytes = offset + bytes;
   }
-  memcpy(captured->values.items + offset, params->params[index], bytes);
+  RONDO_TRY(rondo_allocate_copy(allocator, captured->places.items, captured->places.count, sizeof *out->arguments,
+                                &out->arguments));
+  out->count = captured->places.count;
   return RONDO_OK;
 }
 
-static rondo_status gather_arguments(cuda_captured *captured, const cu_kernel_params *params,
-                                     cuda_foreign_kernel *out) {
-  bool is_there = true;
-  captured->values.count = captured->offsets.count = 0;
-  for (size_t i = 0; is_there; i++) RONDO_TRY(gather_argument(captured, params, i, &is_there));
-  RONDO_TRY(rondo_allocate_copy(&captured->base.device->allocator, captured->offsets.items, captured->offsets.count,
-                                sizeof *out->offsets, &out->offsets));
-  out->count = captured->offsets.count;
-  out->bytes = captured->values.count;
-  captured->arguments = captured->values.items;
+/* Copies arguments that were given one by one to where the kernel expects them. */
+static rondo_status gather_arguments(cuda_captured *captured, void *const *arguments,
+                                     const cuda_foreign_kernel *foreign) {
+  RONDO_TRY(rondo_array_reserve(&captured->base.device->allocator, &captured->values, foreign->bytes));
+  if (foreign->bytes > 0) memset(captured->values.items, 0, foreign->bytes);
+  for (size_t i = 0; i < foreign->count; i++)
+    memcpy(captured->values.items + foreign->arguments[i].offset, arguments[i], foreign->arguments[i].bytes);
+  captured->argument_values = captured->values.items;
   return RONDO_OK;
 }
 
-static rondo_status find_buffer(cuda_captured *captured, void *const *extra, cuda_foreign_kernel *out) {
-  captured->arguments = NULL;
-  out->has_buffer = true;
+/* Arguments that were given as one buffer. */
+static rondo_status find_buffer(void *const *extra, const void **out, size_t *out_bytes) {
+  *out = NULL;
+  *out_bytes = 0;
   for (; (uintptr_t)extra[0] != LAUNCH_END; extra += 2) {
-    if ((uintptr_t)extra[0] == LAUNCH_BUFFER) captured->arguments = extra[1];
-    if ((uintptr_t)extra[0] == LAUNCH_BUFFER_BYTES) memcpy(&out->bytes, extra[1], sizeof out->bytes);
+    if ((uintptr_t)extra[0] == LAUNCH_BUFFER) *out = extra[1];
+    if ((uintptr_t)extra[0] == LAUNCH_BUFFER_BYTES) memcpy(out_bytes, extra[1], sizeof *out_bytes);
   }
-  if (captured->arguments != NULL && out->bytes <= RONDO_MOST_ARGUMENT_BYTES) return RONDO_OK;
+  if (*out != NULL && *out_bytes <= RONDO_MOST_ARGUMENT_BYTES) return RONDO_OK;
   return rondo_fail(
       RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE,
       "a kernel whose arguments are a buffer of %zu bytes: at most %d are possible: pass a pointer to some of "
       "them",
-      out->bytes, RONDO_MOST_ARGUMENT_BYTES);
-}
-
-static rondo_status find_arguments(cuda_captured *captured, const cu_kernel_params *params, cuda_foreign_kernel *out) {
-  if (params->extra != NULL) return find_buffer(captured, params->extra, out);
-  return params->params != NULL ? gather_arguments(captured, params, out) : RONDO_OK;
+      *out_bytes, RONDO_MOST_ARGUMENT_BYTES);
 }
 
 void cuda_foreign_kernel_free(cuda_device *device, cuda_foreign_kernel *foreign) {
   const rondo_allocator *allocator = &device->base.allocator;
   if (foreign == NULL) return;
-  rondo_release(allocator, foreign->offsets, foreign->count, sizeof *foreign->offsets);
+  rondo_release(allocator, foreign->arguments, foreign->count, sizeof *foreign->arguments);
   rondo_captured_release(foreign->captured);
   rondo_release(allocator, foreign, 1, sizeof *foreign);
 }
@@ -115,23 +112,16 @@ static rondo_status make_kernel(cuda_device *device, const char *name, const cud
 }
 
 /* Owns `foreign` from now on, also if it fails. */
-static rondo_status finish_kernel(cuda_captured *captured, cuda_foreign_kernel *foreign, rondo_grid grid,
-                                  rondo_kernel_node *out) {
-  cuda_device *device = device_of(captured);
+static rondo_status finish_kernel(cuda_device *device, cuda_foreign_kernel *foreign, rondo_kernel **out) {
   const char *name = NULL;
-  rondo_kernel *kernel = NULL;
   rondo_status status = cuda_check(device, device->api->function_get_name(&name, foreign->params.function),
                                    "asking for the name of a captured kernel");
+  if (status == RONDO_OK) status = make_kernel(device, name == NULL || name[0] == '\0' ? "kernel" : name, foreign, out);
   if (status == RONDO_OK)
-    status = make_kernel(device, name == NULL || name[0] == '\0' ? "kernel" : name, foreign, &kernel);
-  if (status != RONDO_OK) {
+    ((cuda_kernel *)(*out)->driver_data)->foreign = foreign;
+  else
     cuda_foreign_kernel_free(device, foreign);
-    return status;
-  }
-  ((cuda_kernel *)kernel->driver_data)->foreign = foreign;
-  *out = (rondo_kernel_node){
-      .kernel = kernel, .grid = grid, .args = &captured->arguments, .arg_count = kernel->parameter_count};
-  return RONDO_OK;
+  return status;
 }
 
 /* A kernel of a library object (cuLibrary) has another handle, with a function for each context. */
@@ -142,22 +132,84 @@ static rondo_status read_params(cuda_device *device, cu_graph_node node, cu_kern
   return cuda_check(device, code, "reading a captured kernel");
 }
 
-rondo_status cuda_foreign_kernel_read(cuda_captured *captured, cu_graph_node node, rondo_kernel_node *out) {
+/* What a kernel's nodes share: all but the grid and the arguments. */
+static cu_kernel_params shared_params(const cu_kernel_params *params) {
+  cu_kernel_params shared = *params;
+  shared.grid_x = shared.grid_y = shared.grid_z = 0;
+  shared.params = shared.extra = NULL;
+  return shared;
+}
+
+static rondo_status make_foreign(cuda_captured *captured, const cu_kernel_params *params, size_t buffer_bytes,
+                                 rondo_kernel **out) {
   cuda_device *device = device_of(captured);
   cuda_foreign_kernel *foreign;
-  cu_kernel_params params = {0};
-  *out = (rondo_kernel_node){0};
-  RONDO_TRY(read_params(device, node, &params));
   RONDO_TRY(rondo_allocate_items(&device->base.allocator, 1, sizeof *foreign, &foreign));
   foreign->captured = &captured->base;
   rondo_captured_retain(&captured->base);
-  foreign->params = params;
-  foreign->params.params = foreign->params.extra = NULL;
-  const rondo_status status = find_arguments(captured, &params, foreign);
-  if (status == RONDO_OK)
-    return finish_kernel(captured, foreign, (rondo_grid){params.grid_x, params.grid_y, params.grid_z}, out);
+  foreign->params = shared_params(params);
+  foreign->has_buffer = params->extra != NULL;
+  foreign->bytes = buffer_bytes;
+  const rondo_status status =
+      params->params != NULL && params->extra == NULL ? find_arguments(captured, params->function, foreign) : RONDO_OK;
+  if (status == RONDO_OK) return finish_kernel(device, foreign, out);
   cuda_foreign_kernel_free(device, foreign);
   return status;
+}
+
+static bool is_launched_alike(const cuda_foreign_kernel *foreign, const cu_kernel_params *params, size_t buffer_bytes) {
+  const cu_kernel_params *a = &foreign->params;
+  const bool same_form = foreign->has_buffer == (params->extra != NULL) &&
+                         (foreign->count > 0) == (params->params != NULL && params->extra == NULL);
+  return same_form && a->function == params->function && a->kernel == params->kernel && a->context == params->context &&
+         a->block_x == params->block_x && a->block_y == params->block_y && a->block_z == params->block_z &&
+         a->shared_bytes == params->shared_bytes && (!foreign->has_buffer || foreign->bytes == buffer_bytes);
+}
+
+/* Most graphs launch few functions many times. A kernel that was read lately is used again. */
+static rondo_status find_kernel(cuda_captured *captured, const cu_kernel_params *params, size_t buffer_bytes,
+                                rondo_kernel **out) {
+  const uintptr_t at = (uintptr_t)params->function >> 4;
+  rondo_kernel **const lately = &captured->kernels[(at ^ at >> 6) % CUDA_KERNELS_KEPT];
+  rondo_kernel *made;
+  if (*lately == NULL || !is_launched_alike(cuda_foreign_of(*lately), params, buffer_bytes)) {
+    RONDO_TRY(make_foreign(captured, params, buffer_bytes, &made));
+    rondo_kernel_release(*lately);
+    *lately = made;
+  }
+  rondo_kernel_retain(*lately);
+  *out = *lately;
+  return RONDO_OK;
+}
+
+void cuda_foreign_forget_kernels(cuda_captured *captured) {
+  for (size_t i = 0; i < CUDA_KERNELS_KEPT; i++) {
+    rondo_kernel_release(captured->kernels[i]);
+    captured->kernels[i] = NULL;
+  }
+}
+
+rondo_status cuda_foreign_kernel_read(cuda_captured *captured, cu_graph_node node, rondo_kernel_node *out) {
+  cu_kernel_params params = {0};
+  size_t buffer_bytes = 0;
+  rondo_kernel *kernel;
+  *out = (rondo_kernel_node){0};
+  captured->argument_values = NULL;
+  RONDO_TRY(read_params(device_of(captured), node, &params));
+  if (params.extra != NULL) RONDO_TRY(find_buffer(params.extra, &captured->argument_values, &buffer_bytes));
+  RONDO_TRY(find_kernel(captured, &params, buffer_bytes, &kernel));
+  if (params.extra == NULL && params.params != NULL) {
+    const rondo_status status = gather_arguments(captured, params.params, cuda_foreign_of(kernel));
+    if (status != RONDO_OK) {
+      rondo_kernel_release(kernel);
+      return status;
+    }
+  }
+  *out = (rondo_kernel_node){.kernel = kernel,
+                             .grid = {params.grid_x, params.grid_y, params.grid_z},
+                             .args = &captured->argument_values,
+                             .arg_count = kernel->parameter_count};
+  return RONDO_OK;
 }
 
 /* Arguments -------------------------------------------------------------------------------------------------------- */
@@ -175,7 +227,7 @@ void cuda_foreign_arguments(const cuda_foreign_kernel *foreign, bool as_buffer, 
     out->extra = list;
     return;
   }
-  for (size_t i = 0; i < foreign->count; i++) list[i] = (void *)(at + foreign->offsets[i]);
+  for (size_t i = 0; i < foreign->count; i++) list[i] = (void *)(at + foreign->arguments[i].offset);
   out->params = list;
 }
 

@@ -14,6 +14,13 @@
 
 typedef RONDO_ARRAY(cu_graph_node) cuda_graph_nodes;
 
+/* An argument of a kernel, among the bytes that it reads. */
+typedef struct cuda_argument {
+  uint32_t offset, bytes;
+} cuda_argument;
+
+enum { CUDA_KERNELS_KEPT = 64 };
+
 typedef struct cuda_captured {
   rondo_captured base;
   cu_graph graph; /* the capture's until it ends, then owned if base.owns_graph; NULL if the capture failed */
@@ -27,8 +34,11 @@ typedef struct cuda_captured {
   cuda_graph_nodes handles;
   RONDO_ARRAY(cu_edge_data) data;
   RONDO_ARRAY(unsigned char) values;
-  RONDO_ARRAY(uint32_t) offsets;
-  const void *arguments; /* of the kernel that was read last: `values`, or the driver's memory */
+  RONDO_ARRAY(cuda_argument) places;
+  const void *argument_values; /* of the kernel that was read last: `values`, or the driver's memory */
+  uint64_t edges_of;           /* the node that `edges` lead to; 0: they are a frontier */
+  /* Kernels that were read lately: references, until the reading ends, because each refers to this. */
+  rondo_kernel *kernels[CUDA_KERNELS_KEPT];
 } cuda_captured;
 
 /* A kernel that a library launched. All its arguments together are one scalar of the rondo_kernel, of `bytes` bytes,
@@ -38,7 +48,7 @@ struct cuda_foreign_kernel {
   cu_kernel_params params;  /* without arguments and grid */
   bool has_buffer;          /* the arguments were given as one buffer, else one by one */
   size_t count;             /* of arguments; 0 when they are a buffer */
-  uint32_t *offsets;
+  cuda_argument *arguments;
   size_t bytes;
 };
 
@@ -53,6 +63,7 @@ RONDO_MUST_USE rondo_status cuda_list_nodes(cuda_device *device, cu_graph graph,
  * with `captured`. */
 RONDO_MUST_USE rondo_status cuda_foreign_kernel_read(cuda_captured *captured, cu_graph_node node,
                                                      rondo_kernel_node *out);
+void cuda_foreign_forget_kernels(cuda_captured *captured);                        /* the reading has ended */
 void cuda_foreign_kernel_free(cuda_device *device, cuda_foreign_kernel *foreign); /* may be NULL, here and below */
 /* Frees a captured graph that nothing runs any more. */
 void cuda_captured_free(cuda_captured *captured);

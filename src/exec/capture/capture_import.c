@@ -252,6 +252,7 @@ void rondo_importer_forget(rondo_importer *importer) {
 
 void rondo_importer_free(rondo_importer *importer) {
   const rondo_allocator *allocator = allocator_of(importer);
+  if (importer->captured != NULL) importer->captured->ops->end_reading(importer->captured);
   rondo_handle_map_free(allocator, &importer->slots);
   rondo_handle_map_free(allocator, &importer->names);
   rondo_array_free(allocator, &importer->pending);

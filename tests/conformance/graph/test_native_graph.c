@@ -57,8 +57,8 @@ static void clear(const scene *s) {
 static void count_call(void *user) { ++*(uint32_t *)user; }
 
 static rondo_graph *import(const scene *s, void *native, bool takes_ownership) {
-  const rondo_import_options options = {
-      RONDO_IMPORT_OPTIONS_INIT, .takes_ownership = takes_ownership, .name = "imported"};
+  const rondo_import_options options = {RONDO_IMPORT_OPTIONS_INIT, .takes_ownership = takes_ownership,
+                                        .name = "imported"};
   rondo_graph *graph;
   assert_ok(rondo_graph_import(s->t->device, native, &options, &graph));
   return graph;
@@ -271,8 +271,8 @@ SCENE_TEST(test_ad2_all_kinds_of_nodes_have_a_form) {
   assert_ok(rondo_graph_add_host(graph, &last, 1, test_host_count, &calls, &last));
   assert_ok(rondo_graph_add_empty(graph, &last, 1, &empty));
   assert_ok(rondo_graph_add_copy(
-      graph, &empty, 1,
-      &(rondo_copy){.dst = w + 8, .src = w, .width = 4, .height = 2, .dst_pitch = 8, .src_pitch = 16}, &last));
+      graph, &empty, 1, &(rondo_copy){.dst = w + 8, .src = w, .width = 4, .height = 2, .dst_pitch = 8, .src_pitch = 16},
+      &last));
   assert_ok(rondo_graph_add_event_record(graph, &last, 1, event, &last));
   assert_ok(rondo_graph_add_event_wait(graph, &last, 1, event, &last));
   clear(s);
@@ -333,8 +333,7 @@ SCENE_TEST(test_ad2_what_cannot_be_imported) {
   assert_invalid(rondo_graph_import(s->t->device, NULL, NULL, &graph), RONDO_REASON_NULL_ARGUMENT);
   assert_invalid(rondo_graph_import(s->t->device, anything, NULL, NULL), RONDO_REASON_NULL_ARGUMENT);
   if (s->foreign != NULL) return;
-  assert_error(rondo_graph_import(s->t->device, anything, NULL, &graph), RONDO_UNSUPPORTED,
-               RONDO_REASON_NOT_SUPPORTED);
+  assert_error(rondo_graph_import(s->t->device, anything, NULL, &graph), RONDO_UNSUPPORTED, RONDO_REASON_NOT_SUPPORTED);
 }
 
 /* The driver's forms of execs ------------------------------------------------------------------------------------- */

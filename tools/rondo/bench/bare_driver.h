@@ -89,6 +89,9 @@ enum {
   ROW(graph_create, "cuGraphCreate", 10000, (bare_graph * graph, unsigned flags))                                     \
   ROW(graph_add_kernel, "cuGraphAddKernelNode", 12000,                                                                \
       (bare_node * node, bare_graph graph, const bare_node *before, size_t count, const bare_kernel_params *params))  \
+  ROW(graph_clone, "cuGraphClone", 10000, (bare_graph * copy, bare_graph graph))                                      \
+  ROW(graph_get_nodes, "cuGraphGetNodes", 10000, (bare_graph graph, bare_node * nodes, size_t * count))               \
+  ROW(graph_kernel_get_params, "cuGraphKernelNodeGetParams", 12000, (bare_node node, bare_kernel_params * params))    \
   ROW(exec_update, "cuGraphExecUpdate", 12000, (bare_exec exec, bare_graph graph, bare_update_result * result))       \
   ROW(exec_set_kernel, "cuGraphExecKernelNodeSetParams", 12000,                                                       \
       (bare_exec exec, bare_node node, const bare_kernel_params *params))                                             \
