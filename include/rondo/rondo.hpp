@@ -1208,6 +1208,22 @@ class graph : public handle<rondo_graph, rondo_graph_destroy> {
   explicit graph(const device_ref &device, const rondo_graph_options &options = {}) : graph(create(device, options)) {}
 #endif
 
+  /* A graph of the driver (rondo_graph_import): a CUgraph or cudaGraph_t. */
+  template <class Native>
+  static returns<graph> from_native(const device_ref &device, Native *native,
+                                    const rondo_import_options &options = {}) {
+    rondo_graph *made = nullptr;
+    const rondo_status status = rondo_graph_import(device.get(), static_cast<void *>(native), &options, &made);
+    return detail::finish(status, [&] { return graph(made, device.get(), nullptr); });
+  }
+  /* The driver's form: native<CUgraph>(). Lambdas run while this object lives. */
+  template <class Native>
+  returns<Native> native() const {
+    void *handle = nullptr;
+    const rondo_status status = rondo_graph_native(get(), &handle);
+    return detail::finish(status, [&] { return static_cast<Native>(handle); });
+  }
+
   /* Nodes that come after `dependencies`: graph.add_kernel({a, b}, saxpy, rondo::grid(4), 0.5f, x, y). */
   template <class... P>
   returns<rondo_node> add_kernel(span<const rondo_node> dependencies, const kernel<P...> &kernel, rondo_grid grid,
@@ -1297,6 +1313,14 @@ class exec : public handle<rondo_exec, rondo_exec_destroy> {
 #ifndef RONDO_NO_EXCEPTIONS
   explicit exec(const graph &graph, const rondo_instantiate_options &options = {}) : exec(create(graph, options)) {}
 #endif
+
+  /* The driver's handle: native<CUgraphExec>(). */
+  template <class Native>
+  returns<Native> native() const {
+    void *handle = nullptr;
+    const rondo_status status = rondo_exec_native(get(), &handle);
+    return detail::finish(status, [&] { return static_cast<Native>(handle); });
+  }
 
   returns<void> upload(const stream_ref &stream) const { return check(rondo_exec_upload(get(), stream.get())); }
   returns<void> launch(const stream_ref &stream) const {

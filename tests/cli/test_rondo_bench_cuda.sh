@@ -31,6 +31,12 @@ fails 1 'not a CUDA device' copies --device cpu
 succeeds capture --device cuda:0 --rounds 1 --json
 json_holds '.device == "cuda:0"' 'all(.cases[]; .in_turn_us > 0 and .at_once_us > 0)'
 
+# Graphs of the driver (AD-2).
+succeeds import --device cuda:0 --seconds 0.1 --nodes 50 --json
+json_holds '.device == "cuda:0"' '.nodes == 50' '.import_ratio > 0 and .hand_out_ratio > 0' \
+  '.import.host_us > 0 and .hand_out_changed.host_us > 0'
+fails 2 'no driver with graphs' import --device cpu
+
 # Calls of trees, beside the driver's launch in turns.
 succeeds tree --device cuda:0 --seconds 0.1 --shapes 5 --buffers buffers.csv --json
 json_holds '.device == "cuda:0"' '.bare.host_us > 0' 'all(.calls[]; .added_to_bare_host_us != null)' \

@@ -52,6 +52,22 @@ DEVICE_TEST(test_ad6_events_and_streams) {
   assert_yes(device.info().name[0] != '\0');
 }
 
+/* Where the driver has graphs, its form of a graph is imported. */
+DEVICE_TEST(test_ad2_forms_of_the_driver) {
+  const rondo::device device(test_device_name());
+  const rondo::graph graph(device);
+  rondo_node node;
+  rondo::check(rondo_graph_add_empty(graph.get(), nullptr, 0, &node));
+  const rondo::exec exec(graph);
+  if (std::strncmp(test_device_name(), "cuda", 4) != 0) {
+    assert_int_equal(thrown_by([&] { (void)graph.native<char *>(); }).reason(), RONDO_REASON_NOT_SUPPORTED);
+    assert_int_equal(thrown_by([&] { (void)exec.native<char *>(); }).reason(), RONDO_REASON_NOT_SUPPORTED);
+    return;
+  }
+  assert_non_null(exec.native<char *>());
+  assert_int_equal(rondo::graph::from_native(device, graph.native<char *>()).nodes().size(), 1);
+}
+
 DEVICE_TEST(test_ad6_a_graph_is_instantiated_and_launched) {
   const rondo::device device(test_device_name());
   const rondo::stream stream(device);

@@ -24,7 +24,7 @@ static cu_graph_node add_fill(const fixture *f, cu_graph graph, const cu_graph_n
                               cu_address dst, unsigned value) {
   const cu_memset_params params = fill_params(dst, value);
   cu_graph_node node = NULL;
-  assert_cu_ok(f->foreign->graph_add_memset(&node, graph, before, count, &params, f->context));
+  assert_cu_ok(f->api->graph_add_memset(&node, graph, before, count, &params, f->context));
   return node;
 }
 
@@ -55,7 +55,7 @@ FAKE_TEST(bad_nodes_leave_the_graph_alone) {
   assert_code(f->api->graph_add_empty(&node, graph, NULL, 1), CU_INVALID_VALUE);
   assert_code(f->api->graph_add_empty(&node, graph, twice, 2), CU_INVALID_VALUE);
   assert_code(f->api->graph_add_empty(NULL, graph, NULL, 0), CU_INVALID_VALUE);
-  assert_code(f->foreign->graph_add_memset(&node, graph, NULL, 0, &three, f->context), CU_INVALID_VALUE);
+  assert_code(f->api->graph_add_memset(&node, graph, NULL, 0, &three, f->context), CU_INVALID_VALUE);
   assert_code(f->api->graph_add_host(&node, graph, NULL, 0, &nothing), CU_INVALID_VALUE);
   assert_int_equal(f->fake->violations(), 0);
   assert_code(f->api->graph_add_empty(&node, graph, &foreign, 1), CU_INVALID_VALUE);
@@ -315,7 +315,7 @@ FAKE_TEST(children_are_copies) {
   cu_graph_node node = NULL, inside[2] = {NULL};
   size_t count = 2;
   (void)add_fill(f, child, NULL, 0, memory, 1);
-  assert_cu_ok(f->foreign->graph_add_child(&node, graph, NULL, 0, child));
+  assert_cu_ok(f->api->graph_add_child(&node, graph, NULL, 0, child));
   (void)add_fill(f, graph, &node, 1, memory + 4, 2);
   (void)add_fill(f, child, NULL, 0, memory + 8, 3);
   assert_cu_ok(f->api->graph_child_get_graph(node, &inner));

@@ -100,8 +100,8 @@ FAKE_TEST(graphs_with_memory_are_not_copied) {
   assert_cu_ok(f->api->graph_create(&parent, 0));
   assert_cu_ok(f->api->graph_create(&empty, 0));
   for (int i = 0; i < 3; i++) assert_cu_ok(f->api->graph_add_empty(&node, empty, NULL, 0));
-  assert_code(f->foreign->graph_clone(&clone, graph), CU_NOT_SUPPORTED);
-  assert_code(f->foreign->graph_add_child(&node, parent, NULL, 0, graph), CU_NOT_SUPPORTED);
+  assert_code(f->api->graph_clone(&clone, graph), CU_NOT_SUPPORTED);
+  assert_code(f->api->graph_add_child(&node, parent, NULL, 0, graph), CU_NOT_SUPPORTED);
   const cu_graph_exec exec = instantiate(f, graph);
   assert_code(f->api->graph_instantiate(&second, graph, &params), CU_NOT_SUPPORTED);
   assert_int_equal(params.result, CU_INSTANTIATE_OPERATION_NOT_SUPPORTED);
