@@ -371,10 +371,9 @@ static rondo_status capture_before(rondo_captured *base, uint64_t name, const ro
                                    size_t *out_count) {
   cuda_captured *captured = captured_of(base);
   size_t count;
-  CUDA_SCOPE(scope);
   *out_count = 0;
+  RONDO_TRY(cuda_require(device_of(captured)));
   if (captured->edges_of != name) {
-    RONDO_TRY(cuda_enter(device_of(captured), &scope));
     RONDO_TRY(list_before(captured, cuda_captured_handle(name), &count));
     RONDO_TRY(keep_edges(captured, captured->handles.items, captured->data.items, count));
     captured->edges_of = name;
@@ -506,14 +505,14 @@ static cu_result read_plain(const cuda_api *api, cu_graph_node node, cu_node_typ
   }
 }
 
+/* Like listing what a node depends on, it needs no current context, and no capture forbids it. */
 static rondo_status capture_read(rondo_captured *base, uint64_t name, rondo_captured_work *out) {
   cuda_captured *captured = captured_of(base);
   cuda_device *device = device_of(captured);
   const cu_graph_node node = cuda_captured_handle(name);
   cu_node_type type;
-  CUDA_SCOPE(scope);
   *out = (rondo_captured_work){0};
-  RONDO_TRY(cuda_enter(device, &scope));
+  RONDO_TRY(cuda_require(device));
   RONDO_TRY(cuda_check(device, device->api->graph_node_get_type(node, &type), "asking what a captured node is"));
   if (type == CU_NODE_GRAPH) return read_child(captured, node, out);
   if (type != CU_NODE_KERNEL)

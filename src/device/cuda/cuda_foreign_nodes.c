@@ -127,8 +127,11 @@ static rondo_status finish_kernel(cuda_device *device, cuda_foreign_kernel *fore
 /* A kernel of a library object (cuLibrary) has another handle, with a function for each context. */
 static rondo_status read_params(cuda_device *device, cu_graph_node node, cu_kernel_params *out) {
   cu_result code = device->api->graph_kernel_get_params(node, out);
-  if (code == CU_OK && out->function == NULL && out->kernel != NULL)
+  if (code == CU_OK && out->function == NULL && out->kernel != NULL) {
+    CUDA_SCOPE(scope);
+    RONDO_TRY(cuda_enter(device, &scope));
     code = device->api->kernel_get_function(&out->function, out->kernel);
+  }
   return cuda_check(device, code, "reading a captured kernel");
 }
 
@@ -144,6 +147,8 @@ static rondo_status make_foreign(cuda_captured *captured, const cu_kernel_params
                                  rondo_kernel **out) {
   cuda_device *device = device_of(captured);
   cuda_foreign_kernel *foreign;
+  CUDA_SCOPE(scope);
+  RONDO_TRY(cuda_enter(device, &scope));
   RONDO_TRY(rondo_allocate_items(&device->base.allocator, 1, sizeof *foreign, &foreign));
   foreign->captured = &captured->base;
   rondo_captured_retain(&captured->base);
