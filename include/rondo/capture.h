@@ -19,6 +19,7 @@
  * - A kernel becomes a kernel node with the kernel's name. It has one scalar parameter, which holds all arguments as
  *   the kernel receives them (cuFuncGetParamInfo gives the position of each). Execs keep the kernel's attributes.
  *   Verification looks for addresses of graph memory in the arguments and gives warnings for them (<rondo/verify.h>).
+ *   A kernel that was declared (<rondo/access.h>) has the declared parameters, and is verified like Rondo's own.
  * - Copies and fills become ordinary nodes. Host functions, events, copies of arrays, and all other kinds that the
  *   driver has become nodes of the kind FOREIGN (rondo_foreign_node). Nothing more is known about them.
  * - Programmatic dependent launches become programmatic edges (rondo_graph_programmatic_edges).

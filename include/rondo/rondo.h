@@ -21,6 +21,7 @@
 #ifndef RONDO_H
 #define RONDO_H
 
+#include <rondo/access.h>
 #include <rondo/allocator.h>
 #include <rondo/audit.h>
 #include <rondo/callables.h>

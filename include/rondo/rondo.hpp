@@ -648,6 +648,22 @@ class kernel : public handle<rondo_kernel, rondo_kernel_destroy> {
   }
 };
 
+/* What a kernel that is launched with <<<>>> does with its parameters (rondo_access_declare), by its CUfunction or by
+ * the name that the driver knows: rondo::declare_access<rondo::reads<float>, rondo::writes<float>>(device, function).
+ */
+template <class... P, class Function>
+returns<void> declare_access(const device_ref &device, Function *function) {
+  const rondo_parameter parameters[] = {detail::parameter<P>::describe()..., rondo_parameter{}};
+  rondo_access_declaration declaration = {};
+  declaration.params = parameters;
+  declaration.param_count = sizeof...(P);
+  if constexpr (std::is_same_v<std::remove_const_t<Function>, char>)
+    declaration.name = function;
+  else
+    declaration.function = function;
+  return check(rondo_access_declare(device.get(), &declaration));
+}
+
 constexpr rondo_grid grid(std::uint32_t x, std::uint32_t y = 1, std::uint32_t z = 1) { return rondo_grid{x, y, z}; }
 
 /* Lambdas ---------------------------------------------------------------------------------------------------------- */

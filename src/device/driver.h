@@ -235,6 +235,10 @@ struct rondo_capture_ops {
   rondo_status (*export)(rondo_device *device, const rondo_lowered_graph *graph, rondo_executable **out,
                          void **out_native);
 
+  /* From now on, kernels of libraries that are read have the parameters of the declaration, if they have its function,
+   * or else its name. The device keeps a reference to the declaration, which replaces an earlier one. any */
+  rondo_status (*declare)(rondo_device *device, rondo_kernel *declaration);
+
   /* The nodes of a child graph, or of the graph itself if `graph` is 0. */
   rondo_status (*nodes)(rondo_captured *captured, uint64_t graph, const uint64_t **out, size_t *out_count);
   /* What a node depends on. */

@@ -402,7 +402,7 @@ static size_t argument_bytes(const rondo_kernel_node *node, uint32_t index) {
 
 /* Each time that a library's kernel is found, it gets a kernel object of its own. */
 static bool same_kernel(const rondo_kernel *a, const rondo_kernel *b, bool ignore_addresses) {
-  const bool same_code = a->is_foreign && b->is_foreign && a->cuda_function == b->cuda_function;
+  const bool same_code = a->cuda_function != NULL && a->cuda_function == b->cuda_function;
   return a == b || ((ignore_addresses || same_code) && same_kernel_description(a, b));
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Lets every driver call of importing graphs and of making the driver's forms of them, and every host allocation, fail.
+ * Lets every driver call of importing graphs and of making the driver's forms of them, and every host allocation, fail,
+ * those of declarations of kernels (AD-4) too.
  * The error has the driver's code. Nothing is left in the driver or in host memory, the driver's graph stays the
  * caller's, and the same calls succeed afterwards (AD-2).
  */
@@ -84,8 +85,18 @@ static rondo_status import_all(work *w) {
   return RONDO_OK;
 }
 
+/* AD-4. No kernel here has that name. */
+static rondo_status declare(work *w) {
+  const rondo_parameter parameters[] = {RONDO_SCALAR(uint32_t), RONDO_WRITES};
+  const rondo_access_declaration declaration = {RONDO_ACCESS_DECLARATION_INIT, .name = "another_kernel",
+                                                .params = parameters, .param_count = 2};
+  TRY(rondo_access_declare(w->device, &declaration));
+  return rondo_access_declare(w->device, &declaration);
+}
+
 static rondo_status do_all(work *w) {
   void *native;
+  TRY(declare(w));
   TRY(import_all(w));
   TRY(build(w, &w->graphs[3]));
   TRY(build(w, &w->graphs[4]));

@@ -207,6 +207,8 @@ void foreign_close(foreign_library *f) {
   free(f);
 }
 
+void *foreign_affine_function(const foreign_library *f) { return f->affine; }
+
 /* Kernels --------------------------------------------------------------------------------------------------------- */
 
 int foreign_affine(foreign_library *f, void *stream, uint32_t factor, uint32_t term, uint32_t *word) {

@@ -28,6 +28,9 @@ int foreign_affine(foreign_library *library, void *stream, uint32_t factor, uint
 int foreign_affine_by_buffer(foreign_library *library, void *stream, uint32_t factor, uint32_t term, uint32_t *word);
 int foreign_affine_early(foreign_library *library, void *stream, uint32_t factor, uint32_t term, uint32_t *word);
 
+/* The kernel, whose name is "foreign_affine": a CUfunction. */
+void *foreign_affine_function(const foreign_library *library);
+
 int foreign_copy(foreign_library *library, void *stream, void *dst, const void *src, size_t bytes);
 int foreign_copy_rows(foreign_library *library, void *stream, void *dst, size_t dst_pitch, const void *src,
                       size_t src_pitch, size_t width, size_t height);

@@ -29,6 +29,7 @@ typedef struct cuda_queue cuda_queue;
 typedef struct cuda_executable cuda_executable;
 typedef struct cuda_node cuda_node; /* cuda_executable.h */
 typedef struct cuda_gate_page cuda_gate_page;
+typedef struct cuda_declaration cuda_declaration; /* cuda_declared_kernels.c */
 typedef struct cuda_host_thread cuda_host_thread;
 typedef struct cuda_host_work cuda_host_work;
 typedef struct cuda_kernel cuda_kernel;
@@ -96,6 +97,7 @@ typedef struct cuda_device {
   cuda_executable *dead;      /* destroyed, but launches may still call their host functions */
   cuda_kernel *dead_kernels;
   cuda_gate_page *gates;
+  cuda_declaration *declarations;     /* of kernels that libraries launch */
   char suspects[CUDA_SUSPECTS_BYTES]; /* what may have caused the loss, for messages; written once, before `lost` */
 } cuda_device;
 

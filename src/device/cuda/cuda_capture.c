@@ -8,6 +8,7 @@
 
 #include "device/cuda/cuda_adopt.h"
 #include "device/cuda/cuda_context.h"
+#include "device/cuda/cuda_declared_kernels.h"
 #include "device/cuda/cuda_graph_export.h"
 #include "device/cuda/cuda_kernel.h"
 #include "device/cuda/cuda_launch_params.h"
@@ -36,6 +37,7 @@ void cuda_captured_free(cuda_captured *captured) {
   rondo_array_free(allocator, &captured->handles);
   rondo_array_free(allocator, &captured->data);
   rondo_array_free(allocator, &captured->values);
+  rondo_array_free(allocator, &captured->argument_list);
   rondo_array_free(allocator, &captured->places);
   rondo_release(allocator, captured, 1, sizeof *captured);
 }
@@ -536,6 +538,7 @@ const rondo_capture_ops cuda_capture_ops = {
     .import = capture_import,
     .native = capture_native,
     .export = cuda_graph_export,
+    .declare = cuda_declare,
     .nodes = capture_nodes,
     .before = capture_before,
     .read = capture_read,

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "device/cuda/cuda_builtin_kernels.h"
 #include "device/cuda/cuda_context.h"
+#include "device/cuda/cuda_declared_kernels.h"
 #include "device/cuda/cuda_executable.h"
 #include "device/cuda/cuda_foreign_nodes.h"
 #include "device/cuda/cuda_host_function.h"
@@ -49,6 +50,7 @@ static rondo_status device_close(rondo_device *base) {
   cuda_dead_queues_free(device);
   cuda_enter_to_free(device, &scope);
   cuda_gates_free(device);
+  cuda_declarations_free(device);
   cuda_placeholders_free(device);
   cuda_leave(&scope);
   (void)device->api->primary_release(device->handle); /* fails on a lost device, whose context is gone */

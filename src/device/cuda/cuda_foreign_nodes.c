@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "device/cuda/cuda_context.h"
+#include "device/cuda/cuda_declared_kernels.h"
 #include "device/cuda/cuda_kernel.h"
 #include "graph/node_params.h"
 
@@ -93,16 +94,21 @@ void cuda_foreign_kernel_free(cuda_device *device, cuda_foreign_kernel *foreign)
 /* A kernel without code, which gets the function from cuda_kernel_adopt. The limits on the sizes of Rondo's own kernels
  * do not apply. */
 static rondo_status make_kernel(cuda_device *device, const char *name, const cuda_foreign_kernel *foreign,
-                                rondo_kernel **out) {
+                                const rondo_kernel *declaration, rondo_kernel **out) {
   const cu_kernel_params *p = &foreign->params;
+  const rondo_parameter all = {
+      .access = RONDO_ACCESS_SCALAR, .bytes = (uint32_t)foreign->bytes, .alignment = 16}; /* in one */
   rondo_kernel_options options = {RONDO_KERNEL_OPTIONS_INIT, .name = name,
                                   .block_threads = p->block_x * p->block_y * p->block_z};
-  if (foreign->bytes > 0)
-    options.params[0] =
-        (rondo_parameter){.access = RONDO_ACCESS_SCALAR, .bytes = (uint32_t)foreign->bytes, .alignment = 16};
+  if (declaration != NULL) {
+    options.param_list = declaration->parameters;
+    options.param_count = declaration->parameter_count;
+  } else if (foreign->bytes > 0) {
+    options.params[0] = all;
+  }
   RONDO_TRY(rondo_kernel_make(NULL, &device->base.allocator, &options, out));
   (*out)->device = &device->base;
-  (*out)->is_foreign = true;
+  (*out)->is_foreign = declaration == NULL;
   (*out)->cuda_function = p->function;
   const rondo_status status = cuda_kernel_adopt(device, *out, p->function);
   if (status == RONDO_OK) return RONDO_OK;
@@ -111,12 +117,30 @@ static rondo_status make_kernel(cuda_device *device, const char *name, const cud
   return status;
 }
 
+/* Finds the parameters: the declared ones, or where the function expects its arguments. */
+static rondo_status find_parameters(cuda_captured *captured, const cu_kernel_params *params,
+                                    cuda_foreign_kernel *foreign, rondo_kernel *declaration) {
+  if (declaration == NULL && params->params != NULL && params->extra == NULL)
+    return find_arguments(captured, params->function, foreign);
+  if (declaration == NULL) return RONDO_OK;
+  RONDO_TRY(cuda_kernel_check_parameters(device_of(captured), declaration, params->function));
+  foreign->is_declared = true;
+  foreign->bytes = declaration->argument_bytes;
+  return RONDO_OK;
+}
+
 /* Owns `foreign` from now on, also if it fails. */
-static rondo_status finish_kernel(cuda_device *device, cuda_foreign_kernel *foreign, rondo_kernel **out) {
+static rondo_status finish_kernel(cuda_captured *captured, const cu_kernel_params *params, cuda_foreign_kernel *foreign,
+                                  rondo_kernel **out) {
+  cuda_device *device = device_of(captured);
   const char *name = NULL;
-  rondo_status status = cuda_check(device, device->api->function_get_name(&name, foreign->params.function),
+  rondo_status status = cuda_check(device, device->api->function_get_name(&name, params->function),
                                    "asking for the name of a captured kernel");
-  if (status == RONDO_OK) status = make_kernel(device, name == NULL || name[0] == '\0' ? "kernel" : name, foreign, out);
+  if (name == NULL || name[0] == '\0') name = "kernel";
+  rondo_kernel *declaration = status == RONDO_OK ? cuda_declaration_find(device, params->function, name) : NULL;
+  if (status == RONDO_OK) status = find_parameters(captured, params, foreign, declaration);
+  if (status == RONDO_OK) status = make_kernel(device, name, foreign, declaration, out);
+  rondo_kernel_release(declaration);
   if (status == RONDO_OK)
     ((cuda_kernel *)(*out)->driver_data)->foreign = foreign;
   else
@@ -155,20 +179,22 @@ static rondo_status make_foreign(cuda_captured *captured, const cu_kernel_params
   foreign->params = shared_params(params);
   foreign->has_buffer = params->extra != NULL;
   foreign->bytes = buffer_bytes;
-  const rondo_status status =
-      params->params != NULL && params->extra == NULL ? find_arguments(captured, params->function, foreign) : RONDO_OK;
-  if (status == RONDO_OK) return finish_kernel(device, foreign, out);
-  cuda_foreign_kernel_free(device, foreign);
-  return status;
+  return finish_kernel(captured, params, foreign, out);
+}
+
+/* Whether arguments that are given in this form fit the kernel. */
+static bool fits_arguments(const cuda_foreign_kernel *foreign, const cu_kernel_params *params, size_t buffer_bytes) {
+  if (foreign->is_declared) return true;
+  if (foreign->has_buffer || params->extra != NULL)
+    return foreign->has_buffer && params->extra != NULL && foreign->bytes == buffer_bytes;
+  return (foreign->count > 0) == (params->params != NULL);
 }
 
 static bool is_launched_alike(const cuda_foreign_kernel *foreign, const cu_kernel_params *params, size_t buffer_bytes) {
   const cu_kernel_params *a = &foreign->params;
-  const bool same_form = foreign->has_buffer == (params->extra != NULL) &&
-                         (foreign->count > 0) == (params->params != NULL && params->extra == NULL);
-  return same_form && a->function == params->function && a->kernel == params->kernel && a->context == params->context &&
+  return a->function == params->function && a->kernel == params->kernel && a->context == params->context &&
          a->block_x == params->block_x && a->block_y == params->block_y && a->block_z == params->block_z &&
-         a->shared_bytes == params->shared_bytes && (!foreign->has_buffer || foreign->bytes == buffer_bytes);
+         a->shared_bytes == params->shared_bytes && fits_arguments(foreign, params, buffer_bytes);
 }
 
 /* Most graphs launch few functions many times. A kernel that was read lately is used again. */
@@ -194,6 +220,32 @@ void cuda_foreign_forget_kernels(cuda_captured *captured) {
   }
 }
 
+/* Lists the arguments of a declared kernel where the driver has them: one by one, or in one buffer. */
+static rondo_status list_arguments(cuda_captured *captured, const cu_kernel_params *params, const rondo_kernel *kernel,
+                                   size_t buffer_bytes) {
+  const uint32_t count = kernel->parameter_count;
+  if ((params->extra != NULL || params->params == NULL) && buffer_bytes < kernel->argument_bytes)
+    return rondo_fail(
+        RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
+        "kernel '%s': its arguments are a buffer of %zu bytes, and the parameters that were declared with "
+        "rondo_access_declare take %u: declare those that it has",
+        kernel->name, buffer_bytes, kernel->argument_bytes);
+  RONDO_TRY(rondo_array_reserve(&captured->base.device->allocator, &captured->argument_list, count));
+  for (uint32_t i = 0; i < count; i++)
+    captured->argument_list.items[i] = params->extra != NULL
+                                           ? (const char *)captured->argument_values + kernel->offsets[i]
+                                           : (const char *)params->params[i];
+  return RONDO_OK;
+}
+
+static rondo_status read_arguments(cuda_captured *captured, const cu_kernel_params *params, const rondo_kernel *kernel,
+                                   size_t buffer_bytes) {
+  const cuda_foreign_kernel *foreign = cuda_foreign_of(kernel);
+  if (foreign->is_declared) return list_arguments(captured, params, kernel, buffer_bytes);
+  if (params->extra != NULL || params->params == NULL) return RONDO_OK;
+  return gather_arguments(captured, params->params, foreign);
+}
+
 rondo_status cuda_foreign_kernel_read(cuda_captured *captured, cu_graph_node node, rondo_kernel_node *out) {
   cu_kernel_params params = {0};
   size_t buffer_bytes = 0;
@@ -203,30 +255,30 @@ rondo_status cuda_foreign_kernel_read(cuda_captured *captured, cu_graph_node nod
   RONDO_TRY(read_params(device_of(captured), node, &params));
   if (params.extra != NULL) RONDO_TRY(find_buffer(params.extra, &captured->argument_values, &buffer_bytes));
   RONDO_TRY(find_kernel(captured, &params, buffer_bytes, &kernel));
-  if (params.extra == NULL && params.params != NULL) {
-    const rondo_status status = gather_arguments(captured, params.params, cuda_foreign_of(kernel));
-    if (status != RONDO_OK) {
-      rondo_kernel_release(kernel);
-      return status;
-    }
+  const rondo_status status = read_arguments(captured, &params, kernel, buffer_bytes);
+  if (status != RONDO_OK) {
+    rondo_kernel_release(kernel);
+    return status;
   }
-  *out = (rondo_kernel_node){.kernel = kernel,
-                             .grid = {params.grid_x, params.grid_y, params.grid_z},
-                             .args = &captured->argument_values,
-                             .arg_count = kernel->parameter_count};
+  *out = (rondo_kernel_node){
+      .kernel = kernel,
+      .grid = {params.grid_x, params.grid_y, params.grid_z},
+      .args = cuda_foreign_of(kernel)->is_declared ? captured->argument_list.items : &captured->argument_values,
+      .arg_count = kernel->parameter_count};
   return RONDO_OK;
 }
 
 /* Arguments -------------------------------------------------------------------------------------------------------- */
 
-void cuda_foreign_arguments(const cuda_foreign_kernel *foreign, bool as_buffer, const void *values, void **list,
-                            cu_kernel_params *out) {
-  const uintptr_t at = (uintptr_t)values, bytes = (uintptr_t)&foreign->bytes; /* the driver only reads */
+void cuda_foreign_arguments(const cuda_foreign_kernel *foreign, bool as_buffer, const void *const *arguments,
+                            void **list, cu_kernel_params *out) {
+  const uintptr_t at = (uintptr_t)arguments[0], bytes = (uintptr_t)&foreign->bytes; /* the driver only reads */
   void *const buffer[CUDA_BUFFER_LIST] = {(void *)(uintptr_t)LAUNCH_BUFFER, (void *)at,
                                           (void *)(uintptr_t)LAUNCH_BUFFER_BYTES, (void *)bytes,
                                           (void *)(uintptr_t)LAUNCH_END};
-  out->params = out->extra = NULL;
-  if (foreign->bytes == 0) return;
+  out->params = foreign->is_declared ? (void **)(uintptr_t)arguments : NULL;
+  out->extra = NULL;
+  if (foreign->is_declared || foreign->bytes == 0) return;
   if (as_buffer) {
     memcpy(list, buffer, sizeof buffer);
     out->extra = list;

@@ -35,17 +35,19 @@ typedef struct cuda_captured {
   RONDO_ARRAY(cu_edge_data) data;
   RONDO_ARRAY(unsigned char) values;
   RONDO_ARRAY(cuda_argument) places;
-  const void *argument_values; /* of the kernel that was read last: `values`, or the driver's memory */
-  uint64_t edges_of;           /* the node that `edges` lead to; 0: they are a frontier */
+  const void *argument_values;             /* of the kernel that was read last: `values`, or the driver's memory */
+  RONDO_ARRAY(const void *) argument_list; /* the arguments of a declared kernel that was read last */
+  uint64_t edges_of;                       /* the node that `edges` lead to; 0: they are a frontier */
   /* Kernels that were read lately: references, until the reading ends, because each refers to this. */
   rondo_kernel *kernels[CUDA_KERNELS_KEPT];
 } cuda_captured;
 
-/* A kernel that a library launched. All its arguments together are one scalar of the rondo_kernel, of `bytes` bytes,
- * laid out as the kernel reads them. */
+/* A kernel that a library launched. Unless it is declared (cuda_declared_kernels.h), all its arguments together are one
+ * scalar of the rondo_kernel, of `bytes` bytes, laid out as the kernel reads them. */
 struct cuda_foreign_kernel {
   rondo_captured *captured; /* a reference: the library may attach what the kernel needs to the graph */
   cu_kernel_params params;  /* without arguments and grid */
+  bool is_declared;         /* the rondo_kernel has the declared parameters in place of that scalar */
   bool has_buffer;          /* the arguments were given as one buffer, else one by one */
   size_t count;             /* of arguments; 0 when they are a buffer */
   cuda_argument *arguments;
@@ -68,11 +70,12 @@ void cuda_foreign_kernel_free(cuda_device *device, cuda_foreign_kernel *foreign)
 /* Frees a captured graph that nothing runs any more. */
 void cuda_captured_free(cuda_captured *captured);
 
-/* Gives `out` the arguments at `values`: as one buffer, or one by one. The list has CUDA_BUFFER_LIST pointers for a
- * buffer, else one for each argument. The caller keeps the list and the values. */
+/* Gives `out` the arguments of a rondo_kernel_node: as one buffer, or one by one. The list has CUDA_BUFFER_LIST
+ * pointers for a buffer, else one for each argument; a declared kernel needs no list. The caller keeps the list and the
+ * arguments. */
 enum { CUDA_BUFFER_LIST = 5 };
-void cuda_foreign_arguments(const cuda_foreign_kernel *foreign, bool as_buffer, const void *values, void **list,
-                            cu_kernel_params *out);
+void cuda_foreign_arguments(const cuda_foreign_kernel *foreign, bool as_buffer, const void *const *arguments,
+                            void **list, cu_kernel_params *out);
 
 /* Translates a copy. False if Rondo has no such copy (arrays, overlaps). */
 bool cuda_foreign_copy_read(const cu_copy *from, rondo_copy *out);

@@ -24,7 +24,7 @@ void cuda_node_bind(cuda_node *node, const void *const *args) {
   node->as.kernel.params = (void **)(uintptr_t)args; /* the driver only reads */
   node->as.kernel.extra = NULL;
   if (foreign != NULL && args != NULL)
-    cuda_foreign_arguments(foreign, foreign->has_buffer, args[0], node->storage, &node->as.kernel);
+    cuda_foreign_arguments(foreign, foreign->has_buffer, args, node->storage, &node->as.kernel);
 }
 
 static bool has_arguments(const cuda_node *node) {
@@ -38,7 +38,7 @@ static rondo_status make_kernel(cuda_executable *executable, const rondo_kernel_
   cuda_kernel_params(node, &out->as.kernel);
   out->is_foreign = foreign != NULL;
   executable->has_foreign |= out->is_foreign;
-  if (foreign != NULL && node->kernel->parameter_count > 0) {
+  if (foreign != NULL && !foreign->is_declared && node->kernel->parameter_count > 0) {
     out->storage_bytes = (foreign->has_buffer ? CUDA_BUFFER_LIST : foreign->count) * sizeof(void *);
     RONDO_TRY(rondo_allocate(cuda_allocator_of(executable), 1, out->storage_bytes, &out->storage));
   }

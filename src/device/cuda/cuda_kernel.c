@@ -135,8 +135,7 @@ static rondo_status check_parameter(const rondo_kernel *kernel, uint32_t index, 
                     kernel->name, index, kernel->parameters[index].bytes, kernel->offsets[index], bytes, offset);
 }
 
-/* Compares the declared parameters with those of the code, as far as the driver reports them. */
-static rondo_status check_parameters(const cuda_device *device, const rondo_kernel *kernel, cu_function function) {
+rondo_status cuda_kernel_check_parameters(const cuda_device *device, const rondo_kernel *kernel, cu_function function) {
   size_t offset = 0, bytes = 0;
   if (device->api->function_param_info == NULL) return RONDO_OK;
   for (uint32_t i = 0; i < kernel->parameter_count; i++) {
@@ -215,7 +214,7 @@ rondo_status cuda_kernel_prepare(rondo_device *base, rondo_kernel *kernel) {
   RONDO_TRY(load_code(device, kernel, &loaded));
   if (loaded == NULL) return RONDO_OK;
   cuda_kernels_look(device);
-  rondo_status status = check_parameters(device, kernel, loaded->function);
+  rondo_status status = cuda_kernel_check_parameters(device, kernel, loaded->function);
   if (status == RONDO_OK) status = check_block(device, kernel, loaded->function);
   if (status != RONDO_OK) {
     cuda_kernel_bury(loaded);

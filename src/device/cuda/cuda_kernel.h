@@ -17,6 +17,11 @@ RONDO_MUST_USE rondo_status cuda_kernel_load(cuda_device *device, const char *na
 /* Gives a kernel a function that other code keeps loaded. */
 RONDO_MUST_USE rondo_status cuda_kernel_adopt(cuda_device *device, rondo_kernel *kernel, cu_function function);
 
+/* Compares the declared parameters with those of the function, as far as the driver reports them: BAD_SIZE. In the
+ * device's context. */
+RONDO_MUST_USE rondo_status cuda_kernel_check_parameters(const cuda_device *device, const rondo_kernel *kernel,
+                                                         cu_function function);
+
 /* Out of use: unloaded when no queue runs it any more. NULL is fine. */
 void cuda_kernel_bury(cuda_kernel *kernel);
 

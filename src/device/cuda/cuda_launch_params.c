@@ -93,7 +93,7 @@ cu_result cuda_kernel_submit(const cuda_api *api, cu_stream stream, const rondo_
   void *list[CUDA_BUFFER_LIST];
   cu_kernel_params p;
   cuda_kernel_params(node, &p);
-  if (foreign != NULL && node->arg_count > 0) cuda_foreign_arguments(foreign, true, node->args[0], list, &p);
+  if (foreign != NULL && node->arg_count > 0) cuda_foreign_arguments(foreign, true, node->args, list, &p);
   return cuda_launch_params(api, stream, &p);
 }
 

@@ -7,6 +7,18 @@
 
 #include "conformance/cxx/test_cxx.hpp"
 
+/* A name that no kernel has, for a kernel that is launched without Rondo. */
+DEVICE_TEST(test_ad4_accesses_are_declared) {
+  const rondo::device device(test_device_name());
+  const auto declare = [&] {
+    rondo::declare_access<float, const float *, rondo::out<float *>>(device, "of_a_library");
+  };
+  if (std::strncmp(test_device_name(), "cuda", 4) == 0)
+    declare();
+  else
+    assert_int_equal(thrown_by(declare).reason(), RONDO_REASON_NOT_SUPPORTED);
+}
+
 namespace {
 
 constexpr std::uint32_t kBlock = 64, kBlocks = 4;
