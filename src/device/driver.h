@@ -135,13 +135,6 @@ typedef struct rondo_guard_ops {
   void (*host_cover)(rondo_device *device, void *watch, const void *address);
 } rondo_guard_ops;
 
-/* An object of a layer above that the work of a captured graph needs. */
-typedef struct rondo_kept {
-  struct rondo_kept *next;
-  void *object; /* a reference; `release` releases it */
-  void (*release)(void *object);
-} rondo_kept;
-
 /* What a driver captures: first the capture, then its graph. A driver's struct begins with this one. */
 typedef struct rondo_capture_ops rondo_capture_ops;
 typedef struct rondo_captured {
@@ -150,7 +143,7 @@ typedef struct rondo_captured {
   atomic_uint references;
   uint64_t id;                    /* the driver's number of the capture */
   struct rondo_captured *earlier; /* an earlier capture into the same graph: a reference; or NULL */
-  rondo_kept *kept;               /* until the driver calls rondo_captured_let_go */
+  rondo_object_list objects;      /* of layers above, which its work needs; the driver frees the list at last */
 } rondo_captured;
 
 /* For a device whose queues can wait for something that no queue runs. A semaphore is an event that the layer above
@@ -222,8 +215,8 @@ struct rondo_capture_ops {
   /* Reads a node. Names are valid as long as the kernel, or are constant; arguments until the next call. */
   rondo_status (*read)(rondo_captured *captured, uint64_t node, rondo_captured_work *out);
 
-  /* The last reference was released: frees it and its graph after the last queue has run it, and then calls
-   * rondo_captured_let_go. */
+  /* The last reference was released: frees it and its graph after the last queue has run it, and then the list
+   * of its objects. */
   void (*release)(rondo_captured *captured);
 };
 
@@ -411,6 +404,8 @@ typedef struct rondo_executable_ops {
   rondo_status (*set_enabled)(rondo_executable *executable, size_t index, bool enabled);
   /* Waits until all launches so far are done. */
   rondo_status (*synchronize)(rondo_executable *executable);
+  /* The event completes when all launches so far are done. It stays valid without the executable. */
+  rondo_status (*record)(rondo_executable *executable, rondo_device_event *event);
   uint64_t (*host_bytes)(const rondo_executable *executable);
   uint64_t (*device_bytes)(const rondo_executable *executable);
   /* While it is on, launches measure how long each node runs. Called when no launch is running, unless waiting for the

@@ -16,6 +16,7 @@
 #include "graph/node.h"
 #include "graph/node_name.h"
 #include "graph/node_params.h"
+#include "graph/user_object.h"
 
 /* Never 0, so the zero tag is not a node. Serials wrap around after 2^32 graphs. */
 static uint32_t next_serial(void) {
@@ -64,6 +65,7 @@ static void copy_attachment(rondo_graph_attachment *to, const rondo_graph_attach
 void rondo_graph_free(rondo_graph *graph) {
   if (graph == NULL) return;
   const rondo_allocator allocator = graph->allocator;
+  rondo_object_list objects = graph->objects;
   assert(graph->captures == 0);
   for (size_t i = 0; i < graph->nodes.count; i++)
     if (graph->nodes.items[i].live) free_node(graph, &graph->nodes.items[i]);
@@ -76,6 +78,7 @@ void rondo_graph_free(rondo_graph *graph) {
   release_attachment(&graph->captured);
   release_attachment(&graph->hold);
   rondo_release(&allocator, graph, 1, sizeof *graph);
+  rondo_object_list_free(&allocator, &objects);
 }
 
 const char *rondo_graph_name_label(char buffer[RONDO_LABEL_BYTES], const char *name) {
@@ -449,6 +452,7 @@ rondo_status rondo_graph_clone_with(const rondo_allocator *allocator, const rond
   RONDO_TRY(rondo_graph_make(graph->device, allocator, graph->name, &clone));
   rondo_status status = copy_nodes(graph, clone);
   if (status == RONDO_OK) status = rondo_array_copy(&clone->allocator, &clone->programmatic, &graph->programmatic);
+  if (status == RONDO_OK) status = rondo_object_list_copy(&clone->allocator, &clone->objects, &graph->objects);
   if (status != RONDO_OK) {
     rondo_graph_free(clone);
     return status;

@@ -12,6 +12,7 @@
 
 #include "graph/edges.h"
 #include "graph/node.h"
+#include "graph/user_object.h"
 
 /* Contents --------------------------------------------------------------------------------------------------------- */
 
@@ -123,6 +124,7 @@ void rondo_graph_check(const rondo_graph *graph) {
   assert(live == graph->live_count);
   assert(children == graph->child_count);
   check_programmatic(graph);
+  rondo_object_list_check(&graph->objects);
 }
 
 #endif

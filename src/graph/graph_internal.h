@@ -54,6 +54,15 @@ typedef struct rondo_graph_attachment {
   void (*release)(void *object);
 } rondo_graph_attachment;
 
+/* A user object, and references to it that the owner of the list has (user_object.h). */
+typedef struct rondo_object_entry {
+  struct rondo_user_object *object;
+  uint32_t count; /* at least 1 */
+} rondo_object_entry;
+
+/* An object may have several entries. */
+typedef RONDO_ARRAY(rondo_object_entry) rondo_object_list;
+
 struct rondo_graph {
   rondo_allocator allocator;
   rondo_slab slab;       /* allocates the contents and edges of nodes */
@@ -73,6 +82,7 @@ struct rondo_graph {
    */
   bool is_bound;
   RONDO_ARRAY(rondo_programmatic_edge) programmatic; /* ascending by from, then to */
+  rondo_object_list objects;                         /* what it retains; its children have their own */
   rondo_graph *parent;                               /* the graph whose child node owns this one; or NULL */
   uint32_t parent_slot;                              /* its slot in `parent` */
   rondo_graph_attachment memory;                     /* graph memory, set by the memory layer */

@@ -32,6 +32,7 @@ typedef struct things {
   rondo_exec *exec, *captured_exec;
   void *immediate, *large, *ordered, *host, *kept;
   rondo_node kernel_node;
+  int live_objects; /* user objects that were not released yet */
 } things;
 
 static void add_one(rondo_blocks blocks, void *const *args) {
@@ -55,12 +56,25 @@ static rondo_status build(const rig *r, rondo_graph *inner, rondo_event *event, 
   return rondo_graph_add_free(*out, &node, 1, scratch, &node);
 }
 
+static void release_object(void *count) { --*(int *)count; }
+
+static rondo_status retain(const rig *r, things *t, rondo_graph *graph) {
+  rondo_user_object *object;
+  RONDO_TRY(rondo_user_object_create(&t->live_objects, release_object, 1, &r->allocator.table, &object));
+  t->live_objects++;
+  const rondo_status status = rondo_graph_retain_object(graph, object, 1, true);
+  if (status != RONDO_OK) assert_ok(rondo_user_object_release(object, 1));
+  return status;
+}
+
 static rondo_status do_building(const rig *r, things *t) {
   rondo_node node = {0}, extra = {0};
   RONDO_TRY(rondo_graph_create(r->device, NULL, &t->inner));
+  RONDO_TRY(retain(r, t, t->inner));
   RONDO_TRY(rondo_graph_add_host(t->inner, NULL, 0, test_host_nothing, NULL, &node));
   RONDO_TRY(rondo_event_create(r->device, NULL, &t->external));
   RONDO_TRY(build(r, t->inner, t->external, &t->built, &t->kept, &t->kernel_node));
+  RONDO_TRY(retain(r, t, t->built));
   RONDO_TRY(rondo_graph_add_empty(t->built, NULL, 0, &extra));
   RONDO_TRY(rondo_graph_add_edges(t->built, &t->kernel_node, &extra, 1));
   RONDO_TRY(rondo_graph_remove_edges(t->built, &t->kernel_node, &extra, 1));
@@ -107,6 +121,7 @@ static rondo_status do_launching(const rig *r, things *t) {
     RONDO_TRY(rondo_exec_upload(t->exec, t->side));
   }
   RONDO_TRY(build(r, t->inner, t->external, &t->changed, &kept, &node));
+  RONDO_TRY(retain(r, t, t->changed));
   RONDO_TRY(rondo_exec_update(t->exec, t->clone, NULL));
   RONDO_TRY(rondo_exec_update(t->exec, t->changed, NULL));
   RONDO_TRY(rondo_exec_launch(t->exec, r->stream));
@@ -215,6 +230,7 @@ static rondo_status run(fault_point *point) {
   tear_down(&r, &t);
   assert_old_works(&r);
   close_rig(&r);
+  assert_int_equal(t.live_objects, 0); /* whatever failed */
   return status;
 }
 

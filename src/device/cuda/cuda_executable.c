@@ -334,10 +334,10 @@ static rondo_status side_stream(cuda_device *device, cu_stream *out) {
   return RONDO_OK;
 }
 
-/* An upload waits for all launches of the executable graph. */
-static rondo_status executable_synchronize(rondo_executable *base) {
-  cuda_executable *executable = (cuda_executable *)base;
-  cuda_device *device = cuda_device_of(base->device);
+/* An upload comes after all launches of the executable graph. Then waits for the device's side stream, or records the
+ * event there. */
+static rondo_status follow_launches(const cuda_executable *executable, const cuda_event *event) {
+  cuda_device *device = cuda_device_of(executable->base.device);
   cu_stream side;
   CUDA_SCOPE(scope);
   RONDO_TRY(cuda_enter(device, &scope));
@@ -345,8 +345,20 @@ static rondo_status executable_synchronize(rondo_executable *base) {
   const cu_graph_exec latest = executable->before != NULL ? executable->before : executable->built.exec;
   cu_result code = device->api->exec_upload(latest, side);
   if (code == CU_OK && executable->timed.exec != NULL) code = device->api->exec_upload(executable->timed.exec, side);
-  if (code == CU_OK) code = device->api->stream_synchronize(side);
+  if (code == CU_OK)
+    code = event == NULL ? device->api->stream_synchronize(side) : device->api->event_record(event->event, side);
   return cuda_check(device, code, "waiting for the launches of %s", executable->label);
+}
+
+static rondo_status executable_synchronize(rondo_executable *executable) {
+  return follow_launches((cuda_executable *)executable, NULL);
+}
+
+/* An event that was never recorded is complete. */
+static rondo_status executable_record(rondo_executable *base, rondo_device_event *event) {
+  const cuda_executable *executable = (const cuda_executable *)base;
+  if (executable->last != NULL && is_over(executable)) return RONDO_OK;
+  return follow_launches(executable, (const cuda_event *)event);
 }
 
 /* Questions -------------------------------------------------------------------------------------------------------- */
@@ -384,6 +396,7 @@ const rondo_executable_ops cuda_executable_ops = {
     .rebind = cuda_executable_rebind,
     .set_enabled = cuda_executable_set_enabled,
     .synchronize = executable_synchronize,
+    .record = executable_record,
     .host_bytes = executable_host_bytes,
     .device_bytes = executable_device_bytes,
     .set_timing = cuda_set_timing,

@@ -63,6 +63,8 @@ rondo_status rondo_exec_draft_make(const char *call, rondo_graph *graph, bool re
   if (status == RONDO_OK)
     status =
         rondo_fail_context(rondo_lower(out->placed != NULL ? out->placed : out->graph, &out->lowering), "%s", call);
+  if (status == RONDO_OK)
+    status = rondo_fail_context(rondo_launched_objects_make(out->device, out->graph, &out->objects), "%s", call);
   if (status != RONDO_OK) rondo_exec_draft_free(out);
   return status;
 }
@@ -75,6 +77,7 @@ void rondo_exec_draft_free(rondo_exec_draft *draft) {
   rondo_relocation_destroy(draft->relocation);
   if (draft->placed != NULL) rondo_graph_free(draft->placed);
   rondo_graph_free(draft->graph);
+  rondo_launched_objects_free(draft->objects);
   *draft = (rondo_exec_draft){0};
 }
 
@@ -197,6 +200,7 @@ static rondo_status make_exec(rondo_graph *graph, const rondo_instantiate_option
 }
 
 static rondo_status instantiate(rondo_graph *graph, const rondo_instantiate_options *options, rondo_exec **out) {
+  rondo_retired_objects_look(graph->device, NULL);
   rondo_plan_options plan;
   RONDO_TRY(rondo_versioned_read("rondo_plan_options", options->plan, &plan, sizeof plan));
   plan.struct_size = sizeof plan;
@@ -237,9 +241,12 @@ void rondo_exec_destroy(rondo_exec *exec) {
   rondo_device_memory *memory = rondo_device_memory_made(device);
   rondo_heap *heap = exec->heap;
   rondo_patch_leave(exec);
+  rondo_launched_objects_retire(exec->objects, exec->executable, exec->last_queue);
+  exec->objects = NULL;
   free_exec(exec);
   rondo_heap_abandon(heap);
   rondo_retired_sweep(memory, false);
+  rondo_retired_objects_look(device, NULL);
   rondo_device_end_use(device, &exec_use);
 }
 

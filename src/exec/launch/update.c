@@ -22,6 +22,7 @@
 #include "graph/graph.h"
 #include "graph/node_name.h"
 #include "graph/node_params.h"
+#include "graph/user_object.h"
 
 /* One node -------------------------------------------------------------------------------------------------------- */
 
@@ -391,6 +392,7 @@ static void exchange(rondo_exec *exec, rondo_exec_draft *draft, bool memory_chan
   SWAP(exec->random, draft->random);
   SWAP(exec->lowering, draft->lowering);
   SWAP(exec->findings, draft->findings);
+  SWAP(exec->objects, draft->objects);
   if (memory_changed) SWAP(exec->memory, draft->memory);
   for (uint32_t i = 0; i < exec->lowering.nodes.count; i++) rondo_exec_rebind(exec, i);
   exec->broken = false;
@@ -408,6 +410,8 @@ static rondo_status update_from(rondo_exec *exec, rondo_graph *graph, rondo_exec
   RONDO_TRY(draft_memory(exec, graph, draft, &memory_changed, result));
   RONDO_TRY(commit_nodes(exec, draft));
   exchange(exec, draft, memory_changed);
+  rondo_launched_objects_retire(draft->objects, exec->executable, exec->last_queue);
+  draft->objects = NULL;
   rondo_exec_begin_access(exec, graph);
   return RONDO_OK;
 }
@@ -425,8 +429,9 @@ static rondo_status refuse_bound(const rondo_exec *exec, const rondo_graph *grap
 static rondo_status update(rondo_exec *exec, rondo_graph *graph, rondo_update_result *result) {
   rondo_exec_draft draft;
   RONDO_TRY(refuse_bound(exec, graph, result));
-  bool is_done;
-  RONDO_TRY(rondo_exec_update_in_place(exec, graph, &is_done));
+  bool is_done = false;
+  const bool has_objects = exec->objects != NULL || rondo_graph_has_objects(graph);
+  if (!has_objects) RONDO_TRY(rondo_exec_update_in_place(exec, graph, &is_done));
   if (is_done) return RONDO_OK;
   RONDO_TRY(rondo_exec_draft_make("rondo_exec_update", graph, exec->relocate, &draft));
   const rondo_status status = update_from(exec, graph, &draft, result);
@@ -447,6 +452,7 @@ rondo_status rondo_exec_update(rondo_exec *exec, rondo_graph *graph, rondo_updat
   const rondo_status status = update(exec, graph, &result);
   rondo_patch_note_update(exec);
   rondo_exec_check(exec);
+  rondo_retired_objects_look(exec->device, NULL);
   rondo_trace_here(RONDO_TRACE_END, "exec", call);
   if (out_result != NULL) RONDO_TRY(rondo_versioned_write("rondo_update_result", &result, out_result, sizeof result));
   return status;
