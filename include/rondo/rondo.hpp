@@ -1079,6 +1079,13 @@ class exec : public handle<rondo_exec, rondo_exec_destroy> {
     return check(detail::after_wait(rondo_exec_launch(get(), stream.get()), stream.device().get()));
   }
   returns<void> update(const graph &graph) { return check(rondo_exec_update(get(), graph.get(), nullptr)); }
+  /* Replaces the graph of a child node by one of the same topology. */
+  returns<void> replace_child(rondo_node node, const graph &child) {
+    rondo_node_params params = {};
+    params.kind = RONDO_NODE_CHILD;
+    params.as.child = child.get();
+    return check(rondo_exec_set_params(get(), node, &params));
+  }
 };
 
 /* Captures --------------------------------------------------------------------------------------------------------- */

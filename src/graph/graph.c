@@ -361,6 +361,20 @@ rondo_status rondo_graph_replace(rondo_graph *graph, uint32_t slot, const rondo_
   return RONDO_OK;
 }
 
+rondo_status rondo_graph_replace_child(rondo_graph *graph, uint32_t slot, const rondo_node_params *params) {
+  rondo_graph_node fresh;
+  rondo_node_params then = *params;
+  if (then.name == NULL) then.name = rondo_graph_at(graph, slot)->params.name;
+  RONDO_TRY(rondo_graph_refuse_bound(then.as.child, "cannot become a child graph"));
+  RONDO_TRY(check_nesting(graph, then.as.child));
+  RONDO_TRY(rondo_graph_prepare(graph, slot, &then, &fresh));
+  fresh.params.as.child->parent_slot = slot;
+  rondo_graph_put(graph, slot, &fresh);
+  note_memory(graph, &rondo_graph_at(graph, slot)->params);
+  rondo_graph_check_node(graph, slot);
+  return RONDO_OK;
+}
+
 /* The first bound node. There is one. */
 static uint32_t find_bound(const rondo_graph *graph) {
   const rondo_graph_node *nodes = graph->nodes.items;

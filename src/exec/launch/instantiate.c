@@ -40,7 +40,7 @@ static rondo_status check_graph(const char *call, const rondo_graph *graph) {
 }
 
 /* Only the exec uses the clone. So the device does not count it as a graph, nor the address space as a user. */
-static rondo_status clone_for_exec(rondo_graph *graph, rondo_graph **out) {
+rondo_status rondo_exec_clone_graph(rondo_graph *graph, rondo_graph **out) {
   RONDO_TRY(rondo_graph_copy(graph, out));
   rondo_address_space_forget_clone(rondo_address_space_of(graph));
   rondo_build_uncount(*out);
@@ -55,11 +55,11 @@ rondo_status rondo_exec_draft_make(const char *call, rondo_graph *graph, bool re
     RONDO_TRY(rondo_graph_refuse_bound(graph, "cannot be relocated"));
     RONDO_TRY(rondo_exec_refuse_arena(call, graph));
   }
-  RONDO_TRY(clone_for_exec(graph, &out->graph));
+  RONDO_TRY(rondo_exec_clone_graph(graph, &out->graph));
   rondo_status status = RONDO_OK;
   out->device = graph->device;
   out->relocates = relocates && graph->has_memory;
-  if (out->relocates || rondo_random_is_drawn(graph)) status = clone_for_exec(graph, &out->placed);
+  if (out->relocates || rondo_random_is_drawn(graph)) status = rondo_exec_clone_graph(graph, &out->placed);
   if (status == RONDO_OK)
     status =
         rondo_fail_context(rondo_lower(out->placed != NULL ? out->placed : out->graph, &out->lowering), "%s", call);

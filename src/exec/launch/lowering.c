@@ -144,14 +144,26 @@ static rondo_status walk_inside(graph_walker *walker, const rondo_graph_node *no
   return out->count > 1 && node->dependents.count > 1 ? join(walker, *out, out) : RONDO_OK;
 }
 
+/* The node as the user knows it. */
+static rondo_node tag_of(const rondo_graph *graph, uint32_t slot) {
+  return (rondo_node){.id = (uint64_t)graph->source_serial << 32 | slot};
+}
+
 static rondo_status walk_child(graph_walker *walker, graph_level *level, uint32_t slot) {
   const rondo_graph_node *node = rondo_graph_at(level->graph, slot);
+  rondo_lowering *lowering = walker->lowering;
+  const size_t number = lowering->children.count, first = lowering->nodes.count;
+  const rondo_lowered_child child = {
+      .graph = level->graph, .slot = slot, .tag = tag_of(level->graph, slot), .first = (uint32_t)first};
   ends before;
   if (level->ends_of == NULL)
     RONDO_TRY(rondo_allocate_items(walker->allocator, level->graph->nodes.count, sizeof(ends), &level->ends_of));
   level->indices[slot] = RONDO_INDEX_CHILD;
+  RONDO_TRY(rondo_array_push(walker->allocator, &lowering->children, &child));
   RONDO_TRY(gather_before(walker, level, &node->dependencies, &before));
-  return walk_inside(walker, node, before, &level->ends_of[slot]);
+  RONDO_TRY(walk_inside(walker, node, before, &level->ends_of[slot]));
+  lowering->children.items[number].count = (uint32_t)(lowering->nodes.count - first);
+  return RONDO_OK;
 }
 
 /* Graphs without a device name no events. */
@@ -168,8 +180,7 @@ static rondo_status walk_node(graph_walker *walker, graph_level *level, uint32_t
   const rondo_node_where where = {
       .number = level->inside == NULL ? slot : level->number, .own = slot, .inside = level->inside};
   const rondo_lowered_node lowered = rondo_lowered_of(&node->params, &where, node->captured);
-  const rondo_node tag = {.id = (uint64_t)graph->source_serial << 32 | slot};
-  const rondo_lowered_origin origin = {.graph = graph, .slot = slot, .tag = tag};
+  const rondo_lowered_origin origin = {.graph = graph, .slot = slot, .tag = tag_of(graph, slot)};
   RONDO_TRY(append(walker, &lowered, &origin, &level->indices[slot]));
   return link_dependencies(walker, level, &node->dependencies);
 }
@@ -301,6 +312,7 @@ void rondo_lowering_free(rondo_lowering *lowering) {
   rondo_array_free(allocator, &lowering->programmatic);
   for (size_t i = 0; i < lowering->paths.count; i++) rondo_release_text(allocator, lowering->paths.items[i]);
   rondo_array_free(allocator, &lowering->paths);
+  rondo_array_free(allocator, &lowering->children);
   rondo_array_free(allocator, &lowering->graphs);
   rondo_array_free(allocator, &lowering->origins);
   rondo_array_free(allocator, &lowering->nodes);
@@ -322,12 +334,34 @@ uint32_t rondo_lowering_find(const rondo_lowering *lowering, rondo_node node) {
   return at == NULL || slot >= at->count ? RONDO_INDEX_NONE : at->indices[slot];
 }
 
+const rondo_lowered_child *rondo_lowering_find_child(const rondo_lowering *lowering, rondo_node node) {
+  for (size_t i = 0; i < lowering->children.count; i++)
+    if (lowering->children.items[i].tag.id == node.id) return &lowering->children.items[i];
+  return NULL;
+}
+
 uint32_t rondo_lowering_around(const rondo_lowering *lowering, rondo_node node) {
   const rondo_graph_indices *at = find_graph(lowering, (uint32_t)(node.id >> 32));
   return at == NULL ? RONDO_NO_NODE : at->around;
 }
 
+/* Both lists are in the order of the walk: by first node, outer ones before those inside. */
+static void move_child_tags(const rondo_lowering *from, rondo_lowering *to) {
+  for (size_t i = 0, at = 0; i < to->children.count; i++) {
+    rondo_lowered_child *child = &to->children.items[i];
+    size_t mate = at;
+    while (mate < from->children.count &&
+           (from->children.items[mate].first != child->first || from->children.items[mate].count != child->count))
+      mate++;
+    child->tag = (rondo_node){0};
+    if (mate == from->children.count) continue;
+    child->tag = from->children.items[mate].tag;
+    at = mate + 1;
+  }
+}
+
 void rondo_lowering_move_tags(rondo_lowering *from, rondo_lowering *to) {
+  move_child_tags(from, to);
   for (size_t i = 0; i < to->origins.count; i++) to->origins.items[i].tag = from->origins.items[i].tag;
   const rondo_lowering given = *from;
   from->graphs = to->graphs;

@@ -110,6 +110,21 @@ DEVICE_TEST(test_ad6_lambdas_go_with_child_graphs_and_updates) {
   assert_int_equal(counter.use_count(), 1);
 }
 
+DEVICE_TEST(test_ad8_a_child_is_replaced_with_its_lambdas) {
+  scene s;
+  auto counter = std::make_shared<std::atomic<int>>(0);
+  rondo::graph outer(s.device), inner(s.device), fresh(s.device);
+  inner.add_host({}, [counter] { *counter += 1; });
+  fresh.add_host({}, [counter] { *counter += 10; });
+  const rondo_node child = outer.add_child({}, inner);
+  rondo::exec exec(outer);
+  exec.launch(s.stream);
+  exec.replace_child(child, fresh);
+  exec.launch(s.stream);
+  s.stream.synchronize();
+  assert_int_equal(*counter, 11);
+}
+
 /* An update replaces the lambdas, as soon as earlier launches no longer need them. One that is refused keeps them. */
 DEVICE_TEST(test_ad6_updates_replace_lambdas) {
   scene s;
