@@ -1028,6 +1028,10 @@ class graph : public handle<rondo_graph, rondo_graph_destroy> {
     if (status != RONDO_OK) RONDO_RAISE(error(status));
     return add(rondo_graph_add_host, dependencies, detail::run_host_function, user);
   }
+  /* A full edge, or a programmatic one between kernels. */
+  returns<void> add_edge(rondo_node from, rondo_node to, const rondo_edge_data &data = {}) {
+    return check(rondo_graph_add_edges_with(get(), &from, &to, &data, 1));
+  }
   /* The value, such as a std::shared_ptr or a vector that a copy reads, lives until nothing made from the graph can run
    * any more (<rondo/user_object.h>). */
   template <class T>

@@ -56,10 +56,12 @@ typedef struct rondo_node_change {
   rondo_lowered_node node;
 } rondo_node_change;
 
-/* An edge with ports and a type, which does not order its nodes (rondo_graph_programmatic_edges). */
+/* An edge with ports and a type (rondo_graph_programmatic_edges). If it orders its nodes, it is among the successors
+ * too, for drivers without such edges; others make this one in place of that. */
 typedef struct rondo_lowered_edge {
   uint32_t from, to;
   uint8_t from_port, to_port, type;
+  bool orders;
 } rondo_lowered_edge;
 
 /* The nodes are in topological order. The successors of node i are successors[successor_start[i] ..

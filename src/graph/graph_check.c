@@ -82,6 +82,7 @@ static void check_programmatic(const rondo_graph *graph) {
     const rondo_programmatic_edge *edge = &graph->programmatic.items[i];
     assert(edge->from != edge->to);
     assert(rondo_graph_has(graph, edge->from) && rondo_graph_has(graph, edge->to));
+    assert(!rondo_graph_has_edge(graph, edge->from, edge->to));
     if (i == 0) continue;
     const rondo_programmatic_edge *before = &graph->programmatic.items[i - 1];
     assert(before->from < edge->from || (before->from == edge->from && before->to < edge->to));

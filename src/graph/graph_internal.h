@@ -41,11 +41,16 @@ typedef struct rondo_graph_node {
   uint64_t captured;     /* the driver's handle of the node in its graph's `captured`; 0 if there is none */
 } rondo_graph_node;
 
-/* An edge that imposes no order (rondo_graph_programmatic_edges). Ports and type are the driver's. */
+/* An edge with ports and a type, which are the driver's (rondo_graph_programmatic_edges). */
 typedef struct rondo_programmatic_edge {
   uint32_t from, to;
   uint8_t from_port, to_port, type;
+  bool orders; /* made by the user, who promises that it orders its kernels; else it was captured */
 } rondo_programmatic_edge;
+
+static inline bool rondo_programmatic_same(const rondo_programmatic_edge *a, const rondo_programmatic_edge *b) {
+  return a->from_port == b->from_port && a->to_port == b->to_port && a->type == b->type && a->orders == b->orders;
+}
 
 /* An object of a layer above that a graph and its clones retain. */
 typedef struct rondo_graph_attachment {

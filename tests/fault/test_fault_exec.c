@@ -72,6 +72,31 @@ static rondo_status retain(const rig *r, things *t, rondo_graph *graph) {
   return status;
 }
 
+/* A programmatic edge between two kernels. */
+static rondo_status link_kernels(const rig *r, rondo_graph *graph) {
+  const rondo_edge_data early = {.from_port = RONDO_PORT_PROGRAMMATIC, .type = RONDO_EDGE_PROGRAMMATIC};
+  rondo_node nodes[2];
+  rondo_exec *exec;
+  for (int i = 0; i < 2; i++)
+    RONDO_TRY(
+        rondo_graph_add_kernel(graph, NULL, 0, r->kernel, (rondo_grid){1, 0, 0}, RONDO_ARGS(&r->old_kept), &nodes[i]));
+  for (int i = 0; i < 2; i++) {
+    RONDO_TRY(rondo_graph_add_edges_with(graph, &nodes[0], &nodes[1], &early, 1));
+    if (i == 0) RONDO_TRY(rondo_graph_remove_edges_with(graph, &nodes[0], &nodes[1], &early, 1));
+  }
+  RONDO_TRY(rondo_instantiate(graph, NULL, &exec));
+  rondo_exec_destroy(exec);
+  return RONDO_OK;
+}
+
+static rondo_status do_edges(const rig *r) {
+  rondo_graph *graph;
+  RONDO_TRY(rondo_graph_create(r->device, NULL, &graph));
+  const rondo_status status = link_kernels(r, graph);
+  assert_ok(rondo_graph_destroy(graph));
+  return status;
+}
+
 static rondo_status do_building(const rig *r, things *t) {
   rondo_node node = {0}, extra = {0};
   RONDO_TRY(rondo_graph_create(r->device, NULL, &t->inner));
@@ -84,6 +109,7 @@ static rondo_status do_building(const rig *r, things *t) {
   RONDO_TRY(rondo_graph_add_edges(t->built, &t->nodes[KERNEL], &extra, 1));
   RONDO_TRY(rondo_graph_remove_edges(t->built, &t->nodes[KERNEL], &extra, 1));
   RONDO_TRY(rondo_graph_remove(t->built, extra));
+  RONDO_TRY(do_edges(r));
   const rondo_node_params params = {.kind = RONDO_NODE_HOST, .as.host = {.function = test_host_nothing, .user = t}};
   RONDO_TRY(rondo_graph_set_params(t->inner, node, &params));
   RONDO_TRY(rondo_graph_set_argument(t->built, t->nodes[KERNEL], 0, &t->kept));

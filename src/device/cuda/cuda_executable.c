@@ -17,6 +17,28 @@
 
 /* Edges ------------------------------------------------------------------------------------------------------------ */
 
+/* Marks the full edge that stands for a programmatic one. */
+static void mark_edge(const cuda_executable *executable, const rondo_lowered_edge *edge) {
+  uint32_t e = executable->predecessor_start[edge->to];
+  while (executable->predecessors[e] != edge->from) e++;
+  assert(e < executable->predecessor_start[edge->to + 1]);
+  executable->predecessors[e] = UINT32_MAX;
+}
+
+/* Programmatic edges that order nodes are made in place of the full ones. */
+static void leave_out_full_edges(const cuda_executable *executable, size_t count) {
+  uint32_t kept = 0, first = 0;
+  for (size_t i = 0; i < executable->programmatic_count; i++)
+    if (executable->programmatic[i].orders) mark_edge(executable, &executable->programmatic[i]);
+  for (size_t i = 0; i < count; i++) {
+    const uint32_t past = executable->predecessor_start[i + 1];
+    for (uint32_t e = first; e < past; e++)
+      if (executable->predecessors[e] != UINT32_MAX) executable->predecessors[kept++] = executable->predecessors[e];
+    executable->predecessor_start[i + 1] = kept;
+    first = past;
+  }
+}
+
 /* Topology does not change with updates. */
 static rondo_status keep_edges(cuda_executable *executable, const rondo_lowered_graph *graph) {
   const rondo_allocator *allocator = cuda_allocator_of(executable);
@@ -28,6 +50,7 @@ static rondo_status keep_edges(cuda_executable *executable, const rondo_lowered_
   RONDO_TRY(rondo_allocate_copy(allocator, graph->programmatic, graph->programmatic_count, sizeof *graph->programmatic,
                                 &executable->programmatic));
   executable->programmatic_count = graph->programmatic_count;
+  if (graph->programmatic_count > 0) leave_out_full_edges(executable, graph->node_count);
   if (graph->captured != NULL) rondo_captured_retain(executable->captured = graph->captured);
   return RONDO_OK;
 }

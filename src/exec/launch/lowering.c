@@ -31,6 +31,8 @@ typedef struct graph_level {
   ends *ends_of;     /* by slot, for child nodes; NULL before the first one */
   uint32_t number;   /* of the outermost child node that contains the graph; RONDO_NO_NODE for the outermost graph */
   const char *inside;
+  uint32_t *promised_start; /* by slot: programmatic edges to it that order come from promised[...]; NULL: none do */
+  uint32_t *promised;
 } graph_level;
 
 static const rondo_node_params join_params = {.kind = RONDO_NODE_EMPTY, .name = ""};
@@ -66,6 +68,34 @@ static rondo_status link_run(graph_walker *walker, ends from) {
     const uint32_t end = walker->pool.items[from.first + i];
     RONDO_TRY(rondo_array_push(walker->allocator, &lowering->predecessors, &end));
   }
+  return RONDO_OK;
+}
+
+/* Sorts the programmatic edges that order by the nodes that they enter. */
+static rondo_status sort_promised(graph_walker *walker, graph_level *level) {
+  const rondo_graph *graph = level->graph;
+  const size_t nodes = graph->nodes.count, edges = graph->programmatic.count;
+  bool has_any = false;
+  for (size_t i = 0; i < edges && !has_any; i++) has_any = graph->programmatic.items[i].orders;
+  if (!has_any) return RONDO_OK;
+  RONDO_TRY(rondo_allocate_items(walker->allocator, nodes + 2, sizeof(uint32_t), &level->promised_start));
+  RONDO_TRY(rondo_allocate_items(walker->allocator, edges, sizeof(uint32_t), &level->promised));
+  uint32_t *const next = level->promised_start + 1; /* where each node's list continues; at the end, where it ended */
+  for (size_t i = 0; i < edges; i++)
+    if (graph->programmatic.items[i].orders) next[graph->programmatic.items[i].to + 1]++;
+  for (size_t i = 1; i <= nodes; i++) next[i] += next[i - 1];
+  for (size_t i = 0; i < edges; i++)
+    if (graph->programmatic.items[i].orders)
+      level->promised[next[graph->programmatic.items[i].to]++] = graph->programmatic.items[i].from;
+  return RONDO_OK;
+}
+
+/* Kernels, which are in the list. */
+static rondo_status link_promised(graph_walker *walker, const graph_level *level, uint32_t slot) {
+  if (level->promised_start == NULL) return RONDO_OK;
+  for (uint32_t i = level->promised_start[slot]; i < level->promised_start[slot + 1]; i++)
+    RONDO_TRY(
+        rondo_array_push(walker->allocator, &walker->lowering->predecessors, &level->indices[level->promised[i]]));
   return RONDO_OK;
 }
 
@@ -182,6 +212,7 @@ static rondo_status walk_node(graph_walker *walker, graph_level *level, uint32_t
   const rondo_lowered_node lowered = rondo_lowered_of(&node->params, &where, node->captured);
   const rondo_lowered_origin origin = {.graph = graph, .slot = slot, .tag = tag_of(graph, slot)};
   RONDO_TRY(append(walker, &lowered, &origin, &level->indices[slot]));
+  RONDO_TRY(link_promised(walker, level, slot));
   return link_dependencies(walker, level, &node->dependencies);
 }
 
@@ -243,7 +274,8 @@ static rondo_status add_programmatic(graph_walker *walker, const graph_level *le
                                         .to = level->indices[loose->to],
                                         .from_port = loose->from_port,
                                         .to_port = loose->to_port,
-                                        .type = loose->type};
+                                        .type = loose->type,
+                                        .orders = loose->orders};
     RONDO_TRY(rondo_array_push(walker->allocator, &walker->lowering->programmatic, &lowered));
   }
   return RONDO_OK;
@@ -254,10 +286,13 @@ static rondo_status walk_graph(graph_walker *walker, rondo_graph *graph, ends ar
   graph_level level = {.graph = graph, .around = around};
   RONDO_TRY(add_indices(walker, graph, &level.indices));
   rondo_status status = add_path(walker, &level);
+  if (status == RONDO_OK) status = sort_promised(walker, &level);
   if (status == RONDO_OK) status = walk_nodes(walker, &level);
   if (status == RONDO_OK) status = add_programmatic(walker, &level);
   if (status == RONDO_OK && out != NULL) status = gather_sinks(walker, &level, out);
   rondo_release(walker->allocator, level.ends_of, graph->nodes.count, sizeof(ends));
+  rondo_release(walker->allocator, level.promised_start, graph->nodes.count + 2, sizeof(uint32_t));
+  rondo_release(walker->allocator, level.promised, graph->programmatic.count, sizeof(uint32_t));
   return status;
 }
 
@@ -420,7 +455,7 @@ bool rondo_lowering_same_programmatic(const rondo_lowering *a, const rondo_lower
   for (size_t i = 0; i < count; i++) {
     const rondo_lowered_edge *x = &a->programmatic.items[i], *y = &b->programmatic.items[i];
     if (x->from != y->from || x->to != y->to || x->from_port != y->from_port || x->to_port != y->to_port ||
-        x->type != y->type)
+        x->type != y->type || x->orders != y->orders)
       return false;
   }
   return true;
