@@ -9,8 +9,9 @@
  * instead. A capture retains an object in the graph of rondo_capture_info (<rondo/capture.h>), also in the body of a
  * tree's function that is recorded, and in a region.
  *
- * `release` is called once, when no reference is left, in a call of Rondo by a thread of the program: never on a thread
- * of the library or of a driver, and never while a lock of the library is held. It is
+ * `release` is called once, when no reference is left, in a call of Rondo by a thread of the program, or by a thread of
+ * a session that runs the program's functions: never on a thread that runs host functions or belongs to a driver, and
+ * never while a lock of the library is held. It is
  * - the call that releases the last reference: rondo_user_object_release, rondo_graph_release_object,
  *   rondo_graph_destroy, or whatever else destroys a graph, such as removing a child node; or
  * - if that was an exec: a later call on the same device that finds its launches ended. These are rondo_exec_destroy,

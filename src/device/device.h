@@ -114,6 +114,7 @@ typedef struct rondo_thread_state {
    * devices */
   uint64_t works_queued;
   unsigned callback_depth;            /* nested host functions that run on the thread */
+  bool is_own;                        /* a thread of the library that calls it; it releases no user objects */
   struct rondo_launch_values *values; /* exec/: where launches write their values; or NULL */
 } rondo_thread_state;
 extern _Thread_local rondo_thread_state rondo_this_thread;

@@ -11,7 +11,7 @@ struct rondo_launched_objects {
   rondo_device *device;
   rondo_device_event *ended; /* of the launches */
   bool is_marked;            /* it was recorded */
-  const rondo_queue *last;   /* of the last launch: identity only */
+  const rondo_queue *last;   /* of the last launch: identity only; NULL: there was none */
   rondo_object_list list;
 };
 
@@ -58,20 +58,16 @@ void rondo_launched_objects_retire(rondo_launched_objects *objects, rondo_execut
                                    const rondo_queue *last) {
   rondo_saved_error before;
   if (objects == NULL) return;
-  if (last == NULL) {
-    rondo_launched_objects_free(objects);
-    return;
-  }
   rondo_error_save(&before);
   objects->last = last;
-  objects->is_marked = executable->ops->record(executable, objects->ended) == RONDO_OK;
+  objects->is_marked = last != NULL && executable->ops->record(executable, objects->ended) == RONDO_OK;
   put(objects->device, objects);
   rondo_error_restore(&before);
 }
 
 /* A queue that was made at the address of a destroyed one was made after that one's work. */
 static bool is_over(const rondo_launched_objects *objects, const rondo_queue *waited) {
-  if (objects->last == waited) return true;
+  if (objects->last == NULL || objects->last == waited) return true;
   return objects->is_marked && objects->ended->ops->query(objects->ended) == RONDO_OK;
 }
 
@@ -111,6 +107,7 @@ void rondo_retired_objects_settle(rondo_device *device, const rondo_queue *waite
 }
 
 rondo_launched_objects *rondo_retired_objects_take(rondo_device *device) {
+  if (rondo_this_thread.is_own) return NULL;
   return atomic_exchange_explicit(&device->retired, NULL, memory_order_acquire);
 }
 
