@@ -89,20 +89,29 @@ typedef struct rondo_update_result {
 
 /* Updates the exec with the parameters of a graph of the same topology, all or none (U3). Nodes correspond in
  * topological order; disabled nodes stay disabled. Alloc and free nodes may change too: later launches use the new
- * graph's memory. The new graph is verified as in rondo_instantiate, unless the exec was created without verification
- * (NOT_UPDATABLE if refused). out_result may be NULL. Errors: UPDATE_REFUSED, with *out_result, CYCLE, OUT_OF_MEMORY;
- * the exec is then unchanged. */
+ * graph's memory. The exec then retains the user objects of the new graph instead (<rondo/user_object.h>). The new
+ * graph is verified as in rondo_instantiate, unless the exec was created without verification (NOT_UPDATABLE if
+ * refused). out_result may be NULL. Errors: UPDATE_REFUSED, with *out_result, CYCLE, OUT_OF_MEMORY; the exec is then
+ * unchanged. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_exec_update(rondo_exec *exec, rondo_graph *graph,
                                                         rondo_update_result *out_result);
 
 /* Changes the parameters of one node. `node` is a node of the graph that the exec was created from, or of a child graph
  * in it. The kind must be the same. KERNEL: kernel, grid and arguments may change; COPY and FILL: everything, if
- * one-dimensional before and after; HOST: everything; EVENT_*: the event; EMPTY, CHILD, ALLOC, FREE: UNSUPPORTED (U1).
+ * one-dimensional before and after; HOST: everything; EVENT_*: the event; CHILD: see below; EMPTY, ALLOC, FREE:
+ * UNSUPPORTED (U1).
  * If the node then accesses other memory, lifetimes, extents and reach are verified, unless the exec was created
  * without verification. Races with other nodes are not verified, because those nodes may have to change too;
  * rondo_exec_update does that (<rondo/verify.h>). Errors: UNKNOWN_NODE, NODE_KIND, UPDATE_REFUSED, as rondo_graph_add;
  * INVALID_LIFETIME with NOT_ALLOCATED or USE_AFTER_FREE; INVALID_GRAPH with OUT_OF_RANGE or NO_ACCESS; OUT_OF_MEMORY;
- * the exec is then unchanged. */
+ * the exec is then unchanged.
+ *
+ * The child graph of a CHILD node is replaced by another graph of the same topology, as if the exec was updated with a
+ * graph that differs in this child alone (rondo_exec_update): nodes correspond in topological order, the whole is
+ * verified, races included, and the exec exchanges the child's user objects. Nodes in the child keep the handles that
+ * they had. params->as.child is read during the call and stays the caller's; a name of NULL keeps the node's. Errors:
+ * as rondo_exec_update; UPDATE_REFUSED/NOT_UPDATABLE if random numbers are drawn, or if an update has left no such
+ * child graph in the exec; as rondo_graph_add. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_exec_set_params(rondo_exec *exec, rondo_node node,
                                                             const rondo_node_params *params);
 
@@ -126,7 +135,7 @@ typedef struct rondo_exec_info {
   uint32_t struct_size;
   uint32_t node_count;    /* including the nodes of child graphs, without the child nodes themselves */
   uint64_t launches;      /* so far */
-  uint64_t updates;       /* whole updates that succeeded */
+  uint64_t updates;       /* whole updates that succeeded, and child graphs that were replaced */
   uint64_t graph_bytes;   /* graph memory that must be mapped: planned bytes of its alloc nodes (GX-12) */
   uint64_t host_bytes;    /* host memory of the exec itself */
   uint64_t device_bytes;  /* device memory of the exec itself, without graph memory. 0 on a CPU device. On CUDA an

@@ -221,6 +221,44 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_graph_add_edges(rondo_graph *graph, 
 RONDO_API RONDO_MUST_USE rondo_status rondo_graph_remove_edges(rondo_graph *graph, const rondo_node *from,
                                                                const rondo_node *to, size_t count);
 
+/* The type of an edge, and when its first node lets the second begin (its port). The numbers are CUDA's. */
+typedef enum rondo_edge_type {
+  RONDO_EDGE_FULL = 0,        /* the second node begins when the first has ended */
+  RONDO_EDGE_PROGRAMMATIC = 1 /* between kernels: programmatic dependent launch */
+} rondo_edge_type;
+
+typedef enum rondo_edge_port {
+  RONDO_PORT_END = 0,          /* for FULL */
+  RONDO_PORT_PROGRAMMATIC = 1, /* all blocks have called cudaTriggerProgrammaticLaunchCompletion, or have ended */
+  RONDO_PORT_LAUNCH_ORDER = 2  /* all blocks have begun */
+} rondo_edge_port;
+
+/* Zeros are a full edge. */
+typedef struct rondo_edge_data {
+  uint8_t from_port;   /* rondo_edge_port */
+  uint8_t to_port;     /* 0 */
+  uint8_t type;        /* rondo_edge_type */
+  uint8_t reserved[5]; /* zeros */
+} rondo_edge_data;
+
+/* rondo_graph_add_edges and rondo_graph_remove_edges for edges with data[i], all or none; data = NULL: full ones. A
+ * pair of nodes has one edge, full or programmatic.
+ *
+ * A programmatic edge is a promise: the second kernel calls cudaGridDependencySynchronize (griddepcontrol.wait in PTX)
+ * before it accesses memory that work before it accesses. Verification and the plan of memory that moves rely on it,
+ * and take the edge for a full one. On CPU devices it is one. On CUDA devices, kernels may overlap. It becomes a full
+ * edge where another full edge, for example through an empty node, orders the two kernels, and while nodes are timed.
+ *
+ * Errors: as there; INVALID_ARGUMENT with BAD_OPTIONS (another type; a port that the type does not have: PROGRAMMATIC
+ * has from_port PROGRAMMATIC or LAUNCH_ORDER, and to_port 0; reserved bytes), NODE_KIND (a programmatic edge of a node
+ * that is not a kernel); MISSING_EDGE also if an edge has other data. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_graph_add_edges_with(rondo_graph *graph, const rondo_node *from,
+                                                                 const rondo_node *to, const rondo_edge_data *data,
+                                                                 size_t count);
+RONDO_API RONDO_MUST_USE rondo_status rondo_graph_remove_edges_with(rondo_graph *graph, const rondo_node *from,
+                                                                    const rondo_node *to, const rondo_edge_data *data,
+                                                                    size_t count);
+
 /* Returns a node's parameters as they were given, with defaults in place of zeros: no grid, height, depth or pitch is
  * 0, and names are not NULL. Pointers in *out_params belong to the node and are valid until it changes. `child` of a
  * child node is the node's own graph; it may be edited until the graph is instantiated (B9). Errors: UNKNOWN_NODE. */
@@ -253,12 +291,14 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_graph_dependencies(const rondo_graph
 RONDO_API RONDO_MUST_USE rondo_status rondo_graph_dependents(const rondo_graph *graph, rondo_node node,
                                                              rondo_node *nodes, size_t *inout_count);
 
-/* Edges by which a library's kernel may begin before another kernel has ended (programmatic dependent launch in CUDA).
- * Only captures create them, and execs of the graph keep them. They do not order the two kernels: neither verification
- * nor memory planning relies on them, and the other queries omit them. Work that was captured after the later kernel
- * depends on both kernels. Order and arrays as in rondo_graph_edges. Errors: as there. */
+/* Edges by which a kernel may begin before another kernel has ended (programmatic dependent launch in CUDA), which
+ * captures and rondo_graph_add_edges_with create, and which the other queries omit. Those of a captured library do not
+ * order the two kernels, because nothing is known about them: neither verification nor memory planning relies on such
+ * an edge, and work that was captured after the later kernel depends on both. Order and arrays as in rondo_graph_edges;
+ * `data` may be NULL. Errors: as there. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_graph_programmatic_edges(const rondo_graph *graph, rondo_node *from,
-                                                                     rondo_node *to, size_t *inout_count);
+                                                                     rondo_node *to, rondo_edge_data *data,
+                                                                     size_t *inout_count);
 
 /* Nodes in topological order; if there is a choice, the lowest number comes first (Kahn 1962). Nodes of child graphs
  * are not included. The array as in queries. Takes O((nodes + edges) log nodes). Errors: INVALID_GRAPH/CYCLE, naming a
@@ -321,8 +361,8 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_graph_diff(const rondo_graph *a, con
  * that rondo_graph_get_params returns; child "child":{"name", "nodes"}; event_record and event_wait "event"; alloc
  * "bytes", "allocation" (its name), "peers" (numbers of devices, if any), "address"; free "address"; foreign "what",
  * "bytes", "bound" (true or false), "address". "programmatic", a list of [from, from port, to port, type], may follow
- * "dependencies". Fields that are addresses are strings, and may be absent. Bytes of a name that are not UTF-8 are
- * written as U+FFFD. Errors: OUT_OF_MEMORY. */
+ * "dependencies"; a fifth number, 1, says that the edge orders the kernels. Fields that are addresses are strings, and
+ * may be absent. Bytes of a name that are not UTF-8 are written as U+FFFD. Errors: OUT_OF_MEMORY. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_graph_to_dot(const rondo_graph *graph, bool with_addresses,
                                                          char **out_text);
 RONDO_API RONDO_MUST_USE rondo_status rondo_graph_to_json(const rondo_graph *graph, bool with_addresses,

@@ -58,6 +58,7 @@
 #include <rondo/trace.h>
 #include <rondo/tree.h>
 #include <rondo/type.h>
+#include <rondo/user_object.h>
 #include <rondo/verify.h>
 #include <rondo/version.h>
 #include <rondo/weights.h>

@@ -32,11 +32,10 @@
  * since, it is what was thrown first. Callers in C get a status, and the text in rondo_last_error().
  *
  * Lifetime of host functions. A lambda that is enqueued outside of captures is destroyed when it has run; if the device
- * is lost before that, it is not. A lambda in a graph lives until the graph and all its execs are destroyed or updated,
- * and one in a body until the recording is gone that has it, at the latest until the function is destroyed. So
- * destroying the last of these waits for the launches; an update does not. This needs captures that rondo::capture,
- * capture_graph, recording::capture or a function began. Elsewhere, capture host functions with rondo_host_async. After
- * release() of a graph, exec or function, its lambdas are never destroyed, but for those of recordings.
+ * is lost before that, it is not. A lambda that is captured, also by C code, or added to a graph is a user object
+ * (<rondo/user_object.h>), which says when it is destroyed: once the graph, its clones, its execs and the recordings of
+ * a body are gone or updated, and their last launch has ended. Destroying them does not wait for launches, so what a
+ * lambda refers to must live until a synchronization.
  */
 #ifndef RONDO_RONDO_HPP
 #define RONDO_RONDO_HPP
@@ -739,97 +738,35 @@ inline rondo_status run_host_function(void *user) noexcept {
 #endif
 }
 
-/* Host functions that recorded work calls. Graphs and execs share them. */
-struct kept_functions {
-  std::vector<std::unique_ptr<host_function>> list;
-  std::vector<std::shared_ptr<kept_functions>> others;
-  std::shared_ptr<kept_functions> self; /* never destroyed: in the list of open_captures::forever */
-  kept_functions *next = nullptr;
+template <class F>
+std::unique_ptr<host_function> make_host_function(F &&function) {
+  return std::make_unique<host_function_of<std::decay_t<F>>>(std::forward<F>(function));
+}
 
-  bool empty() const noexcept { return list.empty() && others.empty(); }
-  void take(kept_functions &&from) {
-    for (auto &function : from.list) list.push_back(std::move(function));
-    for (auto &other : from.others) others.push_back(std::move(other));
+/* The graph, and all that is made from it, retain the value until the last launch has ended. */
+template <class T>
+rondo_status retain_in(rondo_graph *graph, std::unique_ptr<T> value) {
+  rondo_user_object *object = nullptr;
+  const auto destroy = [](void *user) { delete static_cast<T *>(user); };
+  rondo_status status = rondo_user_object_create(value.get(), destroy, 1, nullptr, &object);
+  if (status != RONDO_OK) return status;
+  (void)value.release();
+  status = rondo_graph_retain_object(graph, object, 1, true);
+  if (status != RONDO_OK) { /* the object is this function's, and so is the error */
+    [[maybe_unused]] const rondo_status gone = rondo_user_object_release(object, 1);
   }
-};
+  return status;
+}
 
-/* Captures that this header began, in all threads, by their ids. */
-struct open_captures {
-  std::mutex mutex;
-  std::vector<std::pair<std::uint64_t, kept_functions *>> list;
-
-  kept_functions *forever = nullptr; /* what owners in C code may still call */
-
-  static open_captures &instance() {
-    static open_captures all;
-    return all;
-  }
-  void add(std::uint64_t id, kept_functions *kept) {
-    const std::lock_guard<std::mutex> guard(mutex);
-    list.emplace_back(id, kept);
-  }
-  void remove(const kept_functions *kept) noexcept {
-    const std::lock_guard<std::mutex> guard(mutex);
-    for (auto at = list.begin(); at != list.end(); ++at) {
-      if (at->second != kept) continue;
-      list.erase(at);
-      return;
-    }
-  }
-  void keep_forever(const std::shared_ptr<kept_functions> &kept) noexcept {
-    const std::lock_guard<std::mutex> guard(mutex);
-    if (!kept || kept->self) return;
-    kept->self = kept;
-    kept->next = std::exchange(forever, kept.get());
-  }
-  /* Moves `functions` to the capture; false if it is not one of these. */
-  bool keep(std::uint64_t id, kept_functions &functions) {
-    const std::lock_guard<std::mutex> guard(mutex);
-    for (const auto &entry : list) {
-      if (entry.first != id) continue;
-      entry.second->take(std::move(functions));
-      return true;
-    }
-    return false;
-  }
-};
-
-/* A call of this thread into C that runs the body of a function and its host steps. It collects what these throw, and
- * their host functions. */
+/* A call of this thread into C that runs the body of a function and its host steps. It collects what these throw. */
 struct tree_frame {
-  tree_frame(const void *called_function, const rondo_tree *its_tree)
-      : function(called_function), tree(its_tree), outer(std::exchange(current(), this)) {}
+  explicit tree_frame(const void *called_function) : function(called_function), outer(std::exchange(current(), this)) {}
   tree_frame(const tree_frame &) = delete;
   tree_frame &operator=(const tree_frame &) = delete;
   ~tree_frame() { current() = outer; }
   static tree_frame *&current() noexcept {
     thread_local tree_frame *innermost = nullptr;
     return innermost;
-  }
-
-  /* Moves host functions to the recording that the run of the body makes; false if it makes none. */
-  bool keep_in_recording(kept_functions &functions) {
-    auto owned = std::make_unique<kept_functions>(std::move(functions));
-    const auto destroy = [](void *object) { delete static_cast<kept_functions *>(object); };
-    bool is_kept = false;
-    if (running != nullptr && rondo_call_keep(running, owned.get(), destroy, &is_kept) == RONDO_OK && is_kept)
-      (void)owned.release();
-    else
-      functions = std::move(*owned);
-    return is_kept;
-  }
-  /* Without a recording, the frame owns them. */
-  void keep(kept_functions &&functions) {
-    if (!keep_in_recording(functions)) kept.take(std::move(functions));
-  }
-
-  /* What is left is in a graph of other code: it belongs to the call in whose body this is, or to the program. */
-  void give_rest() {
-    if (kept.empty()) return;
-    if (outer != nullptr)
-      outer->keep(std::move(kept));
-    else
-      open_captures::instance().keep_forever(std::make_shared<kept_functions>(std::move(kept)));
   }
 
   /* Runs a lambda for C code. There is no frame if C code began the call. */
@@ -890,10 +827,7 @@ struct tree_frame {
   }
 
   const void *function;
-  const rondo_tree *tree;
   tree_frame *outer;
-  rondo_call *running = nullptr; /* the run of the body in progress */
-  kept_functions kept;
   bool has_failed = false; /* a lambda of the call */
 #ifndef RONDO_NO_EXCEPTIONS
   static bool is_error(const std::exception_ptr &thrown) noexcept {
@@ -922,18 +856,6 @@ inline rondo_status run_host_step(void *user) noexcept {
   return status;
 }
 
-/* Gives host functions to what owns the work that the stream captures. */
-inline rondo_status keep_in_capture(std::uint64_t id, kept_functions &functions) {
-  if (open_captures::instance().keep(id, functions)) return RONDO_OK;
-  if (tree_frame *const frame = tree_frame::current()) {
-    frame->keep(std::move(functions));
-    return RONDO_OK;
-  }
-  return refuse(RONDO_INVALID_STATE, RONDO_REASON_SCOPE,
-                "a lambda in a capture that this header did not begin, so nothing would own it: capture with "
-                "rondo::capture or capture_graph, or pass a function to rondo_host_async");
-}
-
 inline rondo_status enqueue_host(rondo_stream *stream, std::unique_ptr<host_function> function) {
   rondo_capture_info info = {};
   rondo_status status = rondo_capture_get_info(stream, &info);
@@ -941,9 +863,7 @@ inline rondo_status enqueue_host(rondo_stream *stream, std::unique_ptr<host_func
   function->device = rondo_stream_device(stream);
   host_function *const called = function.get();
   if (info.state == RONDO_CAPTURE_ACTIVE) {
-    kept_functions functions;
-    functions.list.push_back(std::move(function));
-    status = keep_in_capture(info.id, functions);
+    status = retain_in(info.graph, std::move(function));
     return status != RONDO_OK ? status : rondo_host_async(stream, run_host_function, called);
   }
   called->is_called_once = true;
@@ -955,141 +875,6 @@ inline rondo_status enqueue_host(rondo_stream *stream, std::unique_ptr<host_func
   if (is_enqueued) (void)function.release(); /* destroyed by run_host_function */
   return status;
 }
-
-template <class F>
-std::unique_ptr<host_function> make_host_function(F &&function) {
-  return std::make_unique<host_function_of<std::decay_t<F>>>(std::forward<F>(function));
-}
-
-/* Work that can be launched and calls host functions. They are destroyed when the last launch has ended. */
-class launched_functions {
-  using kept_list = std::vector<std::shared_ptr<kept_functions>>;
-  /* What launches before an update call, until they have ended. */
-  struct replaced_functions {
-    kept_list kept;
-    rondo_event *last; /* NULL: it is not known when they end */
-  };
-
- public:
-  launched_functions() = default;
-  explicit launched_functions(std::shared_ptr<kept_functions> kept) { add(std::move(kept)); }
-  launched_functions(const launched_functions &) = delete;
-  launched_functions &operator=(const launched_functions &) = delete;
-  ~launched_functions() {
-    if (is_unknown_ || !wait()) keep_forever();
-    rondo_event_destroy(last_);
-    for (const replaced_functions &before : replaced_) rondo_event_destroy(before.last);
-  }
-
-  void add(std::shared_ptr<kept_functions> kept) {
-    if (kept && !kept->empty()) kept_.push_back(std::move(kept));
-  }
-  bool empty() const noexcept { return kept_.empty(); }
-
-  /* Before an update: makes room, so that `replace` cannot fail. */
-  kept_list prepare(std::shared_ptr<kept_functions> kept) {
-    kept_list next;
-    if (kept && !kept->empty()) next.push_back(std::move(kept));
-    replaced_.reserve(replaced_.size() + 1);
-    return next;
-  }
-  /* After the update: launches call `next` from now on. */
-  void replace(kept_list &&next) noexcept {
-    if (next == kept_) return;
-    std::swap(next, kept_);
-    if (last_ != nullptr || is_unknown_) replaced_.push_back({std::move(next), std::exchange(last_, nullptr)});
-    destroy_replaced();
-  }
-
-  /* After a launch on the stream. */
-  rondo_status launched(rondo_stream *stream) {
-    if (!replaced_.empty()) destroy_replaced();
-    rondo_capture_info info = {};
-    rondo_status status = kept_.empty() ? RONDO_OK : rondo_capture_get_info(stream, &info);
-    if (kept_.empty() || status != RONDO_OK || info.state == RONDO_CAPTURE_INVALIDATED) return status;
-    if (info.state == RONDO_CAPTURE_ACTIVE) {
-      kept_functions functions;
-      functions.others = kept_;
-      status = keep_in_capture(info.id, functions);
-    } else {
-      if (last_ == nullptr) status = rondo_event_create(rondo_stream_device(stream), nullptr, &last_);
-      if (status == RONDO_OK) status = rondo_event_record(last_, stream);
-    }
-    is_unknown_ = is_unknown_ || status != RONDO_OK;
-    return status;
-  }
-
-  /* Something else owns the work from now on. */
-  void keep_forever() noexcept {
-    keep_forever(kept_);
-    for (replaced_functions &before : replaced_) keep_forever(before.kept);
-  }
-
- private:
-  static void keep_forever(kept_list &all) noexcept {
-    for (const auto &kept : all) open_captures::instance().keep_forever(kept);
-    all.clear();
-  }
-  /* Asks or waits. A thread that captures may do so too, because nothing of the capture is concerned. */
-  static bool is_over(rondo_event *event, rondo_status (*ask)(rondo_event *)) noexcept {
-    rondo_capture_mode mode = RONDO_CAPTURE_RELAXED;
-    if (event == nullptr || rondo_capture_exchange_thread_mode(&mode) != RONDO_OK) return false;
-    const bool is_over = ask(event) == RONDO_OK;
-    return rondo_capture_exchange_thread_mode(&mode) == RONDO_OK && is_over;
-  }
-  bool wait() const noexcept {
-    bool is_idle = kept_.empty() || last_ == nullptr || is_over(last_, rondo_event_synchronize);
-    for (const replaced_functions &before : replaced_)
-      is_idle = is_over(before.last, rondo_event_synchronize) && is_idle;
-    return is_idle;
-  }
-  /* Launches end in their order. */
-  void destroy_replaced() noexcept {
-    while (!replaced_.empty() && is_over(replaced_.front().last, rondo_event_query)) {
-      rondo_event_destroy(replaced_.front().last);
-      replaced_.erase(replaced_.begin());
-    }
-  }
-
-  kept_list kept_;
-  std::vector<replaced_functions> replaced_; /* oldest first */
-  rondo_event *last_ = nullptr;
-  bool is_unknown_ = false; /* when the last launch ends */
-};
-
-/* While a capture is open. */
-class capture_registration {
- public:
-  capture_registration() = default;
-  capture_registration(capture_registration &&other) noexcept : kept_(std::move(other.kept_)) {}
-  capture_registration &operator=(capture_registration &&other) noexcept {
-    end();
-    kept_ = std::move(other.kept_);
-    return *this;
-  }
-  ~capture_registration() { end(); }
-
-  rondo_status begin(rondo_stream *stream) {
-    rondo_capture_info info = {};
-    const rondo_status status = rondo_capture_get_info(stream, &info);
-    if (status != RONDO_OK) return status;
-    auto kept = std::make_shared<kept_functions>();
-    open_captures::instance().add(info.id, kept.get());
-    kept_ = std::move(kept);
-    return RONDO_OK;
-  }
-  std::shared_ptr<kept_functions> end() noexcept {
-    if (kept_) open_captures::instance().remove(kept_.get());
-    return std::move(kept_);
-  }
-
- private:
-  std::shared_ptr<kept_functions> kept_;
-};
-
-}  // namespace detail
-
-namespace detail {
 
 template <class T, class U>
 rondo_status describe_copy(span<T> to, span<U> from, rondo_copy *out_copy) {
@@ -1218,7 +1003,7 @@ class graph : public handle<rondo_graph, rondo_graph_destroy> {
   static returns<graph> create(const device_ref &device, const rondo_graph_options &options = {}) {
     rondo_graph *made = nullptr;
     const rondo_status status = rondo_graph_create(device.get(), &options, &made);
-    return detail::finish(status, [&] { return graph(made, device.get(), nullptr); });
+    return detail::finish(status, [&] { return graph(made, device.get()); });
   }
 #ifndef RONDO_NO_EXCEPTIONS
   explicit graph(const device_ref &device, const rondo_graph_options &options = {}) : graph(create(device, options)) {}
@@ -1263,7 +1048,6 @@ class graph : public handle<rondo_graph, rondo_graph_destroy> {
     return add(rondo_graph_add_empty, dependencies);
   }
   returns<rondo_node> add_child(span<const rondo_node> dependencies, const graph &child) {
-    if (child.kept_) functions().others.push_back(child.kept_);
     return add(rondo_graph_add_child, dependencies, child.get());
   }
   /* The lambda runs on a thread of the library and must not call Rondo. */
@@ -1272,14 +1056,19 @@ class graph : public handle<rondo_graph, rondo_graph_destroy> {
     auto owned = detail::make_host_function(std::forward<F>(function));
     owned->device = device_;
     void *const user = owned.get();
-    functions().list.push_back(std::move(owned));
+    const rondo_status status = detail::retain_in(get(), std::move(owned));
+    if (status != RONDO_OK) RONDO_RAISE(error(status));
     return add(rondo_graph_add_host, dependencies, detail::run_host_function, user);
   }
-
-  /* The lambdas of the graph then live as long as the program. */
-  rondo_graph *release() noexcept {
-    detail::open_captures::instance().keep_forever(kept_);
-    return owner::release();
+  /* A full edge, or a programmatic one between kernels. */
+  returns<void> add_edge(rondo_node from, rondo_node to, const rondo_edge_data &data = {}) {
+    return check(rondo_graph_add_edges_with(get(), &from, &to, &data, 1));
+  }
+  /* The value, such as a std::shared_ptr or a vector that a copy reads, lives until nothing made from the graph can run
+   * any more (<rondo/user_object.h>). */
+  template <class T>
+  returns<void> retain(T &&value) {
+    return check(detail::retain_in(get(), std::make_unique<std::decay_t<T>>(std::forward<T>(value))));
   }
 
   returns<std::vector<rondo_node>> nodes() const {
@@ -1306,25 +1095,16 @@ class graph : public handle<rondo_graph, rondo_graph_destroy> {
 
   friend class capture;
   friend class exec;
-  graph(rondo_graph *made, const rondo_device *device, std::shared_ptr<detail::kept_functions> kept) noexcept
-      : owner(made), device_(device), kept_(std::move(kept)) {}
-  detail::kept_functions &functions() {
-    if (!kept_) kept_ = std::make_shared<detail::kept_functions>();
-    return *kept_;
-  }
+  graph(rondo_graph *made, const rondo_device *device) noexcept : owner(made), device_(device) {}
 
   const rondo_device *device_ = nullptr;
-  std::shared_ptr<detail::kept_functions> kept_;
 };
 
 class exec : public handle<rondo_exec, rondo_exec_destroy> {
  public:
   using owner::owner;
   static returns<exec> create(const graph &graph, const rondo_instantiate_options &options = {}) {
-    auto functions = std::make_unique<detail::launched_functions>(graph.kept_);
-    rondo_exec *made = nullptr;
-    const rondo_status status = rondo_instantiate(graph.get(), &options, &made);
-    return detail::finish(status, [&] { return exec(made, std::move(functions)); });
+    return make<exec>(rondo_instantiate, graph.get(), &options);
   }
 #ifndef RONDO_NO_EXCEPTIONS
   explicit exec(const graph &graph, const rondo_instantiate_options &options = {}) : exec(create(graph, options)) {}
@@ -1340,33 +1120,16 @@ class exec : public handle<rondo_exec, rondo_exec_destroy> {
 
   returns<void> upload(const stream_ref &stream) const { return check(rondo_exec_upload(get(), stream.get())); }
   returns<void> launch(const stream_ref &stream) const {
-    rondo_status status = rondo_exec_launch(get(), stream.get());
-    if (status == RONDO_OK && functions_) status = functions_->launched(stream.get());
-    return check(detail::after_wait(status, stream.device().get()));
+    return check(detail::after_wait(rondo_exec_launch(get(), stream.get()), stream.device().get()));
   }
-  returns<void> update(const graph &graph) {
-    if (!functions_ && !graph.kept_) return check(rondo_exec_update(get(), graph.get(), nullptr));
-    auto next = functions().prepare(graph.kept_);
-    const rondo_status status = rondo_exec_update(get(), graph.get(), nullptr);
-    if (status == RONDO_OK) functions_->replace(std::move(next));
-    return check(status);
+  returns<void> update(const graph &graph) { return check(rondo_exec_update(get(), graph.get(), nullptr)); }
+  /* Replaces the graph of a child node by one of the same topology. */
+  returns<void> replace_child(rondo_node node, const graph &child) {
+    rondo_node_params params = {};
+    params.kind = RONDO_NODE_CHILD;
+    params.as.child = child.get();
+    return check(rondo_exec_set_params(get(), node, &params));
   }
-
-  /* The lambdas of the exec then live as long as the program. */
-  rondo_exec *release() noexcept {
-    if (functions_) functions_->keep_forever();
-    return owner::release();
-  }
-
- private:
-  exec(rondo_exec *made, std::unique_ptr<detail::launched_functions> functions) noexcept
-      : owner(made), functions_(std::move(functions)) {}
-  detail::launched_functions &functions() {
-    if (!functions_) functions_ = std::make_unique<detail::launched_functions>();
-    return *functions_;
-  }
-
-  std::unique_ptr<detail::launched_functions> functions_; /* of the graph, or of the last update */
 };
 
 /* Captures --------------------------------------------------------------------------------------------------------- */
@@ -1384,8 +1147,7 @@ class capture {
   explicit capture(const stream_ref &stream, rondo_capture_mode mode = RONDO_CAPTURE_THREAD_LOCAL)
       : capture(create(stream, mode)) {}
 #endif
-  capture(capture &&other) noexcept
-      : stream_(std::exchange(other.stream_, nullptr)), registration_(std::move(other.registration_)) {}
+  capture(capture &&other) noexcept : stream_(std::exchange(other.stream_, nullptr)) {}
   capture &operator=(capture &&) = delete;
   ~capture() {
     if (stream_ == nullptr) return;
@@ -1397,16 +1159,15 @@ class capture {
     rondo_graph *made = nullptr;
     const rondo_status status = rondo_capture_end(stream_, &made);
     if (status != RONDO_OK) RONDO_RAISE(failed(status));
-    return graph(made, rondo_stream_device(std::exchange(stream_, nullptr)), registration_.end());
+    return graph(made, rondo_stream_device(std::exchange(stream_, nullptr)));
   }
 
  private:
   capture() = default;
   rondo_status begin(rondo_stream *stream, rondo_capture_mode mode) {
-    rondo_status status = rondo_capture_begin(stream, mode);
-    if (status != RONDO_OK) return status;
-    stream_ = stream;
-    return registration_.begin(stream);
+    const rondo_status status = rondo_capture_begin(stream, mode);
+    if (status == RONDO_OK) stream_ = stream;
+    return status;
   }
   /* The capture continues after these two. */
   error failed(rondo_status status) {
@@ -1416,7 +1177,6 @@ class capture {
   }
 
   rondo_stream *stream_ = nullptr;
-  detail::capture_registration registration_;
 };
 
 /* The graph of what `enqueue` enqueues on the stream, and on streams that it forks and joins. */
@@ -1446,9 +1206,6 @@ class recording : public handle<rondo_recording, rondo_recording_destroy> {
   explicit recording(const device_ref &device, const rondo_recording_options &options = {})
       : recording(create(device, options)) {}
 #endif
-  recording(recording &&) = default;
-  recording &operator=(recording &&) = default;
-  ~recording() { owner::reset(); } /* waits for replays, before the lambdas go */
 
   /* Records what `enqueue` enqueues. If that fails, the recording is empty. */
   template <class F>
@@ -1456,26 +1213,17 @@ class recording : public handle<rondo_recording, rondo_recording_destroy> {
     rondo_status status = rondo_recording_capture_begin(get(), stream.get(), mode);
     if (status != RONDO_OK) RONDO_RAISE(error(status));
     detail::on_exit<rondo_recording, void> drop(rondo_recording_reset, get());
-    detail::capture_registration registration;
-    status = registration.begin(stream.get());
-    if (status == RONDO_OK) status = detail::status_of_call(enqueue);
+    status = detail::status_of_call(enqueue);
     if (status == RONDO_OK) status = rondo_recording_capture_end(get(), stream.get());
     if (status != RONDO_OK) RONDO_RAISE(error(status));
     drop.cancel();
-    kept_ = registration.end();
     return returns<void>();
   }
   returns<void> replay(const stream_ref &stream) const {
     return check(detail::after_wait(rondo_recording_replay(get(), stream.get()), stream.device().get()));
   }
   /* Makes the recording empty. */
-  void clear() noexcept {
-    rondo_recording_reset(get());
-    kept_ = nullptr;
-  }
-
- private:
-  std::shared_ptr<detail::kept_functions> kept_;
+  void clear() noexcept { rondo_recording_reset(get()); }
 };
 
 /* Trees ------------------------------------------------------------------------------------------------------------ */
@@ -1558,11 +1306,12 @@ class call : public reference<rondo_call> {
     detail::host_function *const called = function.get();
     detail::tree_frame *const frame = detail::tree_frame::current();
     assert(frame != nullptr);
-    detail::kept_functions functions;
-    functions.list.push_back(std::move(function));
-    (void)frame->keep_in_recording(functions); /* otherwise it runs now, and only now */
-    const rondo_status status =
-        frame->run_step([&] { return rondo_call_host_step(get(), detail::run_host_step, called); });
+    rondo_capture_info info = {};
+    rondo_status status = rondo_capture_get_info(rondo_call_stream(get()), &info);
+    if (status == RONDO_OK && info.graph != nullptr) /* otherwise it runs now, and only now */
+      status = detail::retain_in(info.graph, std::move(function));
+    if (status == RONDO_OK)
+      status = frame->run_step([&] { return rondo_call_host_step(get(), detail::run_host_step, called); });
     return check(detail::after_wait(status, stream().device().get()));
   }
 };
@@ -1604,42 +1353,19 @@ namespace detail {
 struct function_body {
   virtual ~function_body() = default;
   virtual rondo_status run(call &call) = 0;
-  launched_functions launched;
-  const rondo_tree *tree = nullptr;
 
   static rondo_status entry(rondo_call *running, void *user) noexcept {
     auto *const body = static_cast<function_body *>(user);
     tree_frame *const frame = tree_frame::current();
     if (frame != nullptr && frame->function == body) return body->run_in(*frame, running);
-    tree_frame own(body, body->tree); /* C code calls the function, perhaps in the body of another one */
-    const rondo_status status = body->run_in(own, running);
-    auto kept = std::make_shared<kept_functions>(std::move(own.kept));
-    if (frame != nullptr && !kept->empty()) frame->kept.others.push_back(kept);
-    body->launched.add(std::move(kept));
-    return status;
+    tree_frame own(body); /* C code calls the function, perhaps in the body of another one */
+    return body->run_in(own, running);
   }
   rondo_status run_in(tree_frame &frame, rondo_call *running) noexcept {
-    rondo_call *const before = std::exchange(frame.running, running);
-    const rondo_status status = frame.run_body([&] {
+    return frame.run_body([&] {
       call call(running);
       return run(call);
     });
-    frame.running = before;
-    return status;
-  }
-  void keep(kept_functions &&functions) { launched.add(std::make_shared<kept_functions>(std::move(functions))); }
-  /* After a call: host functions that its runs did not keep belong to the call in whose body it was, or to the graph of
-   * other code; without either, they have run. */
-  void settle(tree_frame &frame, rondo_status status) {
-    if (frame.kept.empty()) return;
-    rondo_call_info info = {};
-    const bool is_known =
-        status == RONDO_OK && rondo_tree_get_last_call(const_cast<rondo_tree *>(tree), &info) == RONDO_OK;
-    const bool is_eager = is_known && info.outcome == RONDO_CALL_EAGER;
-    if (frame.outer != nullptr && (is_eager || frame.outer->tree == tree))
-      frame.outer->keep(std::move(frame.kept));
-    else if (!is_eager || info.skip == RONDO_SKIP_CAPTURING)
-      keep(std::move(frame.kept));
   }
 };
 
@@ -1660,7 +1386,6 @@ class function : public handle<rondo_function, rondo_function_destroy> {
   static returns<function> create(const tree &tree, const char *name, span<const std::uint32_t> inputs, F &&body,
                                   rondo_function_options options = {}) {
     auto owned = std::make_unique<detail::function_body_of<std::decay_t<F>>>(std::forward<F>(body));
-    owned->tree = tree.get();
     options.name = name;
     options.inputs = inputs.data();
     options.input_count = inputs.size();
@@ -1725,11 +1450,9 @@ class function : public handle<rondo_function, rondo_function_destroy> {
 
   template <class Call>
   rondo_status run(Call &&enqueue, const stream_ref &stream) const {
-    detail::tree_frame frame(body_.get(), body_->tree);
-    rondo_status status = enqueue();
-    body_->settle(frame, status);
-    if (status != RONDO_OK) return frame.passed(status, stream.device().get());
-    return body_->launched.launched(stream.get());
+    detail::tree_frame frame(body_.get());
+    const rondo_status status = enqueue();
+    return status == RONDO_OK ? RONDO_OK : frame.passed(status, stream.device().get());
   }
 
   std::unique_ptr<detail::function_body> body_;
@@ -1801,19 +1524,16 @@ class region : public handle<rondo_region, rondo_region_destroy> {
 
   template <class F>
   rondo_status run_code(const stream_ref &stream, rondo_call *running, F &code) const {
-    detail::tree_frame frame(nullptr, nullptr);
+    detail::tree_frame frame(nullptr);
     const detail::on_exit<rondo_region, void> close(rondo_region_abandon, get()); /* nothing, if it has ended */
     rondo_status status = RONDO_OK;
     while (running != nullptr) {
-      frame.running = running;
       const rondo_status done = frame.run_body([&] {
         call call(running);
         return detail::status_of_call(code, call);
       });
       status = rondo_region_end(get(), stream.get(), done, &running);
     }
-    frame.running = nullptr;
-    frame.give_rest();
     return frame.passed(status, stream.device().get());
   }
 };

@@ -603,17 +603,6 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_call_drop_input(rondo_call *call, si
  * and of recording it. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_call_host_step(rondo_call *call, rondo_host_function step, void *user);
 
-/* Gives an object to the recording that this run makes, such as the `user` of its host functions and host steps. The
- * recording keeps it, and `release` is called with it when the recording is gone and its last launch has ended: in a
- * later recording or rondo_function_destroy, which waits for that; at the latest, as when other code captures the
- * stream of the tree's last call, in rondo_tree_destroy. `release` runs on a thread that calls the tree and must not
- * call Rondo. It is not called if the device is lost. *out_kept is false, and the object is still the caller's, after
- * an error and if the run is not recorded: the caller keeps it until the run's work is done or, if other code captures
- * the call's stream, as long as that graph. Errors: INVALID_ARGUMENT; OUT_OF_MEMORY. Thread-compatible with respect to
- * the tree. */
-RONDO_API RONDO_MUST_USE rondo_status rondo_call_keep(rondo_call *call, void *object, void (*release)(void *object),
-                                                      bool *out_kept);
-
 /* Tells the tree, in a warm-up, that the warm-up was not complete: the next call with this form of inputs is another
  * warm-up. This also holds for the calls that this call is nested in. No effect in other runs (TR-1). Errors:
  * INVALID_ARGUMENT. */

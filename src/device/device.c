@@ -18,6 +18,8 @@
 #include "base/log.h"
 #include "base/trace.h"
 #include "base/versioned_struct.h"
+#include "device/retired_objects.h"
+#include "graph/user_object.h"
 
 /* An allocator that counts calls. */
 typedef struct counting_allocator {
@@ -162,6 +164,7 @@ static void check_device(const rondo_device *device) {
   assert(queue->destroy != NULL && queue->submit != NULL && queue->launch != NULL && queue->synchronize != NULL);
   assert(device->tables.event.destroy != NULL && device->tables.event.query != NULL);
   assert(executable->destroy != NULL && executable->set_params != NULL && executable->set_timing != NULL);
+  assert(executable->record != NULL);
   (void)ops, (void)queue, (void)executable;
 }
 
@@ -239,14 +242,18 @@ static void release_slot(rondo_device_slot *slot) {
 rondo_status rondo_device_close(rondo_device *device) {
   if (device == NULL || device->is_inherited) return RONDO_OK;
   RONDO_TRY(rondo_refuse_in_callback("rondo_device_close"));
+  rondo_retired_objects_look(device, NULL); /* they may use the device */
   RONDO_TRY(refuse_while_in_use(device));
   leave_list(device);
   release_slot(&device->costs);
   release_slot(&device->random);
   release_slot(&device->events);
   release_slot(&device->memory);
+  rondo_launched_objects *left = rondo_retired_objects_take(device);
+  rondo_retired_objects_unmark(left);
   const rondo_allocator allocator = device->allocator;
   const rondo_status status = device->ops->close(device);
+  rondo_retired_objects_free(&allocator, left);
   free_counter(&allocator);
   count_closed();
   return status;
@@ -411,25 +418,11 @@ void rondo_captured_attach(rondo_captured *captured, rondo_graph_attachment *att
       (rondo_graph_attachment){.object = captured, .retain = rondo_captured_retain, .release = rondo_captured_release};
 }
 
-rondo_status rondo_captured_keep(rondo_captured *captured, void *object, void (*release)(void *object),
-                                 bool *out_is_new) {
-  rondo_kept *kept = captured->kept;
-  *out_is_new = false;
-  while (kept != NULL && kept->object != object) kept = kept->next;
-  if (kept != NULL) return RONDO_OK;
-  RONDO_TRY(rondo_allocate_items(&captured->device->allocator, 1, sizeof *kept, &kept));
-  *kept = (rondo_kept){.next = captured->kept, .object = object, .release = release};
-  captured->kept = kept;
-  *out_is_new = true;
-  return RONDO_OK;
-}
-
-void rondo_captured_let_go(rondo_captured *captured) {
+rondo_status rondo_captured_keep(rondo_captured *captured, void *object, void (*release)(void *object)) {
+  const char *const call = "a capture";
   const rondo_allocator *allocator = &captured->device->allocator;
-  while (captured->kept != NULL) {
-    rondo_kept *kept = captured->kept;
-    captured->kept = kept->next;
-    kept->release(kept->object);
-    rondo_release(allocator, kept, 1, sizeof *kept);
-  }
+  rondo_user_object *made;
+  RONDO_TRY(rondo_array_reserve(allocator, &captured->objects, captured->objects.count + 1));
+  RONDO_TRY(rondo_user_object_make(call, allocator, object, release, 1, &made));
+  return rondo_object_list_add(call, allocator, &captured->objects, made, 1, true); /* which has room */
 }

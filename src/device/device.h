@@ -60,8 +60,9 @@ struct rondo_device {
   rondo_device_slot events;             /* exec/: free list of events */
   rondo_device_slot random;             /* exec/: random numbers that launches still read */
   rondo_device_slot costs;              /* exec/: what launches and nodes cost */
-  _Atomic uint64_t events_created, events_reused; /* counted by exec/, read by the statistics (GX-9) */
-  _Atomic uint64_t queues_numbered;               /* by exec/: messages name streams by this number */
+  _Atomic(struct rondo_launched_objects *) retired; /* user objects that launches may still use (retired_objects.h) */
+  _Atomic uint64_t events_created, events_reused;   /* counted by exec/, read by the statistics (GX-9) */
+  _Atomic uint64_t queues_numbered;                 /* by exec/: messages name streams by this number */
   /* How many allocations have been freed, counted by memory/. While it stays the same, everything that was allocated
    * still is. A launch compares it with its value when the launch was checked. */
   _Atomic uint64_t allocations_ended;
@@ -113,6 +114,7 @@ typedef struct rondo_thread_state {
    * devices */
   uint64_t works_queued;
   unsigned callback_depth;            /* nested host functions that run on the thread */
+  bool is_own;                        /* a thread of the library that calls it; it releases no user objects */
   struct rondo_launch_values *values; /* exec/: where launches write their values; or NULL */
 } rondo_thread_state;
 extern _Thread_local rondo_thread_state rondo_this_thread;
@@ -163,12 +165,8 @@ void rondo_captured_retain(void *captured);
 void rondo_captured_release(void *captured);
 void rondo_captured_attach(rondo_captured *captured, rondo_graph_attachment *attachment);
 
-/* For the layer that captures: the capture keeps a reference to an object, once. The reference stays with the caller if
- * this fails or *out_is_new is false. */
-RONDO_MUST_USE rondo_status rondo_captured_keep(rondo_captured *captured, void *object, void (*release)(void *object),
-                                                bool *out_is_new);
-/* For drivers: releases what a capture keeps, when the capture is freed. */
-void rondo_captured_let_go(rondo_captured *captured);
+/* For the layer that captures: the capture retains an object. The reference stays with the caller if this fails. */
+RONDO_MUST_USE rondo_status rondo_captured_keep(rondo_captured *captured, void *object, void (*release)(void *object));
 
 /* Whether a host function of any device runs on this thread. Then calls of the API are refused (IN_CALLBACK). */
 static inline bool rondo_in_callback(void) { return rondo_is_thread_watched() && rondo_this_thread.callback_depth > 0; }

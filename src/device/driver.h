@@ -62,10 +62,12 @@ typedef struct rondo_node_change {
   rondo_lowered_node node;
 } rondo_node_change;
 
-/* An edge with ports and a type, which does not order its nodes (rondo_graph_programmatic_edges). */
+/* An edge with ports and a type (rondo_graph_programmatic_edges). If it orders its nodes, it is among the successors
+ * too, for drivers without such edges; others make this one in place of that. */
 typedef struct rondo_lowered_edge {
   uint32_t from, to;
   uint8_t from_port, to_port, type;
+  bool orders;
 } rondo_lowered_edge;
 
 /* The nodes are in topological order. The successors of node i are successors[successor_start[i] ..
@@ -141,13 +143,6 @@ typedef struct rondo_guard_ops {
   void (*host_cover)(rondo_device *device, void *watch, const void *address);
 } rondo_guard_ops;
 
-/* An object of a layer above that the work of a captured graph needs. */
-typedef struct rondo_kept {
-  struct rondo_kept *next;
-  void *object; /* a reference; `release` releases it */
-  void (*release)(void *object);
-} rondo_kept;
-
 /* What a driver captures: first the capture, then its graph. A driver's struct begins with this one. */
 typedef struct rondo_capture_ops rondo_capture_ops;
 typedef struct rondo_captured {
@@ -157,7 +152,7 @@ typedef struct rondo_captured {
   uint64_t id;                    /* the driver's number of the capture; 0: the graph was imported */
   bool owns_graph;                /* the driver's graph is destroyed with it */
   struct rondo_captured *earlier; /* an earlier capture into the same graph: a reference; or NULL */
-  rondo_kept *kept;               /* until the driver calls rondo_captured_let_go */
+  rondo_object_list objects;      /* of layers above, which its work needs; the driver frees the list at last */
 } rondo_captured;
 
 /* For a device whose queues can wait for something that no queue runs. A semaphore is an event that the layer above
@@ -248,8 +243,8 @@ struct rondo_capture_ops {
   /* For now no node will be read: releases what reading has kept. */
   void (*end_reading)(rondo_captured *captured);
 
-  /* The last reference was released: frees it and its graph after the last queue has run it, and then calls
-   * rondo_captured_let_go. */
+  /* The last reference was released: frees it and its graph after the last queue has run it, and then the list
+   * of its objects. */
   void (*release)(rondo_captured *captured);
 };
 
@@ -437,6 +432,8 @@ typedef struct rondo_executable_ops {
   rondo_status (*set_enabled)(rondo_executable *executable, size_t index, bool enabled);
   /* Waits until all launches so far are done. */
   rondo_status (*synchronize)(rondo_executable *executable);
+  /* The event completes when all launches so far are done. It stays valid without the executable. */
+  rondo_status (*record)(rondo_executable *executable, rondo_device_event *event);
   uint64_t (*host_bytes)(const rondo_executable *executable);
   uint64_t (*device_bytes)(const rondo_executable *executable);
   /* While it is on, launches measure how long each node runs. Called when no launch is running, unless waiting for the

@@ -69,6 +69,7 @@ DO_NOTHING(leave_event, rondo_device_event *event)
 REFUSE(no_change, executable->device, rondo_executable *executable, size_t index, const rondo_lowered_node *node)
 REFUSE(no_switch, executable->device, rondo_executable *executable, size_t index, bool enabled)
 REFUSE(no_waiting_for_executable, executable->device, rondo_executable *executable)
+REFUSE(no_event_of_executable, executable->device, rondo_executable *executable, rondo_device_event *event)
 REFUSE(no_timing, executable->device, rondo_executable *executable, bool on)
 DO_NOTHING(leave_executable, rondo_executable *executable)
 /* clang-format on */
@@ -168,6 +169,7 @@ static void inherit_executables(rondo_executable_ops *ops) {
   if (ops->set_many != NULL) ops->set_many = no_changes;
   ops->set_enabled = no_switch;
   ops->synchronize = no_waiting_for_executable;
+  ops->record = no_event_of_executable;
   ops->set_timing = no_timing;
 }
 

@@ -5,6 +5,7 @@
  */
 #include <assert.h>
 #include <inttypes.h>
+#include <string.h>
 
 #include "base/binary_search.h"
 #include "base/error.h"
@@ -68,12 +69,30 @@ static rondo_status fail_edge(const rondo_graph *graph, rondo_reason reason, uin
                          rondo_node_label(end, &rondo_graph_at(graph, to)->params, to), what);
 }
 
+static bool is_before(const rondo_programmatic_edge *edge, uint32_t from, uint32_t to) {
+  return edge->from < from || (edge->from == from && edge->to < to);
+}
+
+/* The index of the first edge that is not less than from -> to. */
+static size_t programmatic_index(const rondo_graph *graph, uint32_t from, uint32_t to) {
+  size_t low = 0, high = graph->programmatic.count;
+  RONDO_BINARY_SEARCH(low, high, middle, is_before(&graph->programmatic.items[middle], from, to))
+  return low;
+}
+
+static rondo_programmatic_edge *find_programmatic(const rondo_graph *graph, uint32_t from, uint32_t to) {
+  if (graph->programmatic.count == 0) return NULL;
+  const size_t at = programmatic_index(graph, from, to);
+  rondo_programmatic_edge *edge = &graph->programmatic.items[at];
+  return at < graph->programmatic.count && edge->from == from && edge->to == to ? edge : NULL;
+}
+
 static rondo_status link_edge(rondo_graph *graph, uint32_t from, uint32_t to) {
   RONDO_TRY(rondo_graph_check_slot(graph, from));
   RONDO_TRY(rondo_graph_check_slot(graph, to));
   if (from == to)
     return fail_edge(graph, RONDO_REASON_SELF_EDGE, from, to, "leads from a node to itself: pass two different nodes");
-  if (rondo_graph_has_edge(graph, from, to))
+  if (rondo_graph_has_edge(graph, from, to) || find_programmatic(graph, from, to) != NULL)
     return fail_edge(graph, RONDO_REASON_DUPLICATE_EDGE, from, to,
                      "exists already, or is twice in the list: remove it from the list");
   rondo_slots *dependents = &rondo_graph_at(graph, from)->dependents;
@@ -81,16 +100,6 @@ static rondo_status link_edge(rondo_graph *graph, uint32_t from, uint32_t to) {
   RONDO_TRY(rondo_slots_reserve(graph, dependents, dependents->count + 1));
   RONDO_TRY(rondo_slots_reserve(graph, dependencies, dependencies->count + 1));
   put_edge(graph, from, to);
-  return RONDO_OK;
-}
-
-rondo_status rondo_graph_link_edges(rondo_graph *graph, const uint32_t *from, const uint32_t *to, size_t count) {
-  for (size_t i = 0; i < count; i++) {
-    const rondo_status status = link_edge(graph, from[i], to[i]);
-    if (status == RONDO_OK) continue;
-    while (i-- > 0) cut_edge(graph, from[i], to[i]);
-    return status;
-  }
   return RONDO_OK;
 }
 
@@ -104,55 +113,36 @@ static rondo_status unlink_edge(rondo_graph *graph, uint32_t from, uint32_t to) 
   return RONDO_OK;
 }
 
-rondo_status rondo_graph_erase_edges(rondo_graph *graph, const uint32_t *from, const uint32_t *to, size_t count) {
-  RONDO_TRY(rondo_graph_refuse_bound(graph, "cannot lose edges"));
-  for (size_t i = 0; i < count; i++) {
-    const rondo_status status = unlink_edge(graph, from[i], to[i]);
-    if (status == RONDO_OK) continue;
-    while (i-- > 0) put_edge(graph, from[i], to[i]);
-    return status;
-  }
-  return RONDO_OK;
-}
-
 /* Programmatic edges ---------------------------------------------------------------------------------------------- */
-
-static bool is_before(const rondo_programmatic_edge *edge, uint32_t from, uint32_t to) {
-  return edge->from < from || (edge->from == from && edge->to < to);
-}
-
-/* The index of the first edge that is not less than from -> to. */
-static size_t find_programmatic(const rondo_graph *graph, uint32_t from, uint32_t to) {
-  size_t low = 0, high = graph->programmatic.count;
-  RONDO_BINARY_SEARCH(low, high, middle, is_before(&graph->programmatic.items[middle], from, to))
-  return low;
-}
 
 const rondo_programmatic_edge *rondo_graph_programmatic_from(const rondo_graph *graph, uint32_t slot,
                                                              size_t *out_count) {
   *out_count = 0;
   if (graph->programmatic.count == 0) return NULL;
-  const size_t first = find_programmatic(graph, slot, 0);
+  const size_t first = programmatic_index(graph, slot, 0);
   const rondo_programmatic_edge *edges = graph->programmatic.items + first;
   while (first + *out_count < graph->programmatic.count && edges[*out_count].from == slot) ++*out_count;
   return edges;
 }
 
+/* There is capacity for it. */
+static void put_programmatic(rondo_graph *graph, const rondo_programmatic_edge *edge) {
+  const size_t at = programmatic_index(graph, edge->from, edge->to);
+  rondo_graph_note_change(graph);
+  rondo_array_insert(&graph->programmatic, at, *edge);
+}
+
 rondo_status rondo_graph_link_programmatic(rondo_graph *graph, const rondo_programmatic_edge *edge) {
   RONDO_TRY(rondo_graph_check_slot(graph, edge->from));
   RONDO_TRY(rondo_graph_check_slot(graph, edge->to));
-  const size_t at = find_programmatic(graph, edge->from, edge->to), count = graph->programmatic.count;
-  const rondo_programmatic_edge *items = graph->programmatic.items;
-  const bool is_there = at < count && items[at].from == edge->from && items[at].to == edge->to;
   if (edge->from == edge->to)
     return fail_edge(graph, RONDO_REASON_SELF_EDGE, edge->from, edge->to,
                      "leads from a node to itself: pass two different nodes");
-  if (is_there || rondo_graph_has_edge(graph, edge->from, edge->to))
+  if (find_programmatic(graph, edge->from, edge->to) != NULL || rondo_graph_has_edge(graph, edge->from, edge->to))
     return fail_edge(graph, RONDO_REASON_DUPLICATE_EDGE, edge->from, edge->to,
                      "exists already: remove it from the list");
-  RONDO_TRY(rondo_array_reserve(&graph->allocator, &graph->programmatic, count + 1));
-  rondo_graph_note_change(graph);
-  rondo_array_insert(&graph->programmatic, at, *edge);
+  RONDO_TRY(rondo_array_reserve(&graph->allocator, &graph->programmatic, graph->programmatic.count + 1));
+  put_programmatic(graph, edge);
   return RONDO_OK;
 }
 
@@ -165,20 +155,148 @@ void rondo_graph_cut_programmatic(rondo_graph *graph, uint32_t slot) {
   graph->programmatic.count = kept;
 }
 
+/* Edges of either kind --------------------------------------------------------------------------------------------- */
+
+static bool is_full(const rondo_edge_data *data) {
+  static const rondo_edge_data full = {0};
+  return data == NULL || memcmp(data, &full, sizeof full) == 0;
+}
+
+static rondo_programmatic_edge edge_of(uint32_t from, uint32_t to, const rondo_edge_data *data) {
+  return (rondo_programmatic_edge){.from = from,
+                                   .to = to,
+                                   .from_port = data->from_port,
+                                   .to_port = data->to_port,
+                                   .type = data->type,
+                                   .orders = true};
+}
+
+/* `data` is not that of a full edge. */
+static rondo_status check_data(const rondo_graph *graph, uint32_t from, uint32_t to, const rondo_edge_data *data) {
+  static const uint8_t zeros[sizeof data->reserved];
+  RONDO_TRY(rondo_graph_check_slot(graph, from));
+  RONDO_TRY(rondo_graph_check_slot(graph, to));
+  if (memcmp(data->reserved, zeros, sizeof zeros) != 0)
+    return fail_edge(graph, RONDO_REASON_BAD_OPTIONS, from, to, "has reserved bytes that are not 0: set them to 0");
+  if (data->type != RONDO_EDGE_PROGRAMMATIC)
+    return fail_edge(graph, RONDO_REASON_BAD_OPTIONS, from, to,
+                     "has an unknown type, or a full edge has a port: types are FULL, without ports, and PROGRAMMATIC");
+  if ((data->from_port != RONDO_PORT_PROGRAMMATIC && data->from_port != RONDO_PORT_LAUNCH_ORDER) || data->to_port != 0)
+    return fail_edge(graph, RONDO_REASON_BAD_OPTIONS, from, to,
+                     "is programmatic and has other ports: from_port is PROGRAMMATIC or LAUNCH_ORDER, to_port is 0");
+  if (rondo_graph_at(graph, from)->params.kind != RONDO_NODE_KERNEL ||
+      rondo_graph_at(graph, to)->params.kind != RONDO_NODE_KERNEL)
+    return fail_edge(graph, RONDO_REASON_NODE_KIND, from, to,
+                     "is programmatic, which only edges between kernels can be: add a full edge");
+  return RONDO_OK;
+}
+
+static rondo_status link_one(rondo_graph *graph, uint32_t from, uint32_t to, const rondo_edge_data *data) {
+  if (is_full(data)) return link_edge(graph, from, to);
+  RONDO_TRY(check_data(graph, from, to, data));
+  const rondo_programmatic_edge edge = edge_of(from, to, data);
+  return rondo_graph_link_programmatic(graph, &edge);
+}
+
+/* The edge is there. */
+static void cut_one(rondo_graph *graph, uint32_t from, uint32_t to, const rondo_edge_data *data) {
+  if (is_full(data)) {
+    cut_edge(graph, from, to);
+    return;
+  }
+  rondo_graph_note_change(graph);
+  rondo_array_remove(&graph->programmatic, programmatic_index(graph, from, to));
+}
+
+static const rondo_edge_data *at(const rondo_edge_data *data, size_t i) { return data == NULL ? NULL : &data[i]; }
+
+rondo_status rondo_graph_link_edges_with(rondo_graph *graph, const uint32_t *from, const uint32_t *to,
+                                         const rondo_edge_data *data, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    const rondo_status status = link_one(graph, from[i], to[i], at(data, i));
+    if (status == RONDO_OK) continue;
+    while (i-- > 0) cut_one(graph, from[i], to[i], at(data, i));
+    return status;
+  }
+  return RONDO_OK;
+}
+
+rondo_status rondo_graph_link_edges(rondo_graph *graph, const uint32_t *from, const uint32_t *to, size_t count) {
+  return rondo_graph_link_edges_with(graph, from, to, NULL, count);
+}
+
+/* A captured edge is removed too. *out_removed is what it was. */
+static rondo_status unlink_one(rondo_graph *graph, uint32_t from, uint32_t to, const rondo_edge_data *data,
+                               rondo_programmatic_edge *out_removed) {
+  if (is_full(data)) return unlink_edge(graph, from, to);
+  RONDO_TRY(rondo_graph_check_slot(graph, from));
+  RONDO_TRY(rondo_graph_check_slot(graph, to));
+  const rondo_programmatic_edge *edge = find_programmatic(graph, from, to);
+  if (edge == NULL || edge->from_port != data->from_port || edge->to_port != data->to_port || edge->type != data->type)
+    return fail_edge(graph, RONDO_REASON_MISSING_EDGE, from, to,
+                     "does not exist with these ports and this type, or is twice in the list: "
+                     "rondo_graph_programmatic_edges lists such edges");
+  *out_removed = *edge;
+  cut_one(graph, from, to, data);
+  return RONDO_OK;
+}
+
+static rondo_status erase_edges(rondo_graph *graph, const uint32_t *from, const uint32_t *to,
+                                const rondo_edge_data *data, size_t count, rondo_programmatic_edge *removed) {
+  for (size_t i = 0; i < count; i++) {
+    const rondo_status status = unlink_one(graph, from[i], to[i], at(data, i), removed == NULL ? NULL : &removed[i]);
+    if (status == RONDO_OK) continue;
+    while (i-- > 0) {
+      if (is_full(at(data, i)))
+        put_edge(graph, from[i], to[i]);
+      else
+        put_programmatic(graph, &removed[i]);
+    }
+    return status;
+  }
+  return RONDO_OK;
+}
+
+rondo_status rondo_graph_erase_edges(rondo_graph *graph, const uint32_t *from, const uint32_t *to, size_t count) {
+  RONDO_TRY(rondo_graph_refuse_bound(graph, "cannot lose edges"));
+  return erase_edges(graph, from, to, NULL, count, NULL);
+}
+
+rondo_status rondo_graph_erase_edges_with(rondo_graph *graph, const uint32_t *from, const uint32_t *to,
+                                          const rondo_edge_data *data, size_t count) {
+  rondo_programmatic_edge *removed;
+  if (data == NULL) return rondo_graph_erase_edges(graph, from, to, count);
+  RONDO_TRY(rondo_graph_refuse_bound(graph, "cannot lose edges"));
+  RONDO_TRY(rondo_allocate_items(&graph->allocator, count, sizeof *removed, &removed));
+  const rondo_status status = erase_edges(graph, from, to, data, count, removed);
+  rondo_release(&graph->allocator, removed, count, sizeof *removed);
+  return status;
+}
+
 /* Public functions ------------------------------------------------------------------------------------------------- */
 
-rondo_status rondo_graph_add_edges(rondo_graph *graph, const rondo_node *from, const rondo_node *to, size_t count) {
-  RONDO_TRY(rondo_require("rondo_graph_add_edges", "the graph", graph));
+static rondo_status add_edges(const char *call, rondo_graph *graph, const rondo_node *from, const rondo_node *to,
+                              const rondo_edge_data *data, size_t count) {
+  RONDO_TRY(rondo_require(call, "the graph", graph));
   if (count == 0) return RONDO_OK;
-  RONDO_TRY(rondo_require("rondo_graph_add_edges", "the list of nodes that the edges leave", from));
-  RONDO_TRY(rondo_require("rondo_graph_add_edges", "the list of nodes that the edges enter", to));
+  RONDO_TRY(rondo_require(call, "the list of nodes that the edges leave", from));
+  RONDO_TRY(rondo_require(call, "the list of nodes that the edges enter", to));
   void *from_slots, *to_slots;
   RONDO_TRY(rondo_allocate(&graph->allocator, count, sizeof(uint32_t), &from_slots));
   rondo_status status = rondo_allocate(&graph->allocator, count, sizeof(uint32_t), &to_slots);
   if (status == RONDO_OK) status = rondo_graph_find_all(graph, "from", from, count, from_slots);
   if (status == RONDO_OK) status = rondo_graph_find_all(graph, "to", to, count, to_slots);
-  if (status == RONDO_OK) status = rondo_graph_link_edges(graph, from_slots, to_slots, count);
+  if (status == RONDO_OK) status = rondo_graph_link_edges_with(graph, from_slots, to_slots, data, count);
   rondo_release(&graph->allocator, to_slots, count, sizeof(uint32_t));
   rondo_release(&graph->allocator, from_slots, count, sizeof(uint32_t));
-  return rondo_fail_context(status, "rondo_graph_add_edges");
+  return rondo_fail_context(status, "%s", call);
+}
+
+rondo_status rondo_graph_add_edges(rondo_graph *graph, const rondo_node *from, const rondo_node *to, size_t count) {
+  return add_edges("rondo_graph_add_edges", graph, from, to, NULL, count);
+}
+
+rondo_status rondo_graph_add_edges_with(rondo_graph *graph, const rondo_node *from, const rondo_node *to,
+                                        const rondo_edge_data *data, size_t count) {
+  return add_edges("rondo_graph_add_edges_with", graph, from, to, data, count);
 }

@@ -27,6 +27,13 @@ RONDO_MUST_USE rondo_status rondo_graph_link_edges(rondo_graph *graph, const uin
 RONDO_MUST_USE rondo_status rondo_graph_erase_edges(rondo_graph *graph, const uint32_t *from, const uint32_t *to,
                                                     size_t count);
 
+/* The same for edges with data, as rondo_graph_add_edges_with; `data` may be NULL. Removing edges with data may fail
+ * because of memory. */
+RONDO_MUST_USE rondo_status rondo_graph_link_edges_with(rondo_graph *graph, const uint32_t *from, const uint32_t *to,
+                                                        const rondo_edge_data *data, size_t count);
+RONDO_MUST_USE rondo_status rondo_graph_erase_edges_with(rondo_graph *graph, const uint32_t *from, const uint32_t *to,
+                                                         const rondo_edge_data *data, size_t count);
+
 /* Adds one programmatic edge. Fails with DUPLICATE_EDGE if its ends already have an edge of either kind. */
 RONDO_MUST_USE rondo_status rondo_graph_link_programmatic(rondo_graph *graph, const rondo_programmatic_edge *edge);
 

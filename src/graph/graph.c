@@ -16,6 +16,7 @@
 #include "graph/node.h"
 #include "graph/node_name.h"
 #include "graph/node_params.h"
+#include "graph/user_object.h"
 
 /* Never 0, so the zero tag is not a node. Serials wrap around after 2^32 graphs. */
 static uint32_t next_serial(void) {
@@ -64,6 +65,7 @@ static void copy_attachment(rondo_graph_attachment *to, const rondo_graph_attach
 void rondo_graph_free(rondo_graph *graph) {
   if (graph == NULL) return;
   const rondo_allocator allocator = graph->allocator;
+  rondo_object_list objects = graph->objects;
   assert(graph->captures == 0);
   for (size_t i = 0; i < graph->nodes.count; i++)
     if (graph->nodes.items[i].live) free_node(graph, &graph->nodes.items[i]);
@@ -77,6 +79,7 @@ void rondo_graph_free(rondo_graph *graph) {
   release_attachment(&graph->captured);
   release_attachment(&graph->hold);
   rondo_release(&allocator, graph, 1, sizeof *graph);
+  rondo_object_list_free(&allocator, &objects);
 }
 
 const char *rondo_graph_name_label(char buffer[RONDO_LABEL_BYTES], const char *name) {
@@ -361,6 +364,20 @@ rondo_status rondo_graph_replace(rondo_graph *graph, uint32_t slot, const rondo_
   return RONDO_OK;
 }
 
+rondo_status rondo_graph_replace_child(rondo_graph *graph, uint32_t slot, const rondo_node_params *params) {
+  rondo_graph_node fresh;
+  rondo_node_params then = *params;
+  if (then.name == NULL) then.name = rondo_graph_at(graph, slot)->params.name;
+  RONDO_TRY(rondo_graph_refuse_bound(then.as.child, "cannot become a child graph"));
+  RONDO_TRY(check_nesting(graph, then.as.child));
+  RONDO_TRY(rondo_graph_prepare(graph, slot, &then, &fresh));
+  fresh.params.as.child->parent_slot = slot;
+  rondo_graph_put(graph, slot, &fresh);
+  note_memory(graph, &rondo_graph_at(graph, slot)->params);
+  rondo_graph_check_node(graph, slot);
+  return RONDO_OK;
+}
+
 /* The first bound node. There is one. */
 static uint32_t find_bound(const rondo_graph *graph) {
   const rondo_graph_node *nodes = graph->nodes.items;
@@ -452,6 +469,7 @@ rondo_status rondo_graph_clone_with(const rondo_allocator *allocator, const rond
   RONDO_TRY(rondo_graph_make(graph->device, allocator, graph->name, &clone));
   rondo_status status = copy_nodes(graph, clone);
   if (status == RONDO_OK) status = rondo_array_copy(&clone->allocator, &clone->programmatic, &graph->programmatic);
+  if (status == RONDO_OK) status = rondo_object_list_copy(&clone->allocator, &clone->objects, &graph->objects);
   if (status != RONDO_OK) {
     rondo_graph_free(clone);
     return status;

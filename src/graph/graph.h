@@ -69,6 +69,11 @@ RONDO_MUST_USE rondo_status rondo_graph_prepare(rondo_graph *graph, uint32_t slo
 void rondo_graph_put(rondo_graph *graph, uint32_t slot, rondo_graph_node *prepared);
 void rondo_graph_discard(rondo_graph *graph, rondo_graph_node *prepared);
 
+/* Puts a clone of another graph into a child node, which keeps its name unless `params` has one. Errors as
+ * rondo_graph_insert. */
+RONDO_MUST_USE rondo_status rondo_graph_replace_child(rondo_graph *graph, uint32_t slot,
+                                                      const rondo_node_params *params);
+
 /* Whether rondo_graph_overwrite can store the resolved parameters in the memory of the node: its arguments fit, and its
  * name is the same. */
 bool rondo_graph_fits(const rondo_graph *graph, uint32_t slot, const rondo_node_params *params);

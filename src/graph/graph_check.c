@@ -12,6 +12,7 @@
 
 #include "graph/edges.h"
 #include "graph/node.h"
+#include "graph/user_object.h"
 
 /* Contents --------------------------------------------------------------------------------------------------------- */
 
@@ -81,6 +82,7 @@ static void check_programmatic(const rondo_graph *graph) {
     const rondo_programmatic_edge *edge = &graph->programmatic.items[i];
     assert(edge->from != edge->to);
     assert(rondo_graph_has(graph, edge->from) && rondo_graph_has(graph, edge->to));
+    assert(!rondo_graph_has_edge(graph, edge->from, edge->to));
     if (i == 0) continue;
     const rondo_programmatic_edge *before = &graph->programmatic.items[i - 1];
     assert(before->from < edge->from || (before->from == edge->from && before->to < edge->to));
@@ -123,6 +125,7 @@ void rondo_graph_check(const rondo_graph *graph) {
   assert(live == graph->live_count);
   assert(children == graph->child_count);
   check_programmatic(graph);
+  rondo_object_list_check(&graph->objects);
 }
 
 #endif

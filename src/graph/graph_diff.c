@@ -84,8 +84,7 @@ static bool same_programmatic(const graph_comparison *comparison, uint32_t index
   const rondo_programmatic_edge *of_b = rondo_graph_programmatic_from(b->graph, b->order[index], &b_count);
   for (size_t i = 0; i < a_count; i++)
     for (size_t k = 0; k < b_count; k++)
-      matched += a->index[of_a[i].to] == b->index[of_b[k].to] && of_a[i].from_port == of_b[k].from_port &&
-                 of_a[i].to_port == of_b[k].to_port && of_a[i].type == of_b[k].type;
+      matched += a->index[of_a[i].to] == b->index[of_b[k].to] && rondo_programmatic_same(&of_a[i], &of_b[k]);
   return a_count == b_count && matched == a_count;
 }
 
@@ -217,7 +216,8 @@ static uint64_t hash_programmatic(uint64_t state, const ordered_graph *ordered, 
   const rondo_programmatic_edge *edges = rondo_graph_programmatic_from(ordered->graph, slot, &count);
   uint64_t sum = 0;
   for (size_t i = 0; i < count; i++) {
-    const uint64_t kind = (uint64_t)edges[i].from_port << 16 | (uint64_t)edges[i].to_port << 8 | edges[i].type;
+    const uint64_t kind = (uint64_t)edges[i].orders << 24 | (uint64_t)edges[i].from_port << 16 |
+                          (uint64_t)edges[i].to_port << 8 | edges[i].type;
     sum += rondo_hash_u64(rondo_hash_u64(RONDO_HASH_START, ordered->index[edges[i].to]), kind);
   }
   return count == 0 ? state : rondo_hash_u64(rondo_hash_u64(state, count), sum);

@@ -41,11 +41,16 @@ typedef struct rondo_graph_node {
   uint64_t captured;     /* the driver's handle of the node in its graph's `captured`; 0 if there is none */
 } rondo_graph_node;
 
-/* An edge that imposes no order (rondo_graph_programmatic_edges). Ports and type are the driver's. */
+/* An edge with ports and a type, which are the driver's (rondo_graph_programmatic_edges). */
 typedef struct rondo_programmatic_edge {
   uint32_t from, to;
   uint8_t from_port, to_port, type;
+  bool orders; /* made by the user, who promises that it orders its kernels; else it was captured */
 } rondo_programmatic_edge;
+
+static inline bool rondo_programmatic_same(const rondo_programmatic_edge *a, const rondo_programmatic_edge *b) {
+  return a->from_port == b->from_port && a->to_port == b->to_port && a->type == b->type && a->orders == b->orders;
+}
 
 /* An object of a layer above that a graph and its clones retain. */
 typedef struct rondo_graph_attachment {
@@ -53,6 +58,15 @@ typedef struct rondo_graph_attachment {
   void (*retain)(void *object);
   void (*release)(void *object);
 } rondo_graph_attachment;
+
+/* A user object, and references to it that the owner of the list has (user_object.h). */
+typedef struct rondo_object_entry {
+  struct rondo_user_object *object;
+  uint32_t count; /* at least 1 */
+} rondo_object_entry;
+
+/* An object may have several entries. */
+typedef RONDO_ARRAY(rondo_object_entry) rondo_object_list;
 
 struct rondo_graph {
   rondo_allocator allocator;
@@ -73,6 +87,7 @@ struct rondo_graph {
    */
   bool is_bound;
   RONDO_ARRAY(rondo_programmatic_edge) programmatic; /* ascending by from, then to */
+  rondo_object_list objects;                         /* what it retains; its children have their own */
   rondo_graph *parent;                               /* the graph whose child node owns this one; or NULL */
   uint32_t parent_slot;                              /* its slot in `parent` */
   rondo_graph_attachment memory;                     /* graph memory, set by the memory layer */

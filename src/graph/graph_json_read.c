@@ -472,12 +472,15 @@ static rondo_status read_programmatic(rondo_graph *graph, uint32_t number, const
   for (size_t i = 0; i < edges->count; i++, item = rondo_json_next(item)) {
     const rondo_json_value *entry = item;
     rondo_programmatic_edge edge = {.to = number};
-    if (!rondo_json_is(entry, RONDO_JSON_ARRAY) || entry->count != 4)
-      return fail_field("programmatic", "must contain arrays of four numbers");
+    uint8_t orders = 0;
+    if (!rondo_json_is(entry, RONDO_JSON_ARRAY) || (entry->count != 4 && entry->count != 5))
+      return fail_field("programmatic", "must contain arrays of four numbers, or five");
     RONDO_TRY(read_u32(rondo_json_item(entry, 0), "programmatic", &edge.from));
     RONDO_TRY(read_port(rondo_json_item(entry, 1), &edge.from_port));
     RONDO_TRY(read_port(rondo_json_item(entry, 2), &edge.to_port));
     RONDO_TRY(read_port(rondo_json_item(entry, 3), &edge.type));
+    if (entry->count == 5) RONDO_TRY(read_port(rondo_json_item(entry, 4), &orders));
+    edge.orders = orders != 0;
     RONDO_TRY(as_invalid_graph(rondo_graph_link_programmatic(graph, &edge), "programmatic", i));
   }
   return RONDO_OK;

@@ -203,7 +203,8 @@ static void put_params(json_writer *writer, const rondo_node_params *params) {
   for (size_t i = 0; i < fields.count; i++) put_field(writer, &fields.items[i], params);
 }
 
-/* The edges that lead to the node, each as [from, from_port, to_port, type]. Omitted if there are none. */
+/* The edges that lead to the node, each as [from, from_port, to_port, type], and 1 if it orders. Omitted if there are
+ * none. */
 static void put_programmatic(rondo_text *text, const rondo_graph *graph, uint32_t slot) {
   bool has_any = false;
   for (size_t i = 0; i < graph->programmatic.count; i++) {
@@ -214,7 +215,8 @@ static void put_programmatic(rondo_text *text, const rondo_graph *graph, uint32_
       rondo_json_array_begin(text);
     }
     has_any = true;
-    put_numbers(text, (const uint64_t[]){edge->from, edge->from_port, edge->to_port, edge->type}, 4);
+    const uint64_t numbers[] = {edge->from, edge->from_port, edge->to_port, edge->type, 1};
+    put_numbers(text, numbers, edge->orders ? 5 : 4);
   }
   if (has_any) rondo_json_array_end(text);
 }

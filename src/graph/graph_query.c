@@ -75,11 +75,15 @@ static rondo_status begin_edges(const char *call, const rondo_graph *graph, rond
 }
 
 rondo_status rondo_graph_programmatic_edges(const rondo_graph *graph, rondo_node *from, rondo_node *to,
-                                            size_t *inout_count) {
+                                            rondo_edge_data *data, size_t *inout_count) {
   node_writer writer;
   RONDO_TRY(begin_edges("rondo_graph_programmatic_edges", graph, from, to, inout_count, &writer));
-  for (size_t i = 0; i < graph->programmatic.count; i++)
-    put_edge(&writer, graph->programmatic.items[i].from, graph->programmatic.items[i].to);
+  for (size_t i = 0; i < graph->programmatic.count; i++) {
+    const rondo_programmatic_edge *edge = &graph->programmatic.items[i];
+    if (data != NULL && i < *inout_count)
+      data[i] = (rondo_edge_data){.from_port = edge->from_port, .to_port = edge->to_port, .type = edge->type};
+    put_edge(&writer, edge->from, edge->to);
+  }
   return finish(&writer, inout_count);
 }
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/versioned_struct.h"
+#include "device/retired_objects.h"
 #include "memory/arena/arena_guard.h"
 #include "tree/call_inputs.h"
 #include "tree/eager_call.h"
@@ -15,7 +16,6 @@
 #include "tree/path/path_plan.h"
 #include "tree/path/path_warm_up.h"
 #include "tree/record/demote_inputs.h"
-#include "tree/record/kept_objects.h"
 #include "tree/recorded_calls.h"
 #include "tree/recording_key.h"
 #include "tree/region.h"
@@ -367,7 +367,7 @@ rondo_status rondo_function_destroy(rondo_function *function) {
   rondo_tree *tree = function->tree;
   RONDO_TRY(rondo_tree_enter(tree, call));
   destroy(function);
-  rondo_kept_settle(tree, true);
+  rondo_retired_objects_look(tree->device, NULL);
   rondo_tree_check(tree);
   rondo_tree_leave(tree);
   return RONDO_OK;

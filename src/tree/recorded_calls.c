@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "graph/user_object.h"
 #include "tree/record/demote_inputs.h"
-#include "tree/record/kept_objects.h"
 #include "tree/record/shared_execs.h"
 #include "tree/recorded_calls.h"
 #include "tree/recording_key.h"
@@ -117,7 +117,7 @@ void rondo_recorded_free(rondo_tree *tree, rondo_recorded_call *call) {
   if (call == NULL) return;
   const rondo_allocator *allocator = &tree->allocator;
   free_segments(tree, call);
-  rondo_kept_leave(tree, &call->kept);
+  rondo_object_list_free(allocator, &call->objects);
   rondo_demoted_free_all(tree, call);
   rondo_release(allocator, call->key, call->key_count, sizeof *call->key);
   rondo_release(allocator, call->dead_before, rondo_bit_words(call->first_bit), sizeof *call->dead_before);

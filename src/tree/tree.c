@@ -6,6 +6,7 @@
 
 #include "base/thread.h"
 #include "base/versioned_struct.h"
+#include "device/retired_objects.h"
 #include "exec/api_check.h"
 #include "exec/capture/capture_internal.h"
 #include "tree/eager_call.h"
@@ -14,7 +15,6 @@
 #include "tree/path/path.h"
 #include "tree/path/path_plan.h"
 #include "tree/path/path_warm_up.h"
-#include "tree/record/kept_objects.h"
 #include "tree/recorded_calls.h"
 #include "tree/region.h"
 #include "tree/tree.h"
@@ -182,7 +182,7 @@ rondo_status rondo_tree_destroy(rondo_tree *tree) {
   rondo_stream_tie_release(tree->last_stream); /* from now on, lifetimes end at once */
   tree->last_stream = NULL;
   free_functions(tree);
-  rondo_kept_end(tree, status != RONDO_DEVICE_LOST);
+  rondo_retired_objects_look(tree->device, NULL);
   free_tree(tree);
   return status;
 }

@@ -146,9 +146,6 @@ typedef struct rondo_segment {
   void *user;
 } rondo_segment;
 
-/* An object that a recording keeps (record/kept_objects.h). */
-typedef struct rondo_kept_object rondo_kept_object;
-
 struct rondo_recorded_call {
   rondo_function *function;
   rondo_form *form;
@@ -179,12 +176,12 @@ struct rondo_recorded_call {
   size_t given_count, given_capacity;
   uint64_t plan; /* number of the path plan that it was recorded with; 0: none */
   uint32_t plan_part;
-  bool is_planned;        /* it has such a plan, or a plan of its path saves nothing */
-  uint32_t *moves;        /* by input (demote_inputs.h); NULL: no input moved */
-  rondo_demoted *demoted; /* demotions of inputs of the calls that follow it, by function */
-  uint64_t exec_bytes[2]; /* of the execs that were made for it: host, device */
-  uint64_t replays, used; /* used: the tree's tick of the last use */
-  rondo_kept_object *kept;
+  bool is_planned;           /* it has such a plan, or a plan of its path saves nothing */
+  uint32_t *moves;           /* by input (demote_inputs.h); NULL: no input moved */
+  rondo_demoted *demoted;    /* demotions of inputs of the calls that follow it, by function */
+  uint64_t exec_bytes[2];    /* of the execs that were made for it: host, device */
+  uint64_t replays, used;    /* used: the tree's tick of the last use */
+  rondo_object_list objects; /* of the graphs of its segments: its host steps may use them */
 };
 
 struct rondo_tree {
@@ -250,7 +247,6 @@ struct rondo_tree {
   size_t input_capacity, word_capacity, made_capacity;
   uint32_t demotion_count;
   char message[RONDO_TREE_MESSAGE];
-  rondo_kept_object *leaving; /* of recordings that were freed */
 };
 
 /* How a call uses an input. */

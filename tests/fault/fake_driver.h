@@ -18,6 +18,7 @@
 
 #include "base/error.h"
 #include "device/device.h"
+#include "device/retired_objects.h"
 
 #define FAKE_PAGE ((size_t)4096)
 
@@ -237,6 +238,11 @@ static inline rondo_status fake_executable_synchronize(rondo_executable *base) {
   return fake_call(base->device, "executable synchronize");
 }
 
+static inline rondo_status fake_executable_record(rondo_executable *base, rondo_device_event *event) {
+  (void)event;
+  return fake_call(base->device, "executable record");
+}
+
 static inline uint64_t fake_executable_bytes(const rondo_executable *base) {
   return sizeof(fake_executable) + ((const fake_executable *)base)->node_count;
 }
@@ -257,6 +263,7 @@ static const rondo_executable_ops fake_executable_ops = {.destroy = fake_executa
                                                          .set_params = fake_set_params,
                                                          .set_enabled = fake_set_enabled,
                                                          .synchronize = fake_executable_synchronize,
+                                                         .record = fake_executable_record,
                                                          .host_bytes = fake_executable_bytes,
                                                          .device_bytes = fake_executable_bytes,
                                                          .set_timing = fake_set_timing,
@@ -424,6 +431,9 @@ static inline int fake_close(rondo_device *base) {
   int left = 0;
   for (size_t i = 0; i < RONDO_DEVICE_USES; i++) left += (int)base->uses.counts[i];
   if (left == 0) {
+    rondo_launched_objects *retired = rondo_retired_objects_take(base);
+    rondo_retired_objects_unmark(retired);
+    rondo_retired_objects_free(&base->allocator, retired);
     if (base->random.state != NULL) base->random.release(base->random.state);
     if (base->events.state != NULL) base->events.release(base->events.state);
     if (base->memory.state != NULL) base->memory.release(base->memory.state);

@@ -12,6 +12,9 @@
 
 enum { PAGE = 4096 };
 
+/* Nodes of a built graph. */
+enum { KERNEL, CHILD, NODES };
+
 /* What the work uses: created before the failures begin, and used again afterwards. */
 typedef struct rig {
   test_allocator allocator;
@@ -31,7 +34,8 @@ typedef struct things {
   rondo_graph *built, *inner, *captured, *clone, *changed;
   rondo_exec *exec, *captured_exec;
   void *immediate, *large, *ordered, *host, *kept;
-  rondo_node kernel_node;
+  rondo_node nodes[NODES];
+  int live_objects; /* user objects that were not released yet */
 } things;
 
 static void add_one(rondo_blocks blocks, void *const *args) {
@@ -42,32 +46,73 @@ static void add_one(rondo_blocks blocks, void *const *args) {
 
 /* alloc -> kernel -> child -> record -> free, and an allocation that stays. */
 static rondo_status build(const rig *r, rondo_graph *inner, rondo_event *event, rondo_graph **out, void **out_kept,
-                          rondo_node *out_kernel) {
+                          rondo_node *out_nodes) {
   rondo_node node = {0}, kept = {0};
   void *scratch = NULL;
   RONDO_TRY(rondo_graph_create(r->device, &(rondo_graph_options){.name = "built"}, out));
   RONDO_TRY(rondo_graph_add_alloc(*out, NULL, 0, 3 * PAGE, "scratch", &scratch, &node));
   RONDO_TRY(rondo_graph_add_alloc(*out, &node, 1, PAGE, "kept", out_kept, &kept));
-  RONDO_TRY(rondo_graph_add_kernel(*out, &kept, 1, r->kernel, (rondo_grid){1, 0, 0}, RONDO_ARGS(&scratch), out_kernel));
-  node = *out_kernel;
+  RONDO_TRY(rondo_graph_add_kernel(*out, &kept, 1, r->kernel, (rondo_grid){1, 0, 0}, RONDO_ARGS(&scratch),
+                                   &out_nodes[KERNEL]));
+  node = out_nodes[KERNEL];
   if (inner != NULL) RONDO_TRY(rondo_graph_add_child(*out, &node, 1, inner, &node));
+  out_nodes[CHILD] = node;
   if (event != NULL) RONDO_TRY(rondo_graph_add_event_record(*out, &node, 1, event, &node));
   return rondo_graph_add_free(*out, &node, 1, scratch, &node);
+}
+
+static void release_object(void *count) { --*(int *)count; }
+
+static rondo_status retain(const rig *r, things *t, rondo_graph *graph) {
+  rondo_user_object *object;
+  RONDO_TRY(rondo_user_object_create(&t->live_objects, release_object, 1, &r->allocator.table, &object));
+  t->live_objects++;
+  const rondo_status status = rondo_graph_retain_object(graph, object, 1, true);
+  if (status != RONDO_OK) assert_ok(rondo_user_object_release(object, 1));
+  return status;
+}
+
+/* A programmatic edge between two kernels. */
+static rondo_status link_kernels(const rig *r, rondo_graph *graph) {
+  const rondo_edge_data early = {.from_port = RONDO_PORT_PROGRAMMATIC, .type = RONDO_EDGE_PROGRAMMATIC};
+  rondo_node nodes[2];
+  rondo_exec *exec;
+  for (int i = 0; i < 2; i++)
+    RONDO_TRY(
+        rondo_graph_add_kernel(graph, NULL, 0, r->kernel, (rondo_grid){1, 0, 0}, RONDO_ARGS(&r->old_kept), &nodes[i]));
+  for (int i = 0; i < 2; i++) {
+    RONDO_TRY(rondo_graph_add_edges_with(graph, &nodes[0], &nodes[1], &early, 1));
+    if (i == 0) RONDO_TRY(rondo_graph_remove_edges_with(graph, &nodes[0], &nodes[1], &early, 1));
+  }
+  RONDO_TRY(rondo_instantiate(graph, NULL, &exec));
+  rondo_exec_destroy(exec);
+  return RONDO_OK;
+}
+
+static rondo_status do_edges(const rig *r) {
+  rondo_graph *graph;
+  RONDO_TRY(rondo_graph_create(r->device, NULL, &graph));
+  const rondo_status status = link_kernels(r, graph);
+  assert_ok(rondo_graph_destroy(graph));
+  return status;
 }
 
 static rondo_status do_building(const rig *r, things *t) {
   rondo_node node = {0}, extra = {0};
   RONDO_TRY(rondo_graph_create(r->device, NULL, &t->inner));
+  RONDO_TRY(retain(r, t, t->inner));
   RONDO_TRY(rondo_graph_add_host(t->inner, NULL, 0, test_host_nothing, NULL, &node));
   RONDO_TRY(rondo_event_create(r->device, NULL, &t->external));
-  RONDO_TRY(build(r, t->inner, t->external, &t->built, &t->kept, &t->kernel_node));
+  RONDO_TRY(build(r, t->inner, t->external, &t->built, &t->kept, t->nodes));
+  RONDO_TRY(retain(r, t, t->built));
   RONDO_TRY(rondo_graph_add_empty(t->built, NULL, 0, &extra));
-  RONDO_TRY(rondo_graph_add_edges(t->built, &t->kernel_node, &extra, 1));
-  RONDO_TRY(rondo_graph_remove_edges(t->built, &t->kernel_node, &extra, 1));
+  RONDO_TRY(rondo_graph_add_edges(t->built, &t->nodes[KERNEL], &extra, 1));
+  RONDO_TRY(rondo_graph_remove_edges(t->built, &t->nodes[KERNEL], &extra, 1));
   RONDO_TRY(rondo_graph_remove(t->built, extra));
+  RONDO_TRY(do_edges(r));
   const rondo_node_params params = {.kind = RONDO_NODE_HOST, .as.host = {.function = test_host_nothing, .user = t}};
   RONDO_TRY(rondo_graph_set_params(t->inner, node, &params));
-  RONDO_TRY(rondo_graph_set_argument(t->built, t->kernel_node, 0, &t->kept));
+  RONDO_TRY(rondo_graph_set_argument(t->built, t->nodes[KERNEL], 0, &t->kept));
   RONDO_TRY(rondo_graph_clone(t->built, &t->clone));
   RONDO_TRY(rondo_instantiate(t->built, &(rondo_instantiate_options){.upload_stream = r->stream}, &t->exec));
   return RONDO_OK;
@@ -98,7 +143,7 @@ static rondo_status do_capturing(const rig *r, things *t) {
 }
 
 static rondo_status do_launching(const rig *r, things *t) {
-  rondo_node node = {0};
+  rondo_node nodes[NODES];
   void *kept = NULL;
   for (int i = 0; i < 2; i++) {
     RONDO_TRY(rondo_exec_launch(t->exec, i == 0 ? r->stream : t->side));
@@ -106,7 +151,8 @@ static rondo_status do_launching(const rig *r, things *t) {
     RONDO_TRY(rondo_exec_launch(t->captured_exec, r->stream));
     RONDO_TRY(rondo_exec_upload(t->exec, t->side));
   }
-  RONDO_TRY(build(r, t->inner, t->external, &t->changed, &kept, &node));
+  RONDO_TRY(build(r, t->inner, t->external, &t->changed, &kept, nodes));
+  RONDO_TRY(retain(r, t, t->changed));
   RONDO_TRY(rondo_exec_update(t->exec, t->clone, NULL));
   RONDO_TRY(rondo_exec_update(t->exec, t->changed, NULL));
   RONDO_TRY(rondo_exec_launch(t->exec, r->stream));
@@ -115,9 +161,11 @@ static rondo_status do_launching(const rig *r, things *t) {
   const rondo_node_params params = {
       .kind = RONDO_NODE_KERNEL,
       .as.kernel = {.kernel = r->kernel, .grid = {1, 0, 0}, .args = &address, .arg_count = 1}};
-  RONDO_TRY(rondo_exec_set_params(t->exec, t->kernel_node, &params));
-  RONDO_TRY(rondo_exec_set_argument(t->exec, t->kernel_node, 0, address));
-  RONDO_TRY(rondo_exec_set_enabled(t->exec, t->kernel_node, false));
+  RONDO_TRY(rondo_exec_set_params(t->exec, t->nodes[KERNEL], &params));
+  RONDO_TRY(rondo_exec_set_argument(t->exec, t->nodes[KERNEL], 0, address));
+  RONDO_TRY(rondo_exec_set_enabled(t->exec, t->nodes[KERNEL], false));
+  const rondo_node_params child = {.kind = RONDO_NODE_CHILD, .as.child = t->inner};
+  RONDO_TRY(rondo_exec_set_params(t->exec, t->nodes[CHILD], &child));
   rondo_node_time times[4];
   size_t count = sizeof times / sizeof times[0];
   RONDO_TRY(rondo_exec_measure(t->captured_exec, r->stream, 2, times, &count));
@@ -174,8 +222,8 @@ static void set_up(rig *r) {
   assert_ok(rondo_stream_create(r->device, NULL, &r->stream));
   assert_ok(rondo_event_create(r->device, NULL, &r->event));
   assert_ok(rondo_kernel_make(r->device, &r->allocator.table, &options, &r->kernel));
-  rondo_node node = {0};
-  assert_ok(build(r, NULL, NULL, &r->old_graph, &r->old_kept, &node));
+  rondo_node nodes[NODES];
+  assert_ok(build(r, NULL, NULL, &r->old_graph, &r->old_kept, nodes));
   assert_ok(rondo_instantiate(r->old_graph, NULL, &r->old_exec));
   assert_ok(rondo_exec_launch(r->old_exec, r->stream));
   *(uint32_t *)r->old_kept = 4711;
@@ -215,6 +263,7 @@ static rondo_status run(fault_point *point) {
   tear_down(&r, &t);
   assert_old_works(&r);
   close_rig(&r);
+  assert_int_equal(t.live_objects, 0); /* whatever failed */
   return status;
 }
 

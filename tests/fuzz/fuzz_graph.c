@@ -127,7 +127,8 @@ static uint64_t hash_graph(const rondo_graph *graph) {
     if (node->params.kind == RONDO_NODE_CHILD) state = rondo_hash_u64(state, hash_graph(node->params.as.child));
     if (node->params.kind == RONDO_NODE_KERNEL) state = rondo_hash_u64(state, node->params.as.kernel.grid.x);
   }
-  return state;
+  const size_t edges = graph->programmatic.count;
+  return rondo_hash_bytes(state, graph->programmatic.items, edges * sizeof *graph->programmatic.items);
 }
 
 /* Choosing -------------------------------------------------------------------------------------------------------- */
@@ -276,6 +277,29 @@ static rondo_status call_add_edges(fuzz_run *run, rondo_graph *graph) {
   return rondo_graph_add_edges(graph, from, to, count);
 }
 
+/* Programmatic ones, usually with right ports, are added or removed. */
+static rondo_status call_programmatic(fuzz_run *run, rondo_graph *graph) {
+  uint32_t from[MAX_LIST], to[MAX_LIST];
+  rondo_edge_data data[MAX_LIST] = {{0}};
+  const size_t count = take(run) % (MAX_LIST + 1);
+  const bool removes = take(run) % 4 == 3;
+  for (size_t i = 0; i < count; i++) {
+    const size_t edges = graph->programmatic.count;
+    const uint8_t choice = take(run);
+    from[i] = some_slot(run, graph);
+    to[i] = some_slot(run, graph);
+    data[i].from_port = choice % 4;
+    data[i].type = choice % 16 == 15 ? 0 : RONDO_EDGE_PROGRAMMATIC;
+    if (!removes || edges == 0 || choice % 8 == 7) continue;
+    const rondo_programmatic_edge *edge = &graph->programmatic.items[choice % edges];
+    from[i] = edge->from;
+    to[i] = edge->to;
+    data[i].from_port = edge->from_port;
+  }
+  return removes ? rondo_graph_erase_edges_with(graph, from, to, data, count)
+                 : rondo_graph_link_edges_with(graph, from, to, data, count);
+}
+
 static rondo_status call_erase_edges(fuzz_run *run, rondo_graph *graph) {
   uint32_t from[MAX_LIST], to[MAX_LIST];
   const size_t count = take(run) % (MAX_LIST + 1);
@@ -374,8 +398,9 @@ static rondo_status call_one(fuzz_run *run, uint8_t choice, rondo_graph *graph) 
     case 0:
       return rondo_graph_erase(graph, some_slot(run, graph));
     case 1:
-    case 2:
       return call_add_edges(run, graph);
+    case 2:
+      return call_programmatic(run, graph);
     case 3:
       return call_erase_edges(run, graph);
     case 4:

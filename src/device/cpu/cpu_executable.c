@@ -323,6 +323,12 @@ static rondo_status executable_synchronize(rondo_executable *base) {
   return RONDO_OK;
 }
 
+static rondo_status executable_record(rondo_executable *base, rondo_device_event *event) {
+  const cpu_executable *executable = (cpu_executable *)base;
+  cpu_event_record_at((cpu_event *)event, executable->last.timeline, executable->last.value);
+  return RONDO_OK;
+}
+
 static uint64_t executable_host_bytes(const rondo_executable *base) {
   const cpu_executable *executable = (const cpu_executable *)base;
   const uint64_t a_node =
@@ -360,6 +366,7 @@ const rondo_executable_ops cpu_executable_ops = {
     .set_params = executable_set_params,
     .set_enabled = executable_set_enabled,
     .synchronize = executable_synchronize,
+    .record = executable_record,
     .host_bytes = executable_host_bytes,
     .device_bytes = executable_device_bytes,
     .set_timing = executable_set_timing,

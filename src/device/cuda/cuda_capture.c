@@ -14,6 +14,7 @@
 #include "device/cuda/cuda_launch_params.h"
 #include "device/cuda/cuda_placeholder_memory.h"
 #include "device/cuda/cuda_queue.h"
+#include "graph/user_object.h"
 
 static cuda_captured *captured_of(rondo_captured *base) { return (cuda_captured *)base; }
 static cuda_device *device_of(const cuda_captured *captured) { return cuda_device_of(captured->base.device); }
@@ -31,7 +32,7 @@ void cuda_captured_free(cuda_captured *captured) {
     cuda_enter_to_free(device, &scope);
     (void)device->api->graph_destroy(captured->graph); /* gone already on a lost device */
   }
-  rondo_captured_let_go(&captured->base);
+  rondo_object_list_free(allocator, &captured->base.objects);
   rondo_array_free(allocator, &captured->edges);
   rondo_array_free(allocator, &captured->nodes);
   rondo_array_free(allocator, &captured->handles);

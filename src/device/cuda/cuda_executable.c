@@ -17,6 +17,28 @@
 
 /* Edges ------------------------------------------------------------------------------------------------------------ */
 
+/* Marks the full edge that stands for a programmatic one. */
+static void mark_edge(const cuda_executable *executable, const rondo_lowered_edge *edge) {
+  uint32_t e = executable->predecessor_start[edge->to];
+  while (executable->predecessors[e] != edge->from) e++;
+  assert(e < executable->predecessor_start[edge->to + 1]);
+  executable->predecessors[e] = UINT32_MAX;
+}
+
+/* Programmatic edges that order nodes are made in place of the full ones. */
+static void leave_out_full_edges(const cuda_executable *executable, size_t count) {
+  uint32_t kept = 0, first = 0;
+  for (size_t i = 0; i < executable->programmatic_count; i++)
+    if (executable->programmatic[i].orders) mark_edge(executable, &executable->programmatic[i]);
+  for (size_t i = 0; i < count; i++) {
+    const uint32_t past = executable->predecessor_start[i + 1];
+    for (uint32_t e = first; e < past; e++)
+      if (executable->predecessors[e] != UINT32_MAX) executable->predecessors[kept++] = executable->predecessors[e];
+    executable->predecessor_start[i + 1] = kept;
+    first = past;
+  }
+}
+
 /* Topology does not change with updates. */
 static rondo_status keep_edges(cuda_executable *executable, const rondo_lowered_graph *graph) {
   const rondo_allocator *allocator = cuda_allocator_of(executable);
@@ -28,6 +50,7 @@ static rondo_status keep_edges(cuda_executable *executable, const rondo_lowered_
   RONDO_TRY(rondo_allocate_copy(allocator, graph->programmatic, graph->programmatic_count, sizeof *graph->programmatic,
                                 &executable->programmatic));
   executable->programmatic_count = graph->programmatic_count;
+  if (graph->programmatic_count > 0) leave_out_full_edges(executable, graph->node_count);
   if (graph->captured != NULL) rondo_captured_retain(executable->captured = graph->captured);
   return RONDO_OK;
 }
@@ -339,10 +362,10 @@ static rondo_status side_stream(cuda_device *device, cu_stream *out) {
   return RONDO_OK;
 }
 
-/* An upload waits for all launches of the executable graph. */
-static rondo_status executable_synchronize(rondo_executable *base) {
-  cuda_executable *executable = (cuda_executable *)base;
-  cuda_device *device = cuda_device_of(base->device);
+/* An upload comes after all launches of the executable graph. Then waits for the device's side stream, or records the
+ * event there. */
+static rondo_status follow_launches(const cuda_executable *executable, const cuda_event *event) {
+  cuda_device *device = cuda_device_of(executable->base.device);
   cu_stream side;
   CUDA_SCOPE(scope);
   RONDO_TRY(cuda_enter(device, &scope));
@@ -350,8 +373,20 @@ static rondo_status executable_synchronize(rondo_executable *base) {
   const cu_graph_exec latest = executable->before != NULL ? executable->before : executable->built.exec;
   cu_result code = device->api->exec_upload(latest, side);
   if (code == CU_OK && executable->timed.exec != NULL) code = device->api->exec_upload(executable->timed.exec, side);
-  if (code == CU_OK) code = device->api->stream_synchronize(side);
+  if (code == CU_OK)
+    code = event == NULL ? device->api->stream_synchronize(side) : device->api->event_record(event->event, side);
   return cuda_check(device, code, "waiting for the launches of %s", executable->label);
+}
+
+static rondo_status executable_synchronize(rondo_executable *executable) {
+  return follow_launches((cuda_executable *)executable, NULL);
+}
+
+/* An event that was never recorded is complete. */
+static rondo_status executable_record(rondo_executable *base, rondo_device_event *event) {
+  const cuda_executable *executable = (const cuda_executable *)base;
+  if (executable->last != NULL && is_over(executable)) return RONDO_OK;
+  return follow_launches(executable, (const cuda_event *)event);
 }
 
 /* The driver orders its launches after each other only, so those of the one that was replaced have to end first. */
@@ -412,6 +447,7 @@ const rondo_executable_ops cuda_executable_ops = {
     .set_enabled = cuda_executable_set_enabled,
     .synchronize = executable_synchronize,
     .native = executable_native,
+    .record = executable_record,
     .host_bytes = executable_host_bytes,
     .device_bytes = executable_device_bytes,
     .set_timing = cuda_set_timing,

@@ -78,7 +78,8 @@ struct cuda_executable {
   char *label;      /* "graph 'step'", for messages */
   size_t node_room; /* of `nodes`; `count` are made */
   size_t handle_count;
-  uint32_t *predecessor_start; /* of node i: predecessors[predecessor_start[i] .. predecessor_start[i + 1]) */
+  uint32_t
+      *predecessor_start; /* full edges of node i: predecessors[predecessor_start[i] .. predecessor_start[i + 1]) */
   uint32_t *predecessors;
   rondo_lowered_edge *programmatic; /* besides these; from and to are nodes */
   size_t programmatic_count;

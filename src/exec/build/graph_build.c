@@ -321,18 +321,27 @@ static rondo_status find_edges(const rondo_graph *graph, const rondo_node *from,
   return RONDO_OK;
 }
 
-rondo_status rondo_graph_remove_edges(rondo_graph *graph, const rondo_node *from, const rondo_node *to, size_t count) {
-  const char *const call = "rondo_graph_remove_edges";
+static rondo_status remove_edges(const char *call, rondo_graph *graph, const rondo_node *from, const rondo_node *to,
+                                 const rondo_edge_data *data, size_t count) {
   RONDO_TRY(rondo_check_call(call, "the graph", graph));
   if (count == 0) return RONDO_OK;
   if (from == NULL || to == NULL) return rondo_refuse_null(call, from == NULL ? "from" : "to");
-  void *slots;
-  RONDO_TRY(rondo_allocate(&graph->allocator, count, 2 * sizeof(uint32_t), &slots));
+  uint32_t *slots;
+  RONDO_TRY(rondo_allocate_items(&graph->allocator, count, 2 * sizeof *slots, &slots));
   rondo_status status = find_edges(graph, from, to, count, slots);
-  if (status == RONDO_OK) status = rondo_graph_erase_edges(graph, slots, (const uint32_t *)slots + count, count);
+  if (status == RONDO_OK) status = rondo_graph_erase_edges_with(graph, slots, slots + count, data, count);
   if (status == RONDO_OK) rondo_address_space_note_removal(graph);
-  rondo_release(&graph->allocator, slots, count, 2 * sizeof(uint32_t));
+  rondo_release(&graph->allocator, slots, count, 2 * sizeof *slots);
   return rondo_fail_context(status, "%s", call);
+}
+
+rondo_status rondo_graph_remove_edges(rondo_graph *graph, const rondo_node *from, const rondo_node *to, size_t count) {
+  return remove_edges("rondo_graph_remove_edges", graph, from, to, NULL, count);
+}
+
+rondo_status rondo_graph_remove_edges_with(rondo_graph *graph, const rondo_node *from, const rondo_node *to,
+                                           const rondo_edge_data *data, size_t count) {
+  return remove_edges("rondo_graph_remove_edges_with", graph, from, to, data, count);
 }
 
 static rondo_status replace(const char *call, rondo_graph *graph, uint32_t slot, const rondo_node_params *params) {

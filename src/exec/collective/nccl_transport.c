@@ -20,6 +20,7 @@
 #include "exec/capture/capture_internal.h"
 #include "exec/collective/communicator.h"
 #include "exec/collective/nccl_operations.h"
+#include "graph/user_object.h"
 
 _Static_assert(sizeof(nccl_unique_id) == RONDO_COMMUNICATOR_ID_BYTES, "the public id is NCCL's");
 
@@ -269,11 +270,12 @@ static void release_object(void *object) {
 
 /* The captured graph retains the communicator. */
 static rondo_status keep(nccl_link *link, rondo_capture *capture, const char *call) {
-  bool is_new;
+  rondo_captured *captured = capture->importer.captured;
   RONDO_TRY(rondo_capture_require_active(capture, call));
+  if (rondo_object_list_has(&captured->objects, link)) return RONDO_OK;
   atomic_fetch_add_explicit(&link->references, 1, memory_order_relaxed);
-  const rondo_status status = rondo_captured_keep(capture->importer.captured, link, release_object, &is_new);
-  if (!is_new) release_object(link);
+  const rondo_status status = rondo_captured_keep(captured, link, release_object);
+  if (status != RONDO_OK) release_object(link);
   return status;
 }
 

@@ -40,6 +40,7 @@ static void check_order(const rondo_lowering *lowering) {
   for (size_t i = 0; i < lowering->programmatic.count; i++) {
     const rondo_lowered_edge *edge = &lowering->programmatic.items[i];
     assert(edge->from < edge->to && edge->to < nodes);
+    assert(!edge->orders || has_successor(lowering, edge->from, edge->to));
   }
 }
 

@@ -12,6 +12,7 @@
 #include <rondo/exec.h>
 #include <rondo/verify.h>
 
+#include "device/retired_objects.h"
 #include "exec/capture/capture_internal.h"
 #include "exec/launch/lowering.h"
 #include "exec/random/random_internal.h"
@@ -26,6 +27,7 @@ struct rondo_exec {
   bool broken;     /* a failed update could not be undone: launches fail until an update succeeds */
   bool verify, auto_free, relocate; /* as in the options */
   bool relocates;                   /* graph memory of the second clone has other addresses */
+  const rondo_queue *last_queue;    /* of the last launch; for rondo_launched_objects_retire */
   uint64_t launches, updates;
   uint64_t checked;          /* the device's count of ended allocations when all that the nodes access was allocated */
   rondo_freed_marks unfreed; /* what was freed before that, or before the exec was created */
@@ -43,7 +45,8 @@ struct rondo_exec {
   rondo_plan_options plan;            /* options for relocating, also for updates */
   bool *disabled;                     /* by index */
   size_t disabled_count;
-  rondo_findings *findings; /* warnings of the last verification; NULL: none */
+  rondo_findings *findings;        /* warnings of the last verification; NULL: none */
+  rondo_launched_objects *objects; /* user objects that launches may use; NULL: none */
 };
 
 /* An exec without an executable. Instantiating completes it, and an update exchanges its contents with the exec's. */

@@ -40,7 +40,7 @@ static rondo_status check_graph(const char *call, const rondo_graph *graph) {
 }
 
 /* Only the exec uses the clone. So the device does not count it as a graph, nor the address space as a user. */
-static rondo_status clone_for_exec(rondo_graph *graph, rondo_graph **out) {
+rondo_status rondo_exec_clone_graph(rondo_graph *graph, rondo_graph **out) {
   RONDO_TRY(rondo_graph_copy(graph, out));
   rondo_address_space_forget_clone(rondo_address_space_of(graph));
   rondo_build_uncount(*out);
@@ -55,14 +55,16 @@ rondo_status rondo_exec_draft_make(const char *call, rondo_graph *graph, bool re
     RONDO_TRY(rondo_graph_refuse_bound(graph, "cannot be relocated"));
     RONDO_TRY(rondo_exec_refuse_arena(call, graph));
   }
-  RONDO_TRY(clone_for_exec(graph, &out->graph));
+  RONDO_TRY(rondo_exec_clone_graph(graph, &out->graph));
   rondo_status status = RONDO_OK;
   out->device = graph->device;
   out->relocates = relocates && graph->has_memory;
-  if (out->relocates || rondo_random_is_drawn(graph)) status = clone_for_exec(graph, &out->placed);
+  if (out->relocates || rondo_random_is_drawn(graph)) status = rondo_exec_clone_graph(graph, &out->placed);
   if (status == RONDO_OK)
     status =
         rondo_fail_context(rondo_lower(out->placed != NULL ? out->placed : out->graph, &out->lowering), "%s", call);
+  if (status == RONDO_OK)
+    status = rondo_fail_context(rondo_launched_objects_make(out->device, out->graph, &out->objects), "%s", call);
   if (status != RONDO_OK) rondo_exec_draft_free(out);
   return status;
 }
@@ -75,6 +77,7 @@ void rondo_exec_draft_free(rondo_exec_draft *draft) {
   rondo_relocation_destroy(draft->relocation);
   if (draft->placed != NULL) rondo_graph_free(draft->placed);
   rondo_graph_free(draft->graph);
+  rondo_launched_objects_free(draft->objects);
   *draft = (rondo_exec_draft){0};
 }
 
@@ -197,6 +200,7 @@ static rondo_status make_exec(rondo_graph *graph, const rondo_instantiate_option
 }
 
 static rondo_status instantiate(rondo_graph *graph, const rondo_instantiate_options *options, rondo_exec **out) {
+  rondo_retired_objects_look(graph->device, NULL);
   rondo_plan_options plan;
   RONDO_TRY(rondo_versioned_read("rondo_plan_options", options->plan, &plan, sizeof plan));
   plan.struct_size = sizeof plan;
@@ -237,9 +241,12 @@ void rondo_exec_destroy(rondo_exec *exec) {
   rondo_device_memory *memory = rondo_device_memory_made(device);
   rondo_heap *heap = exec->heap;
   rondo_patch_leave(exec);
+  rondo_launched_objects_retire(exec->objects, exec->executable, exec->last_queue);
+  exec->objects = NULL;
   free_exec(exec);
   rondo_heap_abandon(heap);
   rondo_retired_sweep(memory, false);
+  rondo_retired_objects_look(device, NULL);
   rondo_device_end_use(device, &exec_use);
 }
 

@@ -10,6 +10,9 @@
 RONDO_MUST_USE rondo_status rondo_exec_draft_make(const char *call, rondo_graph *graph, bool relocate,
                                                   rondo_exec_draft *out);
 
+/* Clones a graph for an exec alone. */
+RONDO_MUST_USE rondo_status rondo_exec_clone_graph(rondo_graph *graph, rondo_graph **out);
+
 /* Creates cells if the graph draws random numbers. Uses those of `like` if they fit; `like` may be NULL. */
 RONDO_MUST_USE rondo_status rondo_exec_draft_random(rondo_exec_draft *draft, const rondo_exec_random *like);
 RONDO_MUST_USE rondo_status rondo_exec_draft_memory(rondo_exec_draft *draft, bool auto_free);

@@ -87,8 +87,15 @@ static inline rondo_status enqueue(rondo_exec *exec, rondo_stream *stream, rondo
                                                : run(exec, stream->queue, moves);
 }
 
+/* Part of it may run nevertheless, and other launches on other queues. */
+OUT_OF_LINE static rondo_status fail(rondo_exec *exec, rondo_status status) {
+  exec->last_queue = RONDO_QUEUE_UNKNOWN;
+  return status;
+}
+
 static inline rondo_status finish(rondo_exec *exec, rondo_stream *stream, rondo_status status) {
-  if (__builtin_expect(status != RONDO_OK, 0)) return status;
+  if (__builtin_expect(status != RONDO_OK, 0)) return fail(exec, status);
+  exec->last_queue = stream->queue;
   exec->launches++;
   return __builtin_expect(stream->synchronous, 0) ? rondo_stream_settle(stream, "rondo_exec_launch") : RONDO_OK;
 }

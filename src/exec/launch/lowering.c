@@ -32,6 +32,8 @@ typedef struct graph_level {
   ends *ends_of;     /* by slot, for child nodes; NULL before the first one */
   uint32_t number;   /* of the outermost child node that contains the graph; RONDO_NO_NODE for the outermost graph */
   const char *inside;
+  uint32_t *promised_start; /* by slot: programmatic edges to it that order come from promised[...]; NULL: none do */
+  uint32_t *promised;
 } graph_level;
 
 static const rondo_node_params join_params = {.kind = RONDO_NODE_EMPTY, .name = ""};
@@ -67,6 +69,34 @@ static rondo_status link_run(graph_walker *walker, ends from) {
     const uint32_t end = walker->pool.items[from.first + i];
     RONDO_TRY(rondo_array_push(walker->allocator, &lowering->predecessors, &end));
   }
+  return RONDO_OK;
+}
+
+/* Sorts the programmatic edges that order by the nodes that they enter. */
+static rondo_status sort_promised(graph_walker *walker, graph_level *level) {
+  const rondo_graph *graph = level->graph;
+  const size_t nodes = graph->nodes.count, edges = graph->programmatic.count;
+  bool has_any = false;
+  for (size_t i = 0; i < edges && !has_any; i++) has_any = graph->programmatic.items[i].orders;
+  if (!has_any) return RONDO_OK;
+  RONDO_TRY(rondo_allocate_items(walker->allocator, nodes + 2, sizeof(uint32_t), &level->promised_start));
+  RONDO_TRY(rondo_allocate_items(walker->allocator, edges, sizeof(uint32_t), &level->promised));
+  uint32_t *const next = level->promised_start + 1; /* where each node's list continues; at the end, where it ended */
+  for (size_t i = 0; i < edges; i++)
+    if (graph->programmatic.items[i].orders) next[graph->programmatic.items[i].to + 1]++;
+  for (size_t i = 1; i <= nodes; i++) next[i] += next[i - 1];
+  for (size_t i = 0; i < edges; i++)
+    if (graph->programmatic.items[i].orders)
+      level->promised[next[graph->programmatic.items[i].to]++] = graph->programmatic.items[i].from;
+  return RONDO_OK;
+}
+
+/* Kernels, which are in the list. */
+static rondo_status link_promised(graph_walker *walker, const graph_level *level, uint32_t slot) {
+  if (level->promised_start == NULL) return RONDO_OK;
+  for (uint32_t i = level->promised_start[slot]; i < level->promised_start[slot + 1]; i++)
+    RONDO_TRY(
+        rondo_array_push(walker->allocator, &walker->lowering->predecessors, &level->indices[level->promised[i]]));
   return RONDO_OK;
 }
 
@@ -145,14 +175,26 @@ static rondo_status walk_inside(graph_walker *walker, const rondo_graph_node *no
   return out->count > 1 && node->dependents.count > 1 ? join(walker, *out, out) : RONDO_OK;
 }
 
+/* The node as the user knows it. */
+static rondo_node tag_of(const rondo_graph *graph, uint32_t slot) {
+  return (rondo_node){.id = (uint64_t)graph->source_serial << 32 | slot};
+}
+
 static rondo_status walk_child(graph_walker *walker, graph_level *level, uint32_t slot) {
   const rondo_graph_node *node = rondo_graph_at(level->graph, slot);
+  rondo_lowering *lowering = walker->lowering;
+  const size_t number = lowering->children.count, first = lowering->nodes.count;
+  const rondo_lowered_child child = {
+      .graph = level->graph, .slot = slot, .tag = tag_of(level->graph, slot), .first = (uint32_t)first};
   ends before;
   if (level->ends_of == NULL)
     RONDO_TRY(rondo_allocate_items(walker->allocator, level->graph->nodes.count, sizeof(ends), &level->ends_of));
   level->indices[slot] = RONDO_INDEX_CHILD;
+  RONDO_TRY(rondo_array_push(walker->allocator, &lowering->children, &child));
   RONDO_TRY(gather_before(walker, level, &node->dependencies, &before));
-  return walk_inside(walker, node, before, &level->ends_of[slot]);
+  RONDO_TRY(walk_inside(walker, node, before, &level->ends_of[slot]));
+  lowering->children.items[number].count = (uint32_t)(lowering->nodes.count - first);
+  return RONDO_OK;
 }
 
 /* Graphs without a device name no events. */
@@ -169,9 +211,9 @@ static rondo_status walk_node(graph_walker *walker, graph_level *level, uint32_t
   const rondo_node_where where = {
       .number = level->inside == NULL ? slot : level->number, .own = slot, .inside = level->inside};
   const rondo_lowered_node lowered = rondo_lowered_of(&node->params, &where, node->captured);
-  const rondo_node tag = {.id = (uint64_t)graph->source_serial << 32 | slot};
-  const rondo_lowered_origin origin = {.graph = graph, .slot = slot, .tag = tag};
+  const rondo_lowered_origin origin = {.graph = graph, .slot = slot, .tag = tag_of(graph, slot)};
   RONDO_TRY(append(walker, &lowered, &origin, &level->indices[slot]));
+  RONDO_TRY(link_promised(walker, level, slot));
   return link_dependencies(walker, level, &node->dependencies);
 }
 
@@ -233,7 +275,8 @@ static rondo_status add_programmatic(graph_walker *walker, const graph_level *le
                                         .to = level->indices[loose->to],
                                         .from_port = loose->from_port,
                                         .to_port = loose->to_port,
-                                        .type = loose->type};
+                                        .type = loose->type,
+                                        .orders = loose->orders};
     RONDO_TRY(rondo_array_push(walker->allocator, &walker->lowering->programmatic, &lowered));
   }
   return RONDO_OK;
@@ -244,10 +287,13 @@ static rondo_status walk_graph(graph_walker *walker, rondo_graph *graph, ends ar
   graph_level level = {.graph = graph, .around = around};
   RONDO_TRY(add_indices(walker, graph, &level.indices));
   rondo_status status = add_path(walker, &level);
+  if (status == RONDO_OK) status = sort_promised(walker, &level);
   if (status == RONDO_OK) status = walk_nodes(walker, &level);
   if (status == RONDO_OK) status = add_programmatic(walker, &level);
   if (status == RONDO_OK && out != NULL) status = gather_sinks(walker, &level, out);
   rondo_release(walker->allocator, level.ends_of, graph->nodes.count, sizeof(ends));
+  rondo_release(walker->allocator, level.promised_start, graph->nodes.count + 2, sizeof(uint32_t));
+  rondo_release(walker->allocator, level.promised, graph->programmatic.count, sizeof(uint32_t));
   return status;
 }
 
@@ -306,6 +352,7 @@ void rondo_lowering_free(rondo_lowering *lowering) {
   rondo_array_free(allocator, &lowering->programmatic);
   for (size_t i = 0; i < lowering->paths.count; i++) rondo_release_text(allocator, lowering->paths.items[i]);
   rondo_array_free(allocator, &lowering->paths);
+  rondo_array_free(allocator, &lowering->children);
   rondo_array_free(allocator, &lowering->graphs);
   rondo_array_free(allocator, &lowering->origins);
   rondo_array_free(allocator, &lowering->nodes);
@@ -327,12 +374,34 @@ uint32_t rondo_lowering_find(const rondo_lowering *lowering, rondo_node node) {
   return at == NULL || slot >= at->count ? RONDO_INDEX_NONE : at->indices[slot];
 }
 
+const rondo_lowered_child *rondo_lowering_find_child(const rondo_lowering *lowering, rondo_node node) {
+  for (size_t i = 0; i < lowering->children.count; i++)
+    if (lowering->children.items[i].tag.id == node.id) return &lowering->children.items[i];
+  return NULL;
+}
+
 uint32_t rondo_lowering_around(const rondo_lowering *lowering, rondo_node node) {
   const rondo_graph_indices *at = find_graph(lowering, (uint32_t)(node.id >> 32));
   return at == NULL ? RONDO_NO_NODE : at->around;
 }
 
+/* Both lists are in the order of the walk: by first node, outer ones before those inside. */
+static void move_child_tags(const rondo_lowering *from, rondo_lowering *to) {
+  for (size_t i = 0, at = 0; i < to->children.count; i++) {
+    rondo_lowered_child *child = &to->children.items[i];
+    size_t mate = at;
+    while (mate < from->children.count &&
+           (from->children.items[mate].first != child->first || from->children.items[mate].count != child->count))
+      mate++;
+    child->tag = (rondo_node){0};
+    if (mate == from->children.count) continue;
+    child->tag = from->children.items[mate].tag;
+    at = mate + 1;
+  }
+}
+
 void rondo_lowering_move_tags(rondo_lowering *from, rondo_lowering *to) {
+  move_child_tags(from, to);
   for (size_t i = 0; i < to->origins.count; i++) to->origins.items[i].tag = from->origins.items[i].tag;
   const rondo_lowering given = *from;
   from->graphs = to->graphs;
@@ -391,7 +460,7 @@ bool rondo_lowering_same_programmatic(const rondo_lowering *a, const rondo_lower
   for (size_t i = 0; i < count; i++) {
     const rondo_lowered_edge *x = &a->programmatic.items[i], *y = &b->programmatic.items[i];
     if (x->from != y->from || x->to != y->to || x->from_port != y->from_port || x->to_port != y->to_port ||
-        x->type != y->type)
+        x->type != y->type || x->orders != y->orders)
       return false;
   }
   return true;

@@ -34,13 +34,22 @@ typedef struct rondo_lowered_origin {
   rondo_node tag;     /* in the original graph, as the user knows it; no node for joins */
 } rondo_lowered_origin;
 
+/* A child node, in the order in which the walk gets to it. */
+typedef struct rondo_lowered_child {
+  rondo_graph *graph; /* the clone that contains it */
+  uint32_t slot;      /* in it */
+  rondo_node tag; /* as the user knows it; no node if the exec was updated with a graph that has another one there */
+  uint32_t first, count; /* its nodes in the list, with joins */
+} rondo_lowered_child;
+
 typedef struct rondo_lowering {
   rondo_allocator allocator;
   RONDO_ARRAY(rondo_lowered_node) nodes;
   RONDO_ARRAY(rondo_lowered_origin) origins; /* one for each node */
   RONDO_ARRAY(rondo_graph_indices) graphs;   /* by serial */
-  RONDO_ARRAY(char *) paths;                 /* of the child graphs: `inside` of their nodes */
-  uint32_t *successor_start;                 /* nodes.count + 1 */
+  RONDO_ARRAY(rondo_lowered_child) children;
+  RONDO_ARRAY(char *) paths; /* of the child graphs: `inside` of their nodes */
+  uint32_t *successor_start; /* nodes.count + 1 */
   uint32_t *successors;
   RONDO_ARRAY(uint32_t) predecessor_start; /* nodes.count + 1 */
   RONDO_ARRAY(uint32_t) predecessors;      /* as many as successors */
@@ -66,10 +75,13 @@ static inline rondo_flat_edges rondo_lowering_edges(const rondo_lowering *loweri
 /* The index of the node with the user's tag; RONDO_INDEX_NONE if no graph has it. */
 uint32_t rondo_lowering_find(const rondo_lowering *lowering, rondo_node node);
 
+/* The child node with the user's tag; NULL: there is none any more. */
+const rondo_lowered_child *rondo_lowering_find_child(const rondo_lowering *lowering, rondo_node node);
+
 /* The number of the outermost child node that contains the node with the user's tag; RONDO_NO_NODE: none. */
 uint32_t rondo_lowering_around(const rondo_lowering *lowering, rondo_node node);
 
-/* Moves the maps and tags of `from` to `to`, which has as many nodes. */
+/* Moves the maps and tags of `from` to `to`, which has as many nodes. Child nodes with the same nodes correspond. */
 void rondo_lowering_move_tags(rondo_lowering *from, rondo_lowering *to);
 
 /* Compares two lowerings with as many nodes: the first node with other dependencies, or RONDO_INDEX_NONE; and whether

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Updates: the parameters of one node, enabling or disabling a node, or the parameters of a whole graph. Changes that
+ * Updates: the parameters of one node, enabling or disabling a node, or the parameters of a whole graph. A child graph
+ * is replaced by such an update too (update_child.c). Changes that
  * an exec does not allow are refused before anything changes. If the driver refuses a change after that, the update is
  * undone (update_in_place.c).
  *
@@ -16,33 +17,45 @@
 #include "exec/launch/exec_relocate.h"
 #include "exec/launch/exec_verify.h"
 #include "exec/launch/instantiate.h"
+#include "exec/launch/update.h"
 #include "exec/launch/update_in_place.h"
 #include "exec/patch/patch.h"
 #include "exec/stream/stream_work.h"
 #include "graph/graph.h"
 #include "graph/node_name.h"
 #include "graph/node_params.h"
+#include "graph/user_object.h"
 
 /* One node -------------------------------------------------------------------------------------------------------- */
 
-static rondo_status fail_child(const char *call, const rondo_exec *exec, rondo_node node) {
+/* A child node is not in the list. */
+static rondo_status fail_child(const char *call, const rondo_exec *exec, rondo_node node,
+                               const rondo_node_params *params) {
   const uint32_t number = rondo_node_number(node), around = rondo_lowering_around(&exec->lowering, node);
+  const bool is_other = params != NULL && params->kind != RONDO_NODE_CHILD;
   char inside[64] = "";
   if (around != RONDO_NO_NODE) (void)snprintf(inside, sizeof inside, " of the child graph in node %" PRIu32, around);
-  return rondo_fail_node(RONDO_UNSUPPORTED, RONDO_REASON_NODE_KIND, around != RONDO_NO_NODE ? around : number,
+  return rondo_fail_node(is_other ? RONDO_INVALID_ARGUMENT : RONDO_UNSUPPORTED, RONDO_REASON_NODE_KIND,
+                         around != RONDO_NO_NODE ? around : number,
                          "%s: node %" PRIu32
-                         "%s is a child graph: change the nodes in it, or update with a whole graph",
+                         "%s is a child graph: change the nodes in it, or give it another graph by "
+                         "rondo_exec_set_params",
                          call, number, inside);
 }
 
-static rondo_status find_index(const char *call, const rondo_exec *exec, rondo_node node, uint32_t *out) {
+static rondo_status find_any(const char *call, const rondo_exec *exec, rondo_node node, uint32_t *out) {
   *out = rondo_lowering_find(&exec->lowering, node);
   if (*out == RONDO_INDEX_NONE)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_UNKNOWN_NODE,
                       "%s: the exec's graph and its child graphs have no node with the node id 0x%" PRIx64
                       ": pass the node id that adding the node to the original graph returned",
                       call, node.id);
-  return *out == RONDO_INDEX_CHILD ? fail_child(call, exec, node) : RONDO_OK;
+  return RONDO_OK;
+}
+
+static rondo_status find_index(const char *call, const rondo_exec *exec, rondo_node node, uint32_t *out) {
+  RONDO_TRY(find_any(call, exec, node, out));
+  return *out == RONDO_INDEX_CHILD ? fail_child(call, exec, node, NULL) : RONDO_OK;
 }
 
 static rondo_status check_kind(const char *call, const rondo_node_params *now, const rondo_node_params *then,
@@ -208,8 +221,10 @@ rondo_status rondo_exec_set_params(rondo_exec *exec, rondo_node node, const rond
   if (params == NULL) return rondo_refuse_null(call, "params");
   __builtin_prefetch(exec->executable); /* used last */
   uint32_t index;
-  RONDO_TRY(find_index(call, exec, node, &index));
-  return set_params(call, exec, index, params);
+  RONDO_TRY(find_any(call, exec, node, &index));
+  if (__builtin_expect(index != RONDO_INDEX_CHILD, 1)) return set_params(call, exec, index, params);
+  return params->kind == RONDO_NODE_CHILD ? rondo_exec_replace_child(call, exec, node, params)
+                                          : fail_child(call, exec, node, params);
 }
 
 rondo_status rondo_exec_set_argument(rondo_exec *exec, rondo_node node, size_t number, const void *value) {
@@ -262,60 +277,64 @@ rondo_status rondo_exec_get_enabled(const rondo_exec *exec, rondo_node node, boo
 
 /* Whole graphs: comparing ------------------------------------------------------------------------------------------ */
 
-static rondo_status refuse_update(rondo_update_result *result, rondo_reason reason, const rondo_exec *exec,
+/* The public call that updates, and what it reports. */
+typedef struct update_call {
+  const char *call;
+  rondo_update_result *result;
+} update_call;
+
+static rondo_status refuse_update(const update_call *to, rondo_reason reason, const rondo_exec *exec,
                                   const rondo_exec_draft *draft, size_t index, const char *what) {
   char now[RONDO_LABEL_BYTES], then[RONDO_LABEL_BYTES];
-  result->reason = reason;
-  result->exec_node = exec->lowering.origins.items[index].tag;
-  result->graph_node = draft->lowering.origins.items[index].tag;
+  to->result->reason = reason;
+  to->result->exec_node = exec->lowering.origins.items[index].tag;
+  to->result->graph_node = draft->lowering.origins.items[index].tag;
   return rondo_fail_node(RONDO_UPDATE_REFUSED, reason, exec->lowering.nodes.items[index].where.number,
-                         "rondo_exec_update: %s, and %s in the new graph: %s",
+                         "%s: %s, and %s in the new graph: %s", to->call,
                          rondo_lowering_label(&exec->lowering, index, now),
                          rondo_lowering_label(&draft->lowering, index, then), what);
 }
 
-static rondo_status compare_topology(const rondo_exec *exec, const rondo_exec_draft *draft,
-                                     rondo_update_result *result) {
+static rondo_status compare_topology(const rondo_exec *exec, const rondo_exec_draft *draft, const update_call *to) {
   const size_t now = exec->lowering.nodes.count, then = draft->lowering.nodes.count;
   if (now != then) {
-    result->reason = RONDO_REASON_TOPOLOGY_CHANGED;
-    return rondo_fail(
-        RONDO_UPDATE_REFUSED, RONDO_REASON_TOPOLOGY_CHANGED,
-        "rondo_exec_update: the new graph has %zu nodes with its children, the exec has %zu: instantiate it",
-        then - draft->lowering.join_count, now - exec->lowering.join_count);
+    to->result->reason = RONDO_REASON_TOPOLOGY_CHANGED;
+    return rondo_fail(RONDO_UPDATE_REFUSED, RONDO_REASON_TOPOLOGY_CHANGED,
+                      "%s: the new graph has %zu nodes with its children, the exec has %zu: instantiate it", to->call,
+                      then - draft->lowering.join_count, now - exec->lowering.join_count);
   }
   const uint32_t other = rondo_lowering_find_other_edges(&exec->lowering, &draft->lowering);
   if (other != RONDO_INDEX_NONE)
-    return refuse_update(result, RONDO_REASON_TOPOLOGY_CHANGED, exec, draft, other,
+    return refuse_update(to, RONDO_REASON_TOPOLOGY_CHANGED, exec, draft, other,
                          "the dependencies differ: instantiate the new graph");
   if (rondo_lowering_same_programmatic(&exec->lowering, &draft->lowering)) return RONDO_OK;
-  result->reason = RONDO_REASON_TOPOLOGY_CHANGED;
+  to->result->reason = RONDO_REASON_TOPOLOGY_CHANGED;
   return rondo_fail(RONDO_UPDATE_REFUSED, RONDO_REASON_TOPOLOGY_CHANGED,
-                    "rondo_exec_update: the new graph has %zu programmatic edges, the exec has %zu, and they differ: "
-                    "instantiate the new graph",
-                    draft->lowering.programmatic.count, exec->lowering.programmatic.count);
+                    "%s: the new graph has %zu programmatic edges, the exec has %zu, and they differ: instantiate the "
+                    "new graph",
+                    to->call, draft->lowering.programmatic.count, exec->lowering.programmatic.count);
 }
 
 static rondo_status compare_node(const rondo_exec *exec, const rondo_exec_draft *draft, size_t index,
-                                 rondo_update_result *result) {
+                                 const update_call *to) {
   const rondo_node_params *now = rondo_exec_params(exec, index);
   const rondo_node_params *then = draft->lowering.nodes.items[index].params;
   if (now->kind != then->kind)
-    return refuse_update(result, RONDO_REASON_NODE_KIND_CHANGED, exec, draft, index,
+    return refuse_update(to, RONDO_REASON_NODE_KIND_CHANGED, exec, draft, index,
                          "the kind of node differs: instantiate the new graph");
   const bool is_other = then->kind == RONDO_NODE_FOREIGN &&
                         exec->lowering.nodes.items[index].captured != draft->lowering.nodes.items[index].captured;
   if (is_other)
-    return refuse_update(result, RONDO_REASON_FOREIGN_WORK, exec, draft, index,
+    return refuse_update(to, RONDO_REASON_FOREIGN_WORK, exec, draft, index,
                          "a library captured it, so it cannot be compared: instantiate the new graph");
   if (!can_change_to(now, then))
-    return refuse_update(result, RONDO_REASON_PARAMETERS_CHANGED, exec, draft, index,
+    return refuse_update(to, RONDO_REASON_PARAMETERS_CHANGED, exec, draft, index,
                          "an exec can only change one-dimensional copies and fills");
   if (then->kind == RONDO_NODE_KERNEL && exec->device->ops->kernel_check(exec->device, &then->as.kernel) != RONDO_OK)
-    return refuse_update(result, RONDO_REASON_FUNCTION_CHANGED, exec, draft, index,
+    return refuse_update(to, RONDO_REASON_FUNCTION_CHANGED, exec, draft, index,
                          "the new kernel has no code for the device");
-  if (rondo_peers_check(exec->device, "rondo_exec_update", then, &draft->lowering.nodes.items[index].where) != RONDO_OK)
-    return refuse_update(result, RONDO_REASON_NO_ACCESS, exec, draft, index,
+  if (rondo_peers_check(exec->device, to->call, then, &draft->lowering.nodes.items[index].where) != RONDO_OK)
+    return refuse_update(to, RONDO_REASON_NO_ACCESS, exec, draft, index,
                          "memory of another device, to which this device has no access");
   return RONDO_OK;
 }
@@ -325,27 +344,27 @@ static bool differs(const rondo_exec *exec, const rondo_exec_draft *draft, size_
          0;
 }
 
-static rondo_status make_memory(const rondo_exec *exec, rondo_graph *graph, rondo_exec_draft *draft,
+static rondo_status make_memory(const char *call, const rondo_exec *exec, rondo_graph *graph, rondo_exec_draft *draft,
                                 bool memory_changed) {
-  if (exec->verify) RONDO_TRY(rondo_exec_draft_verify("rondo_exec_update", draft, graph));
+  if (exec->verify) RONDO_TRY(rondo_exec_draft_verify(call, draft, graph));
   return memory_changed ? rondo_exec_draft_memory(draft, exec->auto_free) : RONDO_OK;
 }
 
-static rondo_status refuse_memory(rondo_status status, rondo_update_result *result) {
+static rondo_status refuse_memory(rondo_status status, const update_call *to) {
   if (status == RONDO_OK || status == RONDO_OUT_OF_MEMORY) return status;
-  result->reason = RONDO_REASON_NOT_UPDATABLE;
+  to->result->reason = RONDO_REASON_NOT_UPDATABLE;
   return rondo_fail_node(RONDO_UPDATE_REFUSED, RONDO_REASON_NOT_UPDATABLE, rondo_last_error()->node,
-                         "rondo_exec_update: verification of the new graph failed: %s", rondo_last_error()->message);
+                         "%s: verification of the new graph failed: %s", to->call, rondo_last_error()->message);
 }
 
 /* New graph memory is needed only if an alloc or free node changed. Verification runs in any case, because other nodes
  * may access the memory. */
 static rondo_status draft_memory(const rondo_exec *exec, rondo_graph *graph, rondo_exec_draft *draft, bool *out_changed,
-                                 rondo_update_result *result) {
+                                 const update_call *to) {
   *out_changed = false;
   for (size_t i = 0; i < exec->lowering.nodes.count && !*out_changed; i++)
     *out_changed = rondo_node_is_memory(rondo_exec_params(exec, i)) && differs(exec, draft, i);
-  return refuse_memory(make_memory(exec, graph, draft, *out_changed), result);
+  return refuse_memory(make_memory(to->call, exec, graph, draft, *out_changed), to);
 }
 
 /* Whole graphs: committing ----------------------------------------------------------------------------------------- */
@@ -391,6 +410,7 @@ static void exchange(rondo_exec *exec, rondo_exec_draft *draft, bool memory_chan
   SWAP(exec->random, draft->random);
   SWAP(exec->lowering, draft->lowering);
   SWAP(exec->findings, draft->findings);
+  SWAP(exec->objects, draft->objects);
   if (memory_changed) SWAP(exec->memory, draft->memory);
   for (uint32_t i = 0; i < exec->lowering.nodes.count; i++) rondo_exec_rebind(exec, i);
   exec->broken = false;
@@ -398,39 +418,54 @@ static void exchange(rondo_exec *exec, rondo_exec_draft *draft, bool memory_chan
   rondo_exec_note_extras(exec);
 }
 
-static rondo_status update_from(rondo_exec *exec, rondo_graph *graph, rondo_exec_draft *draft,
-                                rondo_update_result *result) {
-  RONDO_TRY(compare_topology(exec, draft, result));
-  RONDO_TRY(refuse_memory(rondo_exec_draft_relocate(draft, &exec->plan, exec->relocation), result));
+static rondo_status update_from(rondo_exec *exec, rondo_graph *graph, rondo_exec_draft *draft, const update_call *to) {
+  RONDO_TRY(compare_topology(exec, draft, to));
+  RONDO_TRY(refuse_memory(rondo_exec_draft_relocate(draft, &exec->plan, exec->relocation), to));
   RONDO_TRY(rondo_exec_draft_random(draft, exec->random));
-  for (size_t i = 0; i < exec->lowering.nodes.count; i++) RONDO_TRY(compare_node(exec, draft, i, result));
+  for (size_t i = 0; i < exec->lowering.nodes.count; i++) RONDO_TRY(compare_node(exec, draft, i, to));
   bool memory_changed;
-  RONDO_TRY(draft_memory(exec, graph, draft, &memory_changed, result));
+  RONDO_TRY(draft_memory(exec, graph, draft, &memory_changed, to));
   RONDO_TRY(commit_nodes(exec, draft));
   exchange(exec, draft, memory_changed);
+  rondo_launched_objects_retire(draft->objects, exec->executable, exec->last_queue);
+  draft->objects = NULL;
   rondo_exec_begin_access(exec, graph);
   return RONDO_OK;
 }
 
 /* Only the exec that was created from a bound graph can run it. */
-static rondo_status refuse_bound(const rondo_exec *exec, const rondo_graph *graph, rondo_update_result *result) {
+static rondo_status refuse_bound(const rondo_exec *exec, const rondo_graph *graph, const update_call *to) {
   char text[RONDO_BOUND_TEXT];
   const rondo_graph *bound = exec->graph->is_bound ? exec->graph : graph;
   if (!bound->is_bound) return RONDO_OK;
-  result->reason = RONDO_REASON_FOREIGN_WORK;
-  return rondo_fail(RONDO_UPDATE_REFUSED, RONDO_REASON_FOREIGN_WORK, "rondo_exec_update: the %s: %s",
+  to->result->reason = RONDO_REASON_FOREIGN_WORK;
+  return rondo_fail(RONDO_UPDATE_REFUSED, RONDO_REASON_FOREIGN_WORK, "%s: the %s: %s", to->call,
                     bound == graph ? "new graph" : "exec's graph", rondo_graph_bound_text(bound, text));
 }
 
-static rondo_status update(rondo_exec *exec, rondo_graph *graph, rondo_update_result *result) {
+static rondo_status update(rondo_exec *exec, rondo_graph *graph, const update_call *to) {
   rondo_exec_draft draft;
-  RONDO_TRY(refuse_bound(exec, graph, result));
-  bool is_done;
-  RONDO_TRY(rondo_exec_update_in_place(exec, graph, &is_done));
+  RONDO_TRY(refuse_bound(exec, graph, to));
+  bool is_done = false;
+  const bool has_objects = exec->objects != NULL || rondo_graph_has_objects(graph);
+  if (!has_objects) RONDO_TRY(rondo_exec_update_in_place(exec, graph, &is_done));
   if (is_done) return RONDO_OK;
-  RONDO_TRY(rondo_exec_draft_make("rondo_exec_update", graph, exec->relocate, &draft));
-  const rondo_status status = update_from(exec, graph, &draft, result);
+  RONDO_TRY(rondo_exec_draft_make(to->call, graph, exec->relocate, &draft));
+  const rondo_status status = update_from(exec, graph, &draft, to);
   rondo_exec_draft_free(&draft);
+  return status;
+}
+
+rondo_status rondo_exec_update_with(const char *call, rondo_exec *exec, rondo_graph *graph,
+                                    rondo_update_result *out_result) {
+  const update_call to = {call, out_result};
+  rondo_trace_here(RONDO_TRACE_BEGIN, "exec", call);
+  rondo_patch_settle(exec);
+  const rondo_status status = update(exec, graph, &to);
+  rondo_patch_note_update(exec);
+  rondo_exec_check(exec);
+  rondo_retired_objects_look(exec->device, NULL);
+  rondo_trace_here(RONDO_TRACE_END, "exec", call);
   return status;
 }
 
@@ -442,12 +477,7 @@ rondo_status rondo_exec_update(rondo_exec *exec, rondo_graph *graph, rondo_updat
   if (graph == NULL) return rondo_refuse_null(call, "the graph");
   RONDO_TRY(rondo_require_device(call, "the graph", exec->device, graph->device));
   RONDO_TRY(rondo_device_require_own(call, exec->device));
-  rondo_trace_here(RONDO_TRACE_BEGIN, "exec", call);
-  rondo_patch_settle(exec);
-  const rondo_status status = update(exec, graph, &result);
-  rondo_patch_note_update(exec);
-  rondo_exec_check(exec);
-  rondo_trace_here(RONDO_TRACE_END, "exec", call);
+  const rondo_status status = rondo_exec_update_with(call, exec, graph, &result);
   if (out_result != NULL) RONDO_TRY(rondo_versioned_write("rondo_update_result", &result, out_result, sizeof result));
   return status;
 }

@@ -9,6 +9,7 @@
 
 #include "base/trace.h"
 #include "base/versioned_struct.h"
+#include "device/retired_objects.h"
 #include "exec/capture/capture_internal.h"
 #include "exec/patch/frozen_values.h"
 #include "exec/stream/stream_work.h"
@@ -265,6 +266,7 @@ static rondo_status wait_for(rondo_stream *stream) {
   const rondo_status status = stream->queue->ops->synchronize(stream->queue);
   rondo_trace_here(RONDO_TRACE_END, "exec", "rondo_stream_synchronize");
   rondo_pools_stream_waited(stream->device, &stream->order, true);
+  if (status != RONDO_DEVICE_LOST) rondo_retired_objects_look(stream->device, stream->queue);
   return status;
 }
 
@@ -299,8 +301,10 @@ rondo_status rondo_device_synchronize(rondo_device *device) {
   RONDO_TRY(rondo_capture_refuse_unsafe(call));
   rondo_trace_here(RONDO_TRACE_BEGIN, "exec", call);
   rondo_clock *before = rondo_pools_before_waiting(device);
+  rondo_launched_objects *retired = rondo_retired_objects_take(device);
   const rondo_status status = device->ops->synchronize(device);
   rondo_pools_device_waited(device, before);
+  rondo_retired_objects_end(device, retired, status != RONDO_DEVICE_LOST);
   rondo_trace_here(RONDO_TRACE_END, "exec", call);
   return status;
 }

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "exec/capture/capture_internal.h"
+#include "graph/user_object.h"
 #include "memory/arena/arena_recording.h"
 #include "tree/eager_call.h"
 #include "tree/function.h"
@@ -385,6 +386,7 @@ static rondo_status make_segment(rondo_recorder *recorder, rondo_graph *graph, b
   rondo_segment *segment = &recorder->segments.items[recorder->segments.count - 1];
   RONDO_TRY(rondo_recorder_bind(recorder, graph, is_last && recorder->segments.count == 1, segment));
   RONDO_TRY(check_size(recorder, segment->exec));
+  RONDO_TRY(rondo_object_list_gather(&recorder->tree->allocator, &recorder->made->objects, graph));
   return back_arena(recorder, need);
 }
 

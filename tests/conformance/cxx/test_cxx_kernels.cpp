@@ -114,8 +114,10 @@ DEVICE_TEST(test_ad6_typed_kernels_run_and_are_captured) {
   rondo::graph graph(device);
   const rondo_node first = graph.add_kernel({}, saxpy, rondo::grid(kBlocks), 2.0f, x, y);
   const rondo_node second = graph.add_copy({first}, x, y);
-  graph.add_fill({second}, rondo::span(x).first(1), 9.0f);
-  graph.add_empty({first, second});
+  const rondo_node third = graph.add_fill({second}, rondo::span(x).first(1), 9.0f);
+  graph.add_edge(third, graph.add_empty({first, second}));
+  const rondo_edge_data early = {RONDO_PORT_PROGRAMMATIC, 0, RONDO_EDGE_PROGRAMMATIC, {}};
+  assert_int_equal(thrown_by([&] { graph.add_edge(second, third, early); }).reason(), RONDO_REASON_NODE_KIND);
   assert_int_equal(graph.nodes().size(), 4);
   assert_contains(graph.to_json().c_str(), "saxpy");
   assert_contains(graph.to_dot().c_str(), "saxpy");

@@ -664,7 +664,7 @@ SCENE_TEST(test_gx8_programmatic_edges) {
   rondo_graph *graph = end(s);
   rondo_node from[4], to[4], nodes[4];
   size_t count = 4;
-  assert_ok(rondo_graph_programmatic_edges(graph, from, to, &count));
+  assert_ok(rondo_graph_programmatic_edges(graph, from, to, NULL, &count));
   assert_int_equal(count, 1);
   assert_ok(rondo_graph_sort(graph, nodes, &count));
   count = 4;

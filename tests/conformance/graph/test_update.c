@@ -450,15 +450,15 @@ TEST(test_gx5_u1_what_cannot_be_set_is_refused) {
   rondo_exec *exec = test_instantiate(of.graph);
   affine_params affine;
   set_affine_params(&affine, t, words, 0, 2);
-  const rondo_node_params nothing = {.kind = RONDO_NODE_EMPTY}, graph = {.kind = RONDO_NODE_CHILD, .as.child = inner};
+  const rondo_node_params nothing = {.kind = RONDO_NODE_EMPTY};
   assert_reason(rondo_exec_set_params(exec, of.copy, &affine.params), RONDO_REASON_NODE_KIND);
   assert_message("cannot become a node of kind 'kernel'");
   assert_reason(rondo_exec_set_params(exec, stranger, &affine.params), RONDO_REASON_UNKNOWN_NODE);
   assert_reason(rondo_exec_set_params(exec, (rondo_node){0}, &affine.params), RONDO_REASON_UNKNOWN_NODE);
   assert_fails(rondo_exec_set_params(exec, empty, &nothing), RONDO_UNSUPPORTED);
   assert_message("has no parameters that an exec can change");
-  assert_fails(rondo_exec_set_params(exec, child, &graph), RONDO_UNSUPPORTED);
-  assert_message("is a child graph: change the nodes in it, or update with a whole graph");
+  assert_reason(rondo_exec_set_params(exec, child, &nothing), RONDO_REASON_NODE_KIND);
+  assert_message("is a child graph: change the nodes in it, or give it another graph");
   affine.params.as.kernel.arg_count = 2;
   assert_invalid(rondo_exec_set_params(exec, of.kernel, &affine.params), RONDO_REASON_ARGUMENT_COUNT);
   affine.params.as.kernel = (rondo_kernel_node){

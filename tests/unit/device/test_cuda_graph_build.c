@@ -7,6 +7,7 @@
 #include <rondo/rondo.h>
 #include <string.h>
 
+#include "exec/launch/exec_internal.h"
 #include "fake_cuda/fake_fixture.h"
 
 enum { MOST_NODES = 40, MOST_EDGES = MOST_NODES * MOST_NODES };
@@ -168,3 +169,27 @@ FAKE_TEST(graphs_of_order_alone_are_empty) {
   assert_ok(rondo_graph_add_free(graph, nodes, 2, address, &last));
   run_counted(t, graph, 0, 0);
 }
+
+/* The full edge that stands for a programmatic one is not made, unless another path orders the two kernels (AD-8). */
+static void test_programmatic(test_fixture *t, bool with_path) {
+  const rondo_edge_data early = {.from_port = RONDO_PORT_PROGRAMMATIC, .type = RONDO_EDGE_PROGRAMMATIC};
+  rondo_graph *graph = test_graph(t);
+  uint32_t *words = test_words(t, 2);
+  rondo_node between;
+  const rondo_node first = add_set(t, graph, NULL, 0, 1, words), second = add_set(t, graph, NULL, 0, 2, words + 1);
+  assert_ok(rondo_graph_add_edges_with(graph, &first, &second, &early, 1));
+  if (with_path) {
+    assert_ok(rondo_graph_add_empty(graph, &first, 1, &between));
+    assert_ok(rondo_graph_add_edges(graph, &between, &second, 1));
+  }
+  fake->forget();
+  rondo_exec *exec = test_instantiate(graph);
+  assert_int_equal(fake->calls("cuGraphAddDependencies"), with_path ? 0 : 1);
+  const cuda_executable *executable = (const cuda_executable *)exec->executable;
+  assert_int_equal(executable->predecessor_start[executable->count], with_path ? 2 : 0);
+  test_launch(t, exec);
+  assert_int_equal(test_word(t, words) + test_word(t, words + 1), 3);
+}
+
+FAKE_TEST(programmatic_edges_replace_full_ones) { test_programmatic(t, false); }
+FAKE_TEST(programmatic_edges_beside_a_path_are_full) { test_programmatic(t, true); }

@@ -39,18 +39,18 @@ GRAPH_TEST(test_edges_are_kept_in_order) {
   add_edge(graph, n[1], n[2]);
   assert_invalid(link_nodes(graph, n[1], n[2], 1), RONDO_REASON_DUPLICATE_EDGE);
   size_t count = 4;
-  assert_ok(rondo_graph_programmatic_edges(graph, from, to, &count));
+  assert_ok(rondo_graph_programmatic_edges(graph, from, to, NULL, &count));
   expect_nodes(from, count, n[0], n[0], n[2]);
   expect_nodes(to, count, n[1], n[3], n[3]);
   assert_int_equal(from[3].id, 0);
   assert_int_equal(test_edge_count(graph), 1);
-  assert_invalid(rondo_graph_programmatic_edges(graph, from, NULL, &count), RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_graph_programmatic_edges(graph, from, NULL, NULL, &count), RONDO_REASON_NULL_ARGUMENT);
   rondo_graph_programmatic_from(graph, 0, &count);
   assert_int_equal(count, 2);
   rondo_graph_programmatic_from(graph, 1, &count);
   assert_int_equal(count, 0);
   assert_ok(rondo_graph_erase(graph, 3));
-  assert_ok(rondo_graph_programmatic_edges(graph, NULL, NULL, &count));
+  assert_ok(rondo_graph_programmatic_edges(graph, NULL, NULL, NULL, &count));
   assert_int_equal(count, 1);
 }
 
