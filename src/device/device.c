@@ -329,14 +329,23 @@ rondo_status rondo_kernel_create(rondo_device *device, const rondo_kernel_option
   return RONDO_OK;
 }
 
-rondo_status rondo_device_check_grid(const rondo_device *device, const rondo_kernel *kernel, rondo_grid grid) {
-  const rondo_grid asked = rondo_grid_resolve(grid), most = device->most_blocks;
-  if (asked.x <= most.x && asked.y <= most.y && asked.z <= most.z) return RONDO_OK;
+rondo_status rondo_device_refuse_grid(const rondo_device *device, const rondo_kernel_node *node) {
+  const rondo_grid asked = rondo_grid_resolve(node->grid), most = device->most_blocks;
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
                     "kernel '%s': a grid of %" PRIu32 " x %" PRIu32 " x %" PRIu32
                     " blocks, but device '%s' runs at most %" PRIu32 " x %" PRIu32 " x %" PRIu32
                     ": use x for the longest dimension, or give each block more work",
-                    kernel->name, asked.x, asked.y, asked.z, device->name, most.x, most.y, most.z);
+                    node->kernel->name, asked.x, asked.y, asked.z, device->name, most.x, most.y, most.z);
+}
+
+rondo_status rondo_device_check_limits(const rondo_device *device, const rondo_kernel_node *node) {
+  const rondo_launch_config *config = node->config;
+  if (config->shared_bytes <= device->limits.shared_bytes) return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
+                    "kernel '%s': %" PRIu32
+                    " bytes of dynamic shared memory for a block, but device '%s' has at most "
+                    "%" PRIu32 ": give each block less work, or keep part of it in device memory",
+                    node->kernel->name, config->shared_bytes, device->name, device->limits.shared_bytes);
 }
 
 void rondo_kernel_destroy(rondo_kernel *kernel) {

@@ -116,6 +116,10 @@ static rondo_status read_options(const rondo_kernel_options *given, rondo_kernel
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
                       "kernel '%s': blocks of %" PRIu32 " threads, at most %d are possible: use more blocks", out->name,
                       out->block_threads, MAX_BLOCK_THREADS);
+  if (out->cpu != NULL && out->cpu_block != NULL)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
+                      "kernel '%s': its code for CPUs is given in more than one form: set one of cpu and cpu_block",
+                      out->name);
   const bool has_source = out->cuda_source != NULL && out->cuda_source[0] != '\0';
   if (has_source + (out->cuda_image != NULL) + (out->cuda_function != NULL) > 1)
     return rondo_fail(
@@ -134,6 +138,7 @@ static rondo_status fill_in(rondo_kernel *kernel, const rondo_kernel_options *op
   RONDO_TRY(rondo_allocate_text(&kernel->allocator, options->name, &kernel->name));
   RONDO_TRY(rondo_allocate_text(&kernel->allocator, options->cuda_source, &kernel->cuda_source));
   kernel->cpu = options->cpu;
+  kernel->cpu_block = options->cpu_block;
   kernel->cuda_image = options->cuda_image;
   kernel->cuda_function = options->cuda_function;
   kernel->block_threads = options->block_threads == 0 ? DEFAULT_BLOCK_THREADS : options->block_threads;

@@ -49,9 +49,10 @@ struct rondo_kernel {
   rondo_device *device; /* NULL: data only */
   char *name;
   rondo_cpu_function cpu;
-  char *cuda_source;      /* "" when none */
-  const void *cuda_image; /* the caller's, only while the kernel is created; then NULL */
-  void *cuda_function;    /* the caller's; NULL when none */
+  rondo_cpu_block_function cpu_block; /* in place of cpu; or NULL */
+  char *cuda_source;                  /* "" when none */
+  const void *cuda_image;             /* the caller's, only while the kernel is created; then NULL */
+  void *cuda_function;                /* the caller's; NULL when none */
   uint32_t block_threads;
   /* a library's kernel, found in a capture: all its arguments are one scalar, of which some bytes are unset */
   bool is_foreign;

@@ -67,6 +67,14 @@ static void add_scalar(writer *w, const unsigned char *value, uint32_t bytes) {
     rondo_text_add(begin_item(w), "%" PRIu32 " bytes", bytes);
 }
 
+static void add_config(writer *w, const rondo_launch_config *config) {
+  if (config == NULL) return;
+  rondo_text_add(begin_item(w), "%" PRIu32 " %s %" PRIu32 " %s %" PRIu32 " threads", config->block.x, w->times,
+                 config->block.y, w->times, config->block.z);
+  if (config->shared_bytes > 0)
+    rondo_text_add(begin_item(w), "%s bytes of shared memory", NUMBER(w, config->shared_bytes));
+}
+
 static void add_kernel(writer *w, const rondo_node_params *params) {
   static const char *const access_names[] = {"", "", "reads", "writes", "updates"};
   const rondo_kernel_node *node = &params->as.kernel;
@@ -74,6 +82,7 @@ static void add_kernel(writer *w, const rondo_node_params *params) {
   add_other_name(w, params, kernel->name);
   rondo_text_add(begin_item(w), "%" PRIu32 " %s %" PRIu32 " %s %" PRIu32 " blocks", node->grid.x, w->times,
                  node->grid.y, w->times, node->grid.z);
+  add_config(w, node->config);
   for (uint32_t i = 0; i < kernel->parameter_count && i < w->details->max_parameters; i++) {
     void *address;
     if (kernel->parameters[i].access != RONDO_ACCESS_SCALAR) {

@@ -95,6 +95,8 @@ required(module_get_function, cuModuleGetFunction, 2000,
          (cu_function *function, cu_module module, const char *name))
 required(function_get_attribute, cuFuncGetAttribute, 2020,
          (int *value, cu_function_attribute attribute, cu_function function))
+required(function_set_attribute, cuFuncSetAttribute, 9000,
+         (cu_function function, cu_function_attribute attribute, int value))
 optional(function_load, cuFuncLoad, 12040, (cu_function function))
 optional(function_param_info, cuFuncGetParamInfo, 12040,
          (cu_function function, size_t index, size_t *offset, size_t *bytes))
@@ -172,6 +174,7 @@ required(kernel_get_function, cuKernelGetFunction, 12000, (cu_function *function
 
 /* Only the fake driver of the tests has this: it runs kernels as their CPU functions. */
 optional(test_kernel, rondoTestKernel, 12040,
-         (const char *name, rondo_cpu_function function, size_t count, const rondo_parameter *parameters))
+         (const char *name, rondo_cpu_function function, rondo_cpu_block_function block_function, size_t count,
+          const rondo_parameter *parameters))
 
     /* clang-format on */

@@ -166,6 +166,7 @@ static cu_result read_attribute(cu_attribute attribute, int *value) {
               {CU_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 9},
               {CU_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 0},
               {CU_ATTRIBUTE_UNIFIED_ADDRESSING, 1},
+              {CU_ATTRIBUTE_MAX_SHARED_BYTES, FAKE_MAX_SHARED},
               {CU_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT, 1},
               {CU_ATTRIBUTE_MEMORY_POOLS, 0}}; /* memory nodes are not the fake driver's */
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {

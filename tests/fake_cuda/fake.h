@@ -60,6 +60,8 @@ typedef enum fake_call {
 
 enum { FAKE_LOSSY_QUERY = 402 }; /* in addition to the codes of the ABI */
 enum { FAKE_MAX_BLOCK_THREADS = 1024, FAKE_MAX_HEAVY_THREADS = 512 };
+/* Of a block: in all, dynamic without the function's attribute, and static of a kernel named static_... */
+enum { FAKE_MAX_SHARED = 227 << 10, FAKE_DEFAULT_SHARED = 48 << 10, FAKE_STATIC_SHARED = 16 << 10 };
 enum { FAKE_MAX_GRID_X = 0x7fffffff, FAKE_MAX_GRID_YZ = 65535 };
 enum { FAKE_LEAST_PRIORITY = 0, FAKE_GREATEST_PRIORITY = -5 };
 enum { FAKE_MAX_DEVICES = 16, FAKE_MULTIPROCESSORS = 132, FAKE_GRANULARITY = 2 << 20 };
@@ -219,6 +221,7 @@ struct fake_kernel {
   fake_kernel *next;
   char *name;
   rondo_cpu_function function;
+  rondo_cpu_block_function block_function; /* in its place; or NULL */
   size_t count;
   rondo_parameter parameters[RONDO_MAX_PARAMETERS];
   size_t offsets[RONDO_MAX_PARAMETERS];
@@ -232,6 +235,7 @@ struct fake_function {
   unsigned references; /* the module's and those of works */
   char *name;
   const fake_kernel *kernel; /* NULL: not registered yet */
+  int max_dynamic_shared;    /* an attribute */
 };
 
 struct fake_module {

@@ -8,7 +8,7 @@
 
 #include "fake_cuda/fake.h"
 
-enum { MAX_BLOCK_Z = 64, MAX_SHARED_BYTES = 227 << 10 };
+enum { MAX_BLOCK_Z = 64 };
 
 static fake_work *new_work(cu_node_type type, fake_context *context) {
   fake_work *work = fake_allocate(1, sizeof *work);
@@ -24,7 +24,12 @@ static bool is_shape_good(const cu_kernel_params *p) {
   if (p->grid_x > FAKE_MAX_GRID_X || p->grid_y > FAKE_MAX_GRID_YZ || p->grid_z > FAKE_MAX_GRID_YZ) return false;
   if (p->block_x > FAKE_MAX_BLOCK_THREADS || p->block_y > FAKE_MAX_BLOCK_THREADS || p->block_z > MAX_BLOCK_Z)
     return false;
-  return p->block_x * p->block_y * p->block_z <= FAKE_MAX_BLOCK_THREADS && p->shared_bytes <= MAX_SHARED_BYTES;
+  return p->block_x * p->block_y * p->block_z <= FAKE_MAX_BLOCK_THREADS;
+}
+
+/* Beyond what the function's attribute allows, no block is launched. */
+static bool is_shared_good(const fake_function *function, const cu_kernel_params *p) {
+  return p->shared_bytes <= (unsigned)function->max_dynamic_shared;
 }
 
 /* The argument buffer of `extra`: pairs of a tag and a value, up to tag 0; false when it is none. */
@@ -84,7 +89,8 @@ cu_result fake_work_kernel(const cu_kernel_params *params, fake_work **out) {
   if (function == NULL) return CU_INVALID_HANDLE;
   const fake_kernel *kernel = fake_function_kernel(function);
   if (kernel == NULL) return CU_NOT_FOUND;
-  if (!is_shape_good(params) || !are_arguments_good(params, kernel)) return CU_INVALID_VALUE;
+  if (!is_shape_good(params) || !is_shared_good(function, params) || !are_arguments_good(params, kernel))
+    return CU_INVALID_VALUE;
   *out = new_work(CU_NODE_KERNEL, function->object.context);
   (*out)->of.kernel.function = function;
   (*out)->of.kernel.kernel = kernel;
@@ -206,11 +212,25 @@ static bool are_pointers_good(const fake_device *device, const fake_kernel_work 
   return good;
 }
 
+static void run_blocks(const fake_kernel_work *work, rondo_blocks blocks) {
+  const cu_kernel_params *p = &work->params;
+  enum { ALIGNMENT = 128 };
+  const size_t bytes = (p->shared_bytes + (size_t)ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+  rondo_thread_block block = {.threads = {p->block_x, p->block_y, p->block_z}, .shared_bytes = p->shared_bytes};
+  if (bytes > 0) block.shared = aligned_alloc(ALIGNMENT, bytes);
+  if (bytes > 0 && block.shared == NULL) abort(); /* no test can go on */
+  work->kernel->block_function(blocks, &block, work->addresses);
+  free(block.shared);
+}
+
 static bool run_kernel(const fake_device *device, const fake_kernel_work *work) {
   const cu_kernel_params *p = &work->params;
   const rondo_blocks blocks = {0, (size_t)p->grid_x * p->grid_y * p->grid_z, {p->grid_x, p->grid_y, p->grid_z}};
   if (work->kernel->faults || !are_pointers_good(device, work)) return false;
-  work->kernel->function(blocks, work->addresses);
+  if (work->kernel->block_function == NULL)
+    work->kernel->function(blocks, work->addresses);
+  else
+    run_blocks(work, blocks);
   return true;
 }
 

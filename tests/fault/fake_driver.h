@@ -388,6 +388,7 @@ static inline rondo_status fake_device_synchronize(rondo_device *device) {
 
 static const rondo_device_ops fake_device_ops = {.info = fake_info,
                                                  .kernel_check = fake_kernel_check,
+                                                 .config_check = rondo_device_check_limits,
                                                  .queue_create = fake_queue_create,
                                                  .event_create = fake_event_create,
                                                  .executable_create = fake_executable_create,

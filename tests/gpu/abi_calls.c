@@ -46,7 +46,8 @@ typedef CUDA_GRAPH_INSTANTIATE_PARAMS cu_instantiate_params;
 typedef CUgraphExecUpdateResultInfo cu_update_result;
 
 /* The fake driver's own. */
-typedef CUresult (*PFN_rondoTestKernel_v12040)(const char *, rondo_cpu_function, size_t, const rondo_parameter *);
+typedef CUresult (*PFN_rondoTestKernel_v12040)(const char *, rondo_cpu_function, rondo_cpu_block_function, size_t,
+                                               const rondo_parameter *);
 
 #define required(member, symbol, version, arguments) PFN_##symbol##_v##version member;
 #define optional required

@@ -14,6 +14,7 @@
 #include "device/cpu/cpu_memory.h"
 #include "device/cpu/cpu_pool.h"
 #include "device/cpu/cpu_queue.h"
+#include "device/cpu/cpu_shared_memory.h"
 #include "device/cpu/cpu_wait.h"
 
 enum { CPU_DEVICES = 16 };
@@ -39,6 +40,7 @@ static rondo_status device_close(rondo_device *base) {
   cpu_device *device = (cpu_device *)base;
   const rondo_status status = device_synchronize(base);
   cpu_executable_reap(device, true);
+  cpu_shared_memory_free(device);
   cpu_pool_stop(device);
   pthread_mutex_destroy(&device->lock);
   const rondo_allocator allocator = base->allocator;
@@ -96,11 +98,16 @@ static void device_statistics(const rondo_device *base, rondo_device_statistics 
 /* Any grid runs here. */
 static rondo_status kernel_check(const rondo_device *device, const rondo_kernel_node *node) {
   const rondo_kernel *kernel = node->kernel;
-  if (kernel->cpu != NULL) return RONDO_OK;
+  if (kernel->cpu != NULL || kernel->cpu_block != NULL) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_GRAPH, RONDO_REASON_NO_FUNCTION,
                     "kernel '%s' has no CPU function and cannot run on device '%s': give one in "
-                    "rondo_kernel_options.cpu",
+                    "rondo_kernel_options.cpu or cpu_block",
                     kernel->name, device->name);
+}
+
+/* A kernel whose function gets its block may be launched with shared memory. */
+static rondo_status kernel_prepare(rondo_device *base, rondo_kernel *kernel) {
+  return kernel->cpu_block == NULL ? RONDO_OK : cpu_shared_memory_make((cpu_device *)base);
 }
 
 /* All devices of a process use the same addresses. */
@@ -113,8 +120,9 @@ static const rondo_device_ops device_ops = {
     .close = device_close,
     .info = device_info,
     .statistics = device_statistics,
-    .kernel_prepare = NULL,
+    .kernel_prepare = kernel_prepare,
     .kernel_check = kernel_check,
+    .config_check = rondo_device_check_limits,
     .peers = peers,
     .queue_create = cpu_queue_create,
     .event_create = cpu_event_create,
@@ -192,6 +200,7 @@ static rondo_status cpu_open(const char *rest, const rondo_device_options *optio
       .device = device_ops, .queue = cpu_queue_ops, .event = cpu_event_ops, .executable = cpu_executable_ops};
   device->base.ops = &device->base.tables.device;
   device->base.most_blocks = (rondo_grid){UINT32_MAX, UINT32_MAX, UINT32_MAX};
+  device->base.limits = (rondo_launch_limits){.shared_bytes = CPU_SHARED_BYTES};
   device->base.allocator = *allocator;
   device->base.index = index;
   name_device(device, checking);

@@ -281,16 +281,15 @@ static void keep_name(cpu_item *item, size_t name_at, const char *name) {
 static rondo_status submit_kernel(cpu_queue *queue, const rondo_node_params *params) {
   const rondo_kernel_node *work = &params->as.kernel;
   const rondo_kernel *kernel = work->kernel;
-  const size_t values_at = cpu_align(sizeof(cpu_item) + kernel->parameter_count * sizeof(void *), CPU_GRANULE);
-  const size_t name_at = values_at + kernel->argument_bytes;
+  const size_t values_at = cpu_align(sizeof(cpu_item) + cpu_address_count(kernel) * sizeof(void *), CPU_GRANULE);
+  const size_t name_at = values_at + cpu_value_bytes(kernel);
   const bool traced = rondo_trace_on();
   uint64_t head;
   cpu_item *item = begin_item(queue, CPU_KERNEL, name_at + (traced ? NAME_BYTES : 0), &head);
   if (__builtin_expect(traced, 0)) keep_name(item, name_at, params->name != NULL ? params->name : kernel->name);
   void **args = (void **)(void *)(item + 1);
-  cpu_copy_arguments(work, args, (unsigned char *)item + values_at);
-  item->as.work.function = kernel->cpu;
-  item->as.work.args = args;
+  item->as.work.function =
+      cpu_prepare_kernel(queue->device, work, args, (unsigned char *)item + values_at, &item->as.work.args);
   item->as.work.blocks = cpu_kernel_blocks(work);
   publish(queue, head);
   return RONDO_OK;

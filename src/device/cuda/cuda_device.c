@@ -116,6 +116,7 @@ static const rondo_device_ops device_ops = {
     .queued_copy_kernel = cuda_queued_copy_kernel,
     .queued_copy_blocks = cuda_queued_copy_blocks,
     .kernel_check = cuda_kernel_check,
+    .config_check = cuda_config_check,
     .peers = device_peers,
     .admit = cuda_admit,
     .call_library = cuda_call_library,
@@ -143,7 +144,7 @@ static const rondo_device_ops device_ops = {
 static cu_result ask_attributes(cuda_device *device) {
   const cuda_api *api = device->api;
   size_t bytes = 0;
-  int is_unified = 0, x = 0, y = 0, z = 0;
+  int is_unified = 0, x = 0, y = 0, z = 0, shared = 0;
   const struct {
     cu_attribute attribute;
     int *value;
@@ -153,7 +154,8 @@ static cu_result ask_attributes(cuda_device *device) {
               {CU_ATTRIBUTE_UNIFIED_ADDRESSING, &is_unified},
               {CU_ATTRIBUTE_MAX_GRID_X, &x},
               {CU_ATTRIBUTE_MAX_GRID_Y, &y},
-              {CU_ATTRIBUTE_MAX_GRID_Z, &z}};
+              {CU_ATTRIBUTE_MAX_GRID_Z, &z},
+              {CU_ATTRIBUTE_MAX_SHARED_BYTES, &shared}};
   cu_result code = api->device_get(&device->handle, device->ordinal);
   if (code == CU_OK) code = api->device_get_name(device->description, sizeof device->description, device->handle);
   if (code == CU_OK) code = api->device_get_uuid(&device->uuid, device->handle);
@@ -163,6 +165,7 @@ static cu_result ask_attributes(cuda_device *device) {
   device->memory_bytes = bytes;
   device->reads_host = is_unified != 0;
   device->base.most_blocks = (rondo_grid){(uint32_t)x, (uint32_t)y, (uint32_t)z};
+  device->base.limits = (rondo_launch_limits){.shared_bytes = (uint32_t)shared};
   return code;
 }
 

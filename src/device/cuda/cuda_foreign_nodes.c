@@ -128,8 +128,14 @@ static rondo_status finish_kernel(cuda_captured *captured, cuda_foreign_kernel *
     return status;
   }
   ((cuda_kernel *)kernel->driver_data)->foreign = foreign;
-  *out = (rondo_kernel_node){
-      .kernel = kernel, .grid = grid, .args = &captured->arguments, .arg_count = kernel->parameter_count};
+  captured->config =
+      (rondo_launch_config){.block = {foreign->params.block_x, foreign->params.block_y, foreign->params.block_z},
+                            .shared_bytes = foreign->params.shared_bytes};
+  *out = (rondo_kernel_node){.kernel = kernel,
+                             .grid = grid,
+                             .args = &captured->arguments,
+                             .arg_count = kernel->parameter_count,
+                             .config = &captured->config};
   return RONDO_OK;
 }
 

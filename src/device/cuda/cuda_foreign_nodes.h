@@ -28,7 +28,8 @@ typedef struct cuda_captured {
   RONDO_ARRAY(cu_edge_data) data;
   RONDO_ARRAY(unsigned char) values;
   RONDO_ARRAY(uint32_t) offsets;
-  const void *arguments; /* of the kernel that was read last: `values`, or the driver's memory */
+  const void *arguments;      /* of the kernel that was read last: `values`, or the driver's memory */
+  rondo_launch_config config; /* likewise */
 } cuda_captured;
 
 /* A kernel that a library launched. All its arguments together are one scalar of the rondo_kernel, of `bytes` bytes,

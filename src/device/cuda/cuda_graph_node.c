@@ -14,6 +14,7 @@
 #include "device/cuda/cuda_graph_node.h"
 #include "device/cuda/cuda_host_function.h"
 #include "device/cuda/cuda_launch_params.h"
+#include "graph/launch_config.h"
 #include "graph/node_name.h"
 
 /* Making ----------------------------------------------------------------------------------------------------------- */
@@ -31,11 +32,22 @@ static bool has_arguments(const cuda_node *node) {
   return node->args != NULL || node->as.kernel.params != NULL || node->kernel->parameter_count == 0;
 }
 
+static rondo_status keep_config(cuda_executable *executable, const rondo_kernel_node *node, cuda_node *out) {
+  rondo_launch_config config, *copy;
+  if (!rondo_launch_config_resolve(node, &config)) return RONDO_OK;
+  RONDO_TRY(rondo_allocate_items(cuda_allocator_of(executable), 1, sizeof *copy, &copy));
+  *copy = config;
+  out->config = copy;
+  out->is_configured = true;
+  return RONDO_OK;
+}
+
 static rondo_status make_kernel(cuda_executable *executable, const rondo_kernel_node *node, cuda_node *out) {
   const cuda_foreign_kernel *foreign = cuda_foreign_of(node->kernel);
   out->kernel = node->kernel;
   rondo_kernel_retain(node->kernel);
   cuda_kernel_params(node, &out->as.kernel);
+  RONDO_TRY(keep_config(executable, node, out));
   out->is_foreign = foreign != NULL;
   executable->has_foreign |= out->is_foreign;
   if (foreign != NULL && node->kernel->parameter_count > 0) {
@@ -127,7 +139,8 @@ void cuda_node_free(cuda_executable *executable, cuda_node *node) {
     cuda_gate_give(cuda_device_of(executable->base.device), node->as.host->gate);
     cuda_host_free(allocator, node->as.host);
   }
-  rondo_release(cuda_allocator_of(executable), node->storage, 1, node->storage_bytes);
+  rondo_release(allocator, node->storage, 1, node->storage_bytes);
+  rondo_release(allocator, (void *)(uintptr_t)node->config, 1, sizeof *node->config);
   rondo_kernel_release(node->kernel);
   *node = (cuda_node){0};
 }

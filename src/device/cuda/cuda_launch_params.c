@@ -7,6 +7,7 @@
 #include <assert.h>
 
 #include "device/cuda/cuda_foreign_nodes.h"
+#include "graph/launch_config.h"
 
 /* A copy as the driver describes it. */
 typedef struct copy_shape {
@@ -69,13 +70,27 @@ cu_result cuda_copy_submit(const cuda_api *api, cu_stream stream, const rondo_co
   return code;
 }
 
+static __attribute__((noinline)) void configured_params(const rondo_kernel_node *node, const cuda_kernel *compiled,
+                                                        cu_kernel_params *out) {
+  rondo_launch_config config;
+  (void)rondo_launch_config_resolve(node, &config);
+  if (compiled->foreign != NULL)
+    *out = compiled->foreign->params;
+  else
+    *out = (cu_kernel_params){.function = compiled->function, .params = (void **)(uintptr_t)node->args};
+  out->grid_x = node->grid.x;
+  out->grid_y = node->grid.y;
+  out->grid_z = node->grid.z;
+  out->block_x = config.block.x;
+  out->block_y = config.block.y;
+  out->block_z = config.block.z;
+  out->shared_bytes = config.shared_bytes;
+}
+
 void cuda_kernel_params(const rondo_kernel_node *node, cu_kernel_params *out) {
   const cuda_kernel *compiled = node->kernel->driver_data;
-  if (compiled->foreign != NULL) {
-    *out = compiled->foreign->params;
-    out->grid_x = node->grid.x;
-    out->grid_y = node->grid.y;
-    out->grid_z = node->grid.z;
+  if (__builtin_expect(compiled->foreign != NULL || node->config != NULL, 0)) {
+    configured_params(node, compiled, out);
     return;
   }
   *out = (cu_kernel_params){.function = compiled->function,

@@ -18,6 +18,7 @@
 #include "device/cuda/cuda_graph_node.h"
 #include "device/cuda/cuda_host_function.h"
 #include "device/cuda/cuda_placeholder_memory.h"
+#include "graph/launch_config.h"
 
 /* Parameters ------------------------------------------------------------------------------------------------------- */
 
@@ -98,10 +99,18 @@ static rondo_status replace_node(cuda_executable *executable, cuda_node *node, c
   return RONDO_OK;
 }
 
-/* The same kernel and name: its arguments can be overwritten. */
+/* Whether the node already runs with this configuration. */
+static inline bool has_config(const cuda_node *node, const rondo_kernel_node *kernel) {
+  rondo_launch_config config;
+  if (__builtin_expect(!node->is_configured && kernel->config == NULL, 1)) return true;
+  const bool is_default = !rondo_launch_config_resolve(kernel, &config);
+  return rondo_launch_config_same(node->config, is_default ? NULL : &config);
+}
+
+/* The same kernel, name and configuration: its arguments can be overwritten. */
 static inline bool fits(const cuda_node *node, const rondo_node_params *params) {
   return node->kind == RONDO_NODE_KERNEL && params->kind == RONDO_NODE_KERNEL &&
-         node->kernel == params->as.kernel.kernel && !node->is_foreign &&
+         node->kernel == params->as.kernel.kernel && !node->is_foreign && has_config(node, &params->as.kernel) &&
          (node->name == params->name || strcmp(node->name, params->name) == 0);
 }
 
