@@ -319,7 +319,7 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_graph_diff(const rondo_graph *a, con
  *              "arguments":["0000803f", "0x7f00"], "dependencies":[]}, ...]}
  * "kernel" is an index in "kernels". A scalar argument is its bytes in memory order; a pointer is its address or null.
  * "argument_bytes", a list of numbers, may follow "arguments", and "config", the fields of rondo_launch_config that are
- * not zero, with their names, dimensions as [x,y,z]. The other kinds have these fields in place of "kernel"
+ * not zero: dimensions as [x,y,z], flags as true. The other kinds have these fields in place of "kernel"
  * to "arguments": host "function", "user"; copy the fields of rondo_copy and fill those of rondo_fill, with the numbers
  * that rondo_graph_get_params returns; child "child":{"name", "nodes"}; event_record and event_wait "event"; alloc
  * "bytes", "allocation" (its name), "peers" (numbers of devices, if any), "address"; free "address"; foreign "what",

@@ -9,6 +9,7 @@
 #ifndef RONDO_KERNEL_H
 #define RONDO_KERNEL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -53,16 +54,39 @@ typedef struct rondo_thread_block {
 /* A CPU function that gets its block too. */
 typedef void (*rondo_cpu_block_function)(rondo_blocks blocks, const rondo_thread_block *block, void *const *args);
 
+/* Domains of memory synchronisation. A fence of a kernel waits for the writes of kernels in its domain only. */
+typedef enum rondo_memory_domain {
+  RONDO_MEMORY_DOMAIN_DEFAULT = 0,
+  RONDO_MEMORY_DOMAIN_REMOTE = 1 /* for kernels that communicate with other devices */
+} rondo_memory_domain;
+
 /* How the blocks of a launch run. All zeros is the default: a block of the kernel's block_threads, without dynamic
- * shared memory. A launch beyond the limits of the device is refused with the limit, before the driver gets it, with
- * INVALID_ARGUMENT/BAD_SIZE or, for what the GPU does not have, UNSUPPORTED/NOT_SUPPORTED. CPU devices have the limits
- * of an H100, so what runs there fits that GPU: blocks of 1,024 threads (1,024 in x and in y, 64 in z), 232,448 bytes
- * of shared memory, clusters of 8 blocks, cooperative grids for 132 multiprocessors. The code of a kernel for a GPU may
- * have lower limits, which only this GPU knows: registers, static shared memory, a required cluster. */
+ * shared memory. A launch beyond the limits of the device is refused with the limit before the driver gets it:
+ * INVALID_ARGUMENT with BAD_SIZE, OUT_OF_RANGE or BAD_OPTIONS, and for what the GPU does not have
+ * UNSUPPORTED/NOT_SUPPORTED.
+ * CPU devices have the limits of an H100, so what runs there fits that GPU: blocks of 1,024 threads (1,024 in x and in
+ * y, 64 in z), 232,448 bytes of shared memory, clusters of 8 blocks, cooperative grids that fit 132 multiprocessors,
+ * priorities from -5 to 0. Only `block` and `shared_bytes` have an effect there: each function does the work of its
+ * blocks in order, so it cannot wait for other blocks. The code of a kernel for a GPU may have lower limits, which only
+ * this GPU knows: registers, static shared memory, a required cluster. */
 typedef struct rondo_launch_config {
-  rondo_dimensions block; /* threads of a block; x = 0 (then y = z = 0): the kernel's block_threads */
-  uint32_t shared_bytes;  /* dynamic shared memory of each block. On CUDA, more than 48 KiB needs no other call: the
-                             first use of a kernel with dynamic shared memory sets its attribute */
+  rondo_dimensions block;   /* threads of a block; x = 0 (then y = z = 0): the kernel's block_threads */
+  uint32_t shared_bytes;    /* dynamic shared memory of each block. On CUDA, more than 48 KiB needs no other call: the
+                               first use of a kernel with dynamic shared memory sets its attribute */
+  rondo_dimensions cluster; /* blocks of a cluster, for GPUs of compute capability 9.0 and newer: at most 8, and the
+                               grid is a multiple of it in each dimension; x = 0 (then y = z = 0): none */
+  int32_t priority; /* of blocks that wait for processors: lower numbers first, as in rondo_stream_options; 0: that of
+                       the stream, and in nodes that are added by hand the last. If a node of a graph is given one,
+                       the graph's execs run each node with its own priority, else with that of the launch's stream */
+  uint32_t shared_percent; /* preferred share of shared memory in the memory that it shares with the L1 cache: 1 to 100
+                              per cent; 0: the driver's choice. A hint, which drivers before 12.5 do not take */
+  rondo_memory_domain memory_domain;
+  bool cooperative; /* all blocks run at once, so they may wait for each other; the grid must fit the device */
+  bool
+      programmatic; /* programmatic dependent launch: the kernel may begin before the kernels that it comes directly
+                       after have ended. It waits for them itself, before it uses memory and before it ends
+                       (cudaGridDependencySynchronize). So graphs have ordinary edges to it, on which verification and
+                       planning rely. On CPU devices, and on GPUs before compute capability 9.0, it begins after them */
 } rondo_launch_config;
 
 /* How a kernel uses a parameter. Verification and memory planning rely on how pointers are accessed. */

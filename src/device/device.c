@@ -18,6 +18,7 @@
 #include "base/log.h"
 #include "base/trace.h"
 #include "base/versioned_struct.h"
+#include "graph/launch_config.h"
 
 /* An allocator that counts calls. */
 typedef struct counting_allocator {
@@ -338,9 +339,48 @@ rondo_status rondo_device_refuse_grid(const rondo_device *device, const rondo_ke
                     node->kernel->name, asked.x, asked.y, asked.z, device->name, most.x, most.y, most.z);
 }
 
+/* Every GPU with clusters has these. A library may have allowed more for its kernels. */
+enum { PORTABLE_CLUSTER = 8 };
+
+static rondo_status refuse_unsupported(const rondo_device *device, const rondo_kernel_node *node, const char *what,
+                                       const char *remedy) {
+  return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_NOT_SUPPORTED, "kernel '%s': device '%s' has no %s: %s",
+                    node->kernel->name, device->name, what, remedy);
+}
+
+rondo_status rondo_device_check_cooperative(const rondo_device *device, const rondo_kernel_node *node, uint64_t most) {
+  const rondo_grid grid = rondo_grid_resolve(node->grid);
+  if (rondo_grid_blocks(grid) <= most) return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
+                    "kernel '%s': a cooperative grid of %" PRIu64 " blocks, but device '%s' runs at most %" PRIu64
+                    " of them at once: give each block more work, or use smaller blocks or less shared memory",
+                    node->kernel->name, rondo_grid_blocks(grid), device->name, most);
+}
+
 rondo_status rondo_device_check_limits(const rondo_device *device, const rondo_kernel_node *node) {
   const rondo_launch_config *config = node->config;
-  if (config->shared_bytes <= device->limits.shared_bytes) return RONDO_OK;
+  const rondo_launch_limits *limits = &device->limits;
+  const uint32_t most_cluster = node->kernel->is_foreign ? UINT32_MAX : PORTABLE_CLUSTER;
+  rondo_launch_config resolved;
+  (void)rondo_launch_config_resolve(node, &resolved);
+  if (config->cluster.x != 0 && !limits->clusters)
+    return refuse_unsupported(device, node, "clusters of blocks",
+                              "launch it without, or on a GPU of compute capability "
+                              "9.0 or newer");
+  if (config->cluster.x != 0 && rondo_dimensions_volume(resolved.cluster) > most_cluster)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
+                      "kernel '%s': a cluster of %" PRIu64 " blocks, at most %" PRIu32
+                      " run on device '%s': use smaller "
+                      "clusters",
+                      node->kernel->name, rondo_dimensions_volume(resolved.cluster), most_cluster, device->name);
+  if (config->cooperative && !limits->cooperative)
+    return refuse_unsupported(device, node, "cooperative launches", "divide the kernel where its blocks wait");
+  if (config->priority > limits->least_priority || config->priority < limits->greatest_priority)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
+                      "kernel '%s' cannot have the priority %d: device '%s' has %d (last) to %d (first)",
+                      node->kernel->name, (int)config->priority, device->name, (int)limits->least_priority,
+                      (int)limits->greatest_priority);
+  if (config->shared_bytes <= limits->shared_bytes) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
                     "kernel '%s': %" PRIu32
                     " bytes of dynamic shared memory for a block, but device '%s' has at most "

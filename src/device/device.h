@@ -43,9 +43,11 @@ typedef struct rondo_device_uses {
   atomic_uint counts[RONDO_DEVICE_USES];
 } rondo_device_uses;
 
-/* What a block of a launch may have (rondo_launch_config). */
+/* What launches may have (rondo_launch_config). */
 typedef struct rondo_launch_limits {
-  uint32_t shared_bytes; /* static and dynamic */
+  uint32_t shared_bytes;                     /* of a block, static and dynamic */
+  int32_t least_priority, greatest_priority; /* lower numbers are greater */
+  bool clusters, cooperative;                /* it has them */
 } rondo_launch_limits;
 
 struct rondo_device {
@@ -104,6 +106,10 @@ RONDO_MUST_USE static inline rondo_status rondo_device_check_grid(const rondo_de
 
 /* The same if the node's configuration, which is not NULL, exceeds the limits. For drivers. */
 RONDO_MUST_USE rondo_status rondo_device_check_limits(const rondo_device *device, const rondo_kernel_node *node);
+
+/* For drivers: `most` blocks of a cooperative launch run at once. */
+RONDO_MUST_USE rondo_status rondo_device_check_cooperative(const rondo_device *device, const rondo_kernel_node *node,
+                                                           uint64_t most);
 
 /* Both, and the limits of the code. For all nodes and launches, when they are made. */
 RONDO_MUST_USE static inline rondo_status rondo_device_check_launch(const rondo_device *device,

@@ -99,6 +99,19 @@ static rondo_status get_u32(const rondo_json_value *object, const char *key, uin
   return read_u32(rondo_json_get(object, key), key, out);
 }
 
+static rondo_status get_i32(const rondo_json_value *object, const char *key, int32_t *out) {
+  const rondo_json_value *value = rondo_json_get(object, key);
+  const bool is_negative = rondo_json_is(value, RONDO_JSON_INTEGER) && value->as.integer < 0;
+  uint64_t integer;
+  if (is_negative && value->as.integer < INT32_MIN)
+    return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_OUT_OF_RANGE,
+                      "field '%s' is %" PRId64 ": it must be between %" PRId32 " and %" PRId32, key, value->as.integer,
+                      INT32_MIN, INT32_MAX);
+  if (!is_negative) RONDO_TRY(read_integer(value, key, INT32_MAX, &integer));
+  *out = is_negative ? (int32_t)value->as.integer : (int32_t)integer;
+  return RONDO_OK;
+}
+
 static rondo_status get_text(const rondo_json_value *object, const char *key, const char **out) {
   const rondo_json_value *value = rondo_json_get(object, key);
   *out = rondo_json_text_of(value);
@@ -313,10 +326,20 @@ static rondo_status read_three(const rondo_json_value *object, const char *key, 
 
 static rondo_status read_config_field(const rondo_json_value *config, const rondo_config_field *field,
                                       rondo_launch_config *out) {
-  rondo_dimensions *size = rondo_config_field_at(out, field);
+  void *value = rondo_config_field_at(out, field);
+  rondo_dimensions *size = value;
   if (rondo_json_get(config, field->name) == NULL) return RONDO_OK;
-  if (field->type == RONDO_CONFIG_DIMENSIONS) return read_three(config, field->name, &size->x, &size->y, &size->z);
-  return get_u32(config, field->name, rondo_config_field_at(out, field));
+  switch (field->type) {
+    case RONDO_CONFIG_DIMENSIONS:
+      return read_three(config, field->name, &size->x, &size->y, &size->z);
+    case RONDO_CONFIG_U32:
+      return get_u32(config, field->name, value);
+    case RONDO_CONFIG_I32:
+      return get_i32(config, field->name, value);
+    case RONDO_CONFIG_FLAG:
+      return get_flag(config, field->name, value);
+  }
+  return RONDO_OK;
 }
 
 /* Optional, and so is each of its fields. If missing, it is the default. */

@@ -132,10 +132,20 @@ static void put_argument(json_writer *writer, const rondo_parameter *parameter, 
 
 static void put_config_field(rondo_text *text, const rondo_config_field *field, const void *value) {
   const rondo_dimensions *size = value;
-  if (field->type == RONDO_CONFIG_DIMENSIONS)
-    put_numbers(text, (const uint64_t[]){size->x, size->y, size->z}, 3);
-  else
-    rondo_json_u64(text, *(const uint32_t *)value);
+  switch (field->type) {
+    case RONDO_CONFIG_DIMENSIONS:
+      put_numbers(text, (const uint64_t[]){size->x, size->y, size->z}, 3);
+      break;
+    case RONDO_CONFIG_U32:
+      rondo_json_u64(text, *(const uint32_t *)value);
+      break;
+    case RONDO_CONFIG_I32:
+      rondo_json_i64(text, *(const int32_t *)value);
+      break;
+    case RONDO_CONFIG_FLAG:
+      rondo_json_bool(text, *(const bool *)value);
+      break;
+  }
 }
 
 static void put_config(rondo_text *text, const rondo_launch_config *config) {

@@ -15,7 +15,12 @@
 
 #include "base/error.h"
 
-typedef enum rondo_config_type { RONDO_CONFIG_DIMENSIONS, RONDO_CONFIG_U32 } rondo_config_type;
+typedef enum rondo_config_type {
+  RONDO_CONFIG_DIMENSIONS,
+  RONDO_CONFIG_U32, /* or an enumeration */
+  RONDO_CONFIG_I32,
+  RONDO_CONFIG_FLAG
+} rondo_config_type;
 
 typedef struct rondo_config_field {
   const char *name; /* in JSON */
@@ -23,7 +28,7 @@ typedef struct rondo_config_field {
   size_t offset;
 } rondo_config_field;
 
-#define RONDO_CONFIG_FIELDS 2
+#define RONDO_CONFIG_FIELDS 8
 extern const rondo_config_field rondo_config_fields[RONDO_CONFIG_FIELDS];
 
 static inline void *rondo_config_field_at(rondo_launch_config *config, const rondo_config_field *field) {
@@ -47,8 +52,18 @@ static inline bool rondo_launch_config_same(const rondo_launch_config *a, const 
   return a == b || !rondo_launch_config_differs(a, b);
 }
 
+/* Whether two resolved configurations give a node the same attributes of the driver. Other blocks and shared memory are
+ * parameters, and `programmatic` changes edges. */
+bool rondo_launch_config_same_attributes(const rondo_launch_config *a, const rondo_launch_config *b);
+
 /* Adds a resolved configuration to a hash. The default adds nothing. */
 uint64_t rondo_launch_config_hash(uint64_t state, const rondo_launch_config *config);
+
+/* Whether a launch needs more than a block and shared memory: an attribute of the driver. */
+static inline bool rondo_launch_config_has_attributes(const rondo_launch_config *config) {
+  return config->cluster.x != 0 || config->priority != 0 || config->shared_percent != 0 ||
+         config->memory_domain != RONDO_MEMORY_DOMAIN_DEFAULT || config->cooperative || config->programmatic;
+}
 
 static inline uint64_t rondo_dimensions_volume(rondo_dimensions size) { return (uint64_t)size.x * size.y * size.z; }
 

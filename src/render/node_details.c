@@ -73,6 +73,15 @@ static void add_config(writer *w, const rondo_launch_config *config) {
                  config->block.y, w->times, config->block.z);
   if (config->shared_bytes > 0)
     rondo_text_add(begin_item(w), "%s bytes of shared memory", NUMBER(w, config->shared_bytes));
+  if (config->shared_percent > 0)
+    rondo_text_add(begin_item(w), "%" PRIu32 " %% for shared memory", config->shared_percent);
+  if (config->cluster.x > 0)
+    rondo_text_add(begin_item(w), "clusters of %" PRIu32 " %s %" PRIu32 " %s %" PRIu32, config->cluster.x, w->times,
+                   config->cluster.y, w->times, config->cluster.z);
+  if (config->priority != 0) rondo_text_add(begin_item(w), "priority %" PRId32, config->priority);
+  if (config->memory_domain == RONDO_MEMORY_DOMAIN_REMOTE) rondo_text_add(begin_item(w), "remote memory domain");
+  if (config->cooperative) rondo_text_add(begin_item(w), "cooperative");
+  if (config->programmatic) rondo_text_add(begin_item(w), "programmatic");
 }
 
 static void add_kernel(writer *w, const rondo_node_params *params) {

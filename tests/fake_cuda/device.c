@@ -15,6 +15,7 @@ int fake_driver_version;
 bool fake_is_initialized;
 uint64_t fake_seed;
 bool fake_is_serial;
+bool fake_has_clusters = true, fake_has_cooperative = true;
 
 typedef struct code_name {
   cu_result code;
@@ -169,6 +170,10 @@ static cu_result read_attribute(cu_attribute attribute, int *value) {
               {CU_ATTRIBUTE_MAX_SHARED_BYTES, FAKE_MAX_SHARED},
               {CU_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT, 1},
               {CU_ATTRIBUTE_MEMORY_POOLS, 0}}; /* memory nodes are not the fake driver's */
+  if (attribute == CU_ATTRIBUTE_CLUSTER_LAUNCH || attribute == CU_ATTRIBUTE_COOPERATIVE_LAUNCH) {
+    *value = attribute == CU_ATTRIBUTE_CLUSTER_LAUNCH ? fake_has_clusters : fake_has_cooperative;
+    return CU_OK;
+  }
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
     if (rows[i].attribute != attribute) continue;
     *value = rows[i].value;

@@ -69,12 +69,18 @@ cu_result fake_test_kernel(const char *name, rondo_cpu_function function, rondo_
   return CU_OK;
 }
 
-const fake_kernel *fake_function_kernel(fake_function *function) {
-  const fake_kernel *kernel = kernels;
+fake_kernel *fake_function_kernel(fake_function *function) {
+  fake_kernel *kernel = kernels;
   if (function->kernel != NULL) return function->kernel;
   while (kernel != NULL && strcmp(kernel->name, function->name) != 0) kernel = kernel->next;
   function->kernel = kernel;
   return kernel;
+}
+
+fake_cuda_attributes fake_kernel_ran(const char *name) {
+  const fake_kernel *kernel = kernels;
+  while (kernel != NULL && strcmp(kernel->name, name) != 0) kernel = kernel->next;
+  return kernel != NULL ? kernel->ran : (fake_cuda_attributes){0};
 }
 
 void fake_function_release(fake_function *function) {
@@ -234,6 +240,23 @@ cu_result fake_function_get_attribute(int *value, cu_function_attribute attribut
   const fake_function *function = code == CU_OK ? fake_need(FAKE_CUDA_FUNCTION, fake_handle(handle)) : NULL;
   if (code == CU_OK && function == NULL) code = CU_INVALID_HANDLE;
   return fake_end(code == CU_OK ? read_attribute(function, attribute, value) : code);
+}
+
+int fake_function_blocks(const fake_function *function, unsigned threads, size_t shared_bytes) {
+  enum { THREADS = 2048, BLOCKS = 32, WARP = 32, SHARED = 228 << 10, RESERVED = 1 << 10 };
+  const unsigned by_threads = THREADS / ((threads + WARP - 1) / WARP * WARP);
+  const size_t each = shared_bytes + (size_t)static_shared_of(function) + RESERVED;
+  const size_t blocks = SHARED / each < by_threads ? SHARED / each : by_threads;
+  return blocks < BLOCKS ? (int)blocks : BLOCKS;
+}
+
+cu_result fake_function_most_blocks(int *blocks, cu_function handle, int threads, size_t shared_bytes) {
+  cu_result code = fake_begin(CALL_function_most_blocks, FAKE_IN_CONTEXT);
+  const fake_function *function = code == CU_OK ? fake_need(FAKE_CUDA_FUNCTION, fake_handle(handle)) : NULL;
+  if (code == CU_OK && function == NULL) code = CU_INVALID_HANDLE;
+  if (code == CU_OK && (blocks == NULL || threads <= 0 || threads > FAKE_MAX_BLOCK_THREADS)) code = CU_INVALID_VALUE;
+  if (code == CU_OK) *blocks = fake_function_blocks(function, (unsigned)threads, shared_bytes);
+  return fake_end(code);
 }
 
 cu_result fake_function_set_attribute(cu_function handle, cu_function_attribute attribute, int value) {

@@ -9,9 +9,10 @@ enum { WORDS = 64, HEAD = 4, BYTES = (HEAD + WORDS) * sizeof(uint32_t), RESULTS 
 
 static test_allocator allocator;
 
-static const rondo_launch_config configs[] = {{.block = {8, 8, 1}, .shared_bytes = 256},
-                                              {.block = {4, 4, 4}, .shared_bytes = 64 << 10},
-                                              {.block = {64, 1, 1}, .shared_bytes = 4096}};
+static const rondo_launch_config configs[] = {
+    {.block = {8, 8, 1}, .shared_bytes = 256, .cluster = {1, 1, 1}, .priority = -1, .cooperative = true},
+    {.block = {4, 4, 4}, .shared_bytes = 64 << 10, .memory_domain = RONDO_MEMORY_DOMAIN_REMOTE, .programmatic = true},
+    {.block = {64, 1, 1}, .shared_bytes = 4096, .shared_percent = 50}};
 
 static struct {
   rondo_device *device;

@@ -131,6 +131,9 @@ static const rondo_kernel_options kernels[TEST_KERNEL_COUNT] = {
         {RONDO_KERNEL_OPTIONS_INIT, .name = "test_reverse", .cpu_block = reverse_cpu,
          CUDA_SOURCE("extern \"C\" __global__ void test_reverse(const u32 *in, u32 *out) {\n"
                      "  extern __shared__ u32 shared[];\n"
+                     "#if __CUDA_ARCH__ >= 900\n"
+                     "  asm volatile(\"griddepcontrol.wait;\" ::: \"memory\");\n"
+                     "#endif\n"
                      "  const u32 n = blockDim.x * blockDim.y * blockDim.z;\n"
                      "  const u32 t = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);\n"
                      "  u32 bytes; asm(\"mov.u32 %0, %%dynamic_smem_size;\" : \"=r\"(bytes));\n"

@@ -16,6 +16,7 @@
 #include "device/cpu/cpu_queue.h"
 #include "device/cpu/cpu_shared_memory.h"
 #include "device/cpu/cpu_wait.h"
+#include "graph/launch_config.h"
 
 enum { CPU_DEVICES = 16 };
 
@@ -105,6 +106,23 @@ static rondo_status kernel_check(const rondo_device *device, const rondo_kernel_
                     kernel->name, device->name);
 }
 
+/* How many blocks an H100 runs at once: as many as its 132 multiprocessors have threads and shared memory for. */
+static uint64_t resident_blocks(const rondo_launch_config *config) {
+  enum { PROCESSORS = 132, THREADS = 2048, BLOCKS = 32, WARP = 32, SHARED = 228 * 1024, RESERVED = 1024 };
+  const uint64_t threads = (rondo_dimensions_volume(config->block) + WARP - 1) / WARP * WARP;
+  const uint64_t by_threads = THREADS / threads, by_memory = SHARED / ((uint64_t)config->shared_bytes + RESERVED);
+  const uint64_t each = by_threads < by_memory ? by_threads : by_memory;
+  return PROCESSORS * (each < BLOCKS ? each : BLOCKS);
+}
+
+static rondo_status config_check(const rondo_device *device, const rondo_kernel_node *node) {
+  rondo_launch_config config;
+  RONDO_TRY(rondo_device_check_limits(device, node));
+  if (!node->config->cooperative) return RONDO_OK;
+  (void)rondo_launch_config_resolve(node, &config);
+  return rondo_device_check_cooperative(device, node, resident_blocks(&config));
+}
+
 /* A kernel whose function gets its block may be launched with shared memory. */
 static rondo_status kernel_prepare(rondo_device *base, rondo_kernel *kernel) {
   return kernel->cpu_block == NULL ? RONDO_OK : cpu_shared_memory_make((cpu_device *)base);
@@ -122,7 +140,7 @@ static const rondo_device_ops device_ops = {
     .statistics = device_statistics,
     .kernel_prepare = kernel_prepare,
     .kernel_check = kernel_check,
-    .config_check = rondo_device_check_limits,
+    .config_check = config_check,
     .peers = peers,
     .queue_create = cpu_queue_create,
     .event_create = cpu_event_create,
@@ -200,7 +218,8 @@ static rondo_status cpu_open(const char *rest, const rondo_device_options *optio
       .device = device_ops, .queue = cpu_queue_ops, .event = cpu_event_ops, .executable = cpu_executable_ops};
   device->base.ops = &device->base.tables.device;
   device->base.most_blocks = (rondo_grid){UINT32_MAX, UINT32_MAX, UINT32_MAX};
-  device->base.limits = (rondo_launch_limits){.shared_bytes = CPU_SHARED_BYTES};
+  device->base.limits = (rondo_launch_limits){
+      .shared_bytes = CPU_SHARED_BYTES, .greatest_priority = -5, .clusters = true, .cooperative = true};
   device->base.allocator = *allocator;
   device->base.index = index;
   name_device(device, checking);

@@ -74,7 +74,8 @@ struct cuda_executable {
   cu_graph_node *handles; /* of `built` */
   cuda_built built;
   size_t count, host_count, edge_count, disabled_count;
-  bool has_foreign; /* has work of libraries, which runs in graphs only */
+  bool has_foreign;    /* has work of libraries, which runs in graphs only */
+  bool has_priorities; /* nodes were given priorities, so that each runs with its own */
   bool is_made;
   bool is_stale;    /* `built` differs from `nodes`, because the driver did not take a change back */
   char *label;      /* "graph 'step'", for messages */

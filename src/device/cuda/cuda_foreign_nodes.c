@@ -8,6 +8,7 @@
 
 #include "device/cuda/cuda_context.h"
 #include "device/cuda/cuda_kernel.h"
+#include "device/cuda/cuda_launch_params.h"
 #include "graph/node_params.h"
 
 /* Tags in the list by which a kernel may get its arguments (CU_LAUNCH_PARAM_). */
@@ -128,9 +129,7 @@ static rondo_status finish_kernel(cuda_captured *captured, cuda_foreign_kernel *
     return status;
   }
   ((cuda_kernel *)kernel->driver_data)->foreign = foreign;
-  captured->config =
-      (rondo_launch_config){.block = {foreign->params.block_x, foreign->params.block_y, foreign->params.block_z},
-                            .shared_bytes = foreign->params.shared_bytes};
+  captured->config = foreign->config;
   *out = (rondo_kernel_node){.kernel = kernel,
                              .grid = grid,
                              .args = &captured->arguments,
@@ -147,6 +146,14 @@ static rondo_status read_params(cuda_device *device, cu_graph_node node, cu_kern
   return cuda_check(device, code, "reading a captured kernel");
 }
 
+static rondo_status read_config(cuda_device *device, cu_graph_node node, const cu_kernel_params *params,
+                                rondo_launch_config *out) {
+  *out = (rondo_launch_config){.block = {params->block_x, params->block_y, params->block_z},
+                               .shared_bytes = params->shared_bytes};
+  return cuda_check(device, cuda_node_attributes_read(device->api, node, out),
+                    "reading the attributes of a captured kernel");
+}
+
 rondo_status cuda_foreign_kernel_read(cuda_captured *captured, cu_graph_node node, rondo_kernel_node *out) {
   cuda_device *device = device_of(captured);
   cuda_foreign_kernel *foreign;
@@ -158,7 +165,8 @@ rondo_status cuda_foreign_kernel_read(cuda_captured *captured, cu_graph_node nod
   rondo_captured_retain(&captured->base);
   foreign->params = params;
   foreign->params.params = foreign->params.extra = NULL;
-  const rondo_status status = find_arguments(captured, &params, foreign);
+  rondo_status status = read_config(device, node, &params, &foreign->config);
+  if (status == RONDO_OK) status = find_arguments(captured, &params, foreign);
   if (status == RONDO_OK)
     return finish_kernel(captured, foreign, (rondo_grid){params.grid_x, params.grid_y, params.grid_z}, out);
   cuda_foreign_kernel_free(device, foreign);

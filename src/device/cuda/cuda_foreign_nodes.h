@@ -41,6 +41,7 @@ struct cuda_foreign_kernel {
   size_t count;             /* of arguments; 0 when they are a buffer */
   uint32_t *offsets;
   size_t bytes;
+  rondo_launch_config config; /* of the launch */
 };
 
 extern const rondo_capture_ops cuda_capture_ops;

@@ -209,6 +209,18 @@ static rondo_status check_shared(const rondo_device *device, const rondo_kernel 
                     kernel->name, bytes, most, device->limits.shared_bytes, device->name);
 }
 
+static rondo_status check_cooperative(cuda_device *device, const rondo_kernel_node *node,
+                                      const rondo_launch_config *config) {
+  const cuda_kernel *loaded = node->kernel->driver_data;
+  int blocks = 0;
+  CUDA_SCOPE(scope);
+  RONDO_TRY(cuda_enter(device, &scope));
+  const cu_result code = device->api->function_most_blocks(
+      &blocks, loaded->function, (int)rondo_dimensions_volume(config->block), config->shared_bytes);
+  RONDO_TRY(cuda_check(device, code, "asking how many blocks of kernel '%s' run at once", node->kernel->name));
+  return rondo_device_check_cooperative(&device->base, node, (uint64_t)blocks * (uint64_t)device->processors);
+}
+
 /* What the code of the kernel allows. The library that launched a kernel has set its attributes. */
 rondo_status cuda_config_check(const rondo_device *device, const rondo_kernel_node *node) {
   cuda_kernel *loaded = node->kernel->driver_data;
@@ -217,7 +229,11 @@ rondo_status cuda_config_check(const rondo_device *device, const rondo_kernel_no
   if (loaded == NULL || loaded->foreign != NULL) return RONDO_OK;
   (void)rondo_launch_config_resolve(node, &config);
   RONDO_TRY(check_threads(device, node->kernel, loaded->most_threads, rondo_dimensions_volume(config.block)));
-  return check_shared(device, node->kernel, loaded, config.shared_bytes);
+  RONDO_TRY(check_shared(device, node->kernel, loaded, config.shared_bytes));
+  if (config.cooperative) RONDO_TRY(check_cooperative(loaded->device, node, &config));
+  if (rondo_launch_config_has_attributes(&config))
+    atomic_store_explicit(&loaded->has_attributes, true, memory_order_relaxed);
+  return RONDO_OK;
 }
 
 static void release_kernel(void *data) { cuda_kernel_bury(data); }

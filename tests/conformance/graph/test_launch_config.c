@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * AD-3: the configuration of a launch: block dimensions and dynamic shared memory, in launches, captures, nodes,
+ * AD-3: the configuration of a launch: block, dynamic shared memory and attributes, in launches, captures, nodes,
  * parameters, updates, patches, differences, fingerprints and dumps; and what is refused, with the limit.
  */
 #include "support/rondo_test.h"
@@ -58,7 +58,7 @@ static uint32_t at_least_one(uint32_t size) { return size == 0 ? 1 : size; }
 static void check_shown(const shown *s, const rondo_launch_config *config, const char *file, int line) {
   uint32_t expected[MOST_WORDS] = {0}, zeros[MOST_WORDS] = {0};
   const rondo_dimensions block = config == NULL ? (rondo_dimensions){1, 1, 1} : config->block;
-  expected[0] = at_least_one(block.x);
+  expected[0] = at_least_one(block.x); /* the default is one thread */
   expected[1] = at_least_one(block.y);
   expected[2] = at_least_one(block.z);
   expected[3] = config == NULL ? 0 : config->shared_bytes;
@@ -91,7 +91,20 @@ static void run_nested(const shown *s, rondo_graph *inner) {
   test_graph_destroy(outer);
 }
 
-static const rondo_launch_config *const shapes[] = {NULL, &plane, &box, &wide};
+static const rondo_launch_config clustered = {.block = {32, 0, 0}, .shared_bytes = 128, .cluster = {3, 0, 0}};
+static const rondo_launch_config together = {.block = {16, 2, 0}, .shared_bytes = 128, .cooperative = true};
+static const rondo_launch_config urgent = {.block = {8, 0, 0}, .shared_bytes = 64, .priority = -2};
+static const rondo_launch_config early = {.shared_bytes = 32, .programmatic = true};
+static const rondo_launch_config all = {.block = {4, 2, 2},
+                                        .shared_bytes = 64,
+                                        .cluster = {1, 1, 1},
+                                        .priority = -1,
+                                        .shared_percent = 50,
+                                        .memory_domain = RONDO_MEMORY_DOMAIN_REMOTE,
+                                        .programmatic = true};
+
+static const rondo_launch_config *const shapes[] = {NULL,      &plane,  &box,   &wide, &clustered,
+                                                    &together, &urgent, &early, &all};
 enum { SHAPES = sizeof shapes / sizeof shapes[0] };
 
 TEST(test_ad3_launches_captures_nodes_and_children_have_the_configuration) {
@@ -302,6 +315,48 @@ TEST(test_ad3_json_keeps_the_configuration) {
   }
 }
 
+TEST(test_ad3_json_has_the_fields_that_are_set) {
+  shown s;
+  make_shown(t, &s);
+  rondo_graph *graph = capture(&s, &all);
+  char *text = NULL;
+  assert_ok(rondo_graph_to_json(graph, false, &text));
+  assert_non_null(strstr(text,
+                         "\"config\":{\"block\":[4,2,2],\"shared_bytes\":64,\"cluster\":[1,1,1],\"priority\":-1,"
+                         "\"shared_percent\":50,\"memory_domain\":1,\"programmatic\":true}"));
+  rondo_text_free(text);
+  test_graph_destroy(graph);
+}
+
+static void refuse_json(const char *text, const char *from, const char *to, const char *message) {
+  const char *at = strstr(text, from);
+  char changed[4096];
+  rondo_graph *graph = NULL;
+  assert_non_null(at);
+  (void)snprintf(changed, sizeof changed, "%.*s%s%s", (int)(at - text), text, to, at + strlen(from));
+  assert_fails(rondo_graph_from_json(changed, strlen(changed), &graph), RONDO_INVALID_DATA);
+  assert_message(message);
+  assert_null(graph);
+}
+
+TEST(test_ad3_bad_configurations_in_json_are_refused) {
+  shown s;
+  make_shown(t, &s);
+  rondo_graph *graph = capture(&s, &all);
+  char *text = NULL;
+  assert_ok(rondo_graph_to_json(graph, false, &text));
+  refuse_json(text, "[4,2,2]", "[4,2]", "three entries");
+  refuse_json(text, "[4,2,2]", "[4000,2,2]", "1024");
+  refuse_json(text, "\"priority\":-1", "\"priority\":-3000000000", "priority");
+  refuse_json(text, "\"priority\":-1", "\"priority\":3000000000", "priority");
+  refuse_json(text, "\"priority\":-1", "\"urgency\":-1", "urgency");
+  refuse_json(text, "\"shared_percent\":50", "\"shared_percent\":101", "101");
+  refuse_json(text, "\"memory_domain\":1", "\"memory_domain\":9", "memory_domain");
+  refuse_json(text, "\"programmatic\":true", "\"programmatic\":1", "true or false");
+  rondo_text_free(text);
+  test_graph_destroy(graph);
+}
+
 TEST(test_ad3_dot_shows_the_configuration) {
   shown s;
   make_shown(t, &s);
@@ -312,13 +367,19 @@ TEST(test_ad3_dot_shows_the_configuration) {
   assert_non_null(strstr(text, "1000 bytes of shared memory"));
   rondo_text_free(text);
   test_graph_destroy(graph);
+  graph = capture(&s, &all);
+  assert_ok(rondo_graph_to_dot(graph, false, &text));
+  static const char *const words[] = {"50 % for shared memory", "clusters of 1 x 1 x 1", "priority -1",
+                                      "remote memory domain", "programmatic"};
+  for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) assert_non_null(strstr(text, words[i]));
+  rondo_text_free(text);
+  test_graph_destroy(graph);
 }
 
 /* Refusals --------------------------------------------------------------------------------------------------------- */
 
-#define assert_refused(call, limit)                                                                   \
-  (assert_error(call, RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE), assert_message("test_reverse"), \
-   assert_message(limit))
+#define assert_refused(call, limit) \
+  (assert_fails(call, RONDO_INVALID_ARGUMENT), assert_message("test_reverse"), assert_message(limit))
 
 /* Every call that gets the configuration refuses it and leaves everything as it was. */
 static void refuse(const shown *s, rondo_launch_config config, const char *limit) {
@@ -353,6 +414,72 @@ TEST(test_ad3_what_no_device_can_is_refused) {
   refuse(&s, (rondo_launch_config){.block = {0, 4, 1}}, "set x too");
   refuse(&s, (rondo_launch_config){.shared_bytes = 1 << 20}, test_device_name());
   refuse(&s, (rondo_launch_config){.shared_bytes = UINT32_MAX}, test_device_name());
+  refuse(&s, (rondo_launch_config){.cluster = {2, 1, 1}}, "no multiple of its cluster of 2 x 1 x 1");
+  refuse(&s, (rondo_launch_config){.cluster = {1, 17, 1}}, "at most 16");
+  refuse(&s, (rondo_launch_config){.cluster = {0, 1, 0}}, "set x too");
+  refuse(&s, (rondo_launch_config){.priority = -100}, "(last) to -5 (first)");
+  refuse(&s, (rondo_launch_config){.priority = 1}, "0 (last)");
+  refuse(&s, (rondo_launch_config){.shared_percent = 101}, "1 to 100");
+  refuse(&s, (rondo_launch_config){.memory_domain = (rondo_memory_domain)2}, "RONDO_MEMORY_DOMAIN_");
+}
+
+static rondo_status launch_wide(const shown *s, uint32_t blocks, const rondo_launch_config *config) {
+  const rondo_launch_options options = {RONDO_LAUNCH_OPTIONS_INIT, .config = config};
+  return rondo_launch_with(s->t->stream, test_kernel(s->t, TEST_KERNEL_EMPTY), (rondo_grid){blocks, 1, 1}, NULL, 0,
+                           &options);
+}
+
+TEST(test_ad3_clusters_and_cooperative_grids_that_do_not_fit_are_refused) {
+  static const rondo_launch_config eight = {.cluster = {8, 1, 1}}, sixteen = {.cluster = {16, 1, 1}};
+  const rondo_launch_config cooperative = {.block = {1024, 1, 1}, .cooperative = true};
+  shown s;
+  make_shown(t, &s);
+  assert_ok(launch_wide(&s, 16, &eight));
+  assert_invalid(launch_wide(&s, 16, &sixteen), RONDO_REASON_BAD_SIZE);
+  assert_message("at most 8");
+  assert_ok(launch_wide(&s, 16, &cooperative));
+  assert_invalid(launch_wide(&s, 1 << 20, &cooperative), RONDO_REASON_BAD_SIZE);
+  assert_message("1048576 blocks");
+  assert_message("at once");
+  assert_ok(rondo_stream_synchronize(t->stream));
+}
+
+/* A cluster divides the grids that the exec gets later, too. */
+TEST(test_ad3_another_grid_must_fit_the_cluster) {
+  shown s;
+  make_shown(t, &s);
+  rondo_graph *graph = test_graph(t);
+  const rondo_node node = add(&s, graph, &clustered);
+  rondo_exec *exec = test_instantiate(graph);
+  rondo_node_params params = test_node_params(graph, node);
+  params.as.kernel.grid.x = 4;
+  assert_invalid(rondo_graph_set_params(graph, node, &params), RONDO_REASON_BAD_SIZE);
+  assert_invalid(rondo_exec_set_params(exec, node, &params), RONDO_REASON_BAD_SIZE);
+  assert_message("4 x 1 x 1");
+  test_launch(t, exec);
+  assert_shown(&s, &clustered);
+  rondo_exec_destroy(exec);
+  test_graph_destroy(graph);
+}
+
+/* A kernel that may begin early waits for what comes before it; so does what follows. */
+TEST(test_ad3_a_programmatic_kernel_sees_the_results_of_the_kernel_before_it) {
+  shown s;
+  make_shown(t, &s);
+  uint32_t expected[BLOCKS];
+  rondo_graph *graph;
+  assert_ok(rondo_capture_begin(t->stream, RONDO_CAPTURE_THREAD_LOCAL));
+  test_affine(t, t->stream, s.in, BLOCKS, 3, 1);
+  assert_ok(launch(&s, &early));
+  test_affine(t, t->stream, s.out + HEAD, BLOCKS, 5, 2);
+  graph = test_capture_end(t->stream);
+  rondo_exec *exec = test_exec_of(graph);
+  for (uint32_t round = 0, value[BLOCKS] = {1, 8, 15}; round < 3; round++) {
+    test_launch(t, exec);
+    for (uint32_t i = 0; i < BLOCKS; i++) expected[i] = 5 * (value[i] = 3 * value[i] + 1) + 2;
+    assert_words(t, s.out + HEAD, expected, BLOCKS);
+  }
+  rondo_exec_destroy(exec);
 }
 
 TEST(test_ad3_the_largest_block_and_memory_run) {
