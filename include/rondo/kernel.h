@@ -119,7 +119,9 @@ typedef struct rondo_parameter {
 
 #define RONDO_MAX_INLINE_PARAMETERS 24
 #define RONDO_MAX_PARAMETERS 128
-#define RONDO_MAX_PARAMETER_BYTES 4096 /* all arguments of a kernel together, with their alignment */
+/* All arguments of a kernel together, with their alignment. GPUs before compute capability 7.0 take 4,096 bytes, and so
+ * does code from compilers before CUDA 12.1. */
+#define RONDO_MAX_PARAMETER_BYTES 32764
 
 typedef struct rondo_kernel_options {
   uint32_t struct_size;    /* RONDO_KERNEL_OPTIONS_INIT sets it; 0 means the library's own */
@@ -148,9 +150,9 @@ typedef struct rondo_kernel_options {
  * the device: create kernels before you enqueue work that waits for the caller.
  * Thread-safe; the kernel is immutable. Errors: INVALID_ARGUMENT (NULL, no name, a bad struct_size, a parameter of a
  * bad size, alignment or access, too many parameters or bytes, parameters both in params and in a list, a block of too
- * many threads; two forms of code for CPUs or for CUDA; on CUDA, parameters that differ from those of the code),
- * OUT_OF_MEMORY; on CUDA INVALID_DATA (the source does not compile, with the compiler's log; the code does not load, or
- * has no such function), UNAVAILABLE (there is no NVRTC, or it is too old for the GPU). */
+ * many threads; two forms of code for CPUs or for CUDA; on CUDA, parameters that differ from those of the code, or more
+ * bytes than the GPU takes), OUT_OF_MEMORY; on CUDA INVALID_DATA (the source does not compile, with the compiler's log;
+ * the code does not load, or has no such function), UNAVAILABLE (there is no NVRTC, or it is too old for the GPU). */
 RONDO_API RONDO_MUST_USE rondo_status rondo_kernel_create(rondo_device *device, const rondo_kernel_options *options,
                                                           rondo_kernel **out_kernel);
 

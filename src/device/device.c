@@ -306,10 +306,18 @@ rondo_status rondo_device_enumerate(size_t index, const char **out_name, const c
   return rondo_registry_enumerate(index, out_name, out_unavailable);
 }
 
+static rondo_status check_argument_bytes(const rondo_device *device, const rondo_kernel *kernel) {
+  if (kernel->argument_bytes <= device->limits.argument_bytes) return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
+                    "kernel '%s': its parameters take %" PRIu32 " bytes, but device '%s' takes at most %" PRIu32
+                    ": pass a pointer to some of them",
+                    kernel->name, kernel->argument_bytes, device->name, device->limits.argument_bytes);
+}
+
 rondo_status rondo_device_make_kernel(rondo_device *device, const rondo_kernel_options *options, rondo_kernel **out) {
   RONDO_TRY(rondo_kernel_make(device, &device->allocator, options, out));
-  const rondo_status status =
-      device->ops->kernel_prepare == NULL ? RONDO_OK : device->ops->kernel_prepare(device, *out);
+  rondo_status status = check_argument_bytes(device, *out);
+  if (status == RONDO_OK && device->ops->kernel_prepare != NULL) status = device->ops->kernel_prepare(device, *out);
   (*out)->cuda_image = NULL; /* the caller's, and no longer needed */
   if (status == RONDO_OK) return RONDO_OK;
   rondo_kernel_release(*out);

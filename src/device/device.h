@@ -45,6 +45,7 @@ typedef struct rondo_device_uses {
 
 /* What launches may have (rondo_launch_config). */
 typedef struct rondo_launch_limits {
+  uint32_t argument_bytes;                   /* of a kernel */
   uint32_t shared_bytes;                     /* of a block, static and dynamic */
   int32_t least_priority, greatest_priority; /* lower numbers are greater */
   bool clusters, cooperative;                /* it has them */

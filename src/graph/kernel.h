@@ -13,9 +13,6 @@
 
 #include "base/allocation.h"
 
-/* The maximum number of argument bytes that a driver accepts for a kernel of a library (CUDA since 12.1). */
-#define RONDO_MOST_ARGUMENT_BYTES 32764
-
 /* The single argument of a copying kernel: up to RONDO_MOST_RANGES ranges. The ranges share no byte, except that a
  * range may be its own source, and then nothing is copied. The graph that contains the kernel sets the fixed addresses.
  * Each launch sets the variable ones: sources or, with `is_back`, destinations. Analyses see the argument as a scalar,

@@ -110,10 +110,9 @@ static fake_cuda_attributes ran(const char *kernel) {
   return attributes;
 }
 
-static void set_abilities(bool clusters, bool cooperative) {
+static void set_capability(int major) {
   lock();
-  fake_has_clusters = clusters;
-  fake_has_cooperative = cooperative;
+  fake_capability = major;
   unlock();
 }
 
@@ -144,8 +143,8 @@ static void lose(int device, unsigned code) {
 }
 
 static const fake_cuda_control control = {
-    reset,      forget,          settle,         live,     list,       calls, fail, failed,        hide,
-    violations, list_violations, physical_bytes, mappings, set_memory, lose,  ran,  set_abilities,
+    reset,      forget,          settle,         live,     list,       calls, fail, failed,         hide,
+    violations, list_violations, physical_bytes, mappings, set_memory, lose,  ran,  set_capability,
 };
 
 FAKE_EXPORT const void *fake_control(void) __asm__(FAKE_CUDA_ENTRY);

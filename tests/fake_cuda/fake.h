@@ -166,7 +166,7 @@ extern int fake_driver_version;
 extern bool fake_is_initialized;
 extern uint64_t fake_seed;
 extern bool fake_is_serial;
-extern bool fake_has_clusters, fake_has_cooperative;
+extern int fake_capability;
 extern uint64_t fake_late;                /* a seed; 0: no work is late */
 extern const char *fake_hang;             /* a path; NULL: nothing hangs */
 fake_device *fake_device_at(int ordinal); /* NULL: none */

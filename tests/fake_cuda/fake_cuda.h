@@ -97,8 +97,8 @@ typedef struct fake_cuda_control {
   /* The attributes of the kernel of this name that began last. The priority is 0 in an exec that was not instantiated
    * with the priorities of its nodes. */
   fake_cuda_attributes (*ran)(const char *kernel);
-  /* What the devices can do from now on, as they say when they are asked: clusters, cooperative launches. */
-  void (*set_abilities)(bool clusters, bool cooperative);
+  /* The compute capability of devices that are asked from now on, as `major`.0. */
+  void (*set_capability)(int major);
 } fake_cuda_control;
 
 /* The library's only other export; see fake_cuda_get. */

@@ -407,6 +407,7 @@ static inline rondo_device *fake_open(const rondo_allocator *allocator) {
   fake_device *device = calloc(1, sizeof *device);
   device->base.ops = &fake_device_ops;
   device->base.most_blocks = (rondo_grid){UINT32_MAX, UINT32_MAX, UINT32_MAX};
+  device->base.limits.argument_bytes = RONDO_MAX_PARAMETER_BYTES;
   device->base.allocator = allocator == NULL ? rondo_allocator_default() : *allocator;
   strcpy(device->base.name, "fake");
   return &device->base;

@@ -218,8 +218,11 @@ static rondo_status cpu_open(const char *rest, const rondo_device_options *optio
       .device = device_ops, .queue = cpu_queue_ops, .event = cpu_event_ops, .executable = cpu_executable_ops};
   device->base.ops = &device->base.tables.device;
   device->base.most_blocks = (rondo_grid){UINT32_MAX, UINT32_MAX, UINT32_MAX};
-  device->base.limits = (rondo_launch_limits){
-      .shared_bytes = CPU_SHARED_BYTES, .greatest_priority = -5, .clusters = true, .cooperative = true};
+  device->base.limits = (rondo_launch_limits){.argument_bytes = RONDO_MAX_PARAMETER_BYTES,
+                                              .shared_bytes = CPU_SHARED_BYTES,
+                                              .greatest_priority = -5,
+                                              .clusters = true,
+                                              .cooperative = true};
   device->base.allocator = *allocator;
   device->base.index = index;
   name_device(device, checking);

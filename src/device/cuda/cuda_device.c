@@ -140,6 +140,9 @@ static const rondo_device_ops device_ops = {
 
 /* Opening ---------------------------------------------------------------------------------------------------------- */
 
+/* How many bytes of arguments a kernel may have, by compute capability. */
+enum { NARROW_ARGUMENTS = 4096, WIDE_ARGUMENTS_MAJOR = 7 };
+
 /* Returns the first code that is not CU_OK. */
 static cu_result ask_attributes(cuda_device *device) {
   const cuda_api *api = device->api;
@@ -168,7 +171,10 @@ static cu_result ask_attributes(cuda_device *device) {
   device->reads_host = is_unified != 0;
   device->base.most_blocks = (rondo_grid){(uint32_t)x, (uint32_t)y, (uint32_t)z};
   device->base.limits = (rondo_launch_limits){
-      .shared_bytes = (uint32_t)shared, .clusters = clusters != 0, .cooperative = cooperative != 0};
+      .argument_bytes = device->major >= WIDE_ARGUMENTS_MAJOR ? RONDO_MAX_PARAMETER_BYTES : NARROW_ARGUMENTS,
+      .shared_bytes = (uint32_t)shared,
+      .clusters = clusters != 0,
+      .cooperative = cooperative != 0};
   return code;
 }
 

@@ -36,11 +36,11 @@ static rondo_status gather_argument(cuda_captured *captured, const cu_kernel_par
   size_t offset = 0, bytes = 0;
   RONDO_TRY(ask_argument(device, params->function, index, &offset, &bytes, out_is_there));
   if (!*out_is_there) return RONDO_OK;
-  if (offset > RONDO_MOST_ARGUMENT_BYTES || bytes > RONDO_MOST_ARGUMENT_BYTES - offset)
+  if (offset > RONDO_MAX_PARAMETER_BYTES || bytes > RONDO_MAX_PARAMETER_BYTES - offset)
     return rondo_fail(
         RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE,
         "a kernel with an argument of %zu bytes at %zu: at most %d bytes are possible in all: pass a pointer to it",
-        bytes, offset, RONDO_MOST_ARGUMENT_BYTES);
+        bytes, offset, RONDO_MAX_PARAMETER_BYTES);
   const uint32_t at = (uint32_t)offset;
   const size_t before = captured->values.count, end = offset + bytes;
   RONDO_TRY(rondo_array_push(allocator, &captured->offsets, &at));
@@ -73,12 +73,12 @@ static rondo_status find_buffer(cuda_captured *captured, void *const *extra, cud
     if ((uintptr_t)extra[0] == LAUNCH_BUFFER) captured->arguments = extra[1];
     if ((uintptr_t)extra[0] == LAUNCH_BUFFER_BYTES) memcpy(&out->bytes, extra[1], sizeof out->bytes);
   }
-  if (captured->arguments != NULL && out->bytes <= RONDO_MOST_ARGUMENT_BYTES) return RONDO_OK;
+  if (captured->arguments != NULL && out->bytes <= RONDO_MAX_PARAMETER_BYTES) return RONDO_OK;
   return rondo_fail(
       RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE,
       "a kernel whose arguments are a buffer of %zu bytes: at most %d are possible: pass a pointer to some of "
       "them",
-      out->bytes, RONDO_MOST_ARGUMENT_BYTES);
+      out->bytes, RONDO_MAX_PARAMETER_BYTES);
 }
 
 static rondo_status find_arguments(cuda_captured *captured, const cu_kernel_params *params, cuda_foreign_kernel *out) {

@@ -299,9 +299,9 @@ FAKE_TEST(test_ad3_what_the_gpu_does_not_have_is_unsupported) {
   const rondo_launch_config cluster = {.cluster = {2, 1, 1}}, cooperative = {.cooperative = true};
   rondo_device *older = NULL;
   rondo_stream *stream = NULL;
-  fake->set_abilities(false, false);
+  fake->set_capability(5);
   assert_ok(rondo_device_open("cuda:1", NULL, &older));
-  fake->set_abilities(true, true);
+  fake->set_capability(9);
   assert_ok(rondo_stream_create(older, NULL, &stream));
   rondo_kernel *kernel = NULL;
   assert_ok(rondo_kernel_create(older, test_kernel_options(TEST_KERNEL_EMPTY), &kernel));
@@ -314,6 +314,11 @@ FAKE_TEST(test_ad3_what_the_gpu_does_not_have_is_unsupported) {
     assert_message("cuda:1");
   }
   rondo_kernel_destroy(kernel);
+  const rondo_kernel_options wide = {RONDO_KERNEL_OPTIONS_INIT, .name = "wide", .cpu = test_kernel_nothing,
+                                     .params = {{RONDO_ACCESS_SCALAR, 4100, 4}}};
+  assert_invalid(rondo_kernel_create(older, &wide, &kernel), RONDO_REASON_BAD_SIZE);
+  assert_message("4100 bytes");
+  assert_message("4096");
   assert_ok(rondo_stream_destroy(stream));
   assert_ok(rondo_device_close(older));
   (void)t;
