@@ -62,6 +62,8 @@ typedef struct rondo_kernel_node {
   size_t arg_count;
   const size_t *arg_bytes; /* maximum number of bytes that the kernel accesses through each pointer, arg_count entries,
                               for verification; 0: not known, or a scalar. NULL: none is known. Copied */
+  const rondo_launch_config *config; /* copied; NULL: the default. rondo_graph_get_params returns NULL for the default,
+                                        and a block without zeros for another */
 } rondo_kernel_node;
 
 typedef struct rondo_host_node {
@@ -316,10 +318,10 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_graph_clone(const rondo_graph *graph
 RONDO_API RONDO_MUST_USE rondo_status rondo_graph_find_in_clone(const rondo_graph *clone, rondo_node node,
                                                                 rondo_node *out_node);
 
-/* A hash of the topology, kinds, kernels by name and parameters, grids, sizes (including those of kernel arguments),
- * fill values and names of nodes. Addresses, argument values and the graph's name do not count. So the same work
- * captured twice, in this or another process, has the same fingerprint. Two graphs that differ in one of these have
- * different fingerprints, except by coincidence. Errors: CYCLE, OUT_OF_MEMORY. */
+/* A hash of the topology, kinds, kernels by name and parameters, grids, launch configurations, sizes (including those
+ * of kernel arguments), fill values and names of nodes. Addresses, argument values and the graph's name do not count.
+ * So the same work captured twice, in this or another process, has the same fingerprint. Two graphs that differ in one
+ * of these have different fingerprints, except by coincidence. Errors: CYCLE, OUT_OF_MEMORY. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_graph_fingerprint(const rondo_graph *graph, uint64_t *out_fingerprint);
 
 typedef enum rondo_difference_kind {
@@ -327,7 +329,7 @@ typedef enum rondo_difference_kind {
   RONDO_DIFFERENCE_NODE_EXTRA = 2,   /* only in b */
   RONDO_DIFFERENCE_KIND = 3,
   RONDO_DIFFERENCE_EDGES = 4,  /* other dependencies */
-  RONDO_DIFFERENCE_KERNEL = 5, /* another kernel or grid */
+  RONDO_DIFFERENCE_KERNEL = 5, /* another kernel, grid or launch configuration */
   RONDO_DIFFERENCE_PARAMS = 6  /* other argument values, addresses, sizes, functions, events, names, or child graphs */
 } rondo_difference_kind;
 
@@ -356,7 +358,8 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_graph_diff(const rondo_graph *a, con
  *    "nodes":[{"number":0, "kind":"kernel", "name":"saxpy", "kernel":0, "grid":[4,1,1],
  *              "arguments":["0000803f", "0x7f00"], "dependencies":[]}, ...]}
  * "kernel" is an index in "kernels". A scalar argument is its bytes in memory order; a pointer is its address or null.
- * "argument_bytes", a list of numbers, may follow "arguments". The other kinds have these fields in place of "kernel"
+ * "argument_bytes", a list of numbers, may follow "arguments", and "config", the fields of rondo_launch_config that are
+ * not zero: dimensions as [x,y,z], flags as true. The other kinds have these fields in place of "kernel"
  * to "arguments": host "function", "user"; copy the fields of rondo_copy and fill those of rondo_fill, with the numbers
  * that rondo_graph_get_params returns; child "child":{"name", "nodes"}; event_record and event_wait "event"; alloc
  * "bytes", "allocation" (its name), "peers" (numbers of devices, if any), "address"; free "address"; foreign "what",

@@ -9,6 +9,7 @@
 #ifndef RONDO_KERNEL_H
 #define RONDO_KERNEL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -36,6 +37,57 @@ typedef struct rondo_blocks {
 /* args[i] points to the value of parameter i: `*(const float *)args[0]`, `*(float **)args[1]`. The values are the
  * launch's own copies and must not be written. The function must not call Rondo. */
 typedef void (*rondo_cpu_function)(rondo_blocks blocks, void *const *args);
+
+/* Three sizes. y and z of 0 count as 1. */
+typedef struct rondo_dimensions {
+  uint32_t x, y, z;
+} rondo_dimensions;
+
+/* The blocks of a launch, as a CPU function sees them. */
+typedef struct rondo_thread_block {
+  rondo_dimensions threads; /* of a block, without zeros. The function does the work of all threads itself */
+  uint32_t shared_bytes;
+  void *shared; /* dynamic shared memory, aligned to 128 bytes. The call may use it for one block after another. What it
+                   contains at the beginning of the call is undefined. NULL for 0 bytes */
+} rondo_thread_block;
+
+/* A CPU function that gets its block too. */
+typedef void (*rondo_cpu_block_function)(rondo_blocks blocks, const rondo_thread_block *block, void *const *args);
+
+/* Domains of memory synchronisation. A fence of a kernel waits for the writes of kernels in its domain only. */
+typedef enum rondo_memory_domain {
+  RONDO_MEMORY_DOMAIN_DEFAULT = 0,
+  RONDO_MEMORY_DOMAIN_REMOTE = 1 /* for kernels that communicate with other devices */
+} rondo_memory_domain;
+
+/* How the blocks of a launch run. All zeros is the default: a block of the kernel's block_threads, without dynamic
+ * shared memory. A launch beyond the limits of the device is refused with the limit before the driver gets it:
+ * INVALID_ARGUMENT with BAD_SIZE, OUT_OF_RANGE or BAD_OPTIONS, and for what the GPU does not have
+ * UNSUPPORTED/NOT_SUPPORTED.
+ * CPU devices have the limits of an H100, so what runs there fits that GPU: blocks of 1,024 threads (1,024 in x and in
+ * y, 64 in z), 232,448 bytes of shared memory, clusters of 8 blocks, cooperative grids that fit 132 multiprocessors,
+ * priorities from -5 to 0. Only `block` and `shared_bytes` have an effect there: each function does the work of its
+ * blocks in order, so it cannot wait for other blocks. The code of a kernel for a GPU may have lower limits, which only
+ * this GPU knows: registers, static shared memory, a required cluster. */
+typedef struct rondo_launch_config {
+  rondo_dimensions block;   /* threads of a block; x = 0 (then y = z = 0): the kernel's block_threads */
+  uint32_t shared_bytes;    /* dynamic shared memory of each block. On CUDA, more than 48 KiB needs no other call: the
+                               first use of a kernel with dynamic shared memory sets its attribute */
+  rondo_dimensions cluster; /* blocks of a cluster, for GPUs of compute capability 9.0 and newer: at most 8, and the
+                               grid is a multiple of it in each dimension; x = 0 (then y = z = 0): none */
+  int32_t priority; /* of blocks that wait for processors: lower numbers first, as in rondo_stream_options; 0: that of
+                       the stream, and in nodes that are added by hand the last. If a node of a graph is given one,
+                       the graph's execs run each node with its own priority, else with that of the launch's stream */
+  uint32_t shared_percent; /* preferred share of shared memory in the memory that it shares with the L1 cache: 1 to 100
+                              per cent; 0: the driver's choice. A hint, which drivers before 12.5 do not take */
+  rondo_memory_domain memory_domain;
+  bool cooperative; /* all blocks run at once, so they may wait for each other; the grid must fit the device */
+  bool
+      programmatic; /* programmatic dependent launch: the kernel may begin before the kernels that it comes directly
+                       after have ended. It waits for them itself, before it uses memory and before it ends
+                       (cudaGridDependencySynchronize). So graphs have ordinary edges to it, on which verification and
+                       planning rely. On CPU devices, and on GPUs before compute capability 9.0, it begins after them */
+} rondo_launch_config;
 
 /* How a kernel uses a parameter. Verification and memory planning rely on how pointers are accessed. */
 typedef enum rondo_access {
@@ -67,12 +119,14 @@ typedef struct rondo_parameter {
 
 #define RONDO_MAX_INLINE_PARAMETERS 24
 #define RONDO_MAX_PARAMETERS 128
-#define RONDO_MAX_PARAMETER_BYTES 4096 /* all arguments of a kernel together, with their alignment */
+/* All arguments of a kernel together, with their alignment. GPUs before compute capability 7.0 take 4,096 bytes, and so
+ * does code from compilers before CUDA 12.1. */
+#define RONDO_MAX_PARAMETER_BYTES 32764
 
 typedef struct rondo_kernel_options {
   uint32_t struct_size;    /* RONDO_KERNEL_OPTIONS_INIT sets it; 0 means the library's own */
-  uint32_t block_threads;  /* CUDA: threads in a block, at most 1024 and what the registers of the code allow; 0 =
-                              256. CPU functions ignore it */
+  uint32_t block_threads;  /* threads in a block if a launch does not say otherwise (rondo_launch_config), at most 1024
+                              and on CUDA what the registers of the code allow; 0 = 256 */
   const char *name;        /* required; copied */
   rondo_cpu_function cpu;  /* code for CPU devices, or NULL */
   const char *cuda_source; /* code for CUDA devices: CUDA C with an extern "C" __global__ `name`; copied; or NULL */
@@ -86,6 +140,7 @@ typedef struct rondo_kernel_options {
                                         RONDO_MAX_PARAMETERS; copied; or NULL */
   uint32_t param_count;
   uint32_t reserved;
+  rondo_cpu_block_function cpu_block; /* in place of cpu: code for CPU devices that gets its block; or NULL */
 } rondo_kernel_options;
 #define RONDO_KERNEL_OPTIONS_INIT .struct_size = sizeof(rondo_kernel_options)
 
@@ -95,9 +150,9 @@ typedef struct rondo_kernel_options {
  * the device: create kernels before you enqueue work that waits for the caller.
  * Thread-safe; the kernel is immutable. Errors: INVALID_ARGUMENT (NULL, no name, a bad struct_size, a parameter of a
  * bad size, alignment or access, too many parameters or bytes, parameters both in params and in a list, a block of too
- * many threads; two forms of CUDA code; on CUDA, parameters that differ from those of the code), OUT_OF_MEMORY; on CUDA
- * INVALID_DATA (the source does not compile, with the compiler's log; the code does not load, or has no such function),
- * UNAVAILABLE (there is no NVRTC, or it is too old for the GPU). */
+ * many threads; two forms of code for CPUs or for CUDA; on CUDA, parameters that differ from those of the code, or more
+ * bytes than the GPU takes), OUT_OF_MEMORY; on CUDA INVALID_DATA (the source does not compile, with the compiler's log;
+ * the code does not load, or has no such function), UNAVAILABLE (there is no NVRTC, or it is too old for the GPU). */
 RONDO_API RONDO_MUST_USE rondo_status rondo_kernel_create(rondo_device *device, const rondo_kernel_options *options,
                                                           rondo_kernel **out_kernel);
 

@@ -580,15 +580,21 @@ const F &stateless(const F *given = nullptr) {
   return function;
 }
 
-template <class F, class... P, std::size_t... index>
-void call_typed(rondo_blocks blocks, void *const *arguments, std::index_sequence<index...>) {
+/* `place` is the blocks, and for a function that gets it the block. */
+template <class F, class... P, std::size_t... index, class... Place>
+void call_typed(void *const *arguments, std::index_sequence<index...>, const Place &...place) {
   (void)arguments;
-  stateless<F>()(blocks, *static_cast<const argument<P> *>(arguments[index])...);
+  stateless<F>()(place..., *static_cast<const argument<P> *>(arguments[index])...);
 }
 
 template <class F, class... P>
 void run_typed(rondo_blocks blocks, void *const *arguments) noexcept {
-  call_typed<F, P...>(blocks, arguments, std::index_sequence_for<P...>());
+  call_typed<F, P...>(arguments, std::index_sequence_for<P...>(), blocks);
+}
+
+template <class F, class... P>
+void run_typed_block(rondo_blocks blocks, const rondo_thread_block *block, void *const *arguments) noexcept {
+  call_typed<F, P...>(arguments, std::index_sequence_for<P...>(), blocks, *block);
 }
 
 }  // namespace detail
@@ -603,8 +609,8 @@ struct kernel_code {
 
 /* A kernel with the types of its parameters, from which its accesses follow: const T * is read, T * read and written,
  * out<T *> written before it is read, anything else a scalar. `cpu` is a lambda without captures, or an object without
- * members, that takes the blocks and the arguments, or nullptr. If it throws, the program ends. The layout of the
- * arguments in the CUDA code must be that of the parameters. */
+ * members, that takes the blocks, a const rondo_thread_block & if it wants that, and the arguments; or nullptr. If it
+ * throws, the program ends. The layout of the arguments in the CUDA code must be that of the parameters. */
 template <class... P>
 class kernel : public handle<rondo_kernel, rondo_kernel_destroy> {
   static_assert(sizeof...(P) <= RONDO_MAX_PARAMETERS, "a kernel has at most RONDO_MAX_PARAMETERS parameters");
@@ -615,13 +621,18 @@ class kernel : public handle<rondo_kernel, rondo_kernel_destroy> {
   static returns<kernel> create(const device_ref &device, const char *name, const F &cpu,
                                 const kernel_code &code = {}) {
     if constexpr (std::is_null_pointer_v<F>) {
-      return create_from(device, name, nullptr, code);
+      return create_from(device, name, nullptr, nullptr, code);
     } else {
+      constexpr bool gets_block =
+          std::is_invocable_v<const F &, rondo_blocks, const rondo_thread_block &, detail::argument<P>...>;
       static_assert(std::is_empty_v<F>, "the CPU function is a lambda without captures: pass values as arguments");
-      static_assert(std::is_invocable_v<const F &, rondo_blocks, detail::argument<P>...>,
+      static_assert(gets_block || std::is_invocable_v<const F &, rondo_blocks, detail::argument<P>...>,
                     "the CPU function takes rondo_blocks and then the kernel's parameters");
       (void)detail::stateless<F>(&cpu);
-      return create_from(device, name, detail::run_typed<F, P...>, code);
+      if constexpr (gets_block)
+        return create_from(device, name, nullptr, detail::run_typed_block<F, P...>, code);
+      else
+        return create_from(device, name, detail::run_typed<F, P...>, nullptr, code);
     }
   }
 #ifndef RONDO_NO_EXCEPTIONS
@@ -632,11 +643,12 @@ class kernel : public handle<rondo_kernel, rondo_kernel_destroy> {
 
  private:
   static returns<kernel> create_from(const device_ref &device, const char *name, rondo_cpu_function cpu,
-                                     const kernel_code &code) {
+                                     rondo_cpu_block_function cpu_block, const kernel_code &code) {
     const rondo_parameter parameters[] = {detail::parameter<P>::describe()..., rondo_parameter{}};
     rondo_kernel_options options = {};
     options.name = name;
     options.cpu = cpu;
+    options.cpu_block = cpu_block;
     options.cuda_source = code.cuda_source;
     options.cuda_image = code.cuda_image;
     options.cuda_function = code.cuda_function;
@@ -936,6 +948,14 @@ class stream_ref : public reference<rondo_stream> {
     const void *const addresses[] = {static_cast<const void *>(&arguments)..., nullptr};
     return enqueued(rondo_launch(get(), kernel.get(), grid, addresses, sizeof...(P)));
   }
+  template <class... P>
+  returns<void> launch(const kernel<P...> &kernel, rondo_grid grid, const rondo_launch_config &config,
+                       detail::argument<P>... arguments) const {
+    const void *const addresses[] = {static_cast<const void *>(&arguments)..., nullptr};
+    rondo_launch_options options = {};
+    options.config = &config;
+    return enqueued(rondo_launch_with(get(), kernel.get(), grid, addresses, sizeof...(P), &options));
+  }
 
   /* Ranges of the same element type and size: copy(y, host), copy(host, rondo::span(y).first(3)). */
   template <class To, class From>
@@ -1031,6 +1051,19 @@ class graph : public handle<rondo_graph, rondo_graph_destroy> {
                                  detail::argument<P>... arguments) {
     const void *const addresses[] = {static_cast<const void *>(&arguments)..., nullptr};
     return add(rondo_graph_add_kernel, dependencies, kernel.get(), grid, addresses, sizeof...(P));
+  }
+  template <class... P>
+  returns<rondo_node> add_kernel(span<const rondo_node> dependencies, const kernel<P...> &kernel, rondo_grid grid,
+                                 const rondo_launch_config &config, detail::argument<P>... arguments) {
+    const void *const addresses[] = {static_cast<const void *>(&arguments)..., nullptr};
+    rondo_node_params params = {};
+    params.kind = RONDO_NODE_KERNEL;
+    params.as.kernel.kernel = kernel.get();
+    params.as.kernel.grid = grid;
+    params.as.kernel.args = addresses;
+    params.as.kernel.arg_count = sizeof...(P);
+    params.as.kernel.config = &config;
+    return add(rondo_graph_add, dependencies, &params);
   }
   template <class To, class From>
   returns<rondo_node> add_copy(span<const rondo_node> dependencies, To &&to, From &&from) {

@@ -90,12 +90,13 @@ typedef struct rondo_launch_options {
   const char *name;        /* of the node in a capture, and for messages; NULL = the kernel's name */
   const size_t *arg_bytes; /* maximum number of bytes that the kernel accesses through each pointer, arg_count entries,
                               as in rondo_kernel_node; makes verification of the captured graph exact */
+  const rondo_launch_config *config; /* how the blocks run; NULL: the default */
 } rondo_launch_options;
 #define RONDO_LAUNCH_OPTIONS_INIT .struct_size = sizeof(rondo_launch_options)
 
 /* Like rondo_launch with options, which are read during the call and may be NULL. Errors as rondo_launch;
- * INVALID_ARGUMENT/BAD_SIZE (bytes for an argument that is not a pointer). Outside of captures it does not allocate or
- * lock. Thread-compatible. */
+ * INVALID_ARGUMENT/BAD_SIZE (bytes for an argument that is not a pointer); those of a launch configuration
+ * (<rondo/kernel.h>). Outside of captures it does not allocate or lock. Thread-compatible. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_launch_with(rondo_stream *stream, rondo_kernel *kernel, rondo_grid grid,
                                                         const void *const *args, size_t arg_count,
                                                         const rondo_launch_options *options);

@@ -381,6 +381,11 @@ void rondo_json_u64(rondo_text *text, uint64_t value) {
   rondo_text_add(text, "%" PRIu64, value);
 }
 
+void rondo_json_i64(rondo_text *text, int64_t value) {
+  separate(text);
+  rondo_text_add(text, "%" PRId64, value);
+}
+
 void rondo_json_double(rondo_text *text, double value) {
   char printed[RONDO_JSON_DOUBLE_BYTES];
   const size_t length = rondo_json_double_text(printed, value);

@@ -90,6 +90,7 @@ void rondo_json_key(rondo_text *text, const char *key);
 void rondo_json_string(rondo_text *text, const char *value);            /* NULL becomes null */
 void rondo_json_hex(rondo_text *text, const void *bytes, size_t count); /* a string with two digits for each byte */
 void rondo_json_u64(rondo_text *text, uint64_t value);
+void rondo_json_i64(rondo_text *text, int64_t value);
 void rondo_json_double(rondo_text *text, double value); /* not finite becomes null */
 void rondo_json_bool(rondo_text *text, bool value);
 

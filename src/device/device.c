@@ -19,6 +19,7 @@
 #include "base/trace.h"
 #include "base/versioned_struct.h"
 #include "device/retired_objects.h"
+#include "graph/launch_config.h"
 #include "graph/user_object.h"
 
 /* An allocator that counts calls. */
@@ -312,10 +313,18 @@ rondo_status rondo_device_enumerate(size_t index, const char **out_name, const c
   return rondo_registry_enumerate(index, out_name, out_unavailable);
 }
 
+static rondo_status check_argument_bytes(const rondo_device *device, const rondo_kernel *kernel) {
+  if (kernel->argument_bytes <= device->limits.argument_bytes) return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
+                    "kernel '%s': its parameters take %" PRIu32 " bytes, but device '%s' takes at most %" PRIu32
+                    ": pass a pointer to some of them",
+                    kernel->name, kernel->argument_bytes, device->name, device->limits.argument_bytes);
+}
+
 rondo_status rondo_device_make_kernel(rondo_device *device, const rondo_kernel_options *options, rondo_kernel **out) {
   RONDO_TRY(rondo_kernel_make(device, &device->allocator, options, out));
-  const rondo_status status =
-      device->ops->kernel_prepare == NULL ? RONDO_OK : device->ops->kernel_prepare(device, *out);
+  rondo_status status = check_argument_bytes(device, *out);
+  if (status == RONDO_OK && device->ops->kernel_prepare != NULL) status = device->ops->kernel_prepare(device, *out);
   (*out)->cuda_image = NULL; /* the caller's, and no longer needed */
   if (status == RONDO_OK) return RONDO_OK;
   rondo_kernel_release(*out);
@@ -336,14 +345,62 @@ rondo_status rondo_kernel_create(rondo_device *device, const rondo_kernel_option
   return RONDO_OK;
 }
 
-rondo_status rondo_device_check_grid(const rondo_device *device, const rondo_kernel *kernel, rondo_grid grid) {
-  const rondo_grid asked = rondo_grid_resolve(grid), most = device->most_blocks;
-  if (asked.x <= most.x && asked.y <= most.y && asked.z <= most.z) return RONDO_OK;
+rondo_status rondo_device_refuse_grid(const rondo_device *device, const rondo_kernel_node *node) {
+  const rondo_grid asked = rondo_grid_resolve(node->grid), most = device->most_blocks;
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
                     "kernel '%s': a grid of %" PRIu32 " x %" PRIu32 " x %" PRIu32
                     " blocks, but device '%s' runs at most %" PRIu32 " x %" PRIu32 " x %" PRIu32
                     ": use x for the longest dimension, or give each block more work",
-                    kernel->name, asked.x, asked.y, asked.z, device->name, most.x, most.y, most.z);
+                    node->kernel->name, asked.x, asked.y, asked.z, device->name, most.x, most.y, most.z);
+}
+
+/* Every GPU with clusters has these. A library may have allowed more for its kernels. */
+enum { PORTABLE_CLUSTER = 8 };
+
+static rondo_status refuse_unsupported(const rondo_device *device, const rondo_kernel_node *node, const char *what,
+                                       const char *remedy) {
+  return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_NOT_SUPPORTED, "kernel '%s': device '%s' has no %s: %s",
+                    node->kernel->name, device->name, what, remedy);
+}
+
+rondo_status rondo_device_check_cooperative(const rondo_device *device, const rondo_kernel_node *node, uint64_t most) {
+  const rondo_grid grid = rondo_grid_resolve(node->grid);
+  if (rondo_grid_blocks(grid) <= most) return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
+                    "kernel '%s': a cooperative grid of %" PRIu64 " blocks, but device '%s' runs at most %" PRIu64
+                    " of them at once: give each block more work, or use smaller blocks or less shared memory",
+                    node->kernel->name, rondo_grid_blocks(grid), device->name, most);
+}
+
+rondo_status rondo_device_check_limits(const rondo_device *device, const rondo_kernel_node *node) {
+  const rondo_launch_config *config = node->config;
+  const rondo_launch_limits *limits = &device->limits;
+  const uint32_t most_cluster = node->kernel->is_foreign ? UINT32_MAX : PORTABLE_CLUSTER;
+  rondo_launch_config resolved;
+  (void)rondo_launch_config_resolve(node, &resolved);
+  if (config->cluster.x != 0 && !limits->clusters)
+    return refuse_unsupported(device, node, "clusters of blocks",
+                              "launch it without, or on a GPU of compute capability "
+                              "9.0 or newer");
+  if (config->cluster.x != 0 && rondo_dimensions_volume(resolved.cluster) > most_cluster)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
+                      "kernel '%s': a cluster of %" PRIu64 " blocks, at most %" PRIu32
+                      " run on device '%s': use smaller "
+                      "clusters",
+                      node->kernel->name, rondo_dimensions_volume(resolved.cluster), most_cluster, device->name);
+  if (config->cooperative && !limits->cooperative)
+    return refuse_unsupported(device, node, "cooperative launches", "divide the kernel where its blocks wait");
+  if (config->priority > limits->least_priority || config->priority < limits->greatest_priority)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
+                      "kernel '%s' cannot have the priority %d: device '%s' has %d (last) to %d (first)",
+                      node->kernel->name, (int)config->priority, device->name, (int)limits->least_priority,
+                      (int)limits->greatest_priority);
+  if (config->shared_bytes <= limits->shared_bytes) return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
+                    "kernel '%s': %" PRIu32
+                    " bytes of dynamic shared memory for a block, but device '%s' has at most "
+                    "%" PRIu32 ": give each block less work, or keep part of it in device memory",
+                    node->kernel->name, config->shared_bytes, device->name, device->limits.shared_bytes);
 }
 
 void rondo_kernel_destroy(rondo_kernel *kernel) {

@@ -43,12 +43,21 @@ typedef struct rondo_device_uses {
   atomic_uint counts[RONDO_DEVICE_USES];
 } rondo_device_uses;
 
+/* What launches may have (rondo_launch_config). */
+typedef struct rondo_launch_limits {
+  uint32_t argument_bytes;                   /* of a kernel */
+  uint32_t shared_bytes;                     /* of a block, static and dynamic */
+  int32_t least_priority, greatest_priority; /* lower numbers are greater */
+  bool clusters, cooperative;                /* it has them */
+} rondo_launch_limits;
+
 struct rondo_device {
   const rondo_device_ops *ops; /* &tables.device */
-  rondo_grid most_blocks;      /* of a grid, in each dimension; set by the driver */
-  rondo_allocator allocator;   /* counts its calls for the statistics */
-  char name[32];               /* "cpu:0" */
-  uint32_t index;              /* N of "cpu:N": the index among the devices of its driver */
+  rondo_grid most_blocks;      /* of a grid, in each dimension; set by the driver, like the limits */
+  rondo_launch_limits limits;
+  rondo_allocator allocator; /* counts its calls for the statistics */
+  char name[32];             /* "cpu:0" */
+  uint32_t index;            /* N of "cpu:N": the index among the devices of its driver */
   bool synchronous;
   bool is_inherited;                    /* a parent process opened it, so this process cannot use it */
   int process;                          /* that opened it */
@@ -89,8 +98,27 @@ RONDO_MUST_USE rondo_status rondo_device_make_kernel(rondo_device *device, const
                                                      rondo_kernel **out);
 
 /* INVALID_ARGUMENT/BAD_SIZE, with both sizes, if the grid exceeds most_blocks. */
-RONDO_MUST_USE rondo_status rondo_device_check_grid(const rondo_device *device, const rondo_kernel *kernel,
-                                                    rondo_grid grid);
+RONDO_MUST_USE rondo_status rondo_device_refuse_grid(const rondo_device *device, const rondo_kernel_node *node);
+RONDO_MUST_USE static inline rondo_status rondo_device_check_grid(const rondo_device *device,
+                                                                  const rondo_kernel_node *node) {
+  const rondo_grid grid = node->grid, most = device->most_blocks;
+  const bool fits = grid.x <= most.x && grid.y <= most.y && grid.z <= most.z;
+  return __builtin_expect(fits, 1) ? RONDO_OK : rondo_device_refuse_grid(device, node);
+}
+
+/* The same if the node's configuration, which is not NULL, exceeds the limits. For drivers. */
+RONDO_MUST_USE rondo_status rondo_device_check_limits(const rondo_device *device, const rondo_kernel_node *node);
+
+/* For drivers: `most` blocks of a cooperative launch run at once. */
+RONDO_MUST_USE rondo_status rondo_device_check_cooperative(const rondo_device *device, const rondo_kernel_node *node,
+                                                           uint64_t most);
+
+/* Both, and the limits of the code. For all nodes and launches, when they are made. */
+RONDO_MUST_USE static inline rondo_status rondo_device_check_launch(const rondo_device *device,
+                                                                    const rondo_kernel_node *node) {
+  RONDO_TRY(rondo_device_check_grid(device, node));
+  return node->config == NULL ? RONDO_OK : device->ops->config_check(device, node);
+}
 
 /* Fills the tables of a device for a forked child: calls that work or wait are refused, and calls that free do nothing.
  */

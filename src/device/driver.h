@@ -281,6 +281,11 @@ typedef struct rondo_device_ops {
    * Called before each use: submit, executable_create and set_params only get nodes that have passed. any */
   rondo_status (*kernel_check)(const rondo_device *device, const rondo_kernel_node *node);
 
+  /* OK if a launch of the node may have its configuration, which is not NULL: rondo_device_check_limits, and the limits
+   * of its code, if it has code for the device. Prepares what launches need, such as the function's attributes. Called
+   * before nodes are made or changed, and before launches on queues. any */
+  rondo_status (*config_check)(const rondo_device *device, const rondo_kernel_node *node);
+
   /* The devices of this driver that can be given access to this one's memory: bit N is device N. The same function for
    * all devices of a driver. May be NULL: none. any */
   uint64_t (*peers)(const rondo_device *device);

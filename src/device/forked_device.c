@@ -31,6 +31,7 @@ rondo_status rondo_device_refuse_inherited(const char *call, const rondo_device 
 
 /* Devices */
 REFUSE(no_kernel, device, rondo_device *device, rondo_kernel *kernel)
+REFUSE(no_config, device, const rondo_device *device, const rondo_kernel_node *node)
 REFUSE(no_admission, device, rondo_device *device, uint64_t peers)
 REFUSE(no_waiting_for_device, device, rondo_device *device)
 REFUSE_TO_MAKE(no_queue, device, rondo_device *device, const char *label, const rondo_queue_options *options,
@@ -123,6 +124,7 @@ static const rondo_guard_ops guard_ops = {.host_begin = no_host_begin,
 static void inherit_device(rondo_device_ops *ops) {
   ops->statistics = no_statistics;
   if (ops->kernel_prepare != NULL) ops->kernel_prepare = no_kernel;
+  ops->config_check = no_config;
   if (ops->admit != NULL) ops->admit = no_admission;
   if (ops->call_library != NULL) ops->call_library = no_library;
   ops->queue_create = no_queue;

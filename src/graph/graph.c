@@ -13,6 +13,7 @@
 #include "graph/edges.h"
 #include "graph/graph.h"
 #include "graph/graph_check.h"
+#include "graph/launch_config.h"
 #include "graph/node.h"
 #include "graph/node_name.h"
 #include "graph/node_params.h"
@@ -337,7 +338,8 @@ bool rondo_graph_fits(const rondo_graph *graph, uint32_t slot, const rondo_node_
   if (now->kind == RONDO_NODE_FOREIGN) return false; /* it owns `what`, which overwriting would replace */
   const rondo_kernel_node *kernel = &params->as.kernel, *kernel_now = &now->as.kernel;
   return now->kind != RONDO_NODE_KERNEL ||
-         (kernel->kernel == kernel_now->kernel && kernel->arg_bytes == NULL && kernel_now->arg_bytes == NULL);
+         (kernel->kernel == kernel_now->kernel && kernel->arg_bytes == NULL && kernel_now->arg_bytes == NULL &&
+          rondo_launch_config_same(kernel->config, kernel_now->config));
 }
 
 void rondo_graph_overwrite(rondo_graph *graph, uint32_t slot, const rondo_node_params *params) {

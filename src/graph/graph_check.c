@@ -11,6 +11,7 @@
 #include <assert.h>
 
 #include "graph/edges.h"
+#include "graph/launch_config.h"
 #include "graph/node.h"
 #include "graph/user_object.h"
 
@@ -25,6 +26,9 @@ static void check_kernel(const rondo_graph_node *node) {
   assert(work->arg_count == kernel->parameter_count);
   assert(work->args == node->argument_list);
   assert((work->args == NULL) == (work->arg_count == 0));
+  rondo_launch_config config;
+  assert(rondo_launch_config_resolve(work, &config) == (work->config != NULL));
+  assert(work->config == NULL || rondo_launch_config_same(work->config, &config));
   for (size_t i = 0; i < work->arg_count; i++)
     assert(work->args[i] == (const char *)node->arguments + kernel->offsets[i]);
 }

@@ -10,6 +10,7 @@
 #include "base/hash.h"
 #include "graph/edges.h"
 #include "graph/graph.h"
+#include "graph/launch_config.h"
 #include "graph/node.h"
 #include "graph/node_fields.h"
 #include "graph/node_params.h"
@@ -182,7 +183,7 @@ static uint64_t hash_kernel_node(uint64_t state, const rondo_kernel_node *node) 
   state = rondo_hash_u64(state, node->grid.z);
   for (uint32_t i = 0; i < kernel->parameter_count && node->arg_bytes != NULL; i++)
     state = rondo_hash_u64(state, node->arg_bytes[i]);
-  return state;
+  return rondo_launch_config_hash(state, node->config);
 }
 
 static rondo_status hash_graph(const rondo_graph *graph, const rondo_graph *root, uint64_t *out);

@@ -14,6 +14,7 @@
 #include "graph/edges.h"
 #include "graph/graph.h"
 #include "graph/graph_check.h"
+#include "graph/launch_config.h"
 #include "graph/node.h"
 #include "graph/node_fields.h"
 #include "graph/node_params.h"
@@ -96,6 +97,19 @@ static rondo_status read_u32(const rondo_json_value *value, const char *key, uin
 
 static rondo_status get_u32(const rondo_json_value *object, const char *key, uint32_t *out) {
   return read_u32(rondo_json_get(object, key), key, out);
+}
+
+static rondo_status get_i32(const rondo_json_value *object, const char *key, int32_t *out) {
+  const rondo_json_value *value = rondo_json_get(object, key);
+  const bool is_negative = rondo_json_is(value, RONDO_JSON_INTEGER) && value->as.integer < 0;
+  uint64_t integer;
+  if (is_negative && value->as.integer < INT32_MIN)
+    return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_OUT_OF_RANGE,
+                      "field '%s' is %" PRId64 ": it must be between %" PRId32 " and %" PRId32, key, value->as.integer,
+                      INT32_MIN, INT32_MAX);
+  if (!is_negative) RONDO_TRY(read_integer(value, key, INT32_MAX, &integer));
+  *out = is_negative ? (int32_t)value->as.integer : (int32_t)integer;
+  return RONDO_OK;
 }
 
 static rondo_status get_text(const rondo_json_value *object, const char *key, const char **out) {
@@ -232,6 +246,7 @@ typedef struct node_draft {
   size_t value_bytes;
   const void *args[RONDO_MAX_PARAMETERS];
   size_t arg_bytes[RONDO_MAX_PARAMETERS];
+  rondo_launch_config config;
 } node_draft;
 
 static rondo_status read_bytes(const rondo_json_value *value, unsigned char *out, size_t count) {
@@ -300,13 +315,46 @@ static rondo_status read_argument_bytes(const rondo_json_value *object, const ro
   return RONDO_OK;
 }
 
-static rondo_status read_grid(const rondo_json_value *object, rondo_grid *out) {
-  const rondo_json_value *grid;
-  RONDO_TRY(get_array(object, "grid", &grid));
-  if (grid->count != 3) return fail_field("grid", "must have three entries");
-  RONDO_TRY(read_u32(rondo_json_item(grid, 0), "grid", &out->x));
-  RONDO_TRY(read_u32(rondo_json_item(grid, 1), "grid", &out->y));
-  return read_u32(rondo_json_item(grid, 2), "grid", &out->z);
+static rondo_status read_three(const rondo_json_value *object, const char *key, uint32_t *x, uint32_t *y, uint32_t *z) {
+  const rondo_json_value *array;
+  RONDO_TRY(get_array(object, key, &array));
+  if (array->count != 3) return fail_field(key, "must have three entries");
+  RONDO_TRY(read_u32(rondo_json_item(array, 0), key, x));
+  RONDO_TRY(read_u32(rondo_json_item(array, 1), key, y));
+  return read_u32(rondo_json_item(array, 2), key, z);
+}
+
+static rondo_status read_config_field(const rondo_json_value *config, const rondo_config_field *field,
+                                      rondo_launch_config *out) {
+  void *value = rondo_config_field_at(out, field);
+  rondo_dimensions *size = value;
+  if (rondo_json_get(config, field->name) == NULL) return RONDO_OK;
+  switch (field->type) {
+    case RONDO_CONFIG_DIMENSIONS:
+      return read_three(config, field->name, &size->x, &size->y, &size->z);
+    case RONDO_CONFIG_U32:
+      return get_u32(config, field->name, value);
+    case RONDO_CONFIG_I32:
+      return get_i32(config, field->name, value);
+    case RONDO_CONFIG_FLAG:
+      return get_flag(config, field->name, value);
+  }
+  return RONDO_OK;
+}
+
+/* Optional, and so is each of its fields. If missing, it is the default. */
+static rondo_status read_config(const rondo_json_value *object, node_draft *draft) {
+  const rondo_json_value *config = rondo_json_get(object, "config");
+  const char *keys[RONDO_CONFIG_FIELDS + 1] = {NULL};
+  draft->params.as.kernel.config = NULL;
+  draft->config = (rondo_launch_config){0};
+  if (config == NULL) return RONDO_OK;
+  for (size_t i = 0; i < RONDO_CONFIG_FIELDS; i++) keys[i] = rondo_config_fields[i].name;
+  RONDO_TRY(rondo_fail_context(check_keys(config, keys, no_fields), "config"));
+  for (size_t i = 0; i < RONDO_CONFIG_FIELDS; i++)
+    RONDO_TRY(read_config_field(config, &rondo_config_fields[i], &draft->config));
+  draft->params.as.kernel.config = &draft->config;
+  return RONDO_OK;
 }
 
 static rondo_status read_kernel_node(json_reader *reader, const rondo_json_value *object, node_draft *draft) {
@@ -316,7 +364,9 @@ static rondo_status read_kernel_node(json_reader *reader, const rondo_json_value
     return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_OUT_OF_RANGE,
                       "field 'kernel' is %" PRIu32 " but the document has %zu kernels", index, reader->kernels.count);
   draft->params.as.kernel.kernel = reader->kernels.items[index];
-  RONDO_TRY(read_grid(object, &draft->params.as.kernel.grid));
+  rondo_grid *grid = &draft->params.as.kernel.grid;
+  RONDO_TRY(read_three(object, "grid", &grid->x, &grid->y, &grid->z));
+  RONDO_TRY(read_config(object, draft));
   RONDO_TRY(make_values(reader, reader->kernels.items[index], draft));
   RONDO_TRY(read_arguments(object, reader->kernels.items[index], draft));
   return read_argument_bytes(object, reader->kernels.items[index], draft);

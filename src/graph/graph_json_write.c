@@ -11,6 +11,7 @@
 #include "base/binary_search.h"
 #include "base/error.h"
 #include "graph/graph_json_read.h"
+#include "graph/launch_config.h"
 #include "graph/node.h"
 #include "graph/node_fields.h"
 
@@ -129,6 +130,45 @@ static void put_argument(json_writer *writer, const rondo_parameter *parameter, 
   }
 }
 
+static void put_config_field(rondo_text *text, const rondo_config_field *field, const void *value) {
+  const rondo_dimensions *size = value;
+  switch (field->type) {
+    case RONDO_CONFIG_DIMENSIONS:
+      put_numbers(text, (const uint64_t[]){size->x, size->y, size->z}, 3);
+      break;
+    case RONDO_CONFIG_U32:
+      rondo_json_u64(text, *(const uint32_t *)value);
+      break;
+    case RONDO_CONFIG_I32:
+      rondo_json_i64(text, *(const int32_t *)value);
+      break;
+    case RONDO_CONFIG_FLAG:
+      rondo_json_bool(text, *(const bool *)value);
+      break;
+  }
+}
+
+static void put_config(rondo_text *text, const rondo_launch_config *config) {
+  if (config == NULL) return;
+  rondo_json_key(text, "config");
+  rondo_json_object_begin(text);
+  for (size_t i = 0; i < RONDO_CONFIG_FIELDS; i++) {
+    const rondo_config_field *field = &rondo_config_fields[i];
+    if (rondo_config_field_is_zero(config, field)) continue;
+    rondo_json_key(text, field->name);
+    put_config_field(text, field, rondo_config_field_in(config, field));
+  }
+  rondo_json_object_end(text);
+}
+
+static void put_argument_bytes(rondo_text *text, const rondo_kernel_node *node) {
+  if (node->arg_bytes == NULL) return;
+  rondo_json_key(text, "argument_bytes");
+  rondo_json_array_begin(text);
+  for (uint32_t i = 0; i < node->kernel->parameter_count; i++) rondo_json_u64(text, node->arg_bytes[i]);
+  rondo_json_array_end(text);
+}
+
 static void put_kernel_node(json_writer *writer, const rondo_kernel_node *node) {
   rondo_text *text = &writer->text;
   size_t at;
@@ -141,11 +181,8 @@ static void put_kernel_node(json_writer *writer, const rondo_kernel_node *node) 
   for (uint32_t i = 0; i < node->kernel->parameter_count; i++)
     put_argument(writer, &node->kernel->parameters[i], node->args[i]);
   rondo_json_array_end(text);
-  if (node->arg_bytes == NULL) return;
-  rondo_json_key(text, "argument_bytes");
-  rondo_json_array_begin(text);
-  for (uint32_t i = 0; i < node->kernel->parameter_count; i++) rondo_json_u64(text, node->arg_bytes[i]);
-  rondo_json_array_end(text);
+  put_argument_bytes(text, node);
+  put_config(text, node->config);
 }
 
 /* The numbers of the devices. Omitted if there are none. */

@@ -20,12 +20,7 @@
 
 const char *const rondo_access_names[RONDO_ACCESS_COUNT] = {"", "scalar", "read", "write", "read_write"};
 
-/* Kernels that are only data may come from libraries, so the driver's limit applies to them. */
-static uint32_t most_bytes(const rondo_kernel *kernel) {
-  return kernel->device == NULL ? RONDO_MOST_ARGUMENT_BYTES : RONDO_MAX_PARAMETER_BYTES;
-}
-
-static rondo_status check_parameter(const char *name, uint32_t most, size_t index, const rondo_parameter *parameter) {
+static rondo_status check_parameter(const char *name, size_t index, const rondo_parameter *parameter) {
   if (parameter->access < RONDO_ACCESS_SCALAR || parameter->access > RONDO_ACCESS_READ_WRITE)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
                       "kernel '%s': parameter %zu has the invalid access %d: use RONDO_SCALAR(type), "
@@ -39,11 +34,11 @@ static rondo_status check_parameter(const char *name, uint32_t most, size_t inde
   if (parameter->bytes == 0)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
                       "kernel '%s': parameter %zu has 0 bytes: give its size", name, index);
-  if (parameter->bytes > most)
+  if (parameter->bytes > RONDO_MAX_PARAMETER_BYTES)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
-                      "kernel '%s': parameter %zu has %" PRIu32 " bytes, and at most %" PRIu32
-                      " are possible: pass a pointer to it",
-                      name, index, parameter->bytes, most);
+                      "kernel '%s': parameter %zu has %" PRIu32
+                      " bytes, and at most %d are possible: pass a pointer to it",
+                      name, index, parameter->bytes, RONDO_MAX_PARAMETER_BYTES);
   if (parameter->access != RONDO_ACCESS_SCALAR && parameter->bytes != sizeof(void *))
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
                       "kernel '%s': parameter %zu is a pointer of %" PRIu32
@@ -81,22 +76,20 @@ static rondo_status count_parameters(const rondo_kernel_options *options, uint32
 }
 
 static rondo_status lay_out(const char *name, const rondo_parameter *params, uint32_t count, rondo_kernel *kernel) {
-  const uint32_t most = most_bytes(kernel);
   size_t end = 0;
   kernel->argument_alignment = LEAST_ALIGNMENT;
   for (uint32_t i = 0; i < count; i++) {
-    RONDO_TRY(check_parameter(name, most, i, &params[i]));
+    RONDO_TRY(check_parameter(name, i, &params[i]));
     const size_t alignment = params[i].alignment;
     const size_t offset = (end + alignment - 1) & ~(alignment - 1);
     kernel->has_gaps |= offset > end;
     end = offset + params[i].bytes;
     if (alignment > kernel->argument_alignment) kernel->argument_alignment = (uint32_t)alignment;
-    if (end > most)
+    if (end > RONDO_MAX_PARAMETER_BYTES)
       return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
-                        "kernel '%s': its first %" PRIu32 " parameters take %zu bytes, at most %" PRIu32
-                        " fit: pass a pointer "
-                        "to some of them",
-                        name, i + 1, end, most);
+                        "kernel '%s': its first %" PRIu32
+                        " parameters take %zu bytes, at most %d fit: pass a pointer to some of them",
+                        name, i + 1, end, RONDO_MAX_PARAMETER_BYTES);
     kernel->parameters[i] = params[i];
     kernel->offsets[i] = (uint32_t)offset;
   }
@@ -116,6 +109,10 @@ static rondo_status read_options(const rondo_kernel_options *given, rondo_kernel
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
                       "kernel '%s': blocks of %" PRIu32 " threads, at most %d are possible: use more blocks", out->name,
                       out->block_threads, MAX_BLOCK_THREADS);
+  if (out->cpu != NULL && out->cpu_block != NULL)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
+                      "kernel '%s': its code for CPUs is given in more than one form: set one of cpu and cpu_block",
+                      out->name);
   const bool has_source = out->cuda_source != NULL && out->cuda_source[0] != '\0';
   if (has_source + (out->cuda_image != NULL) + (out->cuda_function != NULL) > 1)
     return rondo_fail(
@@ -134,6 +131,7 @@ static rondo_status fill_in(rondo_kernel *kernel, const rondo_kernel_options *op
   RONDO_TRY(rondo_allocate_text(&kernel->allocator, options->name, &kernel->name));
   RONDO_TRY(rondo_allocate_text(&kernel->allocator, options->cuda_source, &kernel->cuda_source));
   kernel->cpu = options->cpu;
+  kernel->cpu_block = options->cpu_block;
   kernel->cuda_image = options->cuda_image;
   kernel->cuda_function = options->cuda_function;
   kernel->block_threads = options->block_threads == 0 ? DEFAULT_BLOCK_THREADS : options->block_threads;

@@ -13,9 +13,6 @@
 
 #include "base/allocation.h"
 
-/* The maximum number of argument bytes that a driver accepts for a kernel of a library (CUDA since 12.1). */
-#define RONDO_MOST_ARGUMENT_BYTES 32764
-
 /* The single argument of a copying kernel: up to RONDO_MOST_RANGES ranges. The ranges share no byte, except that a
  * range may be its own source, and then nothing is copied. The graph that contains the kernel sets the fixed addresses.
  * Each launch sets the variable ones: sources or, with `is_back`, destinations. Analyses see the argument as a scalar,
@@ -49,9 +46,10 @@ struct rondo_kernel {
   rondo_device *device; /* NULL: data only */
   char *name;
   rondo_cpu_function cpu;
-  char *cuda_source;      /* "" when none */
-  const void *cuda_image; /* the caller's, only while the kernel is created; then NULL */
-  void *cuda_function;    /* the caller's, or of a foreign kernel; NULL when none */
+  rondo_cpu_block_function cpu_block; /* in place of cpu; or NULL */
+  char *cuda_source;                  /* "" when none */
+  const void *cuda_image;             /* the caller's, only while the kernel is created; then NULL */
+  void *cuda_function;                /* the caller's, or of a foreign kernel; NULL when none */
   uint32_t block_threads;
   /* a library's kernel, found in a capture: all its arguments are one scalar, of which some bytes are unset */
   bool is_foreign;

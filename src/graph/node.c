@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "graph/graph.h"
+#include "graph/launch_config.h"
 #include "graph/node_params.h"
 
 /* A slab aligns to RONDO_SLAB_STEP only. */
@@ -61,6 +62,15 @@ static inline rondo_status copy_arguments(rondo_graph *owner, const rondo_kernel
   return RONDO_OK;
 }
 
+static rondo_status copy_config(const rondo_graph *owner, const rondo_kernel_node *from, rondo_graph_node *out) {
+  rondo_launch_config resolved, *copy;
+  if (!rondo_launch_config_resolve(from, &resolved)) return RONDO_OK;
+  RONDO_TRY(rondo_allocate_items(&owner->small, 1, sizeof *copy, &copy));
+  *copy = resolved;
+  out->params.as.kernel.config = copy;
+  return RONDO_OK;
+}
+
 /* A list of zeros gives no information. It is omitted, so that it makes no difference. */
 static rondo_status copy_argument_bytes(const rondo_graph *owner, const rondo_kernel_node *from,
                                         rondo_graph_node *out) {
@@ -100,6 +110,7 @@ static rondo_status make_kernel(rondo_graph *owner, const rondo_node_params *par
   else
     RONDO_TRY(copy_text(owner, params->name, &out->params.name));
   RONDO_TRY(copy_arguments(owner, from, values, out));
+  if (from->config != NULL) RONDO_TRY(copy_config(owner, from, out));
   return from->arg_bytes == NULL ? RONDO_OK : copy_argument_bytes(owner, from, out);
 }
 
@@ -246,6 +257,7 @@ void rondo_node_contents_free(rondo_graph *owner, rondo_graph_node *node) {
     rondo_kernel *kernel = params->as.kernel.kernel;
     rondo_release(arguments_allocator(owner, kernel), node->arguments, block_bytes(kernel), 1);
     rondo_release(allocator, (size_t *)(uintptr_t)params->as.kernel.arg_bytes, kernel->parameter_count, sizeof(size_t));
+    rondo_release(allocator, (void *)(uintptr_t)params->as.kernel.config, 1, sizeof(rondo_launch_config));
     rondo_kernel_release(kernel);
   } else if (params->kind == RONDO_NODE_CHILD) {
     rondo_graph_free(params->as.child);

@@ -17,7 +17,7 @@
   { list, sizeof(list) / sizeof(list)[0] }
 
 static const rondo_node_field kernel_fields[] = {SPECIAL("kernel"), SPECIAL("grid"), SPECIAL("arguments"),
-                                                 SPECIAL("argument_bytes")};
+                                                 SPECIAL("argument_bytes"), SPECIAL("config")};
 static const rondo_node_field host_fields[] = {FIELD("function", FUNCTION, host.function),
                                                FIELD("user", HANDLE, host.user)};
 static const rondo_node_field copy_fields[] = {FIELD("dst", ADDRESS, copy.dst),

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "graph/byte_box.h"
+#include "graph/launch_config.h"
 #include "graph/node.h"
 #include "graph/node_fields.h"
 #include "graph/node_params.h"
@@ -126,7 +127,8 @@ static rondo_status check_kernel_shape(const char *where, const rondo_kernel_nod
   if (node->kernel == NULL) return fail_null(where, "the kernel is NULL");
   const rondo_kernel *kernel = node->kernel;
   rondo_grid grid;
-  const rondo_status status = rondo_grid_check(kernel->name, node->grid, &grid);
+  rondo_status status = rondo_grid_check(kernel->name, node->grid, &grid);
+  if (status == RONDO_OK) status = rondo_launch_config_check(node);
   if (status != RONDO_OK) return rondo_fail_context(status, "%s", where);
   if (node->arg_count != kernel->parameter_count)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_ARGUMENT_COUNT,
@@ -410,6 +412,7 @@ static int compare_kernel_nodes(const rondo_kernel_node *a, const rondo_kernel_n
   const bool same = same_kernel(a->kernel, b->kernel, ignore_addresses);
   if (!same || a->grid.x != b->grid.x || a->grid.y != b->grid.y || a->grid.z != b->grid.z)
     return RONDO_DIFFERENCE_KERNEL;
+  if (!rondo_launch_config_same(a->config, b->config)) return RONDO_DIFFERENCE_KERNEL;
   for (uint32_t i = 0; i < a->kernel->parameter_count; i++) {
     const rondo_parameter *parameter = &a->kernel->parameters[i];
     if (argument_bytes(a, i) != argument_bytes(b, i)) return RONDO_DIFFERENCE_PARAMS;

@@ -67,6 +67,23 @@ static void add_scalar(writer *w, const unsigned char *value, uint32_t bytes) {
     rondo_text_add(begin_item(w), "%" PRIu32 " bytes", bytes);
 }
 
+static void add_config(writer *w, const rondo_launch_config *config) {
+  if (config == NULL) return;
+  rondo_text_add(begin_item(w), "%" PRIu32 " %s %" PRIu32 " %s %" PRIu32 " threads", config->block.x, w->times,
+                 config->block.y, w->times, config->block.z);
+  if (config->shared_bytes > 0)
+    rondo_text_add(begin_item(w), "%s bytes of shared memory", NUMBER(w, config->shared_bytes));
+  if (config->shared_percent > 0)
+    rondo_text_add(begin_item(w), "%" PRIu32 " %% for shared memory", config->shared_percent);
+  if (config->cluster.x > 0)
+    rondo_text_add(begin_item(w), "clusters of %" PRIu32 " %s %" PRIu32 " %s %" PRIu32, config->cluster.x, w->times,
+                   config->cluster.y, w->times, config->cluster.z);
+  if (config->priority != 0) rondo_text_add(begin_item(w), "priority %" PRId32, config->priority);
+  if (config->memory_domain == RONDO_MEMORY_DOMAIN_REMOTE) rondo_text_add(begin_item(w), "remote memory domain");
+  if (config->cooperative) rondo_text_add(begin_item(w), "cooperative");
+  if (config->programmatic) rondo_text_add(begin_item(w), "programmatic");
+}
+
 static void add_kernel(writer *w, const rondo_node_params *params) {
   static const char *const access_names[] = {"", "", "reads", "writes", "updates"};
   const rondo_kernel_node *node = &params->as.kernel;
@@ -74,6 +91,7 @@ static void add_kernel(writer *w, const rondo_node_params *params) {
   add_other_name(w, params, kernel->name);
   rondo_text_add(begin_item(w), "%" PRIu32 " %s %" PRIu32 " %s %" PRIu32 " blocks", node->grid.x, w->times,
                  node->grid.y, w->times, node->grid.z);
+  add_config(w, node->config);
   for (uint32_t i = 0; i < kernel->parameter_count && i < w->details->max_parameters; i++) {
     void *address;
     if (kernel->parameters[i].access != RONDO_ACCESS_SCALAR) {

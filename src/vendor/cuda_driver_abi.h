@@ -12,7 +12,7 @@
 
 typedef unsigned cu_result;
 typedef unsigned cu_attribute, cu_function_attribute, cu_granularity, cu_jit_option, cu_capture_mode, cu_capture_status,
-    cu_pointer_attribute;
+    cu_pointer_attribute, cu_launch_attribute_id;
 typedef int cu_device;
 typedef unsigned long long cu_address;  /* CUdeviceptr */
 typedef unsigned long long cu_physical; /* CUmemGenericAllocationHandle */
@@ -61,6 +61,7 @@ enum {
   CU_INVALID_ADDRESS_SPACE = 717,
   CU_INVALID_PC = 718,
   CU_LAUNCH_FAILED = 719,
+  CU_COOPERATIVE_LAUNCH_TOO_LARGE = 720,
   CU_TENSOR_MEMORY_LEAK = 721,
   CU_NOT_PERMITTED = 800,
   CU_NOT_SUPPORTED = 801,
@@ -74,6 +75,7 @@ enum {
   CU_CAPTURED_EVENT = 907,
   CU_STREAM_CAPTURE_WRONG_THREAD = 908,
   CU_GRAPH_EXEC_UPDATE_FAILURE = 910,
+  CU_INVALID_CLUSTER_SIZE = 912,
   CU_UNKNOWN = 999
 };
 
@@ -86,12 +88,19 @@ enum {
   CU_ATTRIBUTE_UNIFIED_ADDRESSING = 41,
   CU_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR = 75,
   CU_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR = 76,
+  CU_ATTRIBUTE_COOPERATIVE_LAUNCH = 95,
+  CU_ATTRIBUTE_MAX_SHARED_BYTES = 97, /* of a block that opts in */
   CU_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT = 102,
-  CU_ATTRIBUTE_MEMORY_POOLS = 115
+  CU_ATTRIBUTE_MEMORY_POOLS = 115,
+  CU_ATTRIBUTE_CLUSTER_LAUNCH = 120
 };
 
 /* Function attributes */
-enum { CU_FUNCTION_ATTRIBUTE_MAX_THREADS = 0 };
+enum {
+  CU_FUNCTION_ATTRIBUTE_MAX_THREADS = 0,
+  CU_FUNCTION_ATTRIBUTE_SHARED_BYTES = 1, /* static */
+  CU_FUNCTION_ATTRIBUTE_MAX_DYNAMIC_SHARED_BYTES = 8
+};
 
 enum { CU_STREAM_FLAG_DEFAULT = 0, CU_STREAM_FLAG_NON_BLOCKING = 1 };
 enum { CU_LEGACY_STREAM = 1, CU_THREAD_STREAM = 2 }; /* handles; the legacy stream is also 0 */
@@ -168,6 +177,40 @@ typedef struct cu_kernel_params {
   cu_context context;
 } cu_kernel_params;
 
+/* Attributes of launches and of kernel nodes */
+enum {
+  CU_LAUNCH_COOPERATIVE = 2,
+  CU_LAUNCH_CLUSTER = 4,
+  CU_LAUNCH_PROGRAMMATIC = 6, /* of launches alone */
+  CU_LAUNCH_PRIORITY = 8,
+  CU_LAUNCH_MEMORY_DOMAIN = 10,
+  CU_LAUNCH_SHARED_PERCENT = 14
+};
+
+typedef union cu_launch_value {
+  char padding[64];
+  int number;
+  struct {
+    unsigned x, y, z;
+  } size;
+  uint64_t alignment;
+} cu_launch_value;
+
+typedef struct cu_launch_attribute {
+  cu_launch_attribute_id id; /* CU_LAUNCH_ */
+  char padding[4];
+  cu_launch_value value;
+} cu_launch_attribute;
+
+typedef struct cu_launch_config {
+  unsigned grid_x, grid_y, grid_z;
+  unsigned block_x, block_y, block_z;
+  unsigned shared_bytes;
+  cu_stream stream;
+  cu_launch_attribute *attributes;
+  unsigned attribute_count;
+} cu_launch_config;
+
 typedef struct cu_memset_params {
   cu_address dst;
   size_t pitch;
@@ -217,6 +260,8 @@ typedef struct cu_memory_operations_params {
 typedef struct cu_edge_data {
   unsigned char from_port, to_port, type, reserved[5];
 } cu_edge_data;
+
+enum { CU_PORT_PROGRAMMATIC = 1, CU_EDGE_PROGRAMMATIC = 1 };
 
 typedef enum cu_node_type {
   CU_NODE_KERNEL = 0,

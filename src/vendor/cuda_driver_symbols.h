@@ -87,6 +87,9 @@ required(launch_kernel, cuLaunchKernel, 4000,
          (cu_function function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,
           unsigned block_z, unsigned shared_bytes, cu_stream stream, void **params, void **extra))
 
+required(launch_kernel_ex, cuLaunchKernelEx, 11060,
+         (const cu_launch_config *config, cu_function function, void **params, void **extra))
+
 /* Code */
 required(module_load, cuModuleLoadDataEx, 2010,
          (cu_module *module, const void *image, unsigned option_count, cu_jit_option *options, void **values))
@@ -95,6 +98,10 @@ required(module_get_function, cuModuleGetFunction, 2000,
          (cu_function *function, cu_module module, const char *name))
 required(function_get_attribute, cuFuncGetAttribute, 2020,
          (int *value, cu_function_attribute attribute, cu_function function))
+required(function_most_blocks, cuOccupancyMaxActiveBlocksPerMultiprocessor, 6050,
+         (int *blocks, cu_function function, int threads, size_t shared_bytes))
+required(function_set_attribute, cuFuncSetAttribute, 9000,
+         (cu_function function, cu_function_attribute attribute, int value))
 optional(function_load, cuFuncLoad, 12040, (cu_function function))
 optional(function_param_info, cuFuncGetParamInfo, 12040,
          (cu_function function, size_t index, size_t *offset, size_t *bytes))
@@ -169,6 +176,10 @@ required(graph_add_edges, cuGraphAddDependencies, 12030,
          (cu_graph graph, const cu_graph_node *from, const cu_graph_node *to, const cu_edge_data *data, size_t count))
 required(graph_kernel_copy_attributes, cuGraphKernelNodeCopyAttributes, 11000,
          (cu_graph_node node, cu_graph_node source))
+required(graph_kernel_get_attribute, cuGraphKernelNodeGetAttribute, 11000,
+         (cu_graph_node node, cu_launch_attribute_id id, cu_launch_value *value))
+required(graph_kernel_set_attribute, cuGraphKernelNodeSetAttribute, 11000,
+         (cu_graph_node node, cu_launch_attribute_id id, const cu_launch_value *value))
 required(graph_event_record_get, cuGraphEventRecordNodeGetEvent, 11010, (cu_graph_node node, cu_event *event))
 required(graph_event_wait_get, cuGraphEventWaitNodeGetEvent, 11010, (cu_graph_node node, cu_event *event))
 required(graph_alloc_get_params, cuGraphMemAllocNodeGetParams, 11040, (cu_graph_node node, cu_alloc_params *params))
@@ -178,6 +189,7 @@ required(kernel_get_function, cuKernelGetFunction, 12000, (cu_function *function
 
 /* Only the fake driver of the tests has this: it runs kernels as their CPU functions. */
 optional(test_kernel, rondoTestKernel, 12040,
-         (const char *name, rondo_cpu_function function, size_t count, const rondo_parameter *parameters))
+         (const char *name, rondo_cpu_function function, rondo_cpu_block_function block_function, size_t count,
+          const rondo_parameter *parameters))
 
     /* clang-format on */

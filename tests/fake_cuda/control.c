@@ -103,6 +103,19 @@ static void list_violations(char *text, size_t bytes) {
   unlock();
 }
 
+static fake_cuda_attributes ran(const char *kernel) {
+  lock();
+  const fake_cuda_attributes attributes = fake_kernel_ran(kernel);
+  unlock();
+  return attributes;
+}
+
+static void set_capability(int major) {
+  lock();
+  fake_capability = major;
+  unlock();
+}
+
 static uint64_t physical_bytes(int device) {
   lock();
   const uint64_t bytes = fake_device_at(device) != NULL ? fake_devices[device].used : 0;
@@ -130,8 +143,8 @@ static void lose(int device, unsigned code) {
 }
 
 static const fake_cuda_control control = {
-    reset, forget,     settle,          live,           list,     calls,      fail, failed,
-    hide,  violations, list_violations, physical_bytes, mappings, set_memory, lose,
+    reset,      forget,          settle,         live,     list,       calls, fail, failed,         hide,
+    violations, list_violations, physical_bytes, mappings, set_memory, lose,  ran,  set_capability,
 };
 
 FAKE_EXPORT const void *fake_control(void) __asm__(FAKE_CUDA_ENTRY);

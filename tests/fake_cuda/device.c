@@ -15,6 +15,7 @@ int fake_driver_version;
 bool fake_is_initialized;
 uint64_t fake_seed;
 bool fake_is_serial;
+int fake_capability = 9;
 
 typedef struct code_name {
   cu_result code;
@@ -163,11 +164,19 @@ static cu_result read_attribute(cu_attribute attribute, int *value) {
               {CU_ATTRIBUTE_MAX_GRID_Y, FAKE_MAX_GRID_YZ},
               {CU_ATTRIBUTE_MAX_GRID_Z, FAKE_MAX_GRID_YZ},
               {CU_ATTRIBUTE_MULTIPROCESSOR_COUNT, FAKE_MULTIPROCESSORS},
-              {CU_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 9},
               {CU_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 0},
               {CU_ATTRIBUTE_UNIFIED_ADDRESSING, 1},
+              {CU_ATTRIBUTE_MAX_SHARED_BYTES, FAKE_MAX_SHARED},
               {CU_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT, 1},
               {CU_ATTRIBUTE_MEMORY_POOLS, 0}}; /* memory nodes are not the fake driver's */
+  if (attribute == CU_ATTRIBUTE_CLUSTER_LAUNCH || attribute == CU_ATTRIBUTE_COOPERATIVE_LAUNCH) {
+    *value = fake_capability >= (attribute == CU_ATTRIBUTE_CLUSTER_LAUNCH ? 9 : 6);
+    return CU_OK;
+  }
+  if (attribute == CU_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) {
+    *value = fake_capability;
+    return CU_OK;
+  }
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
     if (rows[i].attribute != attribute) continue;
     *value = rows[i].value;

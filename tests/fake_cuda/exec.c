@@ -46,6 +46,19 @@ static cu_result look(const fake_program *program, cu_graph_node *out_error) {
   return code;
 }
 
+/* The program of an exec whose nodes have the priority of its stream. */
+static void drop_priorities(fake_program *program) {
+  for (size_t i = 0; i < program->count; i++) {
+    fake_work *work = program->works[i], *changed;
+    if (work == NULL || work->type != CU_NODE_KERNEL || work->of.kernel.attributes.priority == 0) continue;
+    fake_cuda_attributes attributes = work->of.kernel.attributes;
+    attributes.priority = 0;
+    if (fake_work_kernel(&work->of.kernel.params, &attributes, &changed) != CU_OK) continue;
+    fake_work_release(work);
+    program->works[i] = changed;
+  }
+}
+
 static cu_result instantiate(cu_graph_exec *out, const fake_graph *graph, cu_instantiate_params *params) {
   params->result = CU_INSTANTIATE_ERROR;
   params->error_node = NULL;
@@ -69,6 +82,7 @@ static cu_result instantiate(cu_graph_exec *out, const fake_graph *graph, cu_ins
     params->result = CU_INSTANTIATE_ERROR;
     return CU_INVALID_VALUE;
   }
+  if ((params->flags & CU_INSTANTIATE_NODE_PRIORITY) == 0) drop_priorities(program);
   fake_exec *exec = fake_allocate(1, sizeof *exec);
   exec->program = program;
   exec->graph = graph->object.handle;
@@ -217,7 +231,9 @@ static cu_result end_set(change *c) {
 
 cu_result fake_exec_set_kernel(cu_graph_exec handle, cu_graph_node node, const cu_kernel_params *params) {
   change c = begin_set(CALL_exec_set_kernel, FAKE_IN_CONTEXT, handle, node, CU_NODE_KERNEL);
-  if (c.code == CU_OK) c.code = params != NULL ? fake_work_kernel(params, &c.work) : CU_INVALID_VALUE;
+  const fake_work *now = c.code == CU_OK ? c.exec->program->works[c.place] : NULL;
+  if (c.code == CU_OK)
+    c.code = params != NULL ? fake_work_kernel(params, &now->of.kernel.attributes, &c.work) : CU_INVALID_VALUE;
   return end_set(&c);
 }
 

@@ -23,22 +23,6 @@
 #define FAKE_EXPORT __attribute__((visibility("default")))
 #define FAKE_PRINTF(text, first) __attribute__((format(printf, text, first)))
 
-/* CUlaunchAttribute and CUlaunchConfig */
-typedef struct fake_attribute {
-  int id; /* FAKE_LAUNCH_ */
-  char padding[4];
-  int value;
-  char rest[60];
-} fake_attribute;
-enum { FAKE_LAUNCH_PROGRAMMATIC = 6, FAKE_LAUNCH_PRIORITY = 8 };
-
-typedef struct fake_launch {
-  unsigned grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes;
-  cu_stream stream;
-  const fake_attribute *attributes;
-  unsigned attribute_count;
-} fake_launch;
-
 /* The driver's functions, with the types of the tables and the driver's names as exports. */
 #define required(member, symbol, version, arguments) FAKE_EXPORT cu_result fake_##member arguments __asm__(#symbol);
 #define optional(member, symbol, version, arguments) FAKE_EXPORT cu_result fake_##member arguments __asm__(#symbol);
@@ -60,6 +44,8 @@ typedef enum fake_call {
 
 enum { FAKE_LOSSY_QUERY = 402 }; /* in addition to the codes of the ABI */
 enum { FAKE_MAX_BLOCK_THREADS = 1024, FAKE_MAX_HEAVY_THREADS = 512 };
+/* Of a block: in all, dynamic without the function's attribute, and static of a kernel named static_... */
+enum { FAKE_MAX_SHARED = 227 << 10, FAKE_DEFAULT_SHARED = 48 << 10, FAKE_STATIC_SHARED = 16 << 10 };
 enum { FAKE_MAX_GRID_X = 0x7fffffff, FAKE_MAX_GRID_YZ = 65535 };
 enum { FAKE_LEAST_PRIORITY = 0, FAKE_GREATEST_PRIORITY = -5 };
 enum { FAKE_MAX_DEVICES = 16, FAKE_MULTIPROCESSORS = 132, FAKE_GRANULARITY = 2 << 20 };
@@ -180,6 +166,7 @@ extern int fake_driver_version;
 extern bool fake_is_initialized;
 extern uint64_t fake_seed;
 extern bool fake_is_serial;
+extern int fake_capability;
 extern uint64_t fake_late;                /* a seed; 0: no work is late */
 extern const char *fake_hang;             /* a path; NULL: nothing hangs */
 fake_device *fake_device_at(int ordinal); /* NULL: none */
@@ -219,11 +206,13 @@ struct fake_kernel {
   fake_kernel *next;
   char *name;
   rondo_cpu_function function;
+  rondo_cpu_block_function block_function; /* in its place; or NULL */
   size_t count;
   rondo_parameter parameters[RONDO_MAX_PARAMETERS];
   size_t offsets[RONDO_MAX_PARAMETERS];
   size_t bytes; /* of all arguments */
   bool faults;
+  fake_cuda_attributes ran; /* the last work that began */
 };
 
 struct fake_function {
@@ -231,7 +220,8 @@ struct fake_function {
   fake_function *next; /* of the module */
   unsigned references; /* the module's and those of works */
   char *name;
-  const fake_kernel *kernel; /* NULL: not registered yet */
+  fake_kernel *kernel;    /* NULL: not registered yet */
+  int max_dynamic_shared; /* an attribute */
 };
 
 struct fake_module {
@@ -241,7 +231,7 @@ struct fake_module {
 };
 
 /* What the function runs, bound at the first time; NULL when nothing is registered for its name. */
-const fake_kernel *fake_function_kernel(fake_function *function);
+fake_kernel *fake_function_kernel(fake_function *function);
 void fake_function_release(fake_function *function);
 void fake_module_free(fake_module *module);
 
@@ -249,12 +239,13 @@ void fake_module_free(fake_module *module);
 
 typedef struct fake_kernel_work {
   fake_function *function;
-  const fake_kernel *kernel;
+  fake_kernel *kernel;
   cu_kernel_params params; /* as given, but `params` and `extra` point into what is kept here */
   unsigned char *bytes;    /* of the arguments */
   void *addresses[RONDO_MAX_PARAMETERS];
   size_t extra_bytes;
   void *extra[5];
+  fake_cuda_attributes attributes;
 } fake_kernel_work;
 
 /* Immutable once made, but for its count of references. */
@@ -276,7 +267,14 @@ struct fake_work {
 };
 
 /* Each checks its arguments, makes a work with one reference into *out, or leaves NULL there. */
-cu_result fake_work_kernel(const cu_kernel_params *params, fake_work **out);
+cu_result fake_work_kernel(const cu_kernel_params *params, const fake_cuda_attributes *attributes, fake_work **out);
+/* Sets or reads one attribute. */
+cu_result fake_attribute_set(fake_cuda_attributes *attributes, cu_launch_attribute_id id, const cu_launch_value *value);
+cu_result fake_attribute_get(const fake_cuda_attributes *attributes, cu_launch_attribute_id id, cu_launch_value *value);
+/* The attributes of the last work of a registered kernel that began; zeros when there is none. */
+fake_cuda_attributes fake_kernel_ran(const char *name);
+/* How many blocks of a function one multiprocessor runs at once. */
+int fake_function_blocks(const fake_function *function, unsigned threads, size_t shared_bytes);
 /* What a capture takes need not be mapped yet. */
 cu_result fake_work_copy(const cu_copy *params, fake_context *context, bool is_captured, fake_work **out);
 cu_result fake_work_fill(const cu_memset_params *params, fake_context *context, bool is_captured, fake_work **out);
@@ -404,7 +402,6 @@ struct fake_node {
   size_t index;    /* in the graph */
   fake_work *work; /* NULL: empty or a child */
   fake_graph *child;
-  int priority; /* an attribute of kernels */
 };
 
 struct fake_graph {

@@ -49,6 +49,12 @@ typedef enum fake_cuda_kind {
   FAKE_CUDA_ANY = FAKE_CUDA_KIND_COUNT
 } fake_cuda_kind;
 
+/* The attributes that a kernel runs with. */
+typedef struct fake_cuda_attributes {
+  int cooperative, programmatic, priority, memory_domain, shared_percent;
+  unsigned cluster_x, cluster_y, cluster_z;
+} fake_cuda_attributes;
+
 enum { FAKE_CUDA_PEER_IS_ENABLED = 704 }; /* of cuCtxEnablePeerAccess, in addition to the codes of the ABI */
 
 typedef struct fake_cuda_control {
@@ -87,6 +93,12 @@ typedef struct fake_cuda_control {
   void (*set_memory)(int device, uint64_t bytes);
   /* The device's context is lost, as after a fault in a kernel; until its last release. */
   void (*lose)(int device, unsigned code);
+
+  /* The attributes of the kernel of this name that began last. The priority is 0 in an exec that was not instantiated
+   * with the priorities of its nodes. */
+  fake_cuda_attributes (*ran)(const char *kernel);
+  /* The compute capability of devices that are asked from now on, as `major`.0. */
+  void (*set_capability)(int major);
 } fake_cuda_control;
 
 /* The library's only other export; see fake_cuda_get. */

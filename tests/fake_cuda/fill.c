@@ -21,5 +21,5 @@ static void fill(rondo_blocks blocks, void *const *args) {
 __attribute__((constructor)) static void register_fill(void) {
   static const rondo_parameter parameters[] = {RONDO_WRITES, RONDO_SCALAR(uint64_t), RONDO_SCALAR(uint64_t),
                                                RONDO_SCALAR(uint64_t), RONDO_SCALAR(uint32_t)};
-  (void)fake_test_kernel("rondo_fill", fill, 5, parameters);
+  (void)fake_test_kernel("rondo_fill", fill, NULL, 5, parameters);
 }

@@ -137,7 +137,7 @@ static inline bool load_kernels(const char *image, const library_kernel *kernels
                                 rondo_parameter parameter, cu_context *out_context, cu_module *out_module) {
   const cuda_api *api = driver();
   if (api == NULL || api->test_kernel == NULL) return false;
-  for (size_t i = 0; i < count; i++) (void)api->test_kernel(kernels[i].name, kernels[i].cpu, 1, &parameter);
+  for (size_t i = 0; i < count; i++) (void)api->test_kernel(kernels[i].name, kernels[i].cpu, NULL, 1, &parameter);
   if (api->context_get_current(out_context) != CU_OK || *out_context == NULL ||
       api->module_load(out_module, image, 0, NULL, NULL) != CU_OK)
     return false;

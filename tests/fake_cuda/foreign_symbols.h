@@ -8,8 +8,6 @@ required(exec_set_memset, cuGraphExecMemsetNodeSetParams, 10020,
          (cu_graph_exec exec, cu_graph_node node, const cu_memset_params *params, cu_context context))
 required(graph_remove_edges, cuGraphRemoveDependencies, 12030,
          (cu_graph graph, const cu_graph_node *from, const cu_graph_node *to, const cu_edge_data *data, size_t count))
-required(launch_kernel_ex, cuLaunchKernelEx, 11060,
-         (const void *launch_config, cu_function function, void **params, void **extra))
 required(graph_destroy_node, cuGraphDestroyNode, 10000, (cu_graph_node node))
 required(mem_alloc_async, cuMemAllocAsync, 11020, (cu_address *address, size_t bytes, cu_stream stream))
 required(mem_free_async, cuMemFreeAsync, 11020, (cu_address address, cu_stream stream))

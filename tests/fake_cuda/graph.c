@@ -176,7 +176,7 @@ cu_result fake_graph_add_kernel(cu_graph_node *node, cu_graph graph, const cu_gr
   cu_result code = fake_begin(CALL_graph_add_kernel, FAKE_IN_CONTEXT);
   fake_work *work = NULL;
   if (code == CU_OK && params == NULL) code = CU_INVALID_VALUE;
-  if (code == CU_OK) code = fake_work_kernel(params, &work);
+  if (code == CU_OK) code = fake_work_kernel(params, NULL, &work);
   return end_add(code, node, graph, before, count, CU_NODE_KERNEL, work);
 }
 
@@ -490,7 +490,36 @@ cu_result fake_graph_event_wait_get(cu_graph_node node, cu_event *event) {
   return get_event(CALL_graph_event_wait_get, node, CU_NODE_EVENT_WAIT, event);
 }
 
-/* The one attribute that there is, a priority, goes along. */
+/* The node gets a work like its own with these attributes. */
+static cu_result change_attributes(fake_node *node, const fake_cuda_attributes *attributes) {
+  fake_work *work;
+  const cu_result code = fake_work_kernel(&node->work->of.kernel.params, attributes, &work);
+  if (code != CU_OK) return code;
+  fake_work_release(node->work);
+  node->work = work;
+  return CU_OK;
+}
+
+cu_result fake_graph_kernel_get_attribute(cu_graph_node handle, cu_launch_attribute_id id, cu_launch_value *value) {
+  cu_result code = fake_begin(CALL_graph_kernel_get_attribute, FAKE_ANYWHERE);
+  const fake_work *work = code == CU_OK ? work_of(handle, CU_NODE_KERNEL) : NULL;
+  if (code == CU_OK && (work == NULL || value == NULL)) code = CU_INVALID_VALUE;
+  if (code == CU_OK) code = fake_attribute_get(&work->of.kernel.attributes, id, value);
+  return fake_end(code);
+}
+
+cu_result fake_graph_kernel_set_attribute(cu_graph_node handle, cu_launch_attribute_id id,
+                                          const cu_launch_value *value) {
+  cu_result code = fake_begin(CALL_graph_kernel_set_attribute, FAKE_ANYWHERE);
+  fake_node *node = code == CU_OK ? fake_need(FAKE_CUDA_NODE, fake_handle(handle)) : NULL;
+  if (code == CU_OK && (node == NULL || node->type != CU_NODE_KERNEL || value == NULL || id == CU_LAUNCH_PROGRAMMATIC))
+    code = CU_INVALID_VALUE;
+  if (code != CU_OK) return fake_end(code);
+  fake_cuda_attributes attributes = node->work->of.kernel.attributes;
+  code = fake_attribute_set(&attributes, id, value);
+  return fake_end(code == CU_OK ? change_attributes(node, &attributes) : code);
+}
+
 cu_result fake_graph_kernel_copy_attributes(cu_graph_node handle, cu_graph_node source_handle) {
   cu_result code = fake_begin(CALL_graph_kernel_copy_attributes, FAKE_ANYWHERE);
   fake_node *node = code == CU_OK ? fake_need(FAKE_CUDA_NODE, fake_handle(handle)) : NULL;
@@ -498,6 +527,6 @@ cu_result fake_graph_kernel_copy_attributes(cu_graph_node handle, cu_graph_node 
   const bool are_kernels =
       node != NULL && source != NULL && node->type == CU_NODE_KERNEL && source->type == CU_NODE_KERNEL;
   if (code == CU_OK && !are_kernels) code = CU_INVALID_VALUE;
-  if (code == CU_OK) node->priority = source->priority;
+  if (code == CU_OK) code = change_attributes(node, &source->work->of.kernel.attributes);
   return fake_end(code);
 }

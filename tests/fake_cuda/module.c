@@ -12,9 +12,10 @@
 
 static fake_kernel *kernels; /* the newest first */
 
-static bool describes(const fake_kernel *kernel, const char *name, rondo_cpu_function function, size_t count,
-                      const rondo_parameter *parameters) {
-  return strcmp(kernel->name, name) == 0 && kernel->function == function && kernel->count == count &&
+static bool describes(const fake_kernel *kernel, const char *name, rondo_cpu_function function,
+                      rondo_cpu_block_function block_function, size_t count, const rondo_parameter *parameters) {
+  return strcmp(kernel->name, name) == 0 && kernel->function == function && kernel->block_function == block_function &&
+         kernel->count == count &&
          (count == 0 || memcmp(kernel->parameters, parameters, count * sizeof *parameters) == 0);
 }
 
@@ -26,10 +27,11 @@ static void lay_out(fake_kernel *kernel) {
   }
 }
 
-static void register_kernel(const char *name, rondo_cpu_function function, size_t count,
-                            const rondo_parameter *parameters) {
+static void register_kernel(const char *name, rondo_cpu_function function, rondo_cpu_block_function block_function,
+                            size_t count, const rondo_parameter *parameters) {
   fake_kernel **place = &kernels;
-  while (*place != NULL && !describes(*place, name, function, count, parameters)) place = &(*place)->next;
+  while (*place != NULL && !describes(*place, name, function, block_function, count, parameters))
+    place = &(*place)->next;
   fake_kernel *kernel = *place;
   if (kernel != NULL) {
     *place = kernel->next;
@@ -37,6 +39,7 @@ static void register_kernel(const char *name, rondo_cpu_function function, size_
     kernel = fake_allocate(1, sizeof *kernel);
     kernel->name = fake_copy_of(name, strlen(name) + 1);
     kernel->function = function;
+    kernel->block_function = block_function;
     kernel->count = count;
     if (count > 0) memcpy(kernel->parameters, parameters, count * sizeof *parameters);
     kernel->faults = strncmp(name, "fault_", strlen("fault_")) == 0;
@@ -56,21 +59,28 @@ static bool are_parameters_good(size_t count, const rondo_parameter *parameters)
 }
 
 /* No call of the driver's: it is neither counted nor made to fail. */
-cu_result fake_test_kernel(const char *name, rondo_cpu_function function, size_t count,
-                           const rondo_parameter *parameters) {
-  if (name == NULL || function == NULL || !are_parameters_good(count, parameters)) return CU_INVALID_VALUE;
+cu_result fake_test_kernel(const char *name, rondo_cpu_function function, rondo_cpu_block_function block_function,
+                           size_t count, const rondo_parameter *parameters) {
+  if (name == NULL || (function == NULL && block_function == NULL) || !are_parameters_good(count, parameters))
+    return CU_INVALID_VALUE;
   pthread_mutex_lock(&fake_lock);
-  register_kernel(name, function, count, parameters);
+  register_kernel(name, function, block_function, count, parameters);
   pthread_mutex_unlock(&fake_lock);
   return CU_OK;
 }
 
-const fake_kernel *fake_function_kernel(fake_function *function) {
-  const fake_kernel *kernel = kernels;
+fake_kernel *fake_function_kernel(fake_function *function) {
+  fake_kernel *kernel = kernels;
   if (function->kernel != NULL) return function->kernel;
   while (kernel != NULL && strcmp(kernel->name, function->name) != 0) kernel = kernel->next;
   function->kernel = kernel;
   return kernel;
+}
+
+fake_cuda_attributes fake_kernel_ran(const char *name) {
+  const fake_kernel *kernel = kernels;
+  while (kernel != NULL && strcmp(kernel->name, name) != 0) kernel = kernel->next;
+  return kernel != NULL ? kernel->ran : (fake_cuda_attributes){0};
 }
 
 void fake_function_release(fake_function *function) {
@@ -166,6 +176,14 @@ static bool has_name(const char *image, const char *name) {
   return false;
 }
 
+static bool is_named(const fake_function *function, const char *beginning) {
+  return strncmp(function->name, beginning, strlen(beginning)) == 0;
+}
+
+static int static_shared_of(const fake_function *function) {
+  return is_named(function, "static_") ? FAKE_STATIC_SHARED : 0;
+}
+
 static fake_function *find_function(fake_module *module, const char *name) {
   fake_function *function = module->functions;
   while (function != NULL && strcmp(function->name, name) != 0) function = function->next;
@@ -173,6 +191,7 @@ static fake_function *find_function(fake_module *module, const char *name) {
   function = fake_allocate(1, sizeof *function);
   function->references = 1;
   function->name = fake_copy_of(name, strlen(name) + 1);
+  function->max_dynamic_shared = FAKE_DEFAULT_SHARED - static_shared_of(function);
   function->next = module->functions;
   module->functions = function;
   fake_object_add(&function->object, FAKE_CUDA_FUNCTION, module->object.context);
@@ -198,16 +217,56 @@ cu_result fake_function_load(cu_function handle) {
   return fake_end(code);
 }
 
-/* Threads of a block: fewer for a kernel named heavy_... */
+/* Threads of a block are fewer for a kernel named heavy_..., and one named static_... has static shared memory. */
+static cu_result read_attribute(const fake_function *function, cu_function_attribute attribute, int *value) {
+  switch (attribute) {
+    case CU_FUNCTION_ATTRIBUTE_MAX_THREADS:
+      *value = is_named(function, "heavy_") ? FAKE_MAX_HEAVY_THREADS : FAKE_MAX_BLOCK_THREADS;
+      return CU_OK;
+    case CU_FUNCTION_ATTRIBUTE_SHARED_BYTES:
+      *value = static_shared_of(function);
+      return CU_OK;
+    case CU_FUNCTION_ATTRIBUTE_MAX_DYNAMIC_SHARED_BYTES:
+      *value = function->max_dynamic_shared;
+      return CU_OK;
+    default:
+      return CU_INVALID_VALUE;
+  }
+}
+
 cu_result fake_function_get_attribute(int *value, cu_function_attribute attribute, cu_function handle) {
   cu_result code = fake_begin(CALL_function_get_attribute, FAKE_IN_CONTEXT);
-  if (code == CU_OK && (value == NULL || attribute != CU_FUNCTION_ATTRIBUTE_MAX_THREADS)) code = CU_INVALID_VALUE;
+  if (code == CU_OK && value == NULL) code = CU_INVALID_VALUE;
   const fake_function *function = code == CU_OK ? fake_need(FAKE_CUDA_FUNCTION, fake_handle(handle)) : NULL;
   if (code == CU_OK && function == NULL) code = CU_INVALID_HANDLE;
-  if (code != CU_OK) return fake_end(code);
-  const bool is_heavy = strncmp(function->name, "heavy_", strlen("heavy_")) == 0;
-  *value = is_heavy ? FAKE_MAX_HEAVY_THREADS : FAKE_MAX_BLOCK_THREADS;
-  return fake_end(CU_OK);
+  return fake_end(code == CU_OK ? read_attribute(function, attribute, value) : code);
+}
+
+int fake_function_blocks(const fake_function *function, unsigned threads, size_t shared_bytes) {
+  enum { THREADS = 2048, BLOCKS = 32, WARP = 32, SHARED = 228 << 10, RESERVED = 1 << 10 };
+  const unsigned by_threads = THREADS / ((threads + WARP - 1) / WARP * WARP);
+  const size_t each = shared_bytes + (size_t)static_shared_of(function) + RESERVED;
+  const size_t blocks = SHARED / each < by_threads ? SHARED / each : by_threads;
+  return blocks < BLOCKS ? (int)blocks : BLOCKS;
+}
+
+cu_result fake_function_most_blocks(int *blocks, cu_function handle, int threads, size_t shared_bytes) {
+  cu_result code = fake_begin(CALL_function_most_blocks, FAKE_IN_CONTEXT);
+  const fake_function *function = code == CU_OK ? fake_need(FAKE_CUDA_FUNCTION, fake_handle(handle)) : NULL;
+  if (code == CU_OK && function == NULL) code = CU_INVALID_HANDLE;
+  if (code == CU_OK && (blocks == NULL || threads <= 0 || threads > FAKE_MAX_BLOCK_THREADS)) code = CU_INVALID_VALUE;
+  if (code == CU_OK) *blocks = fake_function_blocks(function, (unsigned)threads, shared_bytes);
+  return fake_end(code);
+}
+
+cu_result fake_function_set_attribute(cu_function handle, cu_function_attribute attribute, int value) {
+  cu_result code = fake_begin(CALL_function_set_attribute, FAKE_IN_CONTEXT);
+  fake_function *function = code == CU_OK ? fake_need(FAKE_CUDA_FUNCTION, fake_handle(handle)) : NULL;
+  if (code == CU_OK && function == NULL) code = CU_INVALID_HANDLE;
+  if (code == CU_OK && attribute != CU_FUNCTION_ATTRIBUTE_MAX_DYNAMIC_SHARED_BYTES) code = CU_INVALID_VALUE;
+  if (code == CU_OK && (value < 0 || value > FAKE_MAX_SHARED - static_shared_of(function))) code = CU_INVALID_VALUE;
+  if (code == CU_OK) function->max_dynamic_shared = value;
+  return fake_end(code);
 }
 
 cu_result fake_function_param_info(cu_function handle, size_t index, size_t *offset, size_t *bytes) {

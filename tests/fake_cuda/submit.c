@@ -101,11 +101,13 @@ cu_result fake_launch_host_function(cu_stream handle, cu_host_function function,
   return fake_end(code);
 }
 
-static cu_result give_kernel(cu_stream handle, const cu_kernel_params *params) {
+/* Without attributes it has those of the stream. */
+static cu_result give_kernel(cu_stream handle, const cu_kernel_params *params, const fake_cuda_attributes *attributes) {
   fake_stream *stream = fake_stream_need(handle);
   fake_work *work;
   if (stream == NULL) return CU_INVALID_HANDLE;
-  const cu_result code = fake_work_kernel(params, &work);
+  fake_cuda_attributes own = {.priority = stream->priority};
+  const cu_result code = fake_work_kernel(params, attributes != NULL ? attributes : &own, &work);
   if (code != CU_OK) return code;
   if (work->context == stream->object.context) return give(stream, work);
   fake_work_release(work);
@@ -126,16 +128,16 @@ cu_result fake_launch_kernel(cu_function function, unsigned grid_x, unsigned gri
                                    .shared_bytes = shared_bytes,
                                    .params = params,
                                    .extra = extra};
-  if (code == CU_OK) code = give_kernel(stream, &kernel);
+  if (code == CU_OK) code = give_kernel(stream, &kernel, NULL);
   return fake_end(code);
 }
 
-/* The value of a launch's attribute; 0 when it has none. */
-static int attribute_of(const fake_launch *launch, int id) {
-  for (unsigned i = 0; i < launch->attribute_count; i++) {
-    if (launch->attributes[i].id == id) return launch->attributes[i].value;
-  }
-  return 0;
+static cu_result read_attributes(const cu_launch_config *launch, const fake_stream *stream, fake_cuda_attributes *out) {
+  cu_result code = CU_OK;
+  *out = (fake_cuda_attributes){.priority = stream->priority};
+  for (unsigned i = 0; i < launch->attribute_count && code == CU_OK; i++)
+    code = fake_attribute_set(out, launch->attributes[i].id, &launch->attributes[i].value);
+  return code;
 }
 
 static bool is_kernel(cu_graph_node handle) {
@@ -150,12 +152,13 @@ static void loosen_frontier(fake_stream *stream) {
   stream->frontier.data[0] = programmatic;
 }
 
-cu_result fake_launch_kernel_ex(const void *launch_config, cu_function function, void **params, void **extra) {
-  const fake_launch *launch = launch_config;
+cu_result fake_launch_kernel_ex(const cu_launch_config *launch, cu_function function, void **params, void **extra) {
+  fake_cuda_attributes attributes;
   cu_result code = fake_begin(CALL_launch_kernel_ex, FAKE_IN_CONTEXT);
   if (code == CU_OK && launch == NULL) code = CU_INVALID_VALUE;
   fake_stream *stream = code == CU_OK ? fake_stream_need(launch->stream) : NULL;
   if (code == CU_OK && stream == NULL) code = CU_INVALID_HANDLE;
+  if (code == CU_OK) code = read_attributes(launch, stream, &attributes);
   if (code != CU_OK) return fake_end(code);
   const cu_kernel_params kernel = {.function = function,
                                    .grid_x = launch->grid_x,
@@ -167,12 +170,8 @@ cu_result fake_launch_kernel_ex(const void *launch_config, cu_function function,
                                    .shared_bytes = launch->shared_bytes,
                                    .params = params,
                                    .extra = extra};
-  if (attribute_of(launch, FAKE_LAUNCH_PROGRAMMATIC) != 0) loosen_frontier(stream);
-  code = give_kernel(launch->stream, &kernel);
-  fake_node *node =
-      code == CU_OK && stream->capture != NULL ? fake_find(FAKE_CUDA_NODE, fake_handle(stream->last_captured)) : NULL;
-  if (node != NULL) node->priority = attribute_of(launch, FAKE_LAUNCH_PRIORITY);
-  return fake_end(code);
+  if (attributes.programmatic != 0) loosen_frontier(stream);
+  return fake_end(give_kernel(launch->stream, &kernel, &attributes));
 }
 
 cu_result fake_stream_wait_value_32(cu_stream handle, cu_address address, uint32_t value, unsigned flags) {

@@ -8,7 +8,7 @@
 
 #include "fake_cuda/fake.h"
 
-enum { MAX_BLOCK_Z = 64, MAX_SHARED_BYTES = 227 << 10 };
+enum { MAX_BLOCK_Z = 64 };
 
 static fake_work *new_work(cu_node_type type, fake_context *context) {
   fake_work *work = fake_allocate(1, sizeof *work);
@@ -24,7 +24,12 @@ static bool is_shape_good(const cu_kernel_params *p) {
   if (p->grid_x > FAKE_MAX_GRID_X || p->grid_y > FAKE_MAX_GRID_YZ || p->grid_z > FAKE_MAX_GRID_YZ) return false;
   if (p->block_x > FAKE_MAX_BLOCK_THREADS || p->block_y > FAKE_MAX_BLOCK_THREADS || p->block_z > MAX_BLOCK_Z)
     return false;
-  return p->block_x * p->block_y * p->block_z <= FAKE_MAX_BLOCK_THREADS && p->shared_bytes <= MAX_SHARED_BYTES;
+  return p->block_x * p->block_y * p->block_z <= FAKE_MAX_BLOCK_THREADS;
+}
+
+/* Beyond what the function's attribute allows, no block is launched. */
+static bool is_shared_good(const fake_function *function, const cu_kernel_params *p) {
+  return p->shared_bytes <= (unsigned)function->max_dynamic_shared;
 }
 
 /* The argument buffer of `extra`: pairs of a tag and a value, up to tag 0; false when it is none. */
@@ -77,15 +82,92 @@ static void keep_arguments(fake_kernel_work *work, const cu_kernel_params *param
   work->params.extra = params->extra != NULL ? work->extra : NULL;
 }
 
-cu_result fake_work_kernel(const cu_kernel_params *params, fake_work **out) {
+/* Attributes ------------------------------------------------------------------------------------------------------- */
+
+enum { MOST_CLUSTER = 8, LEAST_PRIORITY = FAKE_LEAST_PRIORITY, GREATEST_PRIORITY = FAKE_GREATEST_PRIORITY };
+
+/* docs/cuda-probes.md, 44: priorities beyond the range become the nearest, and 0 for the cluster is none. */
+cu_result fake_attribute_set(fake_cuda_attributes *attributes, cu_launch_attribute_id id,
+                             const cu_launch_value *value) {
+  const int number = value->number;
+  switch (id) {
+    case CU_LAUNCH_COOPERATIVE:
+      attributes->cooperative = number != 0;
+      return CU_OK;
+    case CU_LAUNCH_CLUSTER:
+      attributes->cluster_x = value->size.x;
+      attributes->cluster_y = value->size.y;
+      attributes->cluster_z = value->size.z;
+      return CU_OK;
+    case CU_LAUNCH_PROGRAMMATIC:
+      attributes->programmatic = number != 0;
+      return CU_OK;
+    case CU_LAUNCH_PRIORITY:
+      attributes->priority = number < GREATEST_PRIORITY ? GREATEST_PRIORITY : number;
+      if (number > LEAST_PRIORITY) attributes->priority = LEAST_PRIORITY;
+      return CU_OK;
+    case CU_LAUNCH_MEMORY_DOMAIN:
+      attributes->memory_domain = number;
+      return number == 0 || number == 1 ? CU_OK : CU_INVALID_VALUE;
+    case CU_LAUNCH_SHARED_PERCENT:
+      attributes->shared_percent = number;
+      return number >= 0 && number <= 100 ? CU_OK : CU_INVALID_VALUE;
+    default:
+      return CU_INVALID_VALUE;
+  }
+}
+
+cu_result fake_attribute_get(const fake_cuda_attributes *attributes, cu_launch_attribute_id id,
+                             cu_launch_value *value) {
+  switch (id) {
+    case CU_LAUNCH_COOPERATIVE:
+      value->number = attributes->cooperative;
+      return CU_OK;
+    case CU_LAUNCH_CLUSTER:
+      value->size.x = attributes->cluster_x;
+      value->size.y = attributes->cluster_y;
+      value->size.z = attributes->cluster_z;
+      return CU_OK;
+    case CU_LAUNCH_PRIORITY:
+      value->number = attributes->priority;
+      return CU_OK;
+    case CU_LAUNCH_MEMORY_DOMAIN:
+      value->number = attributes->memory_domain;
+      return CU_OK;
+    case CU_LAUNCH_SHARED_PERCENT:
+      value->number = attributes->shared_percent;
+      return CU_OK;
+    default:
+      return CU_INVALID_VALUE;
+  }
+}
+
+static cu_result check_attributes(const fake_function *function, const cu_kernel_params *p,
+                                  const fake_cuda_attributes *attributes) {
+  const unsigned x = attributes->cluster_x, y = attributes->cluster_y, z = attributes->cluster_z;
+  const uint64_t grid = (uint64_t)p->grid_x * p->grid_y * p->grid_z;
+  if (x != 0 && (y == 0 || z == 0 || (uint64_t)x * y * z > MOST_CLUSTER)) return CU_INVALID_CLUSTER_SIZE;
+  if (x != 0 && (p->grid_x % x != 0 || p->grid_y % y != 0 || p->grid_z % z != 0)) return CU_INVALID_CLUSTER_SIZE;
+  if (attributes->cooperative == 0) return CU_OK;
+  const int blocks = fake_function_blocks(function, p->block_x * p->block_y * p->block_z, p->shared_bytes);
+  return grid > (uint64_t)blocks * FAKE_MULTIPROCESSORS ? CU_COOPERATIVE_LAUNCH_TOO_LARGE : CU_OK;
+}
+
+cu_result fake_work_kernel(const cu_kernel_params *params, const fake_cuda_attributes *attributes, fake_work **out) {
+  static const fake_cuda_attributes none;
   *out = NULL;
+  if (attributes == NULL) attributes = &none;
   if (params->function == NULL) return CU_INVALID_HANDLE;
   fake_function *function = fake_need(FAKE_CUDA_FUNCTION, fake_handle(params->function));
   if (function == NULL) return CU_INVALID_HANDLE;
-  const fake_kernel *kernel = fake_function_kernel(function);
+  fake_kernel *kernel = fake_function_kernel(function);
   if (kernel == NULL) return CU_NOT_FOUND;
-  if (!is_shape_good(params) || !are_arguments_good(params, kernel)) return CU_INVALID_VALUE;
+  if (!is_shape_good(params) || !is_shared_good(function, params) || !are_arguments_good(params, kernel))
+    return CU_INVALID_VALUE;
+  const cu_result code = check_attributes(function, params, attributes);
+  if (code != CU_OK) return code;
   *out = new_work(CU_NODE_KERNEL, function->object.context);
+  (*out)->of.kernel.attributes = *attributes;
   (*out)->of.kernel.function = function;
   (*out)->of.kernel.kernel = kernel;
   function->references++;
@@ -206,11 +288,25 @@ static bool are_pointers_good(const fake_device *device, const fake_kernel_work 
   return good;
 }
 
+static void run_blocks(const fake_kernel_work *work, rondo_blocks blocks) {
+  const cu_kernel_params *p = &work->params;
+  enum { ALIGNMENT = 128 };
+  const size_t bytes = (p->shared_bytes + (size_t)ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+  rondo_thread_block block = {.threads = {p->block_x, p->block_y, p->block_z}, .shared_bytes = p->shared_bytes};
+  if (bytes > 0) block.shared = aligned_alloc(ALIGNMENT, bytes);
+  if (bytes > 0 && block.shared == NULL) abort(); /* no test can go on */
+  work->kernel->block_function(blocks, &block, work->addresses);
+  free(block.shared);
+}
+
 static bool run_kernel(const fake_device *device, const fake_kernel_work *work) {
   const cu_kernel_params *p = &work->params;
   const rondo_blocks blocks = {0, (size_t)p->grid_x * p->grid_y * p->grid_z, {p->grid_x, p->grid_y, p->grid_z}};
   if (work->kernel->faults || !are_pointers_good(device, work)) return false;
-  work->kernel->function(blocks, work->addresses);
+  if (work->kernel->block_function == NULL)
+    work->kernel->function(blocks, work->addresses);
+  else
+    run_blocks(work, blocks);
   return true;
 }
 
@@ -244,6 +340,7 @@ void fake_work_run(const fake_work *work) {
   if (work->type == CU_NODE_KERNEL && work->of.kernel.function->object.handle == 0)
     (void)fake_violation(CU_INVALID_HANDLE, "kernel %s runs after its module was unloaded",
                          work->of.kernel.kernel->name);
+  if (work->type == CU_NODE_KERNEL) work->of.kernel.kernel->ran = work->of.kernel.attributes;
   while (work->type == CU_NODE_HOST && is_calling_host) fake_wait();
   const bool is_host = work->type == CU_NODE_HOST;
   if (is_host) is_calling_host = true;

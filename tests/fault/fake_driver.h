@@ -395,6 +395,7 @@ static inline rondo_status fake_device_synchronize(rondo_device *device) {
 
 static const rondo_device_ops fake_device_ops = {.info = fake_info,
                                                  .kernel_check = fake_kernel_check,
+                                                 .config_check = rondo_device_check_limits,
                                                  .queue_create = fake_queue_create,
                                                  .event_create = fake_event_create,
                                                  .executable_create = fake_executable_create,
@@ -413,6 +414,7 @@ static inline rondo_device *fake_open(const rondo_allocator *allocator) {
   fake_device *device = calloc(1, sizeof *device);
   device->base.ops = &fake_device_ops;
   device->base.most_blocks = (rondo_grid){UINT32_MAX, UINT32_MAX, UINT32_MAX};
+  device->base.limits.argument_bytes = RONDO_MAX_PARAMETER_BYTES;
   device->base.allocator = allocator == NULL ? rondo_allocator_default() : *allocator;
   strcpy(device->base.name, "fake");
   return &device->base;

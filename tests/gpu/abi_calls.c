@@ -37,6 +37,9 @@ typedef CUmemAccessDesc cu_access;
 typedef CUDA_MEMCPY3D cu_copy;
 typedef CUDA_KERNEL_NODE_PARAMS_v2 cu_kernel_params;
 typedef CUDA_MEMSET_NODE_PARAMS cu_memset_params;
+typedef CUlaunchConfig cu_launch_config;
+typedef CUlaunchAttributeID cu_launch_attribute_id;
+typedef CUlaunchAttributeValue cu_launch_value;
 typedef CUDA_HOST_NODE_PARAMS cu_host_params;
 typedef CUDA_MEM_ALLOC_NODE_PARAMS cu_alloc_params;
 typedef CUDA_BATCH_MEM_OP_NODE_PARAMS cu_memory_operations_params;
@@ -46,7 +49,8 @@ typedef CUDA_GRAPH_INSTANTIATE_PARAMS cu_instantiate_params;
 typedef CUgraphExecUpdateResultInfo cu_update_result;
 
 /* The fake driver's own. */
-typedef CUresult (*PFN_rondoTestKernel_v12040)(const char *, rondo_cpu_function, size_t, const rondo_parameter *);
+typedef CUresult (*PFN_rondoTestKernel_v12040)(const char *, rondo_cpu_function, rondo_cpu_block_function, size_t,
+                                               const rondo_parameter *);
 
 #define required(member, symbol, version, arguments) PFN_##symbol##_v##version member;
 #define optional required

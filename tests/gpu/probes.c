@@ -1393,6 +1393,65 @@ static void set_without_context(void) {
   row(call_set_exec_node(), "cuGraphExecKernelNodeSetParams");
 }
 
+/* Attributes of kernel nodes --------------------------------------------------------------------------------------- */
+
+static CUlaunchAttributeValue value_of(int x, int y, int z) {
+  const int words[] = {x, y, z};
+  CUlaunchAttributeValue value;
+  memset(&value, 0, sizeof value);
+  memcpy(&value, words, sizeof words);
+  return value;
+}
+
+static void set_attribute(CUgraphNode node, int id, const char *name, int x, int y, int z) {
+  const CUlaunchAttributeValue value = value_of(x, y, z);
+  row(cuGraphKernelNodeSetAttribute(node, (CUlaunchAttributeID)id, &value), "%s of a node: %d, %d, %d", name, x, y, z);
+}
+
+static void read_attributes(CUgraphNode node, const char *which) {
+  static const int ids[] = {2, 4, 8, 10, 14};
+  for (size_t i = 0; i < sizeof ids / sizeof ids[0]; i++) {
+    CUlaunchAttributeValue value = value_of(0, 0, 0);
+    int first;
+    const CUresult code = cuGraphKernelNodeGetAttribute(node, (CUlaunchAttributeID)ids[i], &value);
+    memcpy(&first, &value, sizeof first);
+    row(code, "attribute %d of %s is %d", ids[i], which, first);
+  }
+}
+
+static void set_bad_attributes(CUgraphNode node) {
+  set_attribute(node, 6, "programmatic serialization", 1, 0, 0);
+  set_attribute(node, 4, "a cluster that does not divide the grid of 8", 3, 1, 1);
+  set_attribute(node, 4, "a cluster", 16, 1, 1);
+  set_attribute(node, 8, "priority", -9, 0, 0);
+  set_attribute(node, 14, "share of shared memory", 101, 0, 0);
+  set_attribute(node, 14, "share of shared memory", -1, 0, 0);
+  set_attribute(node, 10, "memory domain", 7, 0, 0);
+}
+
+static void attributes_of_kernel_nodes(void) {
+  CUDA_KERNEL_NODE_PARAMS params = empty_kernel_params();
+  CUgraph graph = new_graph();
+  CUgraphNode node;
+  CUgraphExecUpdateResultInfo result;
+  params.gridDimX = 8;
+  must(cuGraphAddKernelNode(&node, graph, NULL, 0, &params));
+  read_attributes(node, "a new node");
+  set_attribute(node, 2, "cooperative", 1, 0, 0);
+  set_attribute(node, 4, "cluster", 4, 1, 1);
+  set_attribute(node, 8, "priority", -3, 0, 0);
+  set_attribute(node, 10, "memory domain", 1, 0, 0);
+  set_attribute(node, 14, "share of shared memory", 50, 0, 0);
+  set_bad_attributes(node);
+  read_attributes(node, "the node then");
+  CUgraphExec exec = instantiate(graph);
+  params.gridDimX = 6;
+  row(cuGraphExecKernelNodeSetParams(exec, node, &params), "a grid of 6 in an exec with clusters of 4");
+  set_attribute(node, 4, "cluster", 2, 1, 1);
+  row(cuGraphExecUpdate(exec, graph, &result), "cuGraphExecUpdate with other attributes (result %d)", result.result);
+  set_attribute(node, 4, "no cluster", 0, 0, 0);
+}
+
 static void run_probe(void (*probe)(void)) {
   enum { SECONDS = 20 };
   alarm(SECONDS);
@@ -1452,6 +1511,7 @@ static void (*const probes[])(void) = {
     memory_of_execs_of_copies,
     memory_of_execs_of_events,
     memory_of_empty_execs,
+    attributes_of_kernel_nodes,
 };
 
 /* All probes, or those whose numbers are given. */

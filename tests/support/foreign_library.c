@@ -47,8 +47,8 @@ typedef struct copy_3d {
 typedef struct launch_attribute {
   int id;
   char padding[4];
-  int value;
-  char rest[60];
+  int value, more[2];
+  char rest[52];
 } launch_attribute;
 
 typedef struct launch_config {
@@ -127,8 +127,8 @@ static const struct {
 };
 
 typedef int (*get_address_fn)(const char *symbol, void **out, int version, uint64_t flags, int *found);
-typedef int (*test_kernel_fn)(const char *name, rondo_cpu_function function, size_t count,
-                              const rondo_parameter *parameters);
+typedef int (*test_kernel_fn)(const char *name, rondo_cpu_function function, rondo_cpu_block_function block,
+                              size_t count, const rondo_parameter *parameters);
 
 static void affine_cpu(rondo_blocks blocks, void *const *args) {
   uint32_t *const word = *(uint32_t *const *)args[2];
@@ -143,7 +143,7 @@ static void tell_fake(void *library) {
   test_kernel_fn tell;
   if (symbol == NULL) return;
   memcpy(&tell, &symbol, sizeof tell);
-  (void)tell("foreign_affine", affine_cpu, 3, parameters);
+  (void)tell("foreign_affine", affine_cpu, NULL, 3, parameters);
 }
 
 static int find_functions(foreign_library *f) {
@@ -241,6 +241,30 @@ int foreign_affine_early(foreign_library *f, void *stream, uint32_t factor, uint
                                 .stream = stream,
                                 .attributes = attributes,
                                 .attribute_count = 2};
+  void *params[] = {&factor, &term, &word};
+  void *before = enter(f);
+  return leave(f, before, f->launch_ex(&config, f->affine, params, NULL));
+}
+
+int foreign_affine_with(foreign_library *f, void *stream, uint32_t factor, uint32_t term, uint32_t *word,
+                        const foreign_launch *how) {
+  enum { COOPERATIVE = 2, CLUSTER = 4, PRIORITY = 8, MEMORY_DOMAIN = 10, SHARED_PERCENT = 14 };
+  const launch_attribute attributes[] = {
+      {.id = COOPERATIVE, .value = how->cooperative},
+      {.id = PRIORITY, .value = how->priority},
+      {.id = MEMORY_DOMAIN, .value = how->memory_domain},
+      {.id = SHARED_PERCENT, .value = how->shared_percent},
+      {.id = CLUSTER, .value = (int)how->cluster[0], .more = {(int)how->cluster[1], (int)how->cluster[2]}}};
+  const launch_config config = {.grid_x = 1,
+                                .grid_y = 1,
+                                .grid_z = 1,
+                                .block_x = how->block[0],
+                                .block_y = how->block[1],
+                                .block_z = how->block[2],
+                                .shared_bytes = how->shared_bytes,
+                                .stream = stream,
+                                .attributes = attributes,
+                                .attribute_count = 5};
   void *params[] = {&factor, &term, &word};
   void *before = enter(f);
   return leave(f, before, f->launch_ex(&config, f->affine, params, NULL));

@@ -30,6 +30,13 @@ int foreign_affine_early(foreign_library *library, void *stream, uint32_t factor
 
 /* The kernel, whose name is "foreign_affine": a CUfunction. */
 void *foreign_affine_function(const foreign_library *library);
+/* The same with attributes; zeros are not set. */
+typedef struct foreign_launch {
+  unsigned block[3], cluster[3], shared_bytes;
+  int priority, shared_percent, memory_domain, cooperative;
+} foreign_launch;
+int foreign_affine_with(foreign_library *library, void *stream, uint32_t factor, uint32_t term, uint32_t *word,
+                        const foreign_launch *how);
 
 int foreign_copy(foreign_library *library, void *stream, void *dst, const void *src, size_t bytes);
 int foreign_copy_rows(foreign_library *library, void *stream, void *dst, size_t dst_pitch, const void *src,

@@ -4,6 +4,8 @@
  */
 #include "support/test_kernels.h"
 
+#include <string.h>
+
 void test_kernel_nothing(rondo_blocks blocks, void *const *args) {
   (void)blocks;
   (void)args;
@@ -66,6 +68,20 @@ static void mixed_cpu(rondo_blocks blocks, void *const *args) {
   out[7] = *(const uint32_t *)args[5];
 }
 
+static void reverse_cpu(rondo_blocks blocks, const rondo_thread_block *block, void *const *args) {
+  const uint32_t *in = *(const uint32_t **)args[0];
+  uint32_t *out = *(uint32_t **)args[1], *shared = block->shared;
+  const rondo_dimensions size = block->threads;
+  const size_t count = (size_t)size.x * size.y * size.z;
+  for (size_t b = blocks.first; b < blocks.last; b++) {
+    const uint32_t shape[] = {size.x, size.y, size.z, block->shared_bytes};
+    if (b == 0) memcpy(out, shape, sizeof shape);
+    if (shared == NULL) continue;
+    memcpy(shared, in + b * count, count * sizeof *in);
+    for (size_t i = 0; i < count; i++) out[4 + b * count + i] = shared[count - 1 - i];
+  }
+}
+
 /* One thread for each block, so that the grid is divided as on a CPU. */
 #define CUDA_SOURCE(text) .block_threads = 1, .cuda_source = BLOCK_NUMBER text
 #define BLOCK_NUMBER                                        \
@@ -111,6 +127,21 @@ static const rondo_kernel_options kernels[TEST_KERNEL_COUNT] = {
                      "  out[7] = f; }\n"),
          .params = {RONDO_SCALAR(uint8_t), RONDO_SCALAR(uint64_t), RONDO_SCALAR(uint16_t), RONDO_SCALAR(double),
                     RONDO_SCALAR(test_triple), RONDO_SCALAR(uint32_t), RONDO_WRITES}},
+    [TEST_KERNEL_REVERSE] =
+        {RONDO_KERNEL_OPTIONS_INIT, .name = "test_reverse", .cpu_block = reverse_cpu,
+         CUDA_SOURCE("extern \"C\" __global__ void test_reverse(const u32 *in, u32 *out) {\n"
+                     "  extern __shared__ u32 shared[];\n"
+                     "#if __CUDA_ARCH__ >= 900\n"
+                     "  asm volatile(\"griddepcontrol.wait;\" ::: \"memory\");\n"
+                     "#endif\n"
+                     "  const u32 n = blockDim.x * blockDim.y * blockDim.z;\n"
+                     "  const u32 t = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);\n"
+                     "  u32 bytes; asm(\"mov.u32 %0, %%dynamic_smem_size;\" : \"=r\"(bytes));\n"
+                     "  if (B == 0 && t == 0) {\n"
+                     "    out[0] = blockDim.x; out[1] = blockDim.y; out[2] = blockDim.z; out[3] = bytes; }\n"
+                     "  if (bytes == 0) return;\n"
+                     "  shared[t] = in[B * n + t]; __syncthreads(); out[4 + B * n + t] = shared[n - 1 - t]; }\n"),
+         .params = {RONDO_READS, RONDO_WRITES}},
     [TEST_KERNEL_BARE] = {RONDO_KERNEL_OPTIONS_INIT, .name = "test_bare", .params = {RONDO_UPDATES}},
 };
 

@@ -17,6 +17,9 @@ typedef enum test_kernel_id {
   TEST_KERNEL_SAXPY,        /* (float a, reads x, updates y): y[b] += a * x[b] */
   TEST_KERNEL_MIXED,        /* (uint8, uint64, uint16, double, test_triple, word, writes out): out[0..7] = the values */
   TEST_KERNEL_BARE,         /* (updates out): has no code for any device */
+  /* (reads in, writes out): each block reverses its elements, one for each thread, through dynamic shared memory, and
+   * writes its dimensions and the bytes of that memory to the four words before the elements of the first block */
+  TEST_KERNEL_REVERSE,
   TEST_KERNEL_COUNT
 } test_kernel_id;
 

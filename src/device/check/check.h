@@ -68,6 +68,7 @@ typedef struct check_work {
   struct check_work *self;
   rondo_cpu_function function;
   void *const *args;
+  void *const *values; /* of a kernel: the addresses of its arguments; else as args */
   struct check_state *check;
   cpu_queue *const *queue; /* where a finding goes; read when it runs */
   cpu_queue *own_queue;    /* of an enqueued work: what `queue` points to */

@@ -70,10 +70,10 @@ static bool add_kernel(check_snapshot *snapshot, const check_work *work, bool *o
     const rondo_parameter *parameter = &work->parameters[i];
     if (parameter->access == RONDO_ACCESS_READ) continue;
     if (parameter->access == RONDO_ACCESS_SCALAR) {
-      if (!add_undeclared(snapshot, work->args[i], parameter->bytes, out_anything)) return false;
+      if (!add_undeclared(snapshot, work->values[i], parameter->bytes, out_anything)) return false;
       continue;
     }
-    char *address = word_at(work->args[i]);
+    char *address = word_at(work->values[i]);
     if (address != NULL && !add_written(snapshot, address, 0)) return false;
   }
   return true;

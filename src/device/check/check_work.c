@@ -41,7 +41,7 @@ static rondo_status inspect_around(const check_work *work, const void *address) 
 
 /* Checks every word of the argument as if it were a pointer. */
 static rondo_status inspect_argument(const check_work *work, uint32_t index) {
-  const unsigned char *value = work->args[index];
+  const unsigned char *value = work->values[index];
   for (size_t at = 0; at + sizeof(void *) <= work->parameters[index].bytes; at += sizeof(void *)) {
     const void *address;
     memcpy(&address, value + at, sizeof address);
@@ -254,6 +254,7 @@ rondo_status check_wrap_node(cpu_executable *executable, cpu_node_detail *detail
   work->queue = &executable->queue;
   work->function = detail->node.function;
   work->args = detail->node.args;
+  work->values = detail->storage;
   if (allocates || frees)
     describe_life(work, allocates ? run_begin : run_end,
                   allocates ? params->as.alloc.address : params->as.free_address);
@@ -280,7 +281,7 @@ static check_item *begin_work(cpu_queue *queue, const rondo_node_params *params,
   describe_work(&item->work, queue->device->check, params);
   item->work.own_queue = queue;
   item->work.queue = &item->work.own_queue;
-  item->work.args = item->args;
+  item->work.args = item->work.values = item->args;
   if (item->work.name[0] == '\0')
     (void)snprintf(item->work.name, sizeof item->work.name, "%s", is_kernel ? params->as.kernel.kernel->name : "");
   item->item.as.work.function = check_run_work;
@@ -295,9 +296,8 @@ static void submit_kernel(cpu_queue *queue, const rondo_node_params *params) {
   const rondo_kernel *kernel = work->kernel;
   uint64_t head;
   void *values;
-  check_item *item = begin_work(queue, params, kernel->parameter_count, kernel->argument_bytes, &values, &head);
-  cpu_copy_arguments(work, item->args, values);
-  item->work.function = kernel->cpu;
+  check_item *item = begin_work(queue, params, cpu_address_count(kernel), cpu_value_bytes(kernel), &values, &head);
+  item->work.function = cpu_prepare_kernel(queue->device, work, item->args, values, &item->work.args);
   item->item.as.work.blocks = cpu_kernel_blocks(work);
   cpu_queue_publish(queue, head);
 }

@@ -31,6 +31,7 @@ typedef struct cpu_device cpu_device;
 typedef struct cpu_queue cpu_queue;
 typedef struct cpu_executable cpu_executable;
 typedef struct cpu_participant cpu_participant;
+typedef struct cpu_shared_memory cpu_shared_memory; /* cpu_shared_memory.h */
 
 /* Timelines ------------------------------------------------------------------------------------------------------- */
 
@@ -413,7 +414,8 @@ struct cpu_device {
   cpu_executable *zombies; /* destroyed while launches run */
   uint64_t launches_of_dead_queues;
   _Atomic uint64_t mapped_bytes, maps;
-  struct check_state *check; /* of a checking device (check.h); else NULL */
+  _Atomic(cpu_shared_memory *) shared_memory; /* NULL before the first kernel that may use it */
+  struct check_state *check;                  /* of a checking device (check.h); else NULL */
 };
 
 extern const rondo_driver rondo_cpu_driver;

@@ -14,7 +14,9 @@
 #include "device/cpu/cpu_memory.h"
 #include "device/cpu/cpu_pool.h"
 #include "device/cpu/cpu_queue.h"
+#include "device/cpu/cpu_shared_memory.h"
 #include "device/cpu/cpu_wait.h"
+#include "graph/launch_config.h"
 
 enum { CPU_DEVICES = 16 };
 
@@ -39,6 +41,7 @@ static rondo_status device_close(rondo_device *base) {
   cpu_device *device = (cpu_device *)base;
   const rondo_status status = device_synchronize(base);
   cpu_executable_reap(device, true);
+  cpu_shared_memory_free(device);
   cpu_pool_stop(device);
   pthread_mutex_destroy(&device->lock);
   const rondo_allocator allocator = base->allocator;
@@ -96,11 +99,33 @@ static void device_statistics(const rondo_device *base, rondo_device_statistics 
 /* Any grid runs here. */
 static rondo_status kernel_check(const rondo_device *device, const rondo_kernel_node *node) {
   const rondo_kernel *kernel = node->kernel;
-  if (kernel->cpu != NULL) return RONDO_OK;
+  if (kernel->cpu != NULL || kernel->cpu_block != NULL) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_GRAPH, RONDO_REASON_NO_FUNCTION,
                     "kernel '%s' has no CPU function and cannot run on device '%s': give one in "
-                    "rondo_kernel_options.cpu",
+                    "rondo_kernel_options.cpu or cpu_block",
                     kernel->name, device->name);
+}
+
+/* How many blocks an H100 runs at once: as many as its 132 multiprocessors have threads and shared memory for. */
+static uint64_t resident_blocks(const rondo_launch_config *config) {
+  enum { PROCESSORS = 132, THREADS = 2048, BLOCKS = 32, WARP = 32, SHARED = 228 * 1024, RESERVED = 1024 };
+  const uint64_t threads = (rondo_dimensions_volume(config->block) + WARP - 1) / WARP * WARP;
+  const uint64_t by_threads = THREADS / threads, by_memory = SHARED / ((uint64_t)config->shared_bytes + RESERVED);
+  const uint64_t each = by_threads < by_memory ? by_threads : by_memory;
+  return PROCESSORS * (each < BLOCKS ? each : BLOCKS);
+}
+
+static rondo_status config_check(const rondo_device *device, const rondo_kernel_node *node) {
+  rondo_launch_config config;
+  RONDO_TRY(rondo_device_check_limits(device, node));
+  if (!node->config->cooperative) return RONDO_OK;
+  (void)rondo_launch_config_resolve(node, &config);
+  return rondo_device_check_cooperative(device, node, resident_blocks(&config));
+}
+
+/* A kernel whose function gets its block may be launched with shared memory. */
+static rondo_status kernel_prepare(rondo_device *base, rondo_kernel *kernel) {
+  return kernel->cpu_block == NULL ? RONDO_OK : cpu_shared_memory_make((cpu_device *)base);
 }
 
 /* All devices of a process use the same addresses. */
@@ -113,8 +138,9 @@ static const rondo_device_ops device_ops = {
     .close = device_close,
     .info = device_info,
     .statistics = device_statistics,
-    .kernel_prepare = NULL,
+    .kernel_prepare = kernel_prepare,
     .kernel_check = kernel_check,
+    .config_check = config_check,
     .peers = peers,
     .queue_create = cpu_queue_create,
     .event_create = cpu_event_create,
@@ -192,6 +218,11 @@ static rondo_status cpu_open(const char *rest, const rondo_device_options *optio
       .device = device_ops, .queue = cpu_queue_ops, .event = cpu_event_ops, .executable = cpu_executable_ops};
   device->base.ops = &device->base.tables.device;
   device->base.most_blocks = (rondo_grid){UINT32_MAX, UINT32_MAX, UINT32_MAX};
+  device->base.limits = (rondo_launch_limits){.argument_bytes = RONDO_MAX_PARAMETER_BYTES,
+                                              .shared_bytes = CPU_SHARED_BYTES,
+                                              .greatest_priority = -5,
+                                              .clusters = true,
+                                              .cooperative = true};
   device->base.allocator = *allocator;
   device->base.index = index;
   name_device(device, checking);

@@ -49,9 +49,8 @@ static rondo_status make_storage(cpu_executable *executable, cpu_node_detail *de
 static rondo_status make_kernel(cpu_executable *executable, cpu_node_detail *detail, const rondo_kernel_node *work) {
   const rondo_kernel *kernel = work->kernel;
   void *values;
-  RONDO_TRY(make_storage(executable, detail, kernel->parameter_count, kernel->argument_bytes, &values));
-  cpu_copy_arguments(work, detail->storage, values);
-  detail->node.function = kernel->cpu;
+  RONDO_TRY(make_storage(executable, detail, cpu_address_count(kernel), cpu_value_bytes(kernel), &values));
+  detail->node.function = cpu_prepare_kernel(executable->device, work, detail->storage, values, &detail->node.args);
   detail->node.blocks = cpu_kernel_blocks(work);
   return RONDO_OK;
 }

@@ -216,8 +216,9 @@ static bool has_room(cpu_queue *queue, uint64_t head, uint64_t granules) {
   return head + granules - queue->tail_seen <= CPU_RING_GRANULES;
 }
 
-/* Waits until there is capacity, and meanwhile helps with the work. */
-static void make_room(cpu_queue *queue, uint64_t head, uint64_t granules) {
+/* Waits until there is capacity, and meanwhile helps with the work. Sleeps only if an item will be consumed that is no
+ * skip. */
+static void make_room(cpu_queue *queue, uint64_t head, uint64_t granules, bool sleeps) {
   cpu_pool *pool = &queue->device->pool;
   cpu_backoff backoff = {0};
   cpu_participant *self = cpu_pool_join(pool);
@@ -228,9 +229,30 @@ static void make_room(cpu_queue *queue, uint64_t head, uint64_t granules) {
     if (has_room(queue, head, granules)) break;
     if (self != NULL && cpu_queue_pending(queue) && cpu_queue_drain(queue, self, CPU_BUDGET)) continue;
     const uint32_t signal = atomic_load(&queue->timeline.signal);
-    if (cpu_backoff_step(&backoff, pool)) cpu_timeline_sleep(&queue->timeline, completed + 1, signal);
+    if (cpu_backoff_step(&backoff, sleeps ? pool : NULL)) cpu_timeline_sleep(&queue->timeline, completed + 1, signal);
   }
   cpu_pool_leave(pool, self);
+}
+
+static inline cpu_item *put_item(cpu_queue *queue, cpu_operation operation, uint64_t head, uint64_t granules) {
+  cpu_item *item = item_at(queue, head);
+  item->operation = (uint16_t)operation;
+  item->granules = (uint16_t)granules;
+  item->name_at = 0;
+  return item;
+}
+
+/* An item and the skip before it that together exceed the ring: all before the skip is consumed, then the skip. */
+static __attribute__((noinline)) cpu_item *begin_large(cpu_queue *queue, cpu_operation operation, uint64_t head,
+                                                       uint64_t skip, uint64_t granules, uint64_t *out_head) {
+  make_room(queue, head, CPU_RING_GRANULES, true);
+  (void)put_item(queue, CPU_SKIP, head, skip);
+  head += skip;
+  atomic_store(&queue->head, head);
+  if (atomic_load(&queue->attached) == CPU_DETACHED) cpu_queue_schedule(queue);
+  make_room(queue, head, granules, false);
+  *out_head = head + granules;
+  return put_item(queue, operation, head, granules);
 }
 
 /* Returns memory for an item of `bytes`, which publish enqueues. Items do not wrap around: a skip fills the end of the
@@ -241,20 +263,17 @@ __attribute__((always_inline)) static inline cpu_item *begin_item(cpu_queue *que
   const uint64_t granules = (bytes + CPU_GRANULE - 1) / CPU_GRANULE;
   const uint64_t to_end = CPU_RING_GRANULES - head % CPU_RING_GRANULES;
   const uint64_t skip = to_end < granules ? to_end : 0;
-  if (head + skip + granules - queue->tail_seen > CPU_RING_GRANULES) make_room(queue, head, skip + granules);
+  if (head + skip + granules - queue->tail_seen > CPU_RING_GRANULES) {
+    if (skip + granules > CPU_RING_GRANULES) return begin_large(queue, operation, head, skip, granules, out_head);
+    make_room(queue, head, skip + granules, true);
+  }
   if (skip > 0) {
-    cpu_item *filler = item_at(queue, head);
-    filler->operation = CPU_SKIP;
-    filler->granules = (uint16_t)skip;
+    (void)put_item(queue, CPU_SKIP, head, skip);
     head += skip;
   }
   assert(granules > 0 && head + granules - queue->tail_seen <= CPU_RING_GRANULES);
-  cpu_item *item = item_at(queue, head);
-  item->operation = (uint16_t)operation;
-  item->granules = (uint16_t)granules;
-  item->name_at = 0;
   *out_head = head + granules;
-  return item;
+  return put_item(queue, operation, head, granules);
 }
 
 static void publish(cpu_queue *queue, uint64_t head) {
@@ -281,16 +300,15 @@ static void keep_name(cpu_item *item, size_t name_at, const char *name) {
 static rondo_status submit_kernel(cpu_queue *queue, const rondo_node_params *params) {
   const rondo_kernel_node *work = &params->as.kernel;
   const rondo_kernel *kernel = work->kernel;
-  const size_t values_at = cpu_align(sizeof(cpu_item) + kernel->parameter_count * sizeof(void *), CPU_GRANULE);
-  const size_t name_at = values_at + kernel->argument_bytes;
+  const size_t values_at = cpu_align(sizeof(cpu_item) + cpu_address_count(kernel) * sizeof(void *), CPU_GRANULE);
+  const size_t name_at = values_at + cpu_value_bytes(kernel);
   const bool traced = rondo_trace_on();
   uint64_t head;
   cpu_item *item = begin_item(queue, CPU_KERNEL, name_at + (traced ? NAME_BYTES : 0), &head);
   if (__builtin_expect(traced, 0)) keep_name(item, name_at, params->name != NULL ? params->name : kernel->name);
   void **args = (void **)(void *)(item + 1);
-  cpu_copy_arguments(work, args, (unsigned char *)item + values_at);
-  item->as.work.function = kernel->cpu;
-  item->as.work.args = args;
+  item->as.work.function =
+      cpu_prepare_kernel(queue->device, work, args, (unsigned char *)item + values_at, &item->as.work.args);
   item->as.work.blocks = cpu_kernel_blocks(work);
   publish(queue, head);
   return RONDO_OK;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * Work that is not a kernel: copies, fills and host functions. Copies and fills are divided into blocks of about 256
- * KiB, by bytes if they are one row, else by rows, so that workers can share large ones.
+ * Functions of work: kernels that get their block, copies, fills and host functions. Copies and fills are divided into
+ * blocks of about 256 KiB, by bytes if they are one row, else by rows, so that workers can share large ones.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "device/cpu/cpu.h"
+#include "device/cpu/cpu_shared_memory.h"
 #include "device/cpu/cpu_work.h"
 #include "graph/node_name.h"
 
@@ -15,6 +16,36 @@ void cpu_run_nothing(rondo_blocks blocks, void *const *args) {
   (void)blocks;
   (void)args;
 }
+
+/* Kernels that get their block ------------------------------------------------------------------------------------- */
+
+void cpu_run_block(rondo_blocks blocks, void *const *args) {
+  const cpu_block_work *work = args[0];
+  rondo_thread_block block = work->block;
+  uint32_t piece = 0;
+  if (block.shared_bytes > 0) block.shared = cpu_shared_memory_take(work->memory, &piece);
+  work->function(blocks, &block, work->args);
+  if (block.shared_bytes > 0) cpu_shared_memory_give(work->memory, piece);
+}
+
+rondo_cpu_function cpu_prepare_block(cpu_device *device, const rondo_kernel_node *work, void **args, void *values,
+                                     void *const **out_args) {
+  const rondo_kernel *kernel = work->kernel;
+  cpu_block_work *block =
+      (void *)((unsigned char *)values + cpu_align(kernel->argument_bytes, alignof(cpu_block_work)));
+  rondo_launch_config config;
+  (void)rondo_launch_config_resolve(work, &config);
+  *block = (cpu_block_work){.function = kernel->cpu_block,
+                            .args = args,
+                            .block = {.threads = config.block, .shared_bytes = config.shared_bytes},
+                            .memory = atomic_load_explicit(&device->shared_memory, memory_order_acquire)};
+  assert(block->memory != NULL); /* kernel_prepare made it */
+  args[kernel->parameter_count] = block;
+  *out_args = &args[kernel->parameter_count];
+  return cpu_run_block;
+}
+
+/* Host functions --------------------------------------------------------------------------------------------------- */
 
 static void fail_host_function(const cpu_host_work *work, rondo_status status) {
   char label[RONDO_LABEL_BYTES];
@@ -40,6 +71,8 @@ void cpu_run_host(rondo_blocks blocks, void *const *args) {
   if (status != RONDO_OK) fail_host_function(work, status);
   rondo_error_restore(&before);
 }
+
+/* Copies and fills ------------------------------------------------------------------------------------------------- */
 
 /* How many rows of `width` bytes are a block. */
 static uint64_t rows_a_block(size_t width) { return width >= BLOCK_BYTES ? 1 : BLOCK_BYTES / width; }

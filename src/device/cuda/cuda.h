@@ -158,6 +158,9 @@ struct cuda_kernel {
   cuda_device *device;
   cu_module module; /* NULL: the code belongs to a library or to the user */
   cu_function function;
+  int most_threads;               /* of a block; of a library's kernel 0, not known */
+  _Atomic bool has_attributes;    /* a launch or a node had attributes (rondo_launch_config_has_attributes) */
+  _Atomic uint32_t shared_bytes;  /* dynamic shared memory that the driver allows now: 0 before it was asked */
   cuda_foreign_kernel *foreign;   /* if a library launched it; else NULL */
   struct cuda_captured *captured; /* this is not a kernel but a captured graph that went out of use; else NULL */
   uint64_t epoch;                 /* when it went out of use */

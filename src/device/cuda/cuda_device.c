@@ -118,6 +118,7 @@ static const rondo_device_ops device_ops = {
     .queued_copy_kernel = cuda_queued_copy_kernel,
     .queued_copy_blocks = cuda_queued_copy_blocks,
     .kernel_check = cuda_kernel_check,
+    .config_check = cuda_config_check,
     .peers = device_peers,
     .admit = cuda_admit,
     .call_library = cuda_call_library,
@@ -141,11 +142,14 @@ static const rondo_device_ops device_ops = {
 
 /* Opening ---------------------------------------------------------------------------------------------------------- */
 
+/* How many bytes of arguments a kernel may have, by compute capability. */
+enum { NARROW_ARGUMENTS = 4096, WIDE_ARGUMENTS_MAJOR = 7 };
+
 /* Returns the first code that is not CU_OK. */
 static cu_result ask_attributes(cuda_device *device) {
   const cuda_api *api = device->api;
   size_t bytes = 0;
-  int is_unified = 0, x = 0, y = 0, z = 0;
+  int is_unified = 0, x = 0, y = 0, z = 0, shared = 0, clusters = 0, cooperative = 0;
   const struct {
     cu_attribute attribute;
     int *value;
@@ -155,7 +159,10 @@ static cu_result ask_attributes(cuda_device *device) {
               {CU_ATTRIBUTE_UNIFIED_ADDRESSING, &is_unified},
               {CU_ATTRIBUTE_MAX_GRID_X, &x},
               {CU_ATTRIBUTE_MAX_GRID_Y, &y},
-              {CU_ATTRIBUTE_MAX_GRID_Z, &z}};
+              {CU_ATTRIBUTE_MAX_GRID_Z, &z},
+              {CU_ATTRIBUTE_MAX_SHARED_BYTES, &shared},
+              {CU_ATTRIBUTE_CLUSTER_LAUNCH, &clusters},
+              {CU_ATTRIBUTE_COOPERATIVE_LAUNCH, &cooperative}};
   cu_result code = api->device_get(&device->handle, device->ordinal);
   if (code == CU_OK) code = api->device_get_name(device->description, sizeof device->description, device->handle);
   if (code == CU_OK) code = api->device_get_uuid(&device->uuid, device->handle);
@@ -165,6 +172,11 @@ static cu_result ask_attributes(cuda_device *device) {
   device->memory_bytes = bytes;
   device->reads_host = is_unified != 0;
   device->base.most_blocks = (rondo_grid){(uint32_t)x, (uint32_t)y, (uint32_t)z};
+  device->base.limits = (rondo_launch_limits){
+      .argument_bytes = device->major >= WIDE_ARGUMENTS_MAJOR ? RONDO_MAX_PARAMETER_BYTES : NARROW_ARGUMENTS,
+      .shared_bytes = (uint32_t)shared,
+      .clusters = clusters != 0,
+      .cooperative = cooperative != 0};
   return code;
 }
 
@@ -199,6 +211,16 @@ static rondo_status ask_page_size(cuda_device *device) {
   return cuda_check(device, code, "asking for the page size of device '%s'", device->base.name);
 }
 
+static rondo_status ask_priorities(cuda_device *device) {
+  int least = 0, greatest = 0;
+  CUDA_SCOPE(scope);
+  RONDO_TRY(cuda_enter(device, &scope));
+  const cu_result code = device->api->stream_priorities(&least, &greatest);
+  device->base.limits.least_priority = least;
+  device->base.limits.greatest_priority = greatest;
+  return cuda_check(device, code, "asking for the priorities of device '%s'", device->base.name);
+}
+
 /* Called after the fill kernel was loaded, which is released if this fails. */
 static rondo_status load_copies(cuda_device *device) {
   const rondo_status status = cuda_copies_load(device);
@@ -219,6 +241,7 @@ static rondo_status set_up(cuda_device *device) {
   RONDO_TRY(cuda_check(device, api->primary_retain(&device->context, device->handle),
                        "taking the primary context of device '%s'", device->base.name));
   rondo_status status = ask_page_size(device);
+  if (status == RONDO_OK) status = ask_priorities(device);
   if (status == RONDO_OK) status = cuda_fill_load(device);
   if (status == RONDO_OK) status = load_copies(device);
   if (status != RONDO_OK) (void)api->primary_release(device->handle); /* the first error is reported */

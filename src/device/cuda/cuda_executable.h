@@ -26,6 +26,7 @@ struct cuda_node {
   bool is_foreign;         /* a library's kernel */
   bool enabled;
   bool is_bound;        /* exists only in the captured graph */
+  bool is_configured;   /* has a launch configuration: `config` */
   const char *name;     /* in the memory of the exec, like the text of `where` */
   rondo_kernel *kernel; /* a reference, which keeps the code loaded; or NULL */
   union {
@@ -37,6 +38,7 @@ struct cuda_node {
   } as;
   void *storage; /* a captured copy's cu_copy; the list by which a foreign kernel gets its arguments; or NULL */
   size_t storage_bytes;
+  const rondo_launch_config *config; /* a kernel's own copy, resolved; NULL: the default */
   uint64_t captured; /* its name in the captured graph, valid while the executable is made; 0: not captured */
   rondo_node_where where;
 };
@@ -72,7 +74,8 @@ struct cuda_executable {
   cu_graph_node *handles; /* of `built` */
   cuda_built built;
   size_t count, host_count, edge_count, disabled_count;
-  bool has_foreign; /* has work of libraries, which runs in graphs only */
+  bool has_foreign;    /* has work of libraries, which runs in graphs only */
+  bool has_priorities; /* nodes were given priorities, so that each runs with its own */
   bool is_made;
   bool is_stale;    /* `built` differs from `nodes`, because the driver did not take a change back */
   char *label;      /* "graph 'step'", for messages */

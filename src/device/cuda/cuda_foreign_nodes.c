@@ -9,6 +9,8 @@
 #include "device/cuda/cuda_context.h"
 #include "device/cuda/cuda_declared_kernels.h"
 #include "device/cuda/cuda_kernel.h"
+#include "device/cuda/cuda_launch_params.h"
+#include "graph/launch_config.h"
 #include "graph/node_params.h"
 
 /* Tags in the list by which a kernel may get its arguments (CU_LAUNCH_PARAM_). */
@@ -32,7 +34,7 @@ static rondo_status fail_argument(size_t bytes, size_t offset) {
   return rondo_fail(
       RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE,
       "a kernel with an argument of %zu bytes at %zu: at most %d bytes are possible in all: pass a pointer to it",
-      bytes, offset, RONDO_MOST_ARGUMENT_BYTES);
+      bytes, offset, RONDO_MAX_PARAMETER_BYTES);
 }
 
 /* Where the function expects its arguments. */
@@ -44,7 +46,7 @@ static rondo_status find_arguments(cuda_captured *captured, cu_function function
     size_t offset = 0, bytes = 0;
     RONDO_TRY(ask_argument(device_of(captured), function, captured->places.count, &offset, &bytes, &is_there));
     if (!is_there) break;
-    if (offset > RONDO_MOST_ARGUMENT_BYTES || bytes > RONDO_MOST_ARGUMENT_BYTES - offset)
+    if (offset > RONDO_MAX_PARAMETER_BYTES || bytes > RONDO_MAX_PARAMETER_BYTES - offset)
       return fail_argument(bytes, offset);
     const cuda_argument place = {(uint32_t)offset, (uint32_t)bytes};
     RONDO_TRY(rondo_array_push(allocator, &captured->places, &place));
@@ -75,12 +77,12 @@ static rondo_status find_buffer(void *const *extra, const void **out, size_t *ou
     if ((uintptr_t)extra[0] == LAUNCH_BUFFER) *out = extra[1];
     if ((uintptr_t)extra[0] == LAUNCH_BUFFER_BYTES) memcpy(out_bytes, extra[1], sizeof *out_bytes);
   }
-  if (*out != NULL && *out_bytes <= RONDO_MOST_ARGUMENT_BYTES) return RONDO_OK;
+  if (*out != NULL && *out_bytes <= RONDO_MAX_PARAMETER_BYTES) return RONDO_OK;
   return rondo_fail(
       RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE,
       "a kernel whose arguments are a buffer of %zu bytes: at most %d are possible: pass a pointer to some of "
       "them",
-      *out_bytes, RONDO_MOST_ARGUMENT_BYTES);
+      *out_bytes, RONDO_MAX_PARAMETER_BYTES);
 }
 
 void cuda_foreign_kernel_free(cuda_device *device, cuda_foreign_kernel *foreign) {
@@ -159,6 +161,14 @@ static rondo_status read_params(cuda_device *device, cu_graph_node node, cu_kern
   return cuda_check(device, code, "reading a captured kernel");
 }
 
+static rondo_status read_config(cuda_device *device, cu_graph_node node, const cu_kernel_params *params,
+                                rondo_launch_config *out) {
+  *out = (rondo_launch_config){.block = {params->block_x, params->block_y, params->block_z},
+                               .shared_bytes = params->shared_bytes};
+  return cuda_check(device, cuda_node_attributes_read(device->api, node, out),
+                    "reading the attributes of a captured kernel");
+}
+
 /* What a kernel's nodes share: all but the grid and the arguments. */
 static cu_kernel_params shared_params(const cu_kernel_params *params) {
   cu_kernel_params shared = *params;
@@ -177,6 +187,7 @@ static rondo_status make_foreign(cuda_captured *captured, const cu_kernel_params
   foreign->captured = &captured->base;
   rondo_captured_retain(&captured->base);
   foreign->params = shared_params(params);
+  foreign->config = captured->config;
   foreign->has_buffer = params->extra != NULL;
   foreign->bytes = buffer_bytes;
   return finish_kernel(captured, params, foreign, out);
@@ -190,11 +201,11 @@ static bool fits_arguments(const cuda_foreign_kernel *foreign, const cu_kernel_p
   return (foreign->count > 0) == (params->params != NULL);
 }
 
-static bool is_launched_alike(const cuda_foreign_kernel *foreign, const cu_kernel_params *params, size_t buffer_bytes) {
+static bool is_launched_alike(const cuda_foreign_kernel *foreign, const cu_kernel_params *params,
+                              const rondo_launch_config *config, size_t buffer_bytes) {
   const cu_kernel_params *a = &foreign->params;
   return a->function == params->function && a->kernel == params->kernel && a->context == params->context &&
-         a->block_x == params->block_x && a->block_y == params->block_y && a->block_z == params->block_z &&
-         a->shared_bytes == params->shared_bytes && fits_arguments(foreign, params, buffer_bytes);
+         !rondo_launch_config_differs(&foreign->config, config) && fits_arguments(foreign, params, buffer_bytes);
 }
 
 /* Most graphs launch few functions many times. A kernel that was read lately is used again. */
@@ -203,7 +214,7 @@ static rondo_status find_kernel(cuda_captured *captured, const cu_kernel_params 
   const uintptr_t at = (uintptr_t)params->function >> 4;
   rondo_kernel **const lately = &captured->kernels[(at ^ at >> 6) % CUDA_KERNELS_KEPT];
   rondo_kernel *made;
-  if (*lately == NULL || !is_launched_alike(cuda_foreign_of(*lately), params, buffer_bytes)) {
+  if (*lately == NULL || !is_launched_alike(cuda_foreign_of(*lately), params, &captured->config, buffer_bytes)) {
     RONDO_TRY(make_foreign(captured, params, buffer_bytes, &made));
     rondo_kernel_release(*lately);
     *lately = made;
@@ -253,6 +264,7 @@ rondo_status cuda_foreign_kernel_read(cuda_captured *captured, cu_graph_node nod
   *out = (rondo_kernel_node){0};
   captured->argument_values = NULL;
   RONDO_TRY(read_params(device_of(captured), node, &params));
+  RONDO_TRY(read_config(device_of(captured), node, &params, &captured->config));
   if (params.extra != NULL) RONDO_TRY(find_buffer(params.extra, &captured->argument_values, &buffer_bytes));
   RONDO_TRY(find_kernel(captured, &params, buffer_bytes, &kernel));
   const rondo_status status = read_arguments(captured, &params, kernel, buffer_bytes);
@@ -264,7 +276,8 @@ rondo_status cuda_foreign_kernel_read(cuda_captured *captured, cu_graph_node nod
       .kernel = kernel,
       .grid = {params.grid_x, params.grid_y, params.grid_z},
       .args = cuda_foreign_of(kernel)->is_declared ? captured->argument_list.items : &captured->argument_values,
-      .arg_count = kernel->parameter_count};
+      .arg_count = kernel->parameter_count,
+      .config = &captured->config};
   return RONDO_OK;
 }
 

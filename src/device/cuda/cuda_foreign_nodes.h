@@ -36,6 +36,7 @@ typedef struct cuda_captured {
   RONDO_ARRAY(unsigned char) values;
   RONDO_ARRAY(cuda_argument) places;
   const void *argument_values;             /* of the kernel that was read last: `values`, or the driver's memory */
+  rondo_launch_config config;              /* likewise */
   RONDO_ARRAY(const void *) argument_list; /* the arguments of a declared kernel that was read last */
   uint64_t edges_of;                       /* the node that `edges` lead to; 0: they are a frontier */
   /* Kernels that were read lately: references, until the reading ends, because each refers to this. */
@@ -52,6 +53,7 @@ struct cuda_foreign_kernel {
   size_t count;             /* of arguments; 0 when they are a buffer */
   cuda_argument *arguments;
   size_t bytes;
+  rondo_launch_config config; /* of the launch */
 };
 
 extern const rondo_capture_ops cuda_capture_ops;

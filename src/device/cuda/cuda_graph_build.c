@@ -117,16 +117,28 @@ bool cuda_order_has_edge(const cuda_order *order, uint32_t from, uint32_t to) {
 
 /* Adding ----------------------------------------------------------------------------------------------------------- */
 
+/* Whether the kernel may begin before the end of the kernel before it (rondo_launch_config.programmatic). Between the
+ * two is no node that was left out. */
+static bool begins_before(const cuda_executable *executable, uint32_t from, size_t to) {
+  const cuda_node *before = &executable->nodes[from], *node = &executable->nodes[to];
+  if (node->config == NULL || !node->config->programmatic || before->kind != RONDO_NODE_KERNEL) return false;
+  if (!cuda_may_begin_early(cuda_device_of(executable->base.device))) return false;
+  for (uint32_t e = executable->predecessor_start[to]; e < executable->predecessor_start[to + 1]; e++)
+    if (executable->predecessors[e] == from) return true;
+  return false;
+}
+
 static rondo_status add_nodes(cuda_executable *executable, cu_graph graph, cu_graph_node *handles,
                               const cuda_order *order, cu_graph_node *before, cuda_add_node add, void *user) {
   for (size_t i = 0; i < executable->count; i++) {
     const cuda_node *node = &executable->nodes[i];
     if (cuda_order_leaves_out(order, i)) continue;
-    size_t count;
-    const uint32_t *predecessors = cuda_order_before(order, i, &count);
-    for (size_t k = 0; k < count; k++) {
+    size_t listed, count = 0;
+    const uint32_t *predecessors = cuda_order_before(order, i, &listed);
+    for (size_t k = 0; k < listed; k++) {
       const cuda_node *predecessor = &executable->nodes[predecessors[k]];
-      before[k] = handles[predecessor->first + cuda_node_parts(predecessor) - 1];
+      if (__builtin_expect(node->is_configured, 0) && begins_before(executable, predecessors[k], i)) continue;
+      before[count++] = handles[predecessor->first + cuda_node_parts(predecessor) - 1];
     }
     RONDO_TRY(add(executable, graph, i, before, count, &handles[node->first], user));
   }
@@ -156,6 +168,20 @@ static rondo_status add_programmatic(cuda_executable *executable, cu_graph graph
   return RONDO_OK;
 }
 
+/* The edges from the kernels before whose end a kernel may begin. */
+static rondo_status add_early(cuda_executable *executable, cu_graph graph, const cu_graph_node *handles, size_t to) {
+  const cu_edge_data data = {.from_port = CU_PORT_PROGRAMMATIC, .type = CU_EDGE_PROGRAMMATIC};
+  cuda_device *device = cuda_device_of(executable->base.device);
+  const cuda_node *node = &executable->nodes[to];
+  for (uint32_t e = executable->predecessor_start[to]; e < executable->predecessor_start[to + 1]; e++) {
+    const cuda_node *from = &executable->nodes[executable->predecessors[e]];
+    if (!begins_before(executable, executable->predecessors[e], to)) continue;
+    const cu_result code = device->api->graph_add_edges(graph, &handles[from->first], &handles[node->first], &data, 1);
+    RONDO_TRY(fail_edge(executable, code, from, node));
+  }
+  return RONDO_OK;
+}
+
 rondo_status cuda_add_all(cuda_executable *executable, cu_graph graph, cu_graph_node *handles, const cuda_order *order,
                           cuda_add_node add, void *user) {
   const rondo_allocator *allocator = cuda_allocator_of(executable);
@@ -163,6 +189,8 @@ rondo_status cuda_add_all(cuda_executable *executable, cu_graph graph, cu_graph_
   RONDO_TRY(rondo_allocate_items(allocator, order->most, sizeof *before, &before));
   rondo_status status = add_nodes(executable, graph, handles, order, before, add, user);
   if (status == RONDO_OK) status = add_programmatic(executable, graph, handles, order);
+  for (size_t i = 0; i < executable->count && status == RONDO_OK; i++)
+    if (executable->nodes[i].is_configured) status = add_early(executable, graph, handles, i);
   rondo_release(allocator, before, order->most, sizeof *before);
   return status;
 }
@@ -215,6 +243,7 @@ static rondo_status fail_instantiate(cuda_executable *executable, const cu_graph
 rondo_status cuda_instantiate(cuda_executable *executable, cuda_built *built, const cu_graph_node *handles) {
   const cuda_api *api = cuda_device_of(executable->base.device)->api;
   cu_instantiate_params params = {.flags = built->is_captured ? CU_INSTANTIATE_AUTO_FREE : 0};
+  if (executable->has_priorities) params.flags |= CU_INSTANTIATE_NODE_PRIORITY;
   const cu_result code = api->graph_instantiate(&built->exec, built->graph, &params);
   if (code == CU_OK && params.result == CU_INSTANTIATE_SUCCESS) return RONDO_OK;
   return fail_instantiate(executable, handles, code != CU_OK ? code : CU_INVALID_VALUE, &params);

@@ -14,6 +14,7 @@
 #include "device/cuda/cuda_graph_node.h"
 #include "device/cuda/cuda_host_function.h"
 #include "device/cuda/cuda_launch_params.h"
+#include "graph/launch_config.h"
 #include "graph/node_name.h"
 
 /* Making ----------------------------------------------------------------------------------------------------------- */
@@ -31,11 +32,29 @@ static bool has_arguments(const cuda_node *node) {
   return node->args != NULL || node->as.kernel.params != NULL || node->kernel->parameter_count == 0;
 }
 
+/* A library's kernel with the configuration of its launch. Its priority may be just that of its stream. */
+static bool has_captured_config(const rondo_kernel *kernel, const rondo_launch_config *config) {
+  const cuda_foreign_kernel *foreign = cuda_foreign_of(kernel);
+  return foreign != NULL && rondo_launch_config_same_attributes(&foreign->config, config);
+}
+
+static rondo_status keep_config(cuda_executable *executable, const rondo_kernel_node *node, cuda_node *out) {
+  rondo_launch_config config, *copy;
+  if (!rondo_launch_config_resolve(node, &config)) return RONDO_OK;
+  RONDO_TRY(rondo_allocate_items(cuda_allocator_of(executable), 1, sizeof *copy, &copy));
+  *copy = config;
+  out->config = copy;
+  out->is_configured = true;
+  executable->has_priorities |= config.priority != 0 && !has_captured_config(node->kernel, &config);
+  return RONDO_OK;
+}
+
 static rondo_status make_kernel(cuda_executable *executable, const rondo_kernel_node *node, cuda_node *out) {
   const cuda_foreign_kernel *foreign = cuda_foreign_of(node->kernel);
   out->kernel = node->kernel;
   rondo_kernel_retain(node->kernel);
   cuda_kernel_params(node, &out->as.kernel);
+  RONDO_TRY(keep_config(executable, node, out));
   out->is_foreign = foreign != NULL;
   executable->has_foreign |= out->is_foreign;
   if (foreign != NULL && !foreign->is_declared && node->kernel->parameter_count > 0) {
@@ -129,7 +148,8 @@ void cuda_node_free(cuda_executable *executable, cuda_node *node) {
     cuda_gate_give(cuda_device_of(executable->base.device), node->as.host->gate);
     cuda_host_free(allocator, node->as.host);
   }
-  rondo_release(cuda_allocator_of(executable), node->storage, 1, node->storage_bytes);
+  rondo_release(allocator, node->storage, 1, node->storage_bytes);
+  rondo_release(allocator, (void *)(uintptr_t)node->config, 1, sizeof *node->config);
   rondo_kernel_release(node->kernel);
   *node = (cuda_node){0};
 }
@@ -171,13 +191,31 @@ static cu_graph_node source_of(const cuda_executable *executable, const cuda_nod
   return executable->is_made ? executable->handles[node->first] : cuda_captured_handle(node->captured);
 }
 
-/* Copies the attributes that the stream or a library gave it. */
-static cu_result copy_attributes(const cuda_executable *executable, const cuda_node *node, cu_graph_node to) {
+/* Whether the captured node has the attributes of the configuration. It has the priority of its stream, too. Nodes of
+ * kernels that never had any are not asked. */
+static cu_result compare_attributes(const cuda_executable *executable, const cuda_node *node, bool *out_same) {
   const cuda_api *api = cuda_device_of(executable->base.device)->api;
-  cu_node_type type = CU_NODE_KERNEL;
-  const cu_result code = api->graph_node_get_type(source_of(executable, node), &type);
-  if (code != CU_OK || type != CU_NODE_KERNEL) return code; /* a kernel without code was captured as an empty node */
-  return api->graph_kernel_copy_attributes(to, source_of(executable, node));
+  const cuda_kernel *loaded = node->kernel->driver_data;
+  rondo_launch_config captured = {0};
+  *out_same = true;
+  if (!node->is_configured && !atomic_load_explicit(&loaded->has_attributes, memory_order_relaxed)) return CU_OK;
+  const cu_result code = cuda_node_attributes_read(api, source_of(executable, node), &captured);
+  if (node->config == NULL || node->config->priority == 0) captured.priority = 0;
+  *out_same = rondo_launch_config_same_attributes(&captured, node->config);
+  return code;
+}
+
+/* Those that the stream or a library gave it when it was captured, or, after a change, those of its configuration. */
+static cu_result set_attributes(const cuda_executable *executable, const cuda_node *node, cu_graph_node to) {
+  const cuda_device *device = cuda_device_of(executable->base.device);
+  const cuda_api *api = device->api;
+  cu_node_type type = CU_NODE_EMPTY;
+  bool is_same = false;
+  cu_result code = node->captured == 0 ? CU_OK : api->graph_node_get_type(source_of(executable, node), &type);
+  /* a kernel without code was captured as an empty node */
+  if (code == CU_OK && type == CU_NODE_KERNEL) code = compare_attributes(executable, node, &is_same);
+  if (code == CU_OK && is_same) return api->graph_kernel_copy_attributes(to, source_of(executable, node));
+  return code == CU_OK && node->is_configured ? cuda_node_attributes_set(device, to, node->config) : code;
 }
 
 static cu_result add_kernel(const cuda_executable *executable, const cuda_node *node, cu_graph graph,
@@ -185,8 +223,8 @@ static cu_result add_kernel(const cuda_executable *executable, const cuda_node *
   const cuda_api *api = cuda_device_of(executable->base.device)->api;
   if (!has_arguments(node)) return CU_INVALID_VALUE;
   const cu_result code = api->graph_add_kernel(out, graph, before, count, &node->as.kernel);
-  if (code != CU_OK || node->captured == 0) return code;
-  return copy_attributes(executable, node, *out);
+  if (code != CU_OK || (node->captured == 0 && !node->is_configured)) return code;
+  return set_attributes(executable, node, *out);
 }
 
 static cu_result add_fill(const cuda_device *device, const cuda_node *node, cu_graph graph, const cu_graph_node *before,
@@ -295,7 +333,7 @@ cu_result cuda_node_submit(const cuda_executable *executable, const cuda_node *n
   cuda_fill fill;
   switch (node->kind) {
     case RONDO_NODE_KERNEL:
-      return cuda_launch_params(api, stream, &node->as.kernel);
+      return cuda_launch_configured(device, stream, &node->as.kernel, node->config);
     case RONDO_NODE_COPY:
       return cuda_copy_submit(api, stream, &node->as.copy);
     case RONDO_NODE_FILL:

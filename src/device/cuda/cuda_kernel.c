@@ -12,11 +12,13 @@
 #include "device/cuda/cuda_kernel.h"
 
 #include <assert.h>
+#include <inttypes.h>
 
 #include "base/allocation.h"
 #include "device/cuda/cuda_context.h"
 #include "device/cuda/cuda_foreign_nodes.h"
 #include "device/cuda/cuda_kernel_cache.h"
+#include "graph/launch_config.h"
 
 /* Unloading -------------------------------------------------------------------------------------------------------- */
 
@@ -155,22 +157,82 @@ rondo_status cuda_kernel_check_parameters(const cuda_device *device, const rondo
 
 /* Kernels ---------------------------------------------------------------------------------------------------------- */
 
-static rondo_status read_most_threads(cuda_device *device, const rondo_kernel *kernel, cu_function function, int *out) {
-  CUDA_SCOPE(scope);
-  RONDO_TRY(cuda_enter(device, &scope));
-  const cu_result code = device->api->function_get_attribute(out, CU_FUNCTION_ATTRIBUTE_MAX_THREADS, function);
-  return cuda_check(device, code, "asking how many threads a block of kernel '%s' may have", kernel->name);
+/* The code may need so many registers that a block of this size does not fit. */
+static rondo_status check_threads(const rondo_device *device, const rondo_kernel *kernel, int most, uint64_t threads) {
+  if (threads <= (uint64_t)most) return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
+                    "kernel '%s': blocks of %" PRIu64
+                    " threads, its code runs with at most %d on device '%s': use smaller "
+                    "blocks, or compile it for larger ones with __launch_bounds__",
+                    kernel->name, threads, most, device->name);
 }
 
-/* The code may need so many registers or so much shared memory that a block of this size does not fit. */
-static rondo_status check_block(cuda_device *device, const rondo_kernel *kernel, cu_function function) {
-  int most = 0;
-  RONDO_TRY(read_most_threads(device, kernel, function, &most));
-  if (kernel->block_threads <= (uint32_t)most) return RONDO_OK;
+static rondo_status check_block(cuda_device *device, const rondo_kernel *kernel, cuda_kernel *loaded) {
+  CUDA_SCOPE(scope);
+  RONDO_TRY(cuda_enter(device, &scope));
+  const cu_result code =
+      device->api->function_get_attribute(&loaded->most_threads, CU_FUNCTION_ATTRIBUTE_MAX_THREADS, loaded->function);
+  RONDO_TRY(cuda_check(device, code, "asking how many threads a block of kernel '%s' may have", kernel->name));
+  return check_threads(&device->base, kernel, loaded->most_threads, kernel->block_threads);
+}
+
+/* Dynamic shared memory -------------------------------------------------------------------------------------------- */
+
+/* The function's static shared memory leaves so much dynamic shared memory for a block. All of it is allowed at once,
+ * because launches from other threads may want more than this one. */
+static rondo_status allow_shared(cuda_device *device, const rondo_kernel *kernel, cuda_kernel *loaded) {
+  const cuda_api *api = device->api;
+  int fixed = 0;
+  CUDA_SCOPE(scope);
+  RONDO_TRY(cuda_enter(device, &scope));
+  cu_result code = api->function_get_attribute(&fixed, CU_FUNCTION_ATTRIBUTE_SHARED_BYTES, loaded->function);
+  const int most = (int)device->base.limits.shared_bytes - fixed;
+  if (code == CU_OK)
+    code = api->function_set_attribute(loaded->function, CU_FUNCTION_ATTRIBUTE_MAX_DYNAMIC_SHARED_BYTES, most);
+  RONDO_TRY(cuda_check(device, code, "allowing kernel '%s' %d bytes of dynamic shared memory", kernel->name, most));
+  atomic_store_explicit(&loaded->shared_bytes, (uint32_t)most, memory_order_relaxed);
+  return RONDO_OK;
+}
+
+static rondo_status check_shared(const rondo_device *device, const rondo_kernel *kernel, cuda_kernel *loaded,
+                                 uint32_t bytes) {
+  uint32_t most = atomic_load_explicit(&loaded->shared_bytes, memory_order_relaxed);
+  if (bytes <= most) return RONDO_OK;
+  if (most == 0) RONDO_TRY(allow_shared(loaded->device, kernel, loaded));
+  most = atomic_load_explicit(&loaded->shared_bytes, memory_order_relaxed);
+  if (bytes <= most) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
-                    "kernel '%s': blocks of %u threads, its code runs with at most %d on device '%s': use smaller "
-                    "blocks, or compile it for larger ones with __launch_bounds__",
-                    kernel->name, kernel->block_threads, most, device->base.name);
+                    "kernel '%s': %" PRIu32
+                    " bytes of dynamic shared memory for a block, but its static shared memory "
+                    "leaves %" PRIu32 " of the %" PRIu32 " of device '%s': use less of either",
+                    kernel->name, bytes, most, device->limits.shared_bytes, device->name);
+}
+
+static rondo_status check_cooperative(cuda_device *device, const rondo_kernel_node *node,
+                                      const rondo_launch_config *config) {
+  const cuda_kernel *loaded = node->kernel->driver_data;
+  int blocks = 0;
+  CUDA_SCOPE(scope);
+  RONDO_TRY(cuda_enter(device, &scope));
+  const cu_result code = device->api->function_most_blocks(
+      &blocks, loaded->function, (int)rondo_dimensions_volume(config->block), config->shared_bytes);
+  RONDO_TRY(cuda_check(device, code, "asking how many blocks of kernel '%s' run at once", node->kernel->name));
+  return rondo_device_check_cooperative(&device->base, node, (uint64_t)blocks * (uint64_t)device->processors);
+}
+
+/* What the code of the kernel allows. The library that launched a kernel has set its attributes. */
+rondo_status cuda_config_check(const rondo_device *device, const rondo_kernel_node *node) {
+  cuda_kernel *loaded = node->kernel->driver_data;
+  rondo_launch_config config;
+  RONDO_TRY(rondo_device_check_limits(device, node));
+  if (loaded == NULL || loaded->foreign != NULL) return RONDO_OK;
+  (void)rondo_launch_config_resolve(node, &config);
+  RONDO_TRY(check_threads(device, node->kernel, loaded->most_threads, rondo_dimensions_volume(config.block)));
+  RONDO_TRY(check_shared(device, node->kernel, loaded, config.shared_bytes));
+  if (config.cooperative) RONDO_TRY(check_cooperative(loaded->device, node, &config));
+  if (rondo_launch_config_has_attributes(&config))
+    atomic_store_explicit(&loaded->has_attributes, true, memory_order_relaxed);
+  return RONDO_OK;
 }
 
 static void release_kernel(void *data) { cuda_kernel_bury(data); }
@@ -210,12 +272,13 @@ rondo_status cuda_kernel_prepare(rondo_device *base, rondo_kernel *kernel) {
   cuda_device *device = cuda_device_of(base);
   cuda_kernel *loaded;
   if (device->api->test_kernel != NULL)
-    (void)device->api->test_kernel(kernel->name, kernel->cpu, kernel->parameter_count, kernel->parameters);
+    (void)device->api->test_kernel(kernel->name, kernel->cpu, kernel->cpu_block, kernel->parameter_count,
+                                   kernel->parameters);
   RONDO_TRY(load_code(device, kernel, &loaded));
   if (loaded == NULL) return RONDO_OK;
   cuda_kernels_look(device);
   rondo_status status = cuda_kernel_check_parameters(device, kernel, loaded->function);
-  if (status == RONDO_OK) status = check_block(device, kernel, loaded->function);
+  if (status == RONDO_OK) status = check_block(device, kernel, loaded);
   if (status != RONDO_OK) {
     cuda_kernel_bury(loaded);
     return status;
@@ -235,7 +298,7 @@ rondo_status cuda_kernel_adopt(cuda_device *device, rondo_kernel *kernel, cu_fun
 
 rondo_status cuda_kernel_check(const rondo_device *device, const rondo_kernel_node *node) {
   const rondo_kernel *kernel = node->kernel;
-  if (kernel->driver_data != NULL) return rondo_device_check_grid(device, kernel, node->grid);
+  if (kernel->driver_data != NULL) return rondo_device_check_grid(device, node);
   return rondo_fail(RONDO_INVALID_GRAPH, RONDO_REASON_NO_FUNCTION,
                     "kernel '%s' has no CUDA code and cannot run on device '%s': give it in "
                     "rondo_kernel_options.cuda_source, cuda_image or cuda_function",

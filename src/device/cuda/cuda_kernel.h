@@ -9,6 +9,7 @@
 
 RONDO_MUST_USE rondo_status cuda_kernel_prepare(rondo_device *device, rondo_kernel *kernel);
 RONDO_MUST_USE rondo_status cuda_kernel_check(const rondo_device *device, const rondo_kernel_node *node);
+RONDO_MUST_USE rondo_status cuda_config_check(const rondo_device *device, const rondo_kernel_node *node);
 
 /* Code as text or binary, and its function `name`. Errors: INVALID_DATA with the driver's log, and others. */
 RONDO_MUST_USE rondo_status cuda_kernel_load(cuda_device *device, const char *name, const void *image,

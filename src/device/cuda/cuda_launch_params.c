@@ -7,6 +7,7 @@
 #include <assert.h>
 
 #include "device/cuda/cuda_foreign_nodes.h"
+#include "graph/launch_config.h"
 
 /* A copy as the driver describes it. */
 typedef struct copy_shape {
@@ -69,13 +70,27 @@ cu_result cuda_copy_submit(const cuda_api *api, cu_stream stream, const rondo_co
   return code;
 }
 
+static __attribute__((noinline)) void configured_params(const rondo_kernel_node *node, const cuda_kernel *compiled,
+                                                        cu_kernel_params *out) {
+  rondo_launch_config config;
+  (void)rondo_launch_config_resolve(node, &config);
+  if (compiled->foreign != NULL)
+    *out = compiled->foreign->params;
+  else
+    *out = (cu_kernel_params){.function = compiled->function, .params = (void **)(uintptr_t)node->args};
+  out->grid_x = node->grid.x;
+  out->grid_y = node->grid.y;
+  out->grid_z = node->grid.z;
+  out->block_x = config.block.x;
+  out->block_y = config.block.y;
+  out->block_z = config.block.z;
+  out->shared_bytes = config.shared_bytes;
+}
+
 void cuda_kernel_params(const rondo_kernel_node *node, cu_kernel_params *out) {
   const cuda_kernel *compiled = node->kernel->driver_data;
-  if (compiled->foreign != NULL) {
-    *out = compiled->foreign->params;
-    out->grid_x = node->grid.x;
-    out->grid_y = node->grid.y;
-    out->grid_z = node->grid.z;
+  if (__builtin_expect(compiled->foreign != NULL || node->config != NULL, 0)) {
+    configured_params(node, compiled, out);
     return;
   }
   *out = (cu_kernel_params){.function = compiled->function,
@@ -88,12 +103,109 @@ void cuda_kernel_params(const rondo_kernel_node *node, cu_kernel_params *out) {
                             .params = (void **)(uintptr_t)node->args}; /* the driver only reads */
 }
 
+/* Attributes ------------------------------------------------------------------------------------------------------- */
+
+enum { MOST_ATTRIBUTES = 6, PERCENT_VERSION = 12050, PROGRAMMATIC_MAJOR = 9 };
+
+typedef struct attribute_list {
+  unsigned count;
+  cu_launch_attribute items[MOST_ATTRIBUTES];
+} attribute_list;
+
+static void add_number(attribute_list *list, cu_launch_attribute_id id, int number) {
+  if (number != 0) list->items[list->count++] = (cu_launch_attribute){.id = id, .value.number = number};
+}
+
+/* What nodes have too. */
+static void list_attributes(const cuda_device *device, const rondo_launch_config *config, attribute_list *out) {
+  const rondo_dimensions size = config->cluster;
+  out->count = 0;
+  add_number(out, CU_LAUNCH_COOPERATIVE, config->cooperative);
+  add_number(out, CU_LAUNCH_PRIORITY, config->priority);
+  add_number(out, CU_LAUNCH_MEMORY_DOMAIN, (int)config->memory_domain);
+  if (device->api->version >= PERCENT_VERSION) add_number(out, CU_LAUNCH_SHARED_PERCENT, (int)config->shared_percent);
+  if (size.x != 0)
+    out->items[out->count++] =
+        (cu_launch_attribute){.id = CU_LAUNCH_CLUSTER, .value.size = {.x = size.x, .y = size.y, .z = size.z}};
+}
+
+bool cuda_may_begin_early(const cuda_device *device) { return device->major >= PROGRAMMATIC_MAJOR; }
+
+cu_result cuda_launch_configured(const cuda_device *device, cu_stream stream, const cu_kernel_params *p,
+                                 const rondo_launch_config *config) {
+  attribute_list list;
+  if (config == NULL || !rondo_launch_config_has_attributes(config)) return cuda_launch_params(device->api, stream, p);
+  list_attributes(device, config, &list);
+  if (cuda_may_begin_early(device)) add_number(&list, CU_LAUNCH_PROGRAMMATIC, config->programmatic);
+  const cu_launch_config launch = {.grid_x = p->grid_x,
+                                   .grid_y = p->grid_y,
+                                   .grid_z = p->grid_z,
+                                   .block_x = p->block_x,
+                                   .block_y = p->block_y,
+                                   .block_z = p->block_z,
+                                   .shared_bytes = p->shared_bytes,
+                                   .stream = stream,
+                                   .attributes = list.items,
+                                   .attribute_count = list.count};
+  return device->api->launch_kernel_ex(&launch, p->function, p->params, p->extra);
+}
+
+cu_result cuda_node_attributes_set(const cuda_device *device, cu_graph_node node, const rondo_launch_config *config) {
+  attribute_list list;
+  cu_result code = CU_OK;
+  list_attributes(device, config, &list);
+  for (unsigned i = 0; i < list.count && code == CU_OK; i++)
+    code = device->api->graph_kernel_set_attribute(node, list.items[i].id, &list.items[i].value);
+  return code;
+}
+
+static cu_result read_attribute(const cuda_api *api, cu_graph_node node, cu_launch_attribute_id id,
+                                cu_launch_value *out) {
+  *out = (cu_launch_value){.number = 0};
+  return api->graph_kernel_get_attribute(node, id, out);
+}
+
+/* A driver without an attribute does not know it, so no node has it. */
+static cu_result read_percent(const cuda_api *api, cu_graph_node node, rondo_launch_config *out) {
+  cu_launch_value value;
+  if (api->version < PERCENT_VERSION) return CU_OK;
+  const cu_result code = read_attribute(api, node, CU_LAUNCH_SHARED_PERCENT, &value);
+  if (code == CU_OK && value.number > 0 && value.number <= 100) out->shared_percent = (uint32_t)value.number;
+  return code;
+}
+
+cu_result cuda_node_attributes_read(const cuda_api *api, cu_graph_node node, rondo_launch_config *out) {
+  cu_launch_value cluster, cooperative, priority, domain;
+  cu_result code = read_attribute(api, node, CU_LAUNCH_CLUSTER, &cluster);
+  if (code == CU_OK) code = read_attribute(api, node, CU_LAUNCH_COOPERATIVE, &cooperative);
+  if (code == CU_OK) code = read_attribute(api, node, CU_LAUNCH_PRIORITY, &priority);
+  if (code == CU_OK) code = read_attribute(api, node, CU_LAUNCH_MEMORY_DOMAIN, &domain);
+  if (code == CU_OK) code = read_percent(api, node, out);
+  if (code != CU_OK) return code;
+  out->cluster = (rondo_dimensions){cluster.size.x, cluster.size.y, cluster.size.z};
+  out->cooperative = cooperative.number != 0;
+  out->priority = priority.number;
+  out->memory_domain = domain.number == 0 ? RONDO_MEMORY_DOMAIN_DEFAULT : RONDO_MEMORY_DOMAIN_REMOTE;
+  return CU_OK;
+}
+
+/* Launches --------------------------------------------------------------------------------------------------------- */
+
+static __attribute__((noinline)) cu_result submit_configured(cu_stream stream, const rondo_kernel_node *node,
+                                                             const cu_kernel_params *p) {
+  const cuda_kernel *compiled = node->kernel->driver_data;
+  rondo_launch_config config;
+  (void)rondo_launch_config_resolve(node, &config);
+  return cuda_launch_configured(compiled->device, stream, p, &config);
+}
+
 cu_result cuda_kernel_submit(const cuda_api *api, cu_stream stream, const rondo_kernel_node *node) {
   const cuda_foreign_kernel *foreign = cuda_foreign_of(node->kernel);
   void *list[CUDA_BUFFER_LIST];
   cu_kernel_params p;
   cuda_kernel_params(node, &p);
   if (foreign != NULL && node->arg_count > 0) cuda_foreign_arguments(foreign, true, node->args, list, &p);
+  if (__builtin_expect(node->config != NULL, 0)) return submit_configured(stream, node, &p);
   return cuda_launch_params(api, stream, &p);
 }
 

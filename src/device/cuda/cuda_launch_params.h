@@ -6,9 +6,19 @@
 
 #include "device/cuda/cuda.h"
 
-/* Launch on a stream. */
+/* Launch on a stream. `config` is resolved; NULL: the default. */
 cu_result cuda_launch_params(const cuda_api *api, cu_stream stream, const cu_kernel_params *params);
+cu_result cuda_launch_configured(const cuda_device *device, cu_stream stream, const cu_kernel_params *params,
+                                 const rondo_launch_config *config);
 cu_result cuda_kernel_submit(const cuda_api *api, cu_stream stream, const rondo_kernel_node *kernel);
+
+/* Whether the device has programmatic dependent launches. Others begin a kernel after those before it. */
+bool cuda_may_begin_early(const cuda_device *device);
+
+/* The attributes of a kernel node. Reading fills in all of the configuration that is an attribute; setting sets those
+ * that are not the default. */
+cu_result cuda_node_attributes_read(const cuda_api *api, cu_graph_node node, rondo_launch_config *out);
+cu_result cuda_node_attributes_set(const cuda_device *device, cu_graph_node node, const rondo_launch_config *config);
 
 /* Those of a foreign kernel have no arguments. */
 void cuda_kernel_params(const rondo_kernel_node *kernel, cu_kernel_params *out);

@@ -356,14 +356,12 @@ const rondo_queue_ops cuda_queue_ops = {
 };
 
 static rondo_status check_priority(const cuda_queue *queue, int32_t priority) {
-  cuda_device *device = cuda_device_of(queue->base.device);
-  int least = 0, greatest = 0;
-  RONDO_TRY(cuda_check(device, device->api->stream_priorities(&least, &greatest),
-                       "asking for the priorities of device '%s'", device->base.name));
+  const rondo_device *device = queue->base.device;
+  const int least = device->limits.least_priority, greatest = device->limits.greatest_priority;
   if (priority <= least && priority >= greatest) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
                     "%s cannot have the priority %d: device '%s' has %d (last) to %d (first)", queue->label,
-                    (int)priority, device->base.name, least, greatest);
+                    (int)priority, device->name, least, greatest);
 }
 
 static rondo_status make_stream(cuda_queue *queue, const rondo_queue_options *options) {

@@ -18,6 +18,7 @@
 #include "device/cuda/cuda_graph_node.h"
 #include "device/cuda/cuda_host_function.h"
 #include "device/cuda/cuda_placeholder_memory.h"
+#include "graph/launch_config.h"
 
 /* Parameters ------------------------------------------------------------------------------------------------------- */
 
@@ -67,6 +68,14 @@ static rondo_status change_node(cuda_executable *executable, const cuda_node *ch
   return status;
 }
 
+/* The driver changes no attributes of an executable, and no edges. */
+static bool has_attributes(const cuda_node *node, const cuda_node *changed) {
+  if (!node->is_configured && !changed->is_configured) return true;
+  const bool was_early = node->is_configured && node->config->programmatic;
+  const bool is_early = changed->is_configured && changed->config->programmatic;
+  return was_early == is_early && rondo_launch_config_same_attributes(node->config, changed->config);
+}
+
 /* `refused` is the code with which the driver refused to overwrite the parameters. CU_OK: they do not fit in place. */
 static rondo_status replace_node(cuda_executable *executable, cuda_node *node, const rondo_lowered_node *lowered,
                                  cu_result refused) {
@@ -79,8 +88,9 @@ static rondo_status replace_node(cuda_executable *executable, cuda_node *node, c
   const bool is_host = node->kind == RONDO_NODE_HOST;
   cuda_gate *const own_gate = is_host ? changed.as.host->gate : NULL;
   if (is_host) changed.as.host->gate = node->as.host->gate;
-  cu_result code = refused;
-  rondo_status status = refused == CU_OK ? change_node(executable, &changed, &code) : RONDO_OK;
+  const bool is_other = !has_attributes(node, &changed);
+  cu_result code = refused == CU_OK && is_other ? CU_GRAPH_EXEC_UPDATE_FAILURE : refused;
+  rondo_status status = code == CU_OK ? change_node(executable, &changed, &code) : RONDO_OK;
   if (status == RONDO_OK) status = rebuild_unless(code, executable, node, &changed);
   if (is_host) changed.as.host->gate = own_gate;
   if (status != RONDO_OK) {
@@ -98,10 +108,18 @@ static rondo_status replace_node(cuda_executable *executable, cuda_node *node, c
   return RONDO_OK;
 }
 
-/* The same kernel and name: its arguments can be overwritten. */
+/* Whether the node already runs with this configuration. */
+static inline bool has_config(const cuda_node *node, const rondo_kernel_node *kernel) {
+  rondo_launch_config config;
+  if (__builtin_expect(!node->is_configured && kernel->config == NULL, 1)) return true;
+  const bool is_default = !rondo_launch_config_resolve(kernel, &config);
+  return rondo_launch_config_same(node->config, is_default ? NULL : &config);
+}
+
+/* The same kernel, name and configuration: its arguments can be overwritten. */
 static inline bool fits(const cuda_node *node, const rondo_node_params *params) {
   return node->kind == RONDO_NODE_KERNEL && params->kind == RONDO_NODE_KERNEL &&
-         node->kernel == params->as.kernel.kernel && !node->is_foreign &&
+         node->kernel == params->as.kernel.kernel && !node->is_foreign && has_config(node, &params->as.kernel) &&
          (node->name == params->name || strcmp(node->name, params->name) == 0);
 }
 

@@ -271,6 +271,8 @@ static uint64_t graph_host_bytes(const rondo_graph *graph) {
       bytes += node->params.as.kernel.kernel->argument_bytes + node->params.as.kernel.arg_count * sizeof(void *);
     if (node->params.kind == RONDO_NODE_KERNEL && node->params.as.kernel.arg_bytes != NULL)
       bytes += node->params.as.kernel.arg_count * sizeof(size_t);
+    if (node->params.kind == RONDO_NODE_KERNEL && node->params.as.kernel.config != NULL)
+      bytes += sizeof(rondo_launch_config);
     if (node->params.kind == RONDO_NODE_CHILD) bytes += graph_host_bytes(node->params.as.child);
   }
   return bytes;

@@ -22,6 +22,7 @@
 #include "exec/patch/patch.h"
 #include "exec/stream/stream_work.h"
 #include "graph/graph.h"
+#include "graph/launch_config.h"
 #include "graph/node_name.h"
 #include "graph/node_params.h"
 #include "graph/user_object.h"
@@ -151,6 +152,7 @@ static inline bool keeps_kernel(const rondo_exec *exec, const rondo_node_params 
     return false;
   if ((params->name != NULL && params->name != now->name) || kernel->arg_bytes != NULL || kernel_now->arg_bytes != NULL)
     return false;
+  if (kernel->config != kernel_now->config) return false;
   if (kernel->arg_count != kernel->kernel->parameter_count || (kernel->arg_count > 0 && kernel->args == NULL))
     return false;
   for (size_t i = 0; i < kernel->arg_count; i++)
@@ -167,10 +169,11 @@ static inline bool keeps_pointers(const rondo_kernel_node *now, const rondo_kern
   return true;
 }
 
-static rondo_status check_grid(const rondo_device *device, const rondo_kernel *kernel, rondo_grid grid,
-                               rondo_grid *out) {
-  RONDO_TRY(rondo_grid_check(kernel->name, grid, out));
-  return rondo_device_check_grid(device, kernel, grid);
+/* Another grid with the configuration that the node has. */
+static rondo_status check_grid(const rondo_device *device, const rondo_kernel_node *kernel, rondo_grid *out) {
+  RONDO_TRY(rondo_grid_check(kernel->kernel->name, kernel->grid, out));
+  RONDO_TRY(rondo_launch_config_check(kernel));
+  return rondo_device_check_launch(device, kernel);
 }
 
 static rondo_status set_arguments(rondo_exec *exec, uint32_t index, const rondo_node_params *now,
@@ -178,7 +181,7 @@ static rondo_status set_arguments(rondo_exec *exec, uint32_t index, const rondo_
   rondo_node_params then = {.kind = RONDO_NODE_KERNEL, .name = now->name, .as.kernel = *kernel};
   const rondo_grid *grid = &kernel->grid, *grid_now = &now->as.kernel.grid;
   if (grid->x != grid_now->x || grid->y != grid_now->y || grid->z != grid_now->z)
-    RONDO_TRY(check_grid(exec->device, kernel->kernel, *grid, &then.as.kernel.grid));
+    RONDO_TRY(check_grid(exec->device, kernel, &then.as.kernel.grid));
   const bool is_new = exec->verify && !keeps_pointers(&now->as.kernel, kernel);
   const rondo_lowered_node after = {.params = &then, .where = exec->lowering.nodes.items[index].where};
   const bool is_plain = is_new && rondo_exec_accesses_plain(exec, kernel);

@@ -51,7 +51,8 @@ typedef enum comparison { CANNOT_CHANGE, SAME, CHANGED } comparison;
 static inline bool is_launch_of_same(const rondo_node_params *now, const rondo_node_params *then) {
   return now->kind == RONDO_NODE_KERNEL && then->kind == RONDO_NODE_KERNEL &&
          now->as.kernel.kernel == then->as.kernel.kernel && now->name == then->name &&
-         now->as.kernel.arg_bytes == NULL && then->as.kernel.arg_bytes == NULL;
+         now->as.kernel.arg_bytes == NULL && then->as.kernel.arg_bytes == NULL && now->as.kernel.config == NULL &&
+         then->as.kernel.config == NULL;
 }
 
 static inline bool same_launch(const rondo_graph_node *a, const rondo_graph_node *b) {

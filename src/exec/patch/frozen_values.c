@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "graph/launch_config.h"
 
 enum { WORD = sizeof(uint64_t) };
 
@@ -86,6 +87,8 @@ static rondo_status note_kernel(rondo_launch_values *values, const rondo_kernel_
   launch->kind = rondo_hash_u64(launch->kind, node->grid.x);
   launch->kind = rondo_hash_u64(launch->kind, (uint64_t)node->grid.y << 32 | node->grid.z);
   launch->kind = rondo_hash_u64(launch->kind, kernel->parameter_count);
+  rondo_launch_config config;
+  if (rondo_launch_config_resolve(node, &config)) launch->kind = rondo_launch_config_hash(launch->kind, &config);
   for (uint32_t i = 0; i < kernel->parameter_count; i++) {
     if (is_random(kernel, i))
       i += 2;

@@ -209,8 +209,12 @@ rondo_status rondo_launch_with(rondo_stream *stream, rondo_kernel *kernel, rondo
   RONDO_TRY(rondo_check_call(call, "the stream", stream));
   rondo_launch_options known;
   RONDO_TRY(RONDO_VERSIONED_READ("rondo_launch_options", options, &known));
-  const rondo_kernel_node node = {
-      .kernel = kernel, .grid = grid, .args = args, .arg_count = arg_count, .arg_bytes = known.arg_bytes};
+  const rondo_kernel_node node = {.kernel = kernel,
+                                  .grid = grid,
+                                  .args = args,
+                                  .arg_count = arg_count,
+                                  .arg_bytes = known.arg_bytes,
+                                  .config = known.config};
   rondo_node_params work = {.kind = RONDO_NODE_KERNEL, .name = known.name, .as.kernel = node};
   return enqueue_or_capture(stream, call, &work);
 }

@@ -30,7 +30,7 @@ static rondo_status check_params(const char *call, const rondo_device *device, c
                                  bool now) {
   rondo_status status = rondo_node_params_check(call, device, params);
   if (status == RONDO_OK && device != NULL && params->kind == RONDO_NODE_KERNEL) {
-    status = rondo_device_check_grid(device, params->as.kernel.kernel, params->as.kernel.grid);
+    status = rondo_device_check_launch(device, &params->as.kernel);
     if (status != RONDO_OK) status = rondo_fail_context(status, "%s", call);
   }
   if (status == RONDO_OK || params == NULL || params->kind != RONDO_NODE_COPY) return status;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * rondo.hpp: spans, memory, and kernels whose arguments are checked when the program is compiled (AD-6).
+ * rondo.hpp: spans, memory, and kernels whose arguments are checked when the program is compiled (AD-6), launched with
+ * a configuration (AD-3).
  */
 #include <array>
 #include <cstdint>
@@ -178,4 +179,46 @@ DEVICE_TEST(test_ad6_copies_and_fills_check_their_ranges) {
   stream.synchronize();
   assert_int_equal(host[1], 0xabcd);
   assert_int_equal(host[2], 0);
+}
+
+/* AD-3: the block and its shared memory reach a lambda that asks for them. */
+DEVICE_TEST(test_ad3_launches_and_nodes_take_a_configuration) {
+  constexpr std::uint32_t kX = 4, kY = 8, kWords = kX * kY;
+  const rondo::device device(test_device_name());
+  const rondo::stream stream(device);
+  const rondo::memory<std::uint32_t> words(device, kWords);
+  rondo::kernel_code code;
+  code.cuda_source =
+      "extern \"C\" __global__ void mirror(unsigned *words) {\n"
+      "  extern __shared__ unsigned shared[];\n"
+      "  const unsigned n = blockDim.x * blockDim.y, t = threadIdx.x + blockDim.x * threadIdx.y;\n"
+      "  shared[t] = words[t] + blockDim.y;\n"
+      "  __syncthreads();\n"
+      "  words[t] = shared[n - 1 - t];\n"
+      "}\n";
+  const rondo::kernel<std::uint32_t *> mirror(
+      device, "mirror",
+      [](rondo_blocks, const rondo_thread_block &block, std::uint32_t *of) {
+        const std::uint32_t count = block.threads.x * block.threads.y;
+        auto *const shared = static_cast<std::uint32_t *>(block.shared);
+        for (std::uint32_t i = 0; i < count; i++) shared[i] = of[i] + block.threads.y;
+        for (std::uint32_t i = 0; i < count; i++) of[i] = shared[count - 1 - i];
+      },
+      code);
+  rondo_launch_config config = {};
+  config.block = {kX, kY, 1};
+  config.shared_bytes = kWords * sizeof(std::uint32_t);
+  std::uint32_t host[kWords];
+  for (std::uint32_t i = 0; i < kWords; i++) host[i] = 100 * i;
+  stream.copy(words, rondo::span(host));
+  stream.launch(mirror, rondo::grid(1), config, words);
+  rondo::graph graph(device);
+  graph.add_kernel({}, mirror, rondo::grid(1), config, words);
+  rondo::exec(graph).launch(stream);
+  stream.copy(rondo::span(host), words);
+  stream.synchronize();
+  for (std::uint32_t i = 0; i < kWords; i++) assert_int_equal(host[i], 100 * i + 2 * kY);
+  config.block = {kX, 1024, 1};
+  const rondo::error error = thrown_by([&] { stream.launch(mirror, rondo::grid(1), config, words); });
+  assert_int_equal(error.reason(), RONDO_REASON_BAD_SIZE);
 }

@@ -16,16 +16,72 @@ static void refuse(test_fixture *t, const rondo_kernel_options *options, const c
 
 TEST(test_too_many_bytes_together_are_refused) {
   rondo_kernel_options options = {.name = "wide", .cpu = test_kernel_nothing};
-  rondo_parameter list[RONDO_MAX_PARAMETER_BYTES / 64 + 1];
-  const uint32_t fitting = RONDO_MAX_PARAMETER_BYTES / 64;
+  enum { BYTES = 256 };
+  rondo_parameter list[RONDO_MAX_PARAMETER_BYTES / BYTES + 1];
+  const uint32_t fitting = RONDO_MAX_PARAMETER_BYTES / BYTES;
   for (uint32_t i = 0; i <= fitting; i++) {
-    list[i] = (rondo_parameter){.access = RONDO_ACCESS_SCALAR, .bytes = 64, .alignment = 64};
+    list[i] = (rondo_parameter){.access = RONDO_ACCESS_SCALAR, .bytes = BYTES, .alignment = 64};
   }
   options.param_list = list;
   options.param_count = fitting + 1;
   refuse(t, &options, "wide");
   options.param_count = fitting;
   (void)test_kernel_make(t, &options);
+}
+
+/* Arguments of the most bytes (AD-3): launched often enough that a CPU device's queue of 64 KiB is full and wraps in
+ * every place, between launches of few bytes; captured; and changed. */
+enum { WIDE_WORDS = (RONDO_MAX_PARAMETER_BYTES - 16) / 4 };
+
+typedef struct wide_argument {
+  uint32_t words[WIDE_WORDS];
+} wide_argument;
+
+static void add_wide(rondo_blocks blocks, void *const *args) {
+  uint32_t *sum = *(uint32_t *const *)args[0];
+  const wide_argument *wide = args[1];
+  (void)blocks;
+  *sum = *sum * 3 + wide->words[0] + wide->words[WIDE_WORDS - 1];
+}
+
+TEST(test_ad3_arguments_of_many_bytes) {
+  enum { LAUNCHES = 40, AFTER = 900 };
+  static wide_argument wide;
+  uint32_t *sum = test_words(t, 1), wanted = 0;
+  char source[400];
+  (void)snprintf(source, sizeof source,
+                 "struct wide_argument { unsigned words[%d]; };\n"
+                 "extern \"C\" __global__ void add_wide(unsigned *sum, const __grid_constant__ wide_argument wide) {\n"
+                 "  *sum = *sum * 3 + wide.words[0] + wide.words[%d]; }\n",
+                 (int)WIDE_WORDS, (int)WIDE_WORDS - 1);
+  const rondo_kernel_options options = {
+      RONDO_KERNEL_OPTIONS_INIT, .name = "add_wide",    .cpu = add_wide,
+      .block_threads = 1,        .cuda_source = source, .params = {RONDO_UPDATES, RONDO_SCALAR(wide_argument)}};
+  rondo_kernel *kernel = test_kernel_make(t, &options);
+  for (uint32_t i = 0; i < LAUNCHES; i++) {
+    for (uint32_t k = 0; k < i % 7; k++) test_affine(t, t->stream, sum, 1, 1, 1), wanted++;
+    wide.words[0] = i;
+    wide.words[WIDE_WORDS - 1] = 5 * i;
+    assert_ok(rondo_launch(t->stream, kernel, (rondo_grid){1, 1, 1}, RONDO_ARGS(&sum, &wide)));
+    wanted = wanted * 3 + 6 * i;
+  }
+  assert_int_equal(test_word(t, sum), wanted);
+  assert_ok(rondo_capture_begin(t->stream, RONDO_CAPTURE_THREAD_LOCAL));
+  assert_ok(rondo_launch(t->stream, kernel, (rondo_grid){1, 1, 1}, RONDO_ARGS(&sum, &wide)));
+  rondo_graph *graph = test_capture_end(t->stream);
+  rondo_node node;
+  size_t count = 1;
+  assert_ok(rondo_graph_nodes(graph, &node, &count));
+  rondo_exec *exec = test_instantiate(graph);
+  test_launch(t, exec);
+  wide.words[0] = AFTER;
+  assert_ok(rondo_exec_set_argument(exec, node, 1, &wide));
+  test_launch(t, exec);
+  wanted = (wanted * 3 + 6 * (LAUNCHES - 1)) * 3 + AFTER + 5 * (LAUNCHES - 1);
+  assert_int_equal(test_word(t, sum), wanted);
+  rondo_exec_destroy(exec);
+  test_graph_destroy(graph);
+  rondo_kernel_destroy(kernel);
 }
 
 TEST(test_a_kernel_keeps_its_own_copies) {

@@ -151,7 +151,7 @@ static inline cu_module make_module(const fixture *f, const char *name, cu_funct
   const rondo_parameter parameters[] = {RONDO_SCALAR(uint32_t), RONDO_UPDATES};
   char image[128];
   cu_module module;
-  assert_cu_ok(f->api->test_kernel(name, add_word, 2, parameters));
+  assert_cu_ok(f->api->test_kernel(name, add_word, NULL, 2, parameters));
   (void)snprintf(image, sizeof image, "%s%s\n", FAKE_IMAGE_HEAD, name);
   assert_cu_ok(f->api->module_load(&module, image, 0, NULL, NULL));
   assert_cu_ok(f->api->module_get_function(function, module, name));

@@ -86,7 +86,7 @@ FAKE_TEST(the_driver_loads_what_was_compiled) {
   cu_function function = NULL;
   assert_int_equal(compile("extern \"C\" __global__ void sum(unsigned a, unsigned *b) { *b += a; }", image, log, 256),
                    COMPILED);
-  assert_cu_ok(f->api->test_kernel("sum", add_word, 2, parameters));
+  assert_cu_ok(f->api->test_kernel("sum", add_word, NULL, 2, parameters));
   assert_cu_ok(f->api->module_load(&module, image, 0, NULL, NULL));
   assert_cu_ok(f->api->module_get_function(&function, module, "sum"));
   assert_cu_ok(f->api->memset_32_async(memory, 1, 1, f->stream));

@@ -49,7 +49,7 @@ GRAPH_TEST(test_bad_parameters) {
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
     assert_error(try_parameter(fixture, sizes[i]), bad, RONDO_REASON_BAD_SIZE);
   assert_message("kernel 'bad'");
-  assert_message("4097 bytes");
+  assert_message("32765 bytes");
   assert_ok(try_parameter(fixture, (rondo_parameter){RONDO_ACCESS_SCALAR, RONDO_MAX_PARAMETER_BYTES - 8, 1}));
   const rondo_kernel_options gap = {RONDO_KERNEL_OPTIONS_INIT, .name = "gap",
                                     .params = {RONDO_READS, {0}, RONDO_READS}};
