@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * One library that is loaded at run time: its names, the functions that it must have, and whether it was found.
- * vendor/vendor_libraries.h lists the libraries. A library is searched for at the first request: by the files that its
- * environment variable names, else by its usual names. The value "none" turns it off. It is never unloaded, because
- * other users in the process may hold its state. If a library is not used, the reason is kept.
+ * A library is searched for at the first request: by the files that its environment variable names, else by its usual
+ * names. The value "none" turns it off. It is never unloaded, because other users in the process may hold its state. If
+ * a library is not used, the reason is kept.
  *
  * Threads: any. The upper part of the structure is constant. The search writes the lower part, under `search`; after
  * that it is constant. Messages of the search are logged after the lock is released.
