@@ -142,11 +142,8 @@ static inline void rondo_thread_count_work(void) {
 static inline bool rondo_device_takes_libraries(const rondo_device *device) {
   return device->ops->call_library != NULL;
 }
-RONDO_MUST_USE static inline rondo_status rondo_device_call_library(rondo_device *device, rondo_library_use use,
-                                                                    rondo_library_call call, void *user) {
-  if (use == RONDO_LIBRARY_WORK) rondo_thread_count_work();
-  return device->ops->call_library(device, use, call, user);
-}
+RONDO_MUST_USE rondo_status rondo_device_call_library(rondo_device *device, rondo_library_use use,
+                                                      rondo_library_call call, void *user);
 
 /* For drivers: the index in a device's name. "" is 0; else a number of at most three digits, without sign or leading
  * zeros. False for all other texts. */
