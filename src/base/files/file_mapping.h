@@ -5,8 +5,8 @@
  *
  * Any number of threads may read a mapping.
  */
-#ifndef RONDO_BASE_FILE_MAPPING_H
-#define RONDO_BASE_FILE_MAPPING_H
+#ifndef RONDO_BASE_FILES_FILE_MAPPING_H
+#define RONDO_BASE_FILES_FILE_MAPPING_H
 
 #include <stddef.h>
 

@@ -6,8 +6,8 @@
  * The writer holds a lock (flock) on its temporary file. A temporary file without a lock belongs to a process that
  * ended; the next writer of the same file removes it. Threads: any; one thread at a time per replacement.
  */
-#ifndef RONDO_BASE_FILE_REPLACEMENT_H
-#define RONDO_BASE_FILE_REPLACEMENT_H
+#ifndef RONDO_BASE_FILES_FILE_REPLACEMENT_H
+#define RONDO_BASE_FILES_FILE_REPLACEMENT_H
 
 #include <stdbool.h>
 #include <stddef.h>
