@@ -25,6 +25,8 @@
  * so that little memory is live at once, and independent operators may run in parallel.
  *
  * A program is thread-compatible and needs no device. A compiled program is thread-compatible; it owns a stream.
+ *
+ * Component: rondo-tensor.
  */
 #ifndef RONDO_PROGRAM_H
 #define RONDO_PROGRAM_H

@@ -14,6 +14,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "base/component.h"
 #include "base/environment.h"
 #include "base/error.h"
 #include "base/shared_library.h"
@@ -57,13 +58,13 @@ struct rondo_library {
 
 /* Whether the functions can be called. A missing library is not an error. It is logged once, as a warning if the
  * environment names the library or the library is faulty. The last error of the thread stays. */
-bool rondo_library_find(rondo_library *library);
+RONDO_PRIVATE bool rondo_library_find(rondo_library *library);
 
 /* The same for a caller that requires the library. Logs nothing. Errors: UNAVAILABLE with NO_DRIVER, whose message
  * names each file that was tried. */
 RONDO_MUST_USE rondo_status rondo_library_require(rondo_library *library);
 
 /* The value of its environment variable: "" if it is not set. */
-const char *rondo_library_asked(const rondo_library *library);
+RONDO_PRIVATE const char *rondo_library_asked(const rondo_library *library);
 
 #endif
