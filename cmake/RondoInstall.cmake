@@ -1,30 +1,50 @@
 # SPDX-License-Identifier: MIT
-# Install rules: headers, both libraries, the tool and the manual pages, a CMake package and a pkg-config file. Nothing that
-# is installed contains the prefix, so the tree can be moved.
+# Install rules: headers, libraries, the tool and the manual pages, a CMake package, and a pkg-config file for each
+# component. Nothing that is installed contains the prefix, so the tree can be moved.
 include(CMakePackageConfigHelpers)
+
+set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/rondo")
+file(RELATIVE_PATH pc_prefix "${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig" "${CMAKE_INSTALL_PREFIX}")
+file(RELATIVE_PATH pc_include "${CMAKE_INSTALL_PREFIX}" "${CMAKE_INSTALL_FULL_INCLUDEDIR}")
 
 # What has to be built first.
 add_custom_target(rondo_installed)
-add_dependencies(rondo_installed rondo rondo_static)
-if(TARGET rondo_mpi)
-  add_dependencies(rondo_installed rondo_mpi)
-endif()
-if(RONDO_BUILD_TOOL)
+
+# Installs a component: its headers, its libraries, its CMake targets as rondo-<component>-targets.cmake, and its
+# pkg-config file. `export` and `name` are what these are called.
+function(rondo_install_component component export name pc_template)
+  set(targets ${ARGN})
+  add_dependencies(rondo_installed ${targets})
+  install(FILES ${rondo_headers_${component}} DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/rondo")
+  install(TARGETS ${targets} EXPORT ${export}
+          LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}" ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+  install(EXPORT ${export} NAMESPACE rondo:: DESTINATION "${package_dir}")
+  configure_file("${PROJECT_SOURCE_DIR}/${pc_template}" "${PROJECT_BINARY_DIR}/${name}.pc" @ONLY)
+  install(FILES "${PROJECT_BINARY_DIR}/${name}.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+endfunction()
+
+rondo_install_component(core rondo-targets rondo rondo.pc.in rondo rondo_static)
+set(rondo_description_tensor "Programs of Rondo: networks of operators on tensors")
+set(rondo_description_session "Sessions of Rondo, which serve models")
+set(rondo_description_mpi "Communicators of Rondo on MPI, for programs of one MPI (${rondo_mpi_origin})")
+foreach(component IN ITEMS tensor session mpi)
+  if(NOT TARGET rondo_${component})
+    continue()
+  endif()
+  set(rondo_description "${rondo_description_${component}}")
+  set(pc_requires "rondo = ${PROJECT_VERSION}")
+  set(pc_private "-pthread -lm")
+  set(targets rondo_${component} rondo_${component}_static)
+  if(component STREQUAL "session")
+    string(APPEND pc_requires ", rondo-tensor = ${PROJECT_VERSION}")
+  elseif(component STREQUAL "mpi")
+    set(pc_private "-pthread")
+    set(targets rondo_mpi)
+  endif()
+  rondo_install_component(${component} rondo-${component}-targets rondo-${component} rondo-component.pc.in ${targets})
+endforeach()
+if(TARGET rondo_tool)
   add_dependencies(rondo_installed rondo_tool)
-endif()
-
-set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/rondo")
-
-install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/rondo" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
-        FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp" PATTERN mpi.h EXCLUDE)
-install(TARGETS rondo rondo_static EXPORT rondo-targets
-        LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}" ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
-install(EXPORT rondo-targets NAMESPACE rondo:: DESTINATION "${package_dir}")
-
-if(TARGET rondo_mpi)
-  install(FILES "${PROJECT_SOURCE_DIR}/include/rondo/mpi.h" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/rondo")
-  install(TARGETS rondo_mpi EXPORT rondo-mpi-targets LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
-  install(EXPORT rondo-mpi-targets NAMESPACE rondo:: DESTINATION "${package_dir}")
 endif()
 
 configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/rondo-config.cmake.in"
@@ -33,16 +53,7 @@ write_basic_package_version_file("${PROJECT_BINARY_DIR}/rondo-config-version.cma
 install(FILES "${PROJECT_BINARY_DIR}/rondo-config.cmake" "${PROJECT_BINARY_DIR}/rondo-config-version.cmake"
         DESTINATION "${package_dir}")
 
-file(RELATIVE_PATH pc_prefix "${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig" "${CMAKE_INSTALL_PREFIX}")
-file(RELATIVE_PATH pc_include "${CMAKE_INSTALL_PREFIX}" "${CMAKE_INSTALL_FULL_INCLUDEDIR}")
-configure_file("${PROJECT_SOURCE_DIR}/rondo.pc.in" "${PROJECT_BINARY_DIR}/rondo.pc" @ONLY)
-install(FILES "${PROJECT_BINARY_DIR}/rondo.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
-if(TARGET rondo_mpi)
-  configure_file("${PROJECT_SOURCE_DIR}/rondo-mpi.pc.in" "${PROJECT_BINARY_DIR}/rondo-mpi.pc" @ONLY)
-  install(FILES "${PROJECT_BINARY_DIR}/rondo-mpi.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
-endif()
-
-if(RONDO_BUILD_TOOL)
+if(TARGET rondo_tool)
   file(GLOB manual_pages CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/docs/man/*.1")
   install(FILES ${manual_pages} DESTINATION "${CMAKE_INSTALL_MANDIR}/man1")
 endif()

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: MIT
-# The library: one object library for each layer, and from the same objects librondo.so, librondo.a and, for tests, the
-# archive rondo_internal, whose internal names can be linked to.
-
-# From the bottom up; scripts/check-layers holds the rules for includes.
-set(RONDO_LAYERS base vendor graph plan device memory exec tree tensor session render)
+# The libraries: one object library for each layer, and from the same objects a shared library and an archive for each
+# component (rondo and rondo_static, rondo_tensor and rondo_tensor_static, ...) and, for tests, the archive
+# rondo_internal, whose internal names can be linked to. Programs that are built here link rondo_all, of which the linker
+# takes the components that they use.
 
 find_package(Threads REQUIRED)
 
@@ -49,8 +48,12 @@ if(RONDO_BUILD_FUZZ)
   set_source_files_properties(${sources} PROPERTIES COMPILE_OPTIONS -fno-sanitize-coverage=trace-cmp)
 endif()
 
-set(rondo_objects)
-foreach(layer IN LISTS RONDO_LAYERS)
+# Public functions are called directly inside their library too; nobody replaces them.
+include(CheckCCompilerFlag)
+check_c_compiler_flag("-Werror -fno-semantic-interposition" RONDO_HAS_NO_INTERPOSITION)
+
+# Adds the object library of a layer, and appends its objects to the list `objects_var`.
+function(rondo_add_layer layer objects_var)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/${layer}/*.c")
   set(target "rondo_layer_${layer}")
   if(layer STREQUAL "exec")
@@ -63,6 +66,9 @@ foreach(layer IN LISTS RONDO_LAYERS)
   set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON C_VISIBILITY_PRESET hidden)
   target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/include" "${PROJECT_SOURCE_DIR}/src")
   target_link_libraries(${target} PRIVATE Threads::Threads)
+  if(RONDO_HAS_NO_INTERPOSITION)
+    target_compile_options(${target} PRIVATE -fno-semantic-interposition)
+  endif()
   if(RONDO_COVERAGE)
     # Not the tests: the loops of the fake libraries, counted atomically by several threads, took minutes.
     target_compile_options(${target} PRIVATE --coverage -fprofile-update=atomic)
@@ -70,38 +76,8 @@ foreach(layer IN LISTS RONDO_LAYERS)
   if(layer IN_LIST untraced_layers)
     target_compile_options(${target} PRIVATE -fno-sanitize-coverage=trace-cmp)
   endif()
-  list(APPEND rondo_objects $<TARGET_OBJECTS:${target}>)
-endforeach()
-
-add_library(rondo SHARED ${rondo_objects})
-target_link_libraries(rondo PRIVATE $<BUILD_INTERFACE:rondo_settings>)
-add_library(rondo_internal STATIC EXCLUDE_FROM_ALL ${rondo_objects})
-
-# librondo.a is one object in which all but the public names are local, so that no internal name meets one of the
-# program's. Objects of sanitizers and of coverage stay as they are.
-set(rondo_static_objects ${rondo_objects})
-if(NOT RONDO_SANITIZE AND NOT RONDO_BUILD_FUZZ AND NOT RONDO_COVERAGE)
-  set(rondo_static_objects "${PROJECT_BINARY_DIR}/rondo_static.o")
-  add_custom_command(
-    OUTPUT "${rondo_static_objects}"
-    COMMAND "${CMAKE_C_COMPILER}" -r -nostdlib -o "${rondo_static_objects}"
-            -Wl,--whole-archive "$<TARGET_FILE:rondo_internal>" -Wl,--no-whole-archive
-    COMMAND "${CMAKE_OBJCOPY}" --localize-hidden "${rondo_static_objects}"
-    DEPENDS rondo_internal
-    COMMENT "Joining the objects of librondo.a" VERBATIM)
-  set_source_files_properties("${rondo_static_objects}" PROPERTIES EXTERNAL_OBJECT TRUE GENERATED TRUE)
-endif()
-add_library(rondo_static STATIC ${rondo_static_objects})
-add_library(rondo::rondo ALIAS rondo)
-add_library(rondo::rondo_static ALIAS rondo_static)
-set_target_properties(rondo rondo_static PROPERTIES OUTPUT_NAME rondo)
-foreach(target IN ITEMS rondo rondo_static rondo_internal)
-  set_target_properties(${target} PROPERTIES LINKER_LANGUAGE C)
-  target_compile_features(${target} INTERFACE c_std_99)
-  target_include_directories(${target} INTERFACE
-    "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>" "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>")
-  target_link_libraries(${target} PRIVATE Threads::Threads ${CMAKE_DL_LIBS} m)
-endforeach()
+  set(${objects_var} ${${objects_var}} $<TARGET_OBJECTS:${target}> PARENT_SCOPE)
+endfunction()
 
 # Before 1.0 every minor version is an ABI of its own.
 if(PROJECT_VERSION_MAJOR EQUAL 0)
@@ -109,14 +85,108 @@ if(PROJECT_VERSION_MAJOR EQUAL 0)
 else()
   set(rondo_abi_version "${PROJECT_VERSION_MAJOR}")
 endif()
-set_target_properties(rondo PROPERTIES VERSION "${PROJECT_VERSION}" SOVERSION "${rondo_abi_version}")
-if(NOT RONDO_SANITIZE AND NOT RONDO_BUILD_FUZZ)
-  # Each symbol carries the ABI it belongs to, so that two of them can be in one process and the loader names what a
-  # program was linked with and does not find.
-  set(rondo_version_script "${PROJECT_BINARY_DIR}/librondo.map")
-  file(CONFIGURE OUTPUT "${rondo_version_script}" @ONLY
-       CONTENT "RONDO_@rondo_abi_version@ { global: rondo_*; local: *; };\n")
-  target_link_options(rondo PRIVATE "LINKER:--version-script=${rondo_version_script}"
-                      "LINKER:-z,defs")  # sanitizer run times are in the executable only
-  set_target_properties(rondo PROPERTIES LINK_DEPENDS "${rondo_version_script}")
-endif()
+
+# What a library and an archive have in common. Those of the core are called rondo, the others rondo_<component>.
+function(rondo_set_up_library target component)
+  set(suffix "")
+  if(NOT component STREQUAL "core")
+    set(suffix "_${component}")
+  endif()
+  set_target_properties(${target} PROPERTIES LINKER_LANGUAGE C OUTPUT_NAME "rondo${suffix}")
+  target_compile_features(${target} INTERFACE c_std_99)
+  target_include_directories(${target} INTERFACE
+    "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>" "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>")
+  target_link_libraries(${target} PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
+endfunction()
+
+# Each symbol carries the ABI it belongs to, so that two of them can be in one process and the loader names what a
+# program was linked with and does not find.
+function(rondo_add_version_script target headers)
+  set(script "${PROJECT_SOURCE_DIR}/cmake/RondoPublicNames.cmake")
+  set(output "${PROJECT_BINARY_DIR}/lib${target}.map")
+  string(REPLACE ";" "$<SEMICOLON>" list "${headers}")
+  add_custom_command(
+    OUTPUT "${output}"
+    COMMAND "${CMAKE_COMMAND}" "-DHEADERS=${list}" "-DABI=${rondo_abi_version}" "-DRELEASE=${PROJECT_VERSION}"
+            "-DOUTPUT=${output}" -P "${script}"
+    DEPENDS "${script}" ${headers} VERBATIM)
+  target_sources(${target} PRIVATE "${output}")
+  target_link_options(${target} PRIVATE "LINKER:--version-script=${output}" "LINKER:-z,defs")
+  set_target_properties(${target} PROPERTIES LINK_DEPENDS "${output}")
+endfunction()
+
+function(rondo_add_shared_library target component objects)
+  add_library(${target} SHARED ${objects})
+  rondo_set_up_library(${target} ${component})
+  target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:rondo_settings>)
+  target_link_options(${target} PRIVATE "LINKER:-Bsymbolic-functions")
+  set_target_properties(${target} PROPERTIES VERSION "${PROJECT_VERSION}" SOVERSION "${rondo_abi_version}")
+  if(NOT component STREQUAL "core")
+    set_target_properties(${target} PROPERTIES INSTALL_RPATH "$ORIGIN")  # where the others are
+  endif()
+  if(NOT RONDO_SANITIZE AND NOT RONDO_BUILD_FUZZ)  # their run times are in the executable only
+    rondo_add_version_script(${target} "${rondo_headers_${component}}")
+  endif()
+endfunction()
+
+# An archive has one object in which all but the exported names are local, so that no internal name meets one of the
+# program's. Objects of sanitizers and of coverage stay as they are.
+function(rondo_add_archive target component objects)
+  if(NOT RONDO_SANITIZE AND NOT RONDO_BUILD_FUZZ AND NOT RONDO_COVERAGE)
+    set(joined "${PROJECT_BINARY_DIR}/${target}.o")
+    add_custom_command(
+      OUTPUT "${joined}"
+      COMMAND "${CMAKE_C_COMPILER}" -r -nostdlib -o "${joined}" ${objects}
+      COMMAND "${CMAKE_OBJCOPY}" --localize-hidden "${joined}"
+      DEPENDS ${objects}
+      COMMENT "Joining the objects of ${target}" COMMAND_EXPAND_LISTS VERBATIM)
+    set_source_files_properties("${joined}" PROPERTIES EXTERNAL_OBJECT TRUE GENERATED TRUE)
+    set(objects "${joined}")
+  endif()
+  add_library(${target} STATIC ${objects})
+  rondo_set_up_library(${target} ${component})
+  if(NOT PROJECT_IS_TOP_LEVEL)
+    set_target_properties(${target} PROPERTIES EXCLUDE_FROM_ALL TRUE)
+  endif()
+endfunction()
+
+add_library(rondo_all INTERFACE)
+target_link_options(rondo_all INTERFACE "LINKER:--as-needed")
+set(rondo_objects)
+foreach(component IN ITEMS core tensor session)
+  if(NOT component IN_LIST rondo_components)
+    continue()
+  endif()
+  set(objects)
+  foreach(layer IN LISTS RONDO_LAYERS_${component})
+    rondo_add_layer(${layer} objects)
+  endforeach()
+  list(APPEND rondo_objects ${objects})
+  if(component STREQUAL "core")
+    set(target rondo)
+    set(name rondo)
+  else()
+    set(target rondo_${component})
+    set(name ${component})
+  endif()
+  rondo_add_shared_library(${target} ${component} "${objects}")
+  rondo_add_archive(${target}_static ${component} "${objects}")
+  foreach(needed IN LISTS rondo_needs_${component})
+    string(REPLACE "rondo_core" "rondo" needed "rondo_${needed}")
+    target_link_libraries(${target} PUBLIC ${needed})
+    target_link_libraries(${target}_static PUBLIC ${needed}_static)
+  endforeach()
+  if(NOT component STREQUAL "core")
+    target_link_libraries(${target} PRIVATE m)
+    target_link_libraries(${target}_static PRIVATE m)
+  endif()
+  set_target_properties(${target} PROPERTIES EXPORT_NAME ${name})
+  set_target_properties(${target}_static PROPERTIES EXPORT_NAME ${name}_static)
+  add_library(rondo::${name} ALIAS ${target})
+  add_library(rondo::${name}_static ALIAS ${target}_static)
+  target_link_libraries(rondo_all INTERFACE ${target})
+endforeach()
+
+add_library(rondo_internal STATIC EXCLUDE_FROM_ALL ${rondo_objects})
+rondo_set_up_library(rondo_internal internal)
+target_link_libraries(rondo_internal PRIVATE m)

@@ -2,16 +2,14 @@
 # The component rondo-mpi: librondo_mpi.so, for the MPI that FindMPI finds (set MPI_C_COMPILER for another one). It uses
 # the public headers alone. RONDO_MPIS lists the MPIs that tests run with: each of OpenMPI and MPICH that pkg-config
 # knows, with a library of its own, rondo_mpi_openmpi or rondo_mpi_mpich, which is not installed.
-set(RONDO_BUILD_MPI AUTO CACHE STRING "Build the component rondo-mpi: ON, OFF, or AUTO (if there is an MPI)")
-set_property(CACHE RONDO_BUILD_MPI PROPERTY STRINGS AUTO ON OFF)
 set(RONDO_MPIS "")
-if(RONDO_BUILD_MPI STREQUAL "OFF")
+if(NOT "mpi" IN_LIST rondo_components)
   return()
 endif()
 
-# With AUTO, what is missing is left out.
+# What is missing is left out if all components were asked for.
 function(rondo_mpi_is_missing what packages otherwise)
-  if(RONDO_BUILD_MPI STREQUAL "AUTO")
+  if(rondo_mpi_is_optional)
     message(STATUS "${what}: install the packages ${packages} for it")
   else()
     message(FATAL_ERROR "${what}: install the packages ${packages}, or ${otherwise}.")
@@ -21,7 +19,7 @@ endfunction()
 find_package(MPI QUIET COMPONENTS C)
 if(NOT MPI_C_FOUND)
   rondo_mpi_is_missing("No MPI was found, so rondo-mpi is not built" "libopenmpi-dev and openmpi-bin"
-                       "configure with -DRONDO_BUILD_MPI=OFF")
+                       "leave mpi out of RONDO_COMPONENTS")
   return()
 endif()
 
@@ -40,7 +38,7 @@ function(rondo_add_mpi_library target mpi)
   target_compile_definitions(${target} PRIVATE _GNU_SOURCE)
   target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/components")
   target_link_libraries(${target} PUBLIC rondo ${mpi} PRIVATE Threads::Threads)
-  set_target_properties(${target} PROPERTIES C_VISIBILITY_PRESET hidden)
+  set_target_properties(${target} PROPERTIES C_VISIBILITY_PRESET hidden INSTALL_RPATH "$ORIGIN")
 endfunction()
 
 rondo_add_mpi_library(rondo_mpi MPI::MPI_C)

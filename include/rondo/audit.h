@@ -5,6 +5,8 @@
  * and every copy to the host must write an output. Otherwise the graph is refused, and the error names the copy (SE-4).
  * The copies of inputs are then removed, because the next inputs are at other addresses. The caller makes these copies
  * before each launch, using a map from host source to device destination (SE-5).
+ *
+ * Component: rondo-session.
  */
 #ifndef RONDO_AUDIT_H
 #define RONDO_AUDIT_H

@@ -19,6 +19,8 @@
  *
  * The file is a safetensors file with checksums, like that of any other set; rondo_weights_load reads it too. A
  * checkpoint without checksums is refused.
+ *
+ * Component: rondo-tensor.
  */
 #ifndef RONDO_CHECKPOINT_H
 #define RONDO_CHECKPOINT_H

@@ -64,6 +64,8 @@
  * If the last run fails, there is no update, and the sums go on into the next round. The outputs of norm_output and of
  * a schedule have a value after the last run of a round only. The sums are not sharded; checkpoints have the mean of
  * all ranks. Launches of rondo_compiled_exec are last runs, and are not counted.
+ *
+ * Component: rondo-tensor.
  */
 #ifndef RONDO_DATA_PARALLEL_H
 #define RONDO_DATA_PARALLEL_H

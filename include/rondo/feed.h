@@ -29,6 +29,8 @@
  * compiled program and on those that share memory with it. While its stream captures, they are refused with
  * CAPTURE_REFUSED/UNSUPPORTED_CALL, and the capture continues (RC-5). A captured run reads the staging buffers at each
  * replay. Capturing a run is refused in the same way while something is fed that no run has used.
+ *
+ * Component: rondo-tensor.
  */
 #ifndef RONDO_FEED_H
 #define RONDO_FEED_H

@@ -32,6 +32,8 @@
  *
  * After a failure, MPI may still access the buffers of the collective that was in progress, because MPI cannot cancel
  * it. End the process, or keep the buffers.
+ *
+ * Component: rondo-mpi.
  */
 #ifndef RONDO_MPI_H
 #define RONDO_MPI_H

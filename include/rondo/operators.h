@@ -6,6 +6,8 @@
  * Thread-compatible, as the program is. Errors of all: INVALID_ARGUMENT with SHAPE or TYPE, naming the operator, its
  * values by name and their shapes, UNKNOWN_NAME (a value of another program) or NULL_ARGUMENT; LIMIT_EXCEEDED (too many
  * bytes); OUT_OF_MEMORY. After an error the program is unchanged.
+ *
+ * Component: rondo-tensor.
  */
 #ifndef RONDO_OPERATORS_H
 #define RONDO_OPERATORS_H

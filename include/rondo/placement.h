@@ -34,6 +34,8 @@
  * as a greedy choice finds: the next part is for the device whose operator has the longest chain of device changes
  * after it). A run has the same meaning as without division (<rondo/program.h>): a state that another device reads is
  * copied as it was before the run. On devices of one kind, the results have the same bits as without division.
+ *
+ * Component: rondo-tensor.
  */
 #ifndef RONDO_PLACEMENT_H
 #define RONDO_PLACEMENT_H

@@ -25,6 +25,8 @@
  * so that little memory is live at once, and independent operators may run in parallel.
  *
  * A program is thread-compatible and needs no device. A compiled program is thread-compatible; it owns a stream.
+ *
+ * Component: rondo-tensor.
  */
 #ifndef RONDO_PROGRAM_H
 #define RONDO_PROGRAM_H
@@ -32,6 +34,7 @@
 #include <rondo/exec.h>
 #include <rondo/executor.h>
 #include <rondo/gain.h>
+#include <rondo/report.h>
 #include <rondo/type.h>
 
 RONDO_EXTERN_C_BEGIN
@@ -507,6 +510,12 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_compiled_get_gain(const rondo_compil
  * OUT_OF_MEMORY. Thread-compatible. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_compiled_explain(const rondo_compiled *compiled,
                                                              rondo_explain_format format, char **out_text);
+
+/* Writes the report of a compiled program's recorded graph, as rondo_graph_report. After the ranges of the options, the
+ * memory map shows the arena: each input and result, by its name or that of its operator, and its number. Errors: as
+ * rondo_graph_report; INVALID_STATE if the program is not recorded. Thread-compatible. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_compiled_report(const rondo_compiled *compiled,
+                                                            const rondo_report_options *options, char **out_text);
 
 /* A named value of a compiled program. */
 typedef struct rondo_compiled_value {

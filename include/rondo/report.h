@@ -4,7 +4,7 @@
 #ifndef RONDO_REPORT_H
 #define RONDO_REPORT_H
 
-#include <rondo/program.h>
+#include <rondo/exec.h>
 
 RONDO_EXTERN_C_BEGIN
 
@@ -56,12 +56,6 @@ typedef struct rondo_report_options {
  * INVALID_GRAPH/CYCLE; LIMIT_EXCEEDED (2^32 nodes); OUT_OF_MEMORY. Thread-compatible. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_graph_report(const rondo_graph *graph, const rondo_report_options *options,
                                                          char **out_text);
-
-/* Writes the report of a compiled program's recorded graph, as rondo_graph_report. After the ranges of the options, the
- * memory map shows the arena: each input and result, by its name or that of its operator, and its number. Errors: as
- * rondo_graph_report; INVALID_STATE if the program is not recorded. Thread-compatible. */
-RONDO_API RONDO_MUST_USE rondo_status rondo_compiled_report(const rondo_compiled *compiled,
-                                                            const rondo_report_options *options, char **out_text);
 
 RONDO_EXTERN_C_END
 

@@ -14,6 +14,11 @@
  * - Errors. See <rondo/status.h>. No call prints, exits or aborts.
  * - Threads. "Thread-safe": any threads at the same time. "Thread-compatible": one thread at a time for each object;
  *   different objects are independent. "Thread-bound": only the thread that began it.
+ * - Components. The core, librondo.so, has graphs, memory, plans, execs and trees. The header of another function says
+ *   at the end of its head which component it belongs to: for `Component: rondo-tensor`, link with librondo_tensor.so,
+ *   which is CMake's rondo::tensor and pkg-config's rondo-tensor. This header includes all headers of the core, of
+ *   rondo-tensor and of rondo-session that are installed. All components of a program must be of one release: with
+ *   another one's, the dynamic linker refuses to start it.
  * - Loading. A program may load the library at run time (dlopen). It may unload it when all devices and the trace's
  *   file are closed, no thread is inside a call, and all threads in which a call failed have been joined. Each
  *   such thread that continues keeps about one kilobyte, which is not freed.
@@ -23,17 +28,13 @@
 
 #include <rondo/access.h>
 #include <rondo/allocator.h>
-#include <rondo/audit.h>
 #include <rondo/callables.h>
 #include <rondo/capture.h>
-#include <rondo/checkpoint.h>
 #include <rondo/collective.h>
 #include <rondo/collective_engine.h>
-#include <rondo/data_parallel.h>
 #include <rondo/device.h>
 #include <rondo/exec.h>
 #include <rondo/executor.h>
-#include <rondo/feed.h>
 #include <rondo/files.h>
 #include <rondo/gain.h>
 #include <rondo/graph.h>
@@ -41,18 +42,13 @@
 #include <rondo/log.h>
 #include <rondo/memory.h>
 #include <rondo/native_graph.h>
-#include <rondo/operators.h>
 #include <rondo/patch.h>
-#include <rondo/placement.h>
 #include <rondo/plan.h>
 #include <rondo/profile.h>
-#include <rondo/program.h>
 #include <rondo/random.h>
 #include <rondo/recording.h>
 #include <rondo/region.h>
 #include <rondo/report.h>
-#include <rondo/session.h>
-#include <rondo/sizes.h>
 #include <rondo/status.h>
 #include <rondo/stream.h>
 #include <rondo/trace.h>
@@ -61,6 +57,21 @@
 #include <rondo/user_object.h>
 #include <rondo/verify.h>
 #include <rondo/version.h>
+
+/* Components that are not installed have no headers. */
+#if __has_include(<rondo/program.h>)
+#include <rondo/checkpoint.h>
+#include <rondo/data_parallel.h>
+#include <rondo/feed.h>
+#include <rondo/operators.h>
+#include <rondo/placement.h>
+#include <rondo/program.h>
 #include <rondo/weights.h>
+#endif
+#if __has_include(<rondo/session.h>)
+#include <rondo/audit.h>
+#include <rondo/session.h>
+#include <rondo/sizes.h>
+#endif
 
 #endif

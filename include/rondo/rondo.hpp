@@ -283,11 +283,15 @@ using handle = owner<reference<C>, destroy>;
 
 using callables = handle<rondo_callables, rondo_callables_destroy>;
 using communicator = handle<rondo_communicator, rondo_communicator_destroy>;
-using compiled = handle<rondo_compiled, rondo_compiled_destroy>;
 using generator = handle<rondo_generator, rondo_generator_destroy>;
 using pool = handle<rondo_pool, rondo_pool_destroy>;
+#ifdef RONDO_PROGRAM_H /* the component rondo-tensor is installed */
+using compiled = handle<rondo_compiled, rondo_compiled_destroy>;
 using program = handle<rondo_program, rondo_program_destroy>;
+#endif
+#ifdef RONDO_SESSION_H /* rondo-session */
 using session = handle<rondo_session, rondo_session_destroy>;
+#endif
 
 /* Devices ---------------------------------------------------------------------------------------------------------- */
 

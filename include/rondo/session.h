@@ -21,6 +21,8 @@
  * A session is thread-safe. It has a thread for each stream; a call of rondo_session_run that finds a free stream does
  * the work itself. A forked child has none of these threads, and sessions of its parent refuse all calls there
  * (<rondo/device.h>, Fork).
+ *
+ * Component: rondo-session.
  */
 #ifndef RONDO_SESSION_H
 #define RONDO_SESSION_H

@@ -6,6 +6,8 @@
  * A request costs the lowest of: the time of the cheapest chosen size that fits it; its time in an eager run, if
  * that is known; and, if no chosen size fits it, the time of as many launches of the largest size as it needs. Pure
  * functions; no device.
+ *
+ * Component: rondo-session.
  */
 #ifndef RONDO_SIZES_H
 #define RONDO_SIZES_H

@@ -7,6 +7,8 @@
  * within 8 aligned bytes of a tensor is detected, and any other change except with a probability of 2^-64. The
  * checksums do not protect against forgery. Files of other programs have no checksums, and are read without them. A
  * program that modifies a file must remove the keys "rondo.weights" and "rondo.checksum".
+ *
+ * Component: rondo-tensor.
  */
 #ifndef RONDO_WEIGHTS_H
 #define RONDO_WEIGHTS_H

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/allocation.h"
+#include "base/component.h"
 
 #define RONDO_ARRAY(type) \
   struct {                \
@@ -66,10 +67,11 @@
 
 /* `items` is the address of a pointer of any type. It is a void * and is read with memcpy, because a void ** would
  * violate strict aliasing. */
-RONDO_MUST_USE rondo_status rondo_array_reserve_bytes(const rondo_allocator *allocator, void *items, size_t *capacity,
-                                                      size_t want, size_t item_bytes);
-RONDO_MUST_USE rondo_status rondo_array_push_bytes(const rondo_allocator *allocator, void *items, size_t *count,
-                                                   size_t *capacity, const void *value, size_t item_bytes);
+RONDO_PRIVATE RONDO_MUST_USE rondo_status rondo_array_reserve_bytes(const rondo_allocator *allocator, void *items,
+                                                                    size_t *capacity, size_t want, size_t item_bytes);
+RONDO_PRIVATE RONDO_MUST_USE rondo_status rondo_array_push_bytes(const rondo_allocator *allocator, void *items,
+                                                                 size_t *count, size_t *capacity, const void *value,
+                                                                 size_t item_bytes);
 RONDO_MUST_USE rondo_status rondo_array_copy_bytes(const rondo_allocator *allocator, void *items, size_t *count,
                                                    size_t *capacity, const void *from, size_t from_count,
                                                    size_t item_bytes);

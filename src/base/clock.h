@@ -7,7 +7,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-uint64_t rondo_clock_ns(void);
+#include "base/component.h"
+
+RONDO_PRIVATE uint64_t rondo_clock_ns(void);
 
 /* Whether the deadline has passed. A deadline of 0 never passes. */
 static inline bool rondo_clock_is_past(uint64_t deadline_ns) {

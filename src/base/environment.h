@@ -12,6 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/component.h"
+
 /* The table in environment.c says what each is: its kind, its default and its meaning. */
 typedef enum rondo_option {
   RONDO_OPTION_LOG,
@@ -56,8 +58,8 @@ const rondo_option_row *rondo_option_table(size_t *count);
 
 /* Each getter is for options of its kind. The text is never NULL, is "" when unset, and is valid until the next reload.
  */
-const char *rondo_option_text(rondo_option option);
-uint64_t rondo_option_number(rondo_option option);
+RONDO_PRIVATE const char *rondo_option_text(rondo_option option);
+RONDO_PRIVATE uint64_t rondo_option_number(rondo_option option);
 bool rondo_option_flag(rondo_option option);
 
 /* A variable of other programs, such as WORLD_SIZE, as it is now. NULL if it is not set or empty, and in a program with

@@ -10,23 +10,26 @@
 
 #include <rondo/status.h>
 
+#include "base/component.h"
+
 /* Returns `status`. The message says what is wrong, with names and sizes, and what to do. It has no newline. */
-rondo_status rondo_fail(rondo_status status, rondo_reason reason, const char *format, ...) RONDO_PRINTF(3, 4);
+RONDO_PRIVATE rondo_status rondo_fail(rondo_status status, rondo_reason reason, const char *format, ...)
+    RONDO_PRINTF(3, 4);
 
 /* As rondo_fail, for an error about one node of a graph. */
-rondo_status rondo_fail_node(rondo_status status, rondo_reason reason, uint32_t node, const char *format, ...)
-    RONDO_PRINTF(4, 5);
+RONDO_PRIVATE rondo_status rondo_fail_node(rondo_status status, rondo_reason reason, uint32_t node, const char *format,
+                                           ...) RONDO_PRINTF(4, 5);
 
 /* INVALID_ARGUMENT/NULL_ARGUMENT: "call: what is NULL". */
 rondo_status rondo_refuse_null(const char *call, const char *what);
 
 /* The same if `pointer` is NULL, else RONDO_OK. */
-RONDO_MUST_USE rondo_status rondo_require(const char *call, const char *what, const void *pointer);
+RONDO_PRIVATE RONDO_MUST_USE rondo_status rondo_require(const char *call, const char *what, const void *pointer);
 
 /* As rondo_fail, with the driver's or the system's error code and its name (NULL: none). Appends " (NAME NUMBER)" to
  * the message. */
-rondo_status rondo_fail_driver(rondo_status status, rondo_reason reason, int32_t driver_code, const char *driver_name,
-                               const char *format, ...) RONDO_PRINTF(5, 6);
+RONDO_PRIVATE rondo_status rondo_fail_driver(rondo_status status, rondo_reason reason, int32_t driver_code,
+                                             const char *driver_name, const char *format, ...) RONDO_PRINTF(5, 6);
 
 /* As rondo_fail_driver for an errno value: " (ENOSPC 28, No space left on device)" is appended to the message. ENOMEM
  * becomes OUT_OF_MEMORY with ALLOCATION_FAILED whatever `status` is. */
@@ -34,7 +37,7 @@ rondo_status rondo_fail_errno(rondo_status status, int error_number, const char 
 
 /* Puts "context: " before the message of the thread's last error, which has `status`; returns `status`. RONDO_OK is
  * returned as it is. Where the last error has another status, the context becomes the message. */
-rondo_status rondo_fail_context(rondo_status status, const char *format, ...) RONDO_PRINTF(2, 3);
+RONDO_PRIVATE rondo_status rondo_fail_context(rondo_status status, const char *format, ...) RONDO_PRINTF(2, 3);
 
 #define RONDO_ERROR_NAME_BYTES 48
 #define RONDO_ERROR_MESSAGE_BYTES 960
@@ -52,21 +55,22 @@ typedef struct rondo_saved_error {
 } rondo_saved_error;
 
 /* The calling thread's last error; its status is RONDO_OK if nothing has failed yet. */
-void rondo_error_save(rondo_saved_error *out);
+RONDO_PRIVATE void rondo_error_save(rondo_saved_error *out);
 
 /* Makes `saved` the calling thread's last error and returns its status; RONDO_OK leaves the last error as it is. */
-rondo_status rondo_error_raise(const rondo_saved_error *saved);
+RONDO_PRIVATE rondo_status rondo_error_raise(const rondo_saved_error *saved);
 
 /* Makes `saved` the calling thread's last error, even if it is RONDO_OK: the failures since then were handled. */
-void rondo_error_restore(const rondo_saved_error *saved);
+RONDO_PRIVATE void rondo_error_restore(const rondo_saved_error *saved);
 
 /* The number of the thread's last error, unique in the thread; 0 if nothing has failed yet. */
-uint64_t rondo_error_number(void);
+RONDO_PRIVATE uint64_t rondo_error_number(void);
 
 /* Reports `status`, which a user's callback returned. `before` is rondo_error_number before the callback. If no call of
  * the library failed with `status` during the callback, the message becomes "the callback returned STATUS, and no call
  * ... says why", so that an older error does not seem to be the cause. Returns `status`. */
-rondo_status rondo_fail_callback(rondo_status status, uint64_t before, const char *format, ...) RONDO_PRINTF(3, 4);
+RONDO_PRIVATE rondo_status rondo_fail_callback(rondo_status status, uint64_t before, const char *format, ...)
+    RONDO_PRINTF(3, 4);
 
 /* Ignores a status on purpose, and restores the thread's last error. `why` is the reason. */
 #define rondo_status_ignore(expression, why)                             \
@@ -102,7 +106,7 @@ static inline void rondo_status_keep_first(rondo_status *kept, rondo_status stat
  * long as the block around it. */
 #define RONDO_SIZE_TEXT 24
 #define RONDO_SIZE(bytes) rondo_size_text((char[RONDO_SIZE_TEXT]){""}, (bytes))
-const char *rondo_size_text(char buffer[RONDO_SIZE_TEXT], uint64_t bytes);
+RONDO_PRIVATE const char *rondo_size_text(char buffer[RONDO_SIZE_TEXT], uint64_t bytes);
 
 /* "'scratch' (4.0 KiB)", or "(no name, 4.0 KiB)" for NULL and "", to be used after the word "allocation". */
 #define RONDO_ALLOCATION_LABEL 112

@@ -9,14 +9,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/component.h"
+
 #define RONDO_HASH_START UINT64_C(0x9e3779b97f4a7c15)
 
 /* Hashes the bytes and their number. `bytes` may be NULL when count is 0. */
-uint64_t rondo_hash_bytes(uint64_t state, const void *bytes, size_t count);
+RONDO_PRIVATE uint64_t rondo_hash_bytes(uint64_t state, const void *bytes, size_t count);
 
 /* Hashes one part of a longer sequence, without its length. If the length of each part but the last is a multiple of 8,
  * then hashing the parts and then the total length with rondo_hash_u64 equals rondo_hash_bytes of the whole. */
-uint64_t rondo_hash_part(uint64_t state, const void *bytes, size_t count);
+RONDO_PRIVATE uint64_t rondo_hash_part(uint64_t state, const void *bytes, size_t count);
 
 /* One step of the hash. With one state, different values give different results. Of a counter that grows by
  * RONDO_HASH_START, with state 0, it gives the random numbers of SplitMix64. */
@@ -28,6 +30,6 @@ static inline uint64_t rondo_hash_u64(uint64_t state, uint64_t value) {
 }
 
 /* Hashes the text with its length, so "ab","c" differs from "a","bc". NULL counts as "". */
-uint64_t rondo_hash_text(uint64_t state, const char *text);
+RONDO_PRIVATE uint64_t rondo_hash_text(uint64_t state, const char *text);
 
 #endif

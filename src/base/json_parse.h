@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "base/array.h"
+#include "base/component.h"
 
 #define RONDO_JSON_MOST_DEPTH 512
 
@@ -52,12 +53,12 @@ typedef struct rondo_json_document {
 /* Parses `count` bytes. The caller frees the document with rondo_json_document_free, which also accepts a zeroed
  * document and one whose parsing failed. Errors: INVALID_DATA with MALFORMED, which says line and column (both from 1;
  * columns count bytes); OUT_OF_MEMORY. */
-RONDO_MUST_USE rondo_status rondo_json_parse(const rondo_allocator *allocator, const char *bytes, size_t count,
-                                             rondo_json_document *out);
-void rondo_json_document_free(rondo_json_document *document);
+RONDO_PRIVATE RONDO_MUST_USE rondo_status rondo_json_parse(const rondo_allocator *allocator, const char *bytes,
+                                                           size_t count, rondo_json_document *out);
+RONDO_PRIVATE void rondo_json_document_free(rondo_json_document *document);
 
 /* The outermost value. */
-const rondo_json_value *rondo_json_root(const rondo_json_document *document);
+RONDO_PRIVATE const rondo_json_value *rondo_json_root(const rondo_json_document *document);
 
 /* The items of an array, the keys and values of an object:
  *
@@ -65,18 +66,18 @@ const rondo_json_value *rondo_json_root(const rondo_json_document *document);
  *   for (size_t i = 0; i < array->count; i++, item = rondo_json_next(item)) ...
  *
  * Of an object, the value of a key is rondo_json_next(key), and the next key follows the value. */
-const rondo_json_value *rondo_json_first(const rondo_json_value *container);
-const rondo_json_value *rondo_json_next(const rondo_json_value *value);
+RONDO_PRIVATE const rondo_json_value *rondo_json_first(const rondo_json_value *container);
+RONDO_PRIVATE const rondo_json_value *rondo_json_next(const rondo_json_value *value);
 
 /* The item at `index`, which is below `count`. Walks over the items before it. */
-const rondo_json_value *rondo_json_item(const rondo_json_value *array, size_t index);
+RONDO_PRIVATE const rondo_json_value *rondo_json_item(const rondo_json_value *array, size_t index);
 
 /* The value of a member, or NULL, also if `object` is NULL or not an object. A linear search. */
-const rondo_json_value *rondo_json_get(const rondo_json_value *object, const char *key);
+RONDO_PRIVATE const rondo_json_value *rondo_json_get(const rondo_json_value *object, const char *key);
 
 /* Whether a value has this kind; false for NULL. */
-bool rondo_json_is(const rondo_json_value *value, rondo_json_kind kind);
+RONDO_PRIVATE bool rondo_json_is(const rondo_json_value *value, rondo_json_kind kind);
 /* The text of a string; NULL for any other value and for NULL. */
-const char *rondo_json_text_of(const rondo_json_value *value);
+RONDO_PRIVATE const char *rondo_json_text_of(const rondo_json_value *value);
 
 #endif

@@ -8,6 +8,8 @@
 
 #include <rondo/log.h>
 
+#include "base/component.h"
+
 /* The valid areas: the layers, and some of their parts. RONDO_LOG uses these names. */
 #define RONDO_LOG_AREAS "check", "cuda", "device", "exec", "memory", "options", "tensor", "trace", "tree", "vendor"
 
@@ -19,6 +21,6 @@ bool rondo_log_on(rondo_log_level level);
 
 /* Logs one line. A long message is truncated, and newlines become blanks. Never fails, and holds no lock while the sink
  * runs. */
-void rondo_log(rondo_log_level level, const char *area, const char *format, ...) RONDO_PRINTF(3, 4);
+RONDO_PRIVATE void rondo_log(rondo_log_level level, const char *area, const char *format, ...) RONDO_PRINTF(3, 4);
 
 #endif

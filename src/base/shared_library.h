@@ -9,6 +9,8 @@
 
 #include <rondo/status.h>
 
+#include "base/component.h"
+
 typedef struct rondo_dylib {
   void *handle;
   char path[256]; /* the candidate that opened */
@@ -20,6 +22,6 @@ RONDO_MUST_USE rondo_status rondo_dylib_open(const char *const *candidates, size
 void rondo_dylib_close(rondo_dylib *library); /* a zeroed one is allowed */
 
 /* NULL if it has no such symbol. Cast through a union or memcpy to a function pointer. */
-void *rondo_dylib_symbol(const rondo_dylib *library, const char *name);
+RONDO_PRIVATE void *rondo_dylib_symbol(const rondo_dylib *library, const char *name);
 
 #endif

@@ -14,6 +14,7 @@
 #include "base/allocation.h"
 #include "base/array.h"
 #include "base/error.h"
+#include "base/numbers/real.h"
 
 #define DEEPEST 60
 #define LONGEST_ESCAPE 6 /* one character of a JSON string: \u001f */
@@ -275,10 +276,15 @@ const char *rondo_grouped_text(char out[RONDO_NUMBER_TEXT], uint64_t value) {
   return out;
 }
 
+static uint64_t power_of_ten(int exponent) {
+  uint64_t power = 1;
+  for (int i = 0; i < exponent; i++) power *= 10;
+  return power;
+}
+
 /* A whole number of units of 10^-decimals, with up to 6 decimals. */
 static const char *scaled_text(char out[RONDO_NUMBER_TEXT], uint64_t scaled, int decimals) {
-  uint64_t scale = 1;
-  for (int i = 0; i < decimals; i++) scale *= 10;
+  const uint64_t scale = power_of_ten(decimals);
   const int length =
       snprintf(out, RONDO_NUMBER_TEXT, "%" PRIu64 ".%06" PRIu64, scaled / scale, scaled % scale * (1000000 / scale));
   out[length - 6 + (decimals > 0 ? decimals : -1)] = '\0';
@@ -288,12 +294,12 @@ static const char *scaled_text(char out[RONDO_NUMBER_TEXT], uint64_t scaled, int
 const char *rondo_fixed_text(char out[RONDO_NUMBER_TEXT], double value, int decimals) {
   assert(decimals >= 0 && decimals <= 6 && !(value < 0));
   if (!(value <= 1e12)) return strcpy(out, ">10^12");
-  return scaled_text(out, (uint64_t)(value * pow(10, decimals) + 0.5), decimals);
+  return scaled_text(out, (uint64_t)(value * (double)power_of_ten(decimals) + 0.5), decimals);
 }
 
 const char *rondo_ratio_text(char out[RONDO_NUMBER_TEXT], size_t peak, size_t bound) {
   assert(bound > 0);
-  return scaled_text(out, (uint64_t)ceil((double)peak / (double)bound * 10000), 4);
+  return scaled_text(out, rondo_round_up((double)peak / (double)bound * 10000), 4);
 }
 
 /* Writes the separator between the last value and the next one. */

@@ -14,9 +14,12 @@
 #include <rondo/allocator.h>
 #include <rondo/status.h>
 
+#include "base/component.h"
+
 /* vsnprintf into `room` bytes (at least 8). A longer text is truncated after a whole UTF-8 character and ends in "...".
  * Returns the length of the result. */
-size_t rondo_format_cut(char *buffer, size_t room, const char *format, va_list arguments) RONDO_PRINTF(3, 0);
+RONDO_PRIVATE size_t rondo_format_cut(char *buffer, size_t room, const char *format, va_list arguments)
+    RONDO_PRINTF(3, 0);
 
 /* The length of the UTF-8 character at `text` (Unicode 15, table 3-7), of which `room` bytes may be read; 0 if it is
  * not valid. A text that ends in NUL needs no limit. */
@@ -37,12 +40,12 @@ typedef struct rondo_text {
 void rondo_text_check(const rondo_text *text);
 
 /* The allocator is copied; NULL means the default. */
-void rondo_text_init(rondo_text *text, const rondo_allocator *allocator);
-void rondo_text_deinit(rondo_text *text); /* also after rondo_text_take */
+RONDO_PRIVATE void rondo_text_init(rondo_text *text, const rondo_allocator *allocator);
+RONDO_PRIVATE void rondo_text_deinit(rondo_text *text); /* also after rondo_text_take */
 
 /* No argument may point into the text itself. */
-void rondo_text_add(rondo_text *text, const char *format, ...) RONDO_PRINTF(2, 3);
-void rondo_text_add_bytes(rondo_text *text, const char *bytes, size_t count); /* must not contain NUL */
+RONDO_PRIVATE void rondo_text_add(rondo_text *text, const char *format, ...) RONDO_PRINTF(2, 3);
+RONDO_PRIVATE void rondo_text_add_bytes(rondo_text *text, const char *bytes, size_t count); /* must not contain NUL */
 void rondo_text_add_lines(rondo_text *text, const char *const *lines, size_t count);
 
 /* Text inside an element or a quoted attribute of HTML and XML: & < > " are escaped; what is not UTF-8, and characters
@@ -82,24 +85,24 @@ size_t rondo_json_escape(char *buffer, size_t room, const char *value);
 #define RONDO_JSON_DOUBLE_BYTES 32
 size_t rondo_json_double_text(char buffer[RONDO_JSON_DOUBLE_BYTES], double value);
 
-void rondo_json_object_begin(rondo_text *text);
-void rondo_json_object_end(rondo_text *text);
-void rondo_json_array_begin(rondo_text *text);
-void rondo_json_array_end(rondo_text *text);
-void rondo_json_key(rondo_text *text, const char *key);
-void rondo_json_string(rondo_text *text, const char *value);            /* NULL becomes null */
-void rondo_json_hex(rondo_text *text, const void *bytes, size_t count); /* a string with two digits for each byte */
-void rondo_json_u64(rondo_text *text, uint64_t value);
+RONDO_PRIVATE void rondo_json_object_begin(rondo_text *text);
+RONDO_PRIVATE void rondo_json_object_end(rondo_text *text);
+RONDO_PRIVATE void rondo_json_array_begin(rondo_text *text);
+RONDO_PRIVATE void rondo_json_array_end(rondo_text *text);
+RONDO_PRIVATE void rondo_json_key(rondo_text *text, const char *key);
+RONDO_PRIVATE void rondo_json_string(rondo_text *text, const char *value); /* NULL becomes null */
+void rondo_json_hex(rondo_text *text, const void *bytes, size_t count);    /* a string with two digits for each byte */
+RONDO_PRIVATE void rondo_json_u64(rondo_text *text, uint64_t value);
 void rondo_json_i64(rondo_text *text, int64_t value);
 void rondo_json_double(rondo_text *text, double value); /* not finite becomes null */
 void rondo_json_bool(rondo_text *text, bool value);
 
 /* Returns the text, to be freed with rondo_release_text and the same allocator; or the first error, with *out NULL.
  * Leaves the builder empty. */
-RONDO_MUST_USE rondo_status rondo_text_take(rondo_text *text, char **out);
+RONDO_PRIVATE RONDO_MUST_USE rondo_status rondo_text_take(rondo_text *text, char **out);
 
 /* Returns the text to the user, who frees it with rondo_text_free. It keeps its allocator. Leaves the builder empty.
  * Fails with the text's first error or OUT_OF_MEMORY. */
-RONDO_MUST_USE rondo_status rondo_text_hand_out(rondo_text *text, char **out);
+RONDO_PRIVATE RONDO_MUST_USE rondo_status rondo_text_hand_out(rondo_text *text, char **out);
 
 #endif

@@ -12,6 +12,8 @@
 
 #include <rondo/status.h>
 
+#include "base/component.h"
+
 typedef struct rondo_thread {
   pthread_t handle;
 } rondo_thread;
@@ -20,16 +22,16 @@ typedef struct rondo_thread {
  * raises (SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS): if they were blocked, a fault would kill the process
  * without calling a handler.
  * Errors: LIMIT_EXCEEDED (the system's number of threads), OUT_OF_MEMORY. */
-RONDO_MUST_USE rondo_status rondo_thread_start(rondo_thread *out, const char *name, void *(*run)(void *),
-                                               void *argument);
-void rondo_thread_join(rondo_thread thread);
+RONDO_PRIVATE RONDO_MUST_USE rondo_status rondo_thread_start(rondo_thread *out, const char *name, void *(*run)(void *),
+                                                             void *argument);
+RONDO_PRIVATE void rondo_thread_join(rondo_thread thread);
 
 /* Blocks the signals of the calling thread until rondo_signals_restore, including those that the C library reserves and
  * excludes from signal sets. SIGSEGV and SIGBUS are not changed, because a blocked fault kills the process. Signals
  * that arrive meanwhile are delivered to another thread, or to this one afterwards. Costs a system call. Calls can be
  * nested. */
-uint64_t rondo_signals_block(void); /* the mask before */
-void rondo_signals_restore(uint64_t before);
+RONDO_PRIVATE uint64_t rondo_signals_block(void); /* the mask before */
+RONDO_PRIVATE void rondo_signals_restore(uint64_t before);
 
 /* Binds the thread to one processor, given by the system's number; false if the system refuses. */
 bool rondo_thread_bind(rondo_thread thread, int processor);
@@ -56,11 +58,11 @@ uint64_t rondo_thread_id(void);
 const char *rondo_thread_label(char buffer[RONDO_THREAD_LABEL]);
 
 /* Sleeps while *word == expected, until woken (possibly spuriously). */
-void rondo_futex_wait(_Atomic uint32_t *word, uint32_t expected);
+RONDO_PRIVATE void rondo_futex_wait(_Atomic uint32_t *word, uint32_t expected);
 /* As rondo_futex_wait for at most `timeout_ns`. */
-void rondo_futex_wait_for(_Atomic uint32_t *word, uint32_t expected, uint64_t timeout_ns);
+RONDO_PRIVATE void rondo_futex_wait_for(_Atomic uint32_t *word, uint32_t expected, uint64_t timeout_ns);
 /* Wakes up to `count` threads. */
-void rondo_futex_wake(_Atomic uint32_t *word, unsigned count);
+RONDO_PRIVATE void rondo_futex_wake(_Atomic uint32_t *word, unsigned count);
 
 void rondo_yield(void);
 

@@ -447,6 +447,12 @@ void rondo_callback_leave(void) {
   rondo_thread_unwatch();
 }
 
+rondo_status rondo_device_call_library(rondo_device *device, rondo_library_use use, rondo_library_call call,
+                                       void *user) {
+  if (use == RONDO_LIBRARY_WORK) rondo_thread_count_work();
+  return device->ops->call_library(device, use, call, user);
+}
+
 rondo_status rondo_refuse_in_callback(const char *call) {
   if (!rondo_in_callback()) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_IN_CALLBACK,

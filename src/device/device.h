@@ -8,6 +8,7 @@
 
 #include <stdatomic.h>
 
+#include "base/component.h"
 #include "base/error.h"
 #include "device/driver.h"
 #include "graph/graph_internal.h"
@@ -78,8 +79,8 @@ struct rondo_device {
 };
 
 /* Count an object of the kind that is made or destroyed. Any thread. */
-void rondo_device_begin_use(rondo_device *device, const rondo_device_use *use);
-void rondo_device_end_use(rondo_device *device, const rondo_device_use *use);
+RONDO_PRIVATE void rondo_device_begin_use(rondo_device *device, const rondo_device_use *use);
+RONDO_PRIVATE void rondo_device_end_use(rondo_device *device, const rondo_device_use *use);
 
 /* Whether work of `device` can be given access to memory of `owner`. */
 bool rondo_device_reaches(const rondo_device *device, const rondo_device *owner);
@@ -129,7 +130,7 @@ void rondo_device_inherit(rondo_device *device);
 extern _Atomic(void (*)(void)) rondo_device_forget_parent;
 
 /* INVALID_STATE/OTHER_PROCESS for `call` if the device is inherited. NULL is not. */
-RONDO_MUST_USE rondo_status rondo_device_refuse_inherited(const char *call, const rondo_device *device);
+RONDO_PRIVATE RONDO_MUST_USE rondo_status rondo_device_refuse_inherited(const char *call, const rondo_device *device);
 RONDO_MUST_USE static inline rondo_status rondo_device_require_own(const char *call, const rondo_device *device) {
   const bool is_own = device == NULL || !device->is_inherited;
   return __builtin_expect(is_own, 1) ? RONDO_OK : rondo_device_refuse_inherited(call, device);
@@ -172,11 +173,8 @@ static inline void rondo_thread_count_work(void) {
 static inline bool rondo_device_takes_libraries(const rondo_device *device) {
   return device->ops->call_library != NULL;
 }
-RONDO_MUST_USE static inline rondo_status rondo_device_call_library(rondo_device *device, rondo_library_use use,
-                                                                    rondo_library_call call, void *user) {
-  if (use == RONDO_LIBRARY_WORK) rondo_thread_count_work();
-  return device->ops->call_library(device, use, call, user);
-}
+RONDO_PRIVATE RONDO_MUST_USE rondo_status rondo_device_call_library(rondo_device *device, rondo_library_use use,
+                                                                    rondo_library_call call, void *user);
 
 /* For drivers: the index in a device's name. "" is 0; else a number of at most three digits, without sign or leading
  * zeros. False for all other texts. */

@@ -4,11 +4,12 @@
 #ifndef RONDO_EXEC_API_CHECK_H
 #define RONDO_EXEC_API_CHECK_H
 
+#include "base/component.h"
 #include "base/error.h"
 #include "device/device.h"
 
 /* Refuses inside a host function, and a pointer that is NULL. */
-RONDO_MUST_USE rondo_status rondo_check_call(const char *call, const char *what, const void *pointer);
+RONDO_PRIVATE RONDO_MUST_USE rondo_status rondo_check_call(const char *call, const char *what, const void *pointer);
 
 /* OTHER_DEVICE unless both devices are the same; `what` names the object of the other device. */
 RONDO_MUST_USE rondo_status rondo_require_device(const char *call, const char *what, const rondo_device *expected,

@@ -4,6 +4,7 @@
 #ifndef RONDO_GRAPH_EDGES_H
 #define RONDO_GRAPH_EDGES_H
 
+#include "base/component.h"
 #include "graph/graph_internal.h"
 
 #include "graph/node.h"
@@ -22,10 +23,10 @@ void rondo_graph_cut_programmatic(rondo_graph *graph, uint32_t slot);
  * DUPLICATE_EDGE (it exists already, or is twice in the lists), UNKNOWN_NODE or OUT_OF_MEMORY. Removing fails with
  * MISSING_EDGE (it does not exist, or is twice in the lists), UNKNOWN_NODE or UNSUPPORTED/FOREIGN_WORK (the graph is
  * bound), but never because of memory. */
-RONDO_MUST_USE rondo_status rondo_graph_link_edges(rondo_graph *graph, const uint32_t *from, const uint32_t *to,
-                                                   size_t count);
-RONDO_MUST_USE rondo_status rondo_graph_erase_edges(rondo_graph *graph, const uint32_t *from, const uint32_t *to,
-                                                    size_t count);
+RONDO_PRIVATE RONDO_MUST_USE rondo_status rondo_graph_link_edges(rondo_graph *graph, const uint32_t *from,
+                                                                 const uint32_t *to, size_t count);
+RONDO_PRIVATE RONDO_MUST_USE rondo_status rondo_graph_erase_edges(rondo_graph *graph, const uint32_t *from,
+                                                                  const uint32_t *to, size_t count);
 
 /* The same for edges with data, as rondo_graph_add_edges_with; `data` may be NULL. Removing edges with data may fail
  * because of memory. */

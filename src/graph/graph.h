@@ -4,6 +4,7 @@
 #ifndef RONDO_GRAPH_GRAPH_H
 #define RONDO_GRAPH_GRAPH_H
 
+#include "base/component.h"
 #include "graph/graph_internal.h"
 
 #include "graph/node.h"
@@ -46,7 +47,7 @@ RONDO_MUST_USE rondo_status rondo_graph_find(const rondo_graph *graph, rondo_nod
 RONDO_MUST_USE rondo_status rondo_graph_find_all(const rondo_graph *graph, const char *list, const rondo_node *nodes,
                                                  size_t count, uint32_t *out_slots);
 rondo_node rondo_graph_id(const rondo_graph *graph, uint32_t slot);
-const char *rondo_graph_label(char buffer[RONDO_LABEL_BYTES], const rondo_graph *graph);
+RONDO_PRIVATE const char *rondo_graph_label(char buffer[RONDO_LABEL_BYTES], const rondo_graph *graph);
 const char *rondo_graph_name_label(char buffer[RONDO_LABEL_BYTES], const char *name);
 
 /* Adds a node of any kind. Checks the list of dependencies and the parameters (B2 to B4), copies them, retains the
@@ -83,8 +84,8 @@ void rondo_graph_overwrite(rondo_graph *graph, uint32_t slot, const rondo_node_p
  * live node), INVALID_STATE/CAPTURING_INTO (C12; for the graph or the node's child). Never fails because of memory.
  * Before it, the caller checks whether the node's order is needed (address reuse). rondo_graph_check_erase makes the
  * checks only. */
-RONDO_MUST_USE rondo_status rondo_graph_erase(rondo_graph *graph, uint32_t slot);
-RONDO_MUST_USE rondo_status rondo_graph_check_erase(const rondo_graph *graph, uint32_t slot);
+RONDO_PRIVATE RONDO_MUST_USE rondo_status rondo_graph_erase(rondo_graph *graph, uint32_t slot);
+RONDO_PRIVATE RONDO_MUST_USE rondo_status rondo_graph_check_erase(const rondo_graph *graph, uint32_t slot);
 const char *rondo_graph_bound_text(const rondo_graph *graph, char buffer[RONDO_BOUND_TEXT]);
 
 /* Fails with UNSUPPORTED/FOREIGN_WORK for a bound graph. `what` follows the graph's name: "cannot ...". */

@@ -8,15 +8,17 @@
 #ifndef RONDO_GRAPH_NODE_NAME_H
 #define RONDO_GRAPH_NODE_NAME_H
 
+#include "base/component.h"
 #include "graph/graph_internal.h"
 
-const char *rondo_node_label(char buffer[RONDO_LABEL_BYTES], const rondo_node_params *params, uint32_t number);
+RONDO_PRIVATE const char *rondo_node_label(char buffer[RONDO_LABEL_BYTES], const rondo_node_params *params,
+                                           uint32_t number);
 const char *rondo_node_label_at(char buffer[RONDO_LABEL_BYTES], const rondo_node_params *params,
                                 const rondo_node_where *where);
 
 /* Names the node in the slot of a graph. For `root` see rondo_node_where_in. */
-const char *rondo_node_label_in(char buffer[RONDO_LABEL_BYTES], const rondo_graph *graph, const rondo_graph *root,
-                                uint32_t slot);
+RONDO_PRIVATE const char *rondo_node_label_in(char buffer[RONDO_LABEL_BYTES], const rondo_graph *graph,
+                                              const rondo_graph *root, uint32_t slot);
 
 /* Names a node by its kind and name, which is "" or NULL if it has none. If `where` is NULL, names work in a stream:
  * "kernel 'saxpy'", "a copy". */
@@ -37,7 +39,7 @@ rondo_node_where rondo_node_where_in(char buffer[RONDO_INSIDE_BYTES], const rond
 const char *rondo_graph_inside(char buffer[RONDO_INSIDE_BYTES], const rondo_graph *graph, const rondo_graph *root);
 
 /* The number, in `root`, of the outermost child node that contains the graph; `slot` if there is none. */
-uint32_t rondo_graph_outer_number(const rondo_graph *graph, const rondo_graph *root, uint32_t slot);
+RONDO_PRIVATE uint32_t rondo_graph_outer_number(const rondo_graph *graph, const rondo_graph *root, uint32_t slot);
 
 /* A copy with its own text from the allocator; and freeing that text. */
 RONDO_MUST_USE rondo_status rondo_node_where_copy(const rondo_allocator *allocator, const rondo_node_where *from,

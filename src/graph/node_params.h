@@ -4,6 +4,7 @@
 #ifndef RONDO_GRAPH_NODE_PARAMS_H
 #define RONDO_GRAPH_NODE_PARAMS_H
 
+#include "base/component.h"
 #include "graph/graph_internal.h"
 
 #include "graph/node.h"
@@ -30,7 +31,7 @@ void rondo_node_params_resolve(rondo_node_params *params);
 
 /* The ranges of a copy or fill, resolved or not; returns their number, 0 for other kinds. Ranges that
  * rondo_node_params_check would refuse are left out. */
-size_t rondo_node_extents(const rondo_node_params *params, rondo_extent out[RONDO_MOST_EXTENTS]);
+RONDO_PRIVATE size_t rondo_node_extents(const rondo_node_params *params, rondo_extent out[RONDO_MOST_EXTENTS]);
 
 /* How the resolved parameters of two nodes differ (rondo_difference_kind), or 0. Child graphs are not compared, because
  * that can fail. */

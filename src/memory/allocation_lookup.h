@@ -4,12 +4,13 @@
 #ifndef RONDO_MEMORY_ALLOCATION_LOOKUP_H
 #define RONDO_MEMORY_ALLOCATION_LOOKUP_H
 
+#include "base/component.h"
 #include "graph/verify/verifier.h"
 #include "memory/device_memory.h"
 
 /* Finds the allocation that begins at the address. Otherwise one that contains it. Otherwise one that was freed
  * recently and whose addresses are not in use again. False when there is none. Any thread. */
-bool rondo_memory_find_range(rondo_device_memory *memory, const void *address, rondo_known_range *out);
+RONDO_PRIVATE bool rondo_memory_find_range(rondo_device_memory *memory, const void *address, rondo_known_range *out);
 
 typedef RONDO_ARRAY(rondo_known_range) rondo_known_ranges;
 

@@ -15,6 +15,7 @@
 
 #include <rondo/memory.h>
 
+#include "base/component.h"
 #include "base/error.h"
 #include "device/device.h"
 #include "memory/allocation_table.h"
@@ -76,7 +77,7 @@ typedef struct rondo_device_memory {
 } rondo_device_memory;
 
 /* The device's memory, created at the first call. */
-RONDO_MUST_USE rondo_status rondo_device_memory_of(rondo_device *device, rondo_device_memory **out);
+RONDO_PRIVATE RONDO_MUST_USE rondo_status rondo_device_memory_of(rondo_device *device, rondo_device_memory **out);
 
 /* The same if it was created; NULL: the device has no allocations, pools or graphs. */
 static inline rondo_device_memory *rondo_device_memory_made(const rondo_device *device) {

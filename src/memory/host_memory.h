@@ -9,6 +9,7 @@
 #define RONDO_MEMORY_HOST_MEMORY_H
 
 #include "base/array.h"
+#include "base/component.h"
 #include "graph/graph_internal.h"
 #include "memory/device_memory.h"
 
@@ -17,7 +18,7 @@ RONDO_MUST_USE rondo_status rondo_memory_host_free(rondo_device_memory *memory, 
 /* Returns freed host memory to the allocator; false when there was none. */
 bool rondo_memory_release_withheld(rondo_device_memory *memory);
 /* Whether the bytes are in one allocation of host memory. Takes the lock. */
-bool rondo_memory_host_has(rondo_device_memory *memory, const void *address, size_t bytes);
+RONDO_PRIVATE bool rondo_memory_host_has(rondo_device_memory *memory, const void *address, size_t bytes);
 
 /* A watched allocation, and the first node that uses it. */
 typedef struct rondo_host_use {

@@ -5,6 +5,7 @@
 #ifndef RONDO_MEMORY_NODE_ADDRESSES_H
 #define RONDO_MEMORY_NODE_ADDRESSES_H
 
+#include "base/component.h"
 #include "graph/graph_internal.h"
 
 /* `field`: the number of a kernel's parameter; 0: the destination of a copy or fill; 1: the source of a copy. */
@@ -18,9 +19,10 @@ static inline bool rondo_parameter_is_pointer(const rondo_parameter *parameter) 
 }
 
 /* Returns how many there are; 0 for other kinds of nodes. */
-size_t rondo_node_addresses(const rondo_node_params *params, rondo_node_address out[RONDO_MAX_PARAMETERS]);
+RONDO_PRIVATE size_t rondo_node_addresses(const rondo_node_params *params,
+                                          rondo_node_address out[RONDO_MAX_PARAMETERS]);
 
 /* Whether work of a library allocates the memory, in the graph or one of its child graphs. It may have no pages yet. */
-bool rondo_graph_has_foreign_memory(const rondo_graph *graph, const void *address);
+RONDO_PRIVATE bool rondo_graph_has_foreign_memory(const rondo_graph *graph, const void *address);
 
 #endif

@@ -13,6 +13,7 @@
 #ifndef RONDO_MEMORY_PEER_ACCESS_H
 #define RONDO_MEMORY_PEER_ACCESS_H
 
+#include "base/component.h"
 #include "memory/device_memory.h"
 
 /* The driver's reserve and unreserve, which also update the directory. */
@@ -33,7 +34,7 @@ static inline bool rondo_peers_others_have_memory(const rondo_device *device) {
 }
 
 /* The device that reserved the address; NULL when there is none. */
-rondo_device *rondo_peers_owner(const void *address);
+RONDO_PRIVATE rondo_device *rondo_peers_owner(const void *address);
 
 /* UNKNOWN_DEVICE when the list names a device that cannot access memory of `owner`. */
 RONDO_MUST_USE rondo_status rondo_peers_check_list(const char *call, const rondo_device *owner, uint64_t peers);

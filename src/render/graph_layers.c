@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/numbers/real.h"
 
 enum { MAX_SWEEPS = 16, MAX_STALLED = 4 /* sweeps without fewer crossings */ };
 
@@ -332,11 +333,11 @@ static void store_positions(const placer *p) {
   rondo_layers *layers = p->ordering->layers;
   double left = INFINITY, right = -INFINITY;
   for (uint32_t i = 0; i < layers->vertex_count; i++) {
-    left = fmin(left, p->x[i] - width_of(p, i) / 2);
-    right = fmax(right, p->x[i] + width_of(p, i) / 2);
+    left = rondo_smaller(left, p->x[i] - width_of(p, i) / 2);
+    right = rondo_larger(right, p->x[i] + width_of(p, i) / 2);
   }
-  for (uint32_t i = 0; i < layers->vertex_count; i++) layers->x[i] = (int32_t)floor(p->x[i] - left + 0.5);
-  layers->width = (int32_t)ceil(right - left);
+  for (uint32_t i = 0; i < layers->vertex_count; i++) layers->x[i] = (int32_t)(p->x[i] - left + 0.5);
+  layers->width = (int32_t)rondo_round_up(right - left);
 }
 
 static uint32_t widest_row(const layer_order *o) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * One library that is loaded at run time: its names, the functions that it must have, and whether it was found.
- * vendor/vendor_libraries.h lists the libraries. A library is searched for at the first request: by the files that its
- * environment variable names, else by its usual names. The value "none" turns it off. It is never unloaded, because
- * other users in the process may hold its state. If a library is not used, the reason is kept.
+ * A library is searched for at the first request: by the files that its environment variable names, else by its usual
+ * names. The value "none" turns it off. It is never unloaded, because other users in the process may hold its state. If
+ * a library is not used, the reason is kept.
  *
  * Threads: any. The upper part of the structure is constant. The search writes the lower part, under `search`; after
  * that it is constant. Messages of the search are logged after the lock is released.
@@ -14,6 +14,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "base/component.h"
 #include "base/environment.h"
 #include "base/error.h"
 #include "base/shared_library.h"
@@ -57,13 +58,13 @@ struct rondo_library {
 
 /* Whether the functions can be called. A missing library is not an error. It is logged once, as a warning if the
  * environment names the library or the library is faulty. The last error of the thread stays. */
-bool rondo_library_find(rondo_library *library);
+RONDO_PRIVATE bool rondo_library_find(rondo_library *library);
 
 /* The same for a caller that requires the library. Logs nothing. Errors: UNAVAILABLE with NO_DRIVER, whose message
  * names each file that was tried. */
 RONDO_MUST_USE rondo_status rondo_library_require(rondo_library *library);
 
 /* The value of its environment variable: "" if it is not set. */
-const char *rondo_library_asked(const rondo_library *library);
+RONDO_PRIVATE const char *rondo_library_asked(const rondo_library *library);
 
 #endif

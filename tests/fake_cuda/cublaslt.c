@@ -15,7 +15,7 @@
 #include "fake_cuda/foreign_library.h"
 #include "fake_cuda/image.h"
 #include "tensor/operators/common/element.h"
-#include "vendor/cublaslt_abi.h"
+#include "tensor/vendor/cublaslt_abi.h"
 
 /* One deeper is made in parts. */
 #define DEEP 64

@@ -14,7 +14,7 @@
 #include "fake_cuda/foreign_library.h"
 #include "fake_cuda/image.h"
 #include "tensor/operators/common/element.h"
-#include "vendor/cudnn_abi.h"
+#include "tensor/vendor/cudnn_abi.h"
 
 #define RANK 4
 #define MOST_ATTRIBUTES 7

@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/file_replacement.h"
+#include "base/files/file_replacement.h"
 #include "support/rondo_test.h"
 #include "support/test_effort.h"
 

@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "fault/fault_sweep.h"
-#include "vendor/onednn.h"
+#include "tensor/vendor/onednn.h"
 
 enum { IMAGES = 4, X = IMAGES * 6 * 7 * 7, WEIGHT = 32 * 6 * 3 * 3, BIAS = 32, Y = IMAGES * 32 * 4 * 4 };
 

@@ -4,7 +4,7 @@
  */
 #include <stdio.h>
 
-#include "vendor/cublaslt_abi.h"
+#include "tensor/vendor/cublaslt_abi.h"
 
 #if defined(__has_include) && __has_include(<cublasLt.h>)
 #include <cublasLt.h>

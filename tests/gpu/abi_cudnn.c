@@ -4,7 +4,7 @@
  */
 #include <stdio.h>
 
-#include "vendor/cudnn_abi.h"
+#include "tensor/vendor/cudnn_abi.h"
 
 #if defined(__has_include) && __has_include(<cudnn.h>)
 #include <cudnn.h>

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Installs a build, moves what was installed to another folder, and builds and runs programs from there: C with
-# find_package, C++ with pkg-config, each with librondo.so and with librondo.a; C on MPI with both; and C that loads
-# librondo.so by itself.
+# Installs a build, moves what was installed to another folder, and builds and runs programs from there (AD-7): C with
+# find_package, C and C++ with pkg-config, with each component that was built, shared and static; and C that loads the
+# shared libraries by itself. The core needs the C library alone, and a component of another release is refused.
 #   test_install.sh BUILD_FOLDER CMAKE
 set -euo pipefail
 
@@ -32,48 +32,75 @@ mv "$work/first" "$prefix"
 library_folder=$(cd "$(dirname "$(find "$prefix" -name librondo.a)")" && pwd)
 
 # What is installed, whole, and without a trace of where it was built.
-has_mpi=OFF
-if [ -e "$library_folder/librondo_mpi.so" ]; then has_mpi=ON; fi
+components=()
+for component in tensor session mpi; do
+  if [ -e "$library_folder/librondo_$component.so" ]; then components+=("$component"); fi
+done
+is_built() { [[ " core ${components[*]-} " == *" $1 "* ]]; }
 for header in "$source"/include/rondo/*.h "$source/include/rondo/rondo.hpp"; do
-  if [ "$has_mpi" = OFF ] && [ "$(basename "$header")" = mpi.h ]; then continue; fi
-  cmp "$header" "$prefix/include/rondo/$(basename "$header")" || fail "a header was not installed as it is"
+  component=$(sed -n 's/^ \* Component: rondo-\([a-z]*\)\.$/\1/p' "$header")
+  installed=$prefix/include/rondo/$(basename "$header")
+  if is_built "${component:-core}"; then
+    cmp "$header" "$installed" || fail "a header was not installed as it is"
+  elif [ -e "$installed" ]; then
+    fail "$header was installed without its component"
+  fi
 done
 for file in librondo.so "librondo.so.$version" pkgconfig/rondo.pc cmake/rondo/rondo-config.cmake; do
   [ -e "$library_folder/$file" ] || fail "$file was not installed"
 done
+for component in "${components[@]}"; do
+  [ "$(pkg-config --modversion "$library_folder/pkgconfig/rondo-$component.pc")" = "$version" ] ||
+    fail "pkg-config does not give the version $version of rondo-$component"
+done
+needed=$(readelf -d "$library_folder/librondo.so" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' |
+  grep -Ev '^(libc\.so\.6|ld-linux-.*|libpthread\.so\.0|libdl\.so\.2)$' || true) # the last two before glibc 2.34
+[ -z "$needed" ] || fail "librondo.so needs $needed"
 if grep -rlF -e "$work/first" -e "$source" "$library_folder/cmake" "$library_folder/pkgconfig"; then
   fail "an installed package file names the folder it was built in or installed to"
 fi
 
 # C, with find_package.
+expected=$(IFS=';' && echo "${components[*]-}")
 "$cmake" -S "$here/cmake_consumer" -B "$work/cmake" -DCMAKE_PREFIX_PATH="$prefix" -DRONDO_EXPECTED_VERSION="$version" \
-  -DRONDO_EXPECTED_MPI=$has_mpi -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS="-Wall -Wextra -Werror" >"$work/cmake.log" ||
+  -DRONDO_EXPECTED="$expected" -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS="-Wall -Wextra -Werror" >"$work/cmake.log" ||
   fail "find_package(rondo) failed: $(cat "$work/cmake.log")"
 "$cmake" --build "$work/cmake" >"$work/build.log" || fail "the CMake consumer does not build: $(cat "$work/build.log")"
-expect_ok "$work/cmake/consumer_rondo"
-expect_ok "$work/cmake/consumer_rondo_static"
-if [ "$has_mpi" = ON ]; then expect_ok "$work/cmake/consumer_mpi"; fi
+for consumer in "$work"/cmake/consumer_*; do expect_ok "$consumer"; done
+
+# C, with pkg-config; on MPI with the compiler of the MPI that the component was built for.
+export PKG_CONFIG_PATH=$library_folder/pkgconfig
+for component in "${components[@]}"; do
+  compiler=cc
+  if [ "$component" = mpi ]; then compiler=$(sed -n 's/^MPI_C_COMPILER:[A-Z]*=//p' "$build/CMakeCache.txt"); fi
+  read -ra flags < <(pkg-config --cflags --libs "rondo-$component")
+  "$compiler" -std=c11 -Wall -Wextra -Werror "$here/consumer_$component.c" "${flags[@]}" -o "$work/$component"
+  expect_ok env LD_LIBRARY_PATH="$library_folder" "$work/$component"
+done
+
+# Of another release, the core serves programs, but not components.
+if is_built tensor; then
+  mkdir "$work/other"
+  sed "s/RONDO_PRIVATE_$version/RONDO_PRIVATE_${version%?}x/" "$library_folder/librondo.so" >"$work/other/librondo.so.${version%.*}"
+  expect_ok env LD_LIBRARY_PATH="$work/other" "$work/cmake/consumer_rondo"
+  LD_LIBRARY_PATH=$work/other:$library_folder "$work/tensor" >"$work/refused" 2>&1 && fail "components of two releases run"
+  grep -q "version .RONDO_PRIVATE_$version. not found" "$work/refused" || fail "no reason: $(cat "$work/refused")"
+fi
 
 # C++, with pkg-config.
-export PKG_CONFIG_PATH=$library_folder/pkgconfig
 [ "$(pkg-config --modversion rondo)" = "$version" ] || fail "pkg-config gives another version than $version"
 cxx=(c++ -std=c++17 -Wall -Wextra -Werror "$here/consumer.cpp")
 read -ra flags < <(pkg-config --cflags --libs rondo)
 "${cxx[@]}" "${flags[@]}" -o "$work/cpp_shared"
+echo '#include <rondo/rondo.hpp>' | c++ -std=c++17 -Wall -Wextra -Werror -fsyntax-only "-I$prefix/include" -xc++ - ||
+  fail "rondo.hpp does not compile with the headers that were installed"
 expect_ok env LD_LIBRARY_PATH="$library_folder" "$work/cpp_shared"
-
-# C on MPI, with pkg-config and the compiler of the MPI that the component was built for.
-if [ "$has_mpi" = ON ]; then
-  [ "$(pkg-config --modversion rondo-mpi)" = "$version" ] || fail "pkg-config gives another rondo-mpi than $version"
-  mpicc=$(sed -n 's/^MPI_C_COMPILER:[A-Z]*=//p' "$build/CMakeCache.txt")
-  read -ra flags < <(pkg-config --cflags --libs rondo-mpi)
-  "$mpicc" -std=c11 -Wall -Wextra -Werror "$here/consumer_mpi.c" "${flags[@]}" -o "$work/mpi_shared"
-  expect_ok env LD_LIBRARY_PATH="$library_folder" "$work/mpi_shared"
-fi
 
 # Loaded while a program runs.
 cc -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror "-I$prefix/include" "$here/loader.c" -o "$work/loader" -pthread -ldl
-expect_ok "$work/loader" "$library_folder/librondo.so"
+for library in "$library_folder/librondo.so" "${components[@]/#/$library_folder/librondo_}"; do
+  if [ "$library" != "$library_folder/librondo_mpi" ]; then expect_ok "$work/loader" "${library%.so}.so"; fi
+done
 
 if [ -x "$prefix/bin/rondo" ]; then
   [ "$("$prefix/bin/rondo" --version)" = "rondo $version" ] || fail "the installed tool does not say its version"
@@ -86,13 +113,18 @@ for file in README.md docs/how-to/serve.md docs/pictures/gpt-step.svg examples/s
   [ -s "$prefix/share/doc/rondo/$file" ] || fail "$file was not installed"
 done
 
-# C++ with the static library alone, as on a machine without librondo.so.
-rm "$library_folder"/librondo.so*
+# With the archives alone, as on a machine without the shared libraries.
+rm "$library_folder"/librondo*.so*
 read -ra flags < <(pkg-config --static --cflags --libs rondo)
 "${cxx[@]}" "${flags[@]}" -o "$work/cpp_static"
 expect_ok "$work/cpp_static"
+if is_built session; then
+  read -ra flags < <(pkg-config --static --cflags --libs rondo-session)
+  cc -std=c11 "$here/consumer_session.c" "${flags[@]}" -o "$work/session_static"
+  expect_ok "$work/session_static"
+fi
 
 # A staged install, as packagers make it.
 DESTDIR=$work/stage "$cmake" --install "$build" --prefix /usr >/dev/null
 [ -e "$work/stage/usr/include/rondo/version.h" ] || fail "DESTDIR was not used"
-echo "test_install: all consumers ran"
+echo "test_install: all consumers of the core and of ${components[*]-no component} ran"

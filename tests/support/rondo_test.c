@@ -330,7 +330,6 @@ TEST_GETTER(rondo_exec_info, test_exec_info, const rondo_exec, rondo_exec_get_in
 TEST_GETTER(rondo_capture_info, test_capture_info, const rondo_stream, rondo_capture_get_info)
 TEST_GETTER(rondo_buffer_info, test_buffer_info, const rondo_buffer, rondo_buffer_get_info)
 TEST_GETTER(rondo_recording_info, test_recording_info, const rondo_recording, rondo_recording_get_info)
-TEST_GETTER(rondo_compiled_info, test_compiled_info, const rondo_compiled, rondo_compiled_get_info)
 TEST_GETTER(rondo_pool_statistics, test_pool_statistics, rondo_pool, rondo_pool_get_statistics)
 
 rondo_capture_state test_capture_state(const rondo_stream *stream) { return test_capture_info(stream).state; }

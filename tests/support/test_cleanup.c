@@ -12,50 +12,80 @@ bool test_took_down(rondo_status status, const char *what) {
   return status == RONDO_OK;
 }
 
-typedef struct left_object {
+struct test_left {
   test_left_kind kind;
   void *object;
-  rondo_device *device;          /* of words */
-  void (*destroy)(void *object); /* of others */
-  struct left_object *next;
-} left_object;
+  rondo_device *device;                  /* of words */
+  rondo_status (*destroy)(void *object); /* NULL: words */
+  void (*destroy_other)(void *object);   /* of others */
+  test_left *next;
+};
 
-static left_object *left; /* newest first */
+static test_left *left; /* newest first */
 static pthread_mutex_t left_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static void link_left(left_object *entry) {
+static void link_left(test_left *entry) {
   pthread_mutex_lock(&left_lock);
   entry->next = left;
   left = entry;
   pthread_mutex_unlock(&left_lock);
 }
 
-static void destroy_program(void *object) { (rondo_program_destroy)(object); }
-static void destroy_exec(void *object) { (rondo_exec_destroy)(object); }
-static void destroy_event(void *object) { (rondo_event_destroy)(object); }
-static void destroy_generator(void *object) { (rondo_generator_destroy)(object); }
-static void destroy_kernel(void *object) { (rondo_kernel_destroy)(object); }
-static void destroy_gate(void *object) {
+static void leave(test_left entry) {
+  test_left *made = malloc(sizeof *made);
+  assert_non_null(made);
+  *made = entry;
+  link_left(made);
+}
+
+#define DESTROY(kind) \
+  static rondo_status destroy_##kind(void *object) { return (rondo_##kind##_destroy)(object); }
+#define DESTROY_ALWAYS(kind)                         \
+  static rondo_status destroy_##kind(void *object) { \
+    (rondo_##kind##_destroy)(object);                \
+    return RONDO_OK;                                 \
+  }
+DESTROY(tree)
+DESTROY(recording)
+DESTROY(executor)
+DESTROY_ALWAYS(exec)
+DESTROY(graph)
+DESTROY_ALWAYS(event)
+DESTROY_ALWAYS(generator)
+DESTROY_ALWAYS(kernel)
+DESTROY(stream)
+static rondo_status destroy_device(void *object) { return (rondo_device_close)(object); }
+static rondo_status destroy_gate(void *object) {
   test_gate_destroy(object);
   free(object);
+  return RONDO_OK;
 }
 
-/* Kinds that can always be destroyed. */
-static void (*const destroyers[TEST_LEFT_KIND_COUNT])(void *object) = {
-    [TEST_LEFT_PROGRAM] = destroy_program,     [TEST_LEFT_EXEC] = destroy_exec,     [TEST_LEFT_EVENT] = destroy_event,
-    [TEST_LEFT_GENERATOR] = destroy_generator, [TEST_LEFT_KERNEL] = destroy_kernel, [TEST_LEFT_GATE] = destroy_gate};
+/* Of the kinds of the core. */
+static rondo_status (*const destroyers[TEST_LEFT_KIND_COUNT])(void *object) = {
+    [TEST_LEFT_TREE] = destroy_tree,           [TEST_LEFT_RECORDING] = destroy_recording,
+    [TEST_LEFT_EXECUTOR] = destroy_executor,   [TEST_LEFT_EXEC] = destroy_exec,
+    [TEST_LEFT_GRAPH] = destroy_graph,         [TEST_LEFT_EVENT] = destroy_event,
+    [TEST_LEFT_GENERATOR] = destroy_generator, [TEST_LEFT_KERNEL] = destroy_kernel,
+    [TEST_LEFT_STREAM] = destroy_stream,       [TEST_LEFT_GATE] = destroy_gate,
+    [TEST_LEFT_DEVICE] = destroy_device};
 
 void test_leave_kind(test_left_kind kind, void *object, rondo_device *device) {
-  left_object *entry = malloc(sizeof *entry);
-  assert_non_null(entry);
-  *entry = (left_object){.kind = kind, .object = object, .device = device, .destroy = destroyers[kind]};
-  link_left(entry);
+  leave((test_left){.kind = kind, .object = object, .device = device, .destroy = destroyers[kind]});
 }
 
-/* Before an object is destroyed: removes it from the list. NULL if it is not in the list. */
-static left_object *unlink_left(const void *object) {
+void test_leave_with(test_left_kind kind, void *object, rondo_status (*destroy)(void *object)) {
+  leave((test_left){.kind = kind, .object = object, .destroy = destroy});
+}
+
+void *test_leave(void (*destroy)(void *object), void *object) {
+  leave((test_left){.kind = TEST_LEFT_OTHER, .object = object, .destroy_other = destroy});
+  return object;
+}
+
+test_left *test_left_take(const void *object) {
   pthread_mutex_lock(&left_lock);
-  left_object **link = &left, *found;
+  test_left **link = &left, *found;
   while (*link != NULL && (*link)->object != object) link = &(*link)->next;
   found = *link;
   if (found != NULL) *link = found->next;
@@ -63,9 +93,7 @@ static left_object *unlink_left(const void *object) {
   return found;
 }
 
-/* After the destruction: an object that refused it goes back into the list. After any other failure it is destroyed, as
- * a stream is whose work failed. */
-static rondo_status settle(left_object *entry, rondo_status status) {
+rondo_status test_left_settle(test_left *entry, rondo_status status) {
   if (entry != NULL && (status == RONDO_INVALID_STATE || status == RONDO_CAPTURE_REFUSED))
     link_left(entry);
   else
@@ -73,77 +101,31 @@ static rondo_status settle(left_object *entry, rondo_status status) {
   return status;
 }
 
-void *test_leave(void (*destroy)(void *object), void *object) {
-  left_object *entry = malloc(sizeof *entry);
-  assert_non_null(entry);
-  *entry = (left_object){.kind = TEST_LEFT_OTHER, .object = object, .destroy = destroy};
-  link_left(entry);
-  return object;
-}
-
-/* DESTROYS: destruction may be refused, so the function returns a status. */
-#define DESTROYS(kind)                                      \
-  rondo_status test_destroy_##kind(rondo_##kind *object) {  \
-    left_object *entry = unlink_left(object);               \
-    return settle(entry, (rondo_##kind##_destroy)(object)); \
-  }
-#define DESTROYS_ALWAYS(kind)                      \
-  void test_destroy_##kind(rondo_##kind *object) { \
-    free(unlink_left(object));                     \
-    (rondo_##kind##_destroy)(object);              \
-  }
-
-DESTROYS(session)
-DESTROYS(tree)
-DESTROYS(recording)
-DESTROYS(executor)
-DESTROYS(compiled)
-DESTROYS(divided)
-DESTROYS_ALWAYS(program)
-DESTROYS_ALWAYS(exec)
-DESTROYS(graph)
-DESTROYS_ALWAYS(event)
-DESTROYS_ALWAYS(generator)
-DESTROYS_ALWAYS(kernel)
-DESTROYS(stream)
+TEST_DESTROYS(tree)
+TEST_DESTROYS(recording)
+TEST_DESTROYS(executor)
+TEST_DESTROYS_ALWAYS(exec)
+TEST_DESTROYS(graph)
+TEST_DESTROYS_ALWAYS(event)
+TEST_DESTROYS_ALWAYS(generator)
+TEST_DESTROYS_ALWAYS(kernel)
+TEST_DESTROYS(stream)
 
 rondo_status test_destroy_device(rondo_device *device) {
-  left_object *entry = unlink_left(device);
-  return settle(entry, (rondo_device_close)(device));
+  test_left *entry = test_left_take(device);
+  return test_left_settle(entry, (rondo_device_close)(device));
 }
 
 rondo_status test_destroy_words(rondo_device *device, void *address) {
-  left_object *entry = unlink_left(address);
-  return settle(entry, (rondo_free)(device, address));
+  test_left *entry = test_left_take(address);
+  return test_left_settle(entry, (rondo_free)(device, address));
 }
 
-static rondo_status destroy_left(const left_object *entry) {
-  void *const object = entry->object;
-  switch (entry->kind) {
-    case TEST_LEFT_SESSION:
-      return (rondo_session_destroy)(object);
-    case TEST_LEFT_TREE:
-      return (rondo_tree_destroy)(object);
-    case TEST_LEFT_RECORDING:
-      return (rondo_recording_destroy)(object);
-    case TEST_LEFT_EXECUTOR:
-      return (rondo_executor_destroy)(object);
-    case TEST_LEFT_COMPILED:
-      return (rondo_compiled_destroy)(object);
-    case TEST_LEFT_DIVIDED:
-      return (rondo_divided_destroy)(object);
-    case TEST_LEFT_DEVICE:
-      return (rondo_device_close)(object);
-    case TEST_LEFT_GRAPH:
-      return (rondo_graph_destroy)(object);
-    case TEST_LEFT_WORDS:
-      return (rondo_free)(entry->device, object);
-    case TEST_LEFT_STREAM:
-      return (rondo_stream_destroy)(object);
-    default:
-      entry->destroy(object);
-      return RONDO_OK;
-  }
+static rondo_status destroy_left(const test_left *entry) {
+  if (entry->kind == TEST_LEFT_WORDS) return (rondo_free)(entry->device, entry->object);
+  if (entry->kind != TEST_LEFT_OTHER) return entry->destroy(entry->object);
+  entry->destroy_other(entry->object);
+  return RONDO_OK;
 }
 
 bool test_destroy_left(void) {
@@ -152,11 +134,11 @@ bool test_destroy_left(void) {
       "an exec",   "a graph", "an event",    "a generator",        "a kernel",          "words",       "another object",
       "a stream",  "a gate",  "a device"};
   bool clean = true;
-  for (const left_object *entry = left; entry != NULL; entry = entry->next)
+  for (const test_left *entry = left; entry != NULL; entry = entry->next)
     if (entry->kind == TEST_LEFT_GATE) test_gate_open(entry->object); /* a stream may still wait at it */
   for (int kind = 0; kind < TEST_LEFT_KIND_COUNT; kind++) {
-    for (left_object **link = &left; *link != NULL;) {
-      left_object *entry = *link;
+    for (test_left **link = &left; *link != NULL;) {
+      test_left *entry = *link;
       if (entry->kind != (test_left_kind)kind) {
         link = &entry->next;
         continue;

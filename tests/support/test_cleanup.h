@@ -31,6 +31,30 @@ typedef enum test_left_kind {
 /* Makes the teardown destroy the object. `device` is the device of words, otherwise NULL. */
 void test_leave_kind(test_left_kind kind, void *object, rondo_device *device);
 
+/* The same, for kinds of components, whose functions tests of the core are linked without (test_program.c,
+ * test_session.c). */
+void test_leave_with(test_left_kind kind, void *object, rondo_status (*destroy)(void *object));
+
+/* Before an object is destroyed, takes it from the list; NULL if it is not in the list. After the destruction, an
+ * object that refused it goes back into the list. After any other failure it is destroyed, as a stream is whose work
+ * failed. */
+typedef struct test_left test_left;
+test_left *test_left_take(const void *object);
+rondo_status test_left_settle(test_left *entry, rondo_status status);
+
+/* Define test_destroy_<kind>: of kinds whose destruction may be refused, and of others. */
+#define TEST_DESTROYS(kind)                                           \
+  rondo_status test_destroy_##kind(rondo_##kind *object) {            \
+    test_left *entry = test_left_take(object);                        \
+    return test_left_settle(entry, (rondo_##kind##_destroy)(object)); \
+  }
+#define TEST_DESTROYS_ALWAYS(kind)                 \
+  void test_destroy_##kind(rondo_##kind *object) { \
+    test_left *entry = test_left_take(object);     \
+    (rondo_##kind##_destroy)(object);              \
+    (void)test_left_settle(entry, RONDO_OK);       \
+  }
+
 /* Returns true if the status is OK; otherwise prints what could not be destroyed. */
 bool test_took_down(rondo_status status, const char *what);
 

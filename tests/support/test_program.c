@@ -7,11 +7,26 @@
 
 #include "support/test_cleanup.h"
 
+static rondo_status destroy_program(void *object) {
+  (rondo_program_destroy)(object);
+  return RONDO_OK;
+}
+static rondo_status destroy_compiled(void *object) { return (rondo_compiled_destroy)(object); }
+static rondo_status destroy_divided(void *object) { return (rondo_divided_destroy)(object); }
+
+TEST_DESTROYS_ALWAYS(program)
+TEST_DESTROYS(compiled)
+TEST_DESTROYS(divided)
+
+void test_leave_compiled(rondo_compiled *compiled) { test_leave_with(TEST_LEFT_COMPILED, compiled, destroy_compiled); }
+
+TEST_GETTER(rondo_compiled_info, test_compiled_info, const rondo_compiled, rondo_compiled_get_info)
+
 rondo_program *test_named_program(const char *name) {
   const rondo_program_options options = {RONDO_PROGRAM_OPTIONS_INIT, .name = name};
   rondo_program *program = NULL;
   assert_ok(rondo_program_create(&options, &program));
-  test_leave_kind(TEST_LEFT_PROGRAM, program, NULL);
+  test_leave_with(TEST_LEFT_PROGRAM, program, destroy_program);
   return program;
 }
 
@@ -36,7 +51,7 @@ rondo_compiled_value test_compiled_value(const rondo_compiled *compiled, char ki
 rondo_compiled *test_compile_kept(rondo_program *program, rondo_device *device, const rondo_compile_options *options) {
   rondo_compiled *compiled = NULL;
   assert_ok(rondo_compile(program, device, options, &compiled));
-  test_leave_kind(TEST_LEFT_COMPILED, compiled, NULL);
+  test_leave_compiled(compiled);
   return compiled;
 }
 
@@ -50,7 +65,7 @@ rondo_divided *test_compile_divided(rondo_program *program, rondo_device *const 
                                     const rondo_divide_options *options) {
   rondo_divided *divided = NULL;
   assert_ok(rondo_compile_divided(program, devices, count, options, &divided));
-  test_leave_kind(TEST_LEFT_DIVIDED, divided, NULL);
+  test_leave_with(TEST_LEFT_DIVIDED, divided, destroy_divided);
   return divided;
 }
 

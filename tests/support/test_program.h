@@ -20,6 +20,9 @@ rondo_compiled_value test_compiled_value(const rondo_compiled *compiled, char ki
 rondo_compiled *test_compile_kept(rondo_program *program, rondo_device *device, const rondo_compile_options *options);
 rondo_compiled *test_compile(rondo_program *program, rondo_device *device, const rondo_compile_options *options);
 
+/* Makes the teardown destroy what was compiled without these functions. */
+void test_leave_compiled(rondo_compiled *compiled);
+
 /* Compiles and keeps the program. */
 rondo_divided *test_compile_divided(rondo_program *program, rondo_device *const *devices, size_t count,
                                     const rondo_divide_options *options);

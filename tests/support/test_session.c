@@ -10,6 +10,12 @@
 
 #include "support/test_cleanup.h"
 
+static rondo_status destroy_session(void *object) { return (rondo_session_destroy)(object); }
+
+TEST_DESTROYS(session)
+
+void test_leave_session(rondo_session *session) { test_leave_with(TEST_LEFT_SESSION, session, destroy_session); }
+
 static float weight(size_t i) { return (float)((int)(i * 7 % 11) - 5) / 8; }
 static float entry(size_t i) { return (float)((int)(i * 5 % 13) - 6) / 4; }
 
@@ -51,7 +57,7 @@ rondo_session *test_session_open(rondo_device *device, rondo_session_options opt
   rondo_session *session = NULL;
   options.struct_size = sizeof options;
   assert_ok(rondo_session_create(device, &options, &session));
-  test_leave_kind(TEST_LEFT_SESSION, session, NULL);
+  test_leave_session(session);
   return session;
 }
 

@@ -25,6 +25,9 @@ rondo_status test_build_scorer(void *user, size_t rows, rondo_program *program);
 /* Its states; the caller destroys them. */
 rondo_weights *test_scorer_weights(void);
 
+/* Makes the teardown destroy a session. */
+void test_leave_session(rondo_session *session);
+
 /* Creates a session of the device; the caller destroys it. */
 rondo_session *test_session_open(rondo_device *device, rondo_session_options options);
 /* Adds the scorer with its states, unless `options` has another build or other states. */

@@ -13,6 +13,7 @@
 #ifndef RONDO_BASE_DOCUMENT_DOCUMENT_H
 #define RONDO_BASE_DOCUMENT_DOCUMENT_H
 
+#include "base/component.h"
 #include "base/text.h"
 
 typedef struct rondo_document {
@@ -23,41 +24,43 @@ typedef struct rondo_document {
 } rondo_document;
 
 /* Begins the document, whose JSON is one object. */
-void rondo_document_begin(rondo_document *document, rondo_text *text, bool is_json);
-void rondo_document_end(rondo_document *document);
+RONDO_PRIVATE void rondo_document_begin(rondo_document *document, rondo_text *text, bool is_json);
+RONDO_PRIVATE void rondo_document_end(rondo_document *document);
 
 /* Ends the current line and begins a line with this text. */
-void rondo_document_line(rondo_document *document, const char *format, ...) RONDO_PRINTF(2, 3);
+RONDO_PRIVATE void rondo_document_line(rondo_document *document, const char *format, ...) RONDO_PRINTF(2, 3);
 /* Begins a line with a label, padded so that the text after it is aligned. */
-void rondo_document_label(rondo_document *document, const char *label);
+RONDO_PRIVATE void rondo_document_label(rondo_document *document, const char *label);
 
 /* The key of an element of a list is NULL. */
-void rondo_document_object_begin(rondo_document *document, const char *key);
-void rondo_document_object_end(rondo_document *document);
-void rondo_document_list_begin(rondo_document *document, const char *key);
-void rondo_document_list_end(rondo_document *document);
+RONDO_PRIVATE void rondo_document_object_begin(rondo_document *document, const char *key);
+RONDO_PRIVATE void rondo_document_object_end(rondo_document *document);
+RONDO_PRIVATE void rondo_document_list_begin(rondo_document *document, const char *key);
+RONDO_PRIVATE void rondo_document_list_end(rondo_document *document);
 
-void rondo_document_number(rondo_document *document, const char *key, uint64_t value, const char *phrase);
+RONDO_PRIVATE void rondo_document_number(rondo_document *document, const char *key, uint64_t value, const char *phrase);
 /* The text groups its digits: 1,234. */
-void rondo_document_count(rondo_document *document, const char *key, uint64_t value, const char *phrase);
+RONDO_PRIVATE void rondo_document_count(rondo_document *document, const char *key, uint64_t value, const char *phrase);
 /* The text has a binary unit: 4.0 KiB. */
-void rondo_document_bytes(rondo_document *document, const char *key, uint64_t value, const char *phrase);
+RONDO_PRIVATE void rondo_document_bytes(rondo_document *document, const char *key, uint64_t value, const char *phrase);
 /* The text has this many decimals. */
-void rondo_document_real(rondo_document *document, const char *key, double value, int decimals, const char *phrase);
+RONDO_PRIVATE void rondo_document_real(rondo_document *document, const char *key, double value, int decimals,
+                                       const char *phrase);
 /* The text has the phrase for the value, if there is one. */
-void rondo_document_flag(rondo_document *document, const char *key, bool value, const char *phrase_if_true,
-                         const char *phrase_if_false);
+RONDO_PRIVATE void rondo_document_flag(rondo_document *document, const char *key, bool value,
+                                       const char *phrase_if_true, const char *phrase_if_false);
 /* NULL is null in JSON and nothing in text. The text escapes the value as JSON does, so that a line stays one line. */
-void rondo_document_string(rondo_document *document, const char *key, const char *value, const char *phrase);
+RONDO_PRIVATE void rondo_document_string(rondo_document *document, const char *key, const char *value,
+                                         const char *phrase);
 /* A field that has no value: null in JSON. */
-void rondo_document_null(rondo_document *document, const char *key);
+RONDO_PRIVATE void rondo_document_null(rondo_document *document, const char *key);
 
 /* An element of a list of numbers or strings. */
 void rondo_document_number_item(rondo_document *document, uint64_t value, const char *phrase);
-void rondo_document_string_item(rondo_document *document, const char *value, const char *phrase);
+RONDO_PRIVATE void rondo_document_string_item(rondo_document *document, const char *value, const char *phrase);
 
 /* Only in the text: a phrase without a value; `size` relative to `bound`, which is not 0. */
-void rondo_document_say(rondo_document *document, const char *phrase);
-void rondo_document_ratio(rondo_document *document, uint64_t size, uint64_t bound, const char *phrase);
+RONDO_PRIVATE void rondo_document_say(rondo_document *document, const char *phrase);
+RONDO_PRIVATE void rondo_document_ratio(rondo_document *document, uint64_t size, uint64_t bound, const char *phrase);
 
 #endif

@@ -67,7 +67,7 @@ static void make_keys(void) {
   if (keys_error == 0) keys_error = pthread_key_create(&stack_key, free_stack);
 }
 
-/* A fault may come while the code of a library uses the stack pointer for other data (vendor/onednn.h), so the handler
+/* A fault may come while the code of a library uses the stack pointer for other data (as oneDNN does), so the handler
  * needs a stack of its own. A thread that has one keeps it. Without one, only such code is unsafe. */
 static void give_stack(void) {
   stack_t now;

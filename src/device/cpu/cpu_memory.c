@@ -13,7 +13,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "base/file_limit.h"
+#include "base/files/file_limit.h"
 #include "device/cpu/cpu.h"
 #include "device/cpu/cpu_memory.h"
 

@@ -21,7 +21,7 @@
 
 #include "base/environment.h"
 #include "base/error.h"
-#include "base/file_limit.h"
+#include "base/files/file_limit.h"
 #include "base/hash.h"
 #include "base/log.h"
 

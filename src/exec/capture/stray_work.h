@@ -18,6 +18,8 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "base/component.h"
+
 #define RONDO_STRAY_MESSAGE 640
 
 typedef struct rondo_capture rondo_capture;
@@ -58,7 +60,7 @@ bool rondo_capture_watch_spoil(const char *call);
 extern atomic_uint rondo_capture_count;
 
 /* CAPTURE_REFUSED/STRAY_WORK if the thread is watched and `call` would run work at once on the stream. */
-RONDO_MUST_USE rondo_status rondo_capture_watch_refuse(rondo_stream *stream, const char *call);
+RONDO_PRIVATE RONDO_MUST_USE rondo_status rondo_capture_watch_refuse(rondo_stream *stream, const char *call);
 RONDO_MUST_USE static inline rondo_status rondo_capture_refuse_stray(rondo_stream *stream, const char *call) {
   if (__builtin_expect(atomic_load_explicit(&rondo_capture_count, memory_order_relaxed) == 0, 1)) return RONDO_OK;
   return rondo_capture_watch_refuse(stream, call);

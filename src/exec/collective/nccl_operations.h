@@ -7,7 +7,7 @@
 
 #include <rondo/collective_engine.h>
 
-#include "vendor/vendor_libraries.h"
+#include "vendor/nccl.h"
 
 /* What NCCL got in the course of time. */
 typedef enum rondo_nccl_feature {

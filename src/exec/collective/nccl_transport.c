@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Collectives by NCCL, which vendor/vendor_libraries.h loads when a communicator is made. Its work goes to the stream's
+ * Collectives by NCCL, which vendor/nccl.h loads when a communicator is made. Its work goes to the stream's
  * native handle, through the driver's slot for libraries, and is captured and imported as that of any library. No node
  * of the graph can retain the communicator, so what the driver captured does: NCCL's communicator ends after the
  * driver's graphs that have its kernels in them. (ncclCommDestroy waits for such graphs.)

@@ -11,6 +11,8 @@
 #include <rondo/executor.h>
 #include <rondo/stream.h>
 
+#include "base/component.h"
+
 typedef enum rondo_purpose {
   RONDO_PURPOSE_COMPUTE,
   RONDO_PURPOSE_HOST_TO_DEVICE,
@@ -34,25 +36,26 @@ typedef struct rondo_executor_work {
 typedef struct rondo_executor_plan rondo_executor_plan;
 
 /* The lists are copied. Errors: OUT_OF_MEMORY, and what streams and events return. */
-RONDO_MUST_USE rondo_status rondo_executor_plan_create(rondo_executor *executor, const rondo_executor_work *work,
-                                                       rondo_executor_plan **out);
+RONDO_PRIVATE RONDO_MUST_USE rondo_status rondo_executor_plan_create(rondo_executor *executor,
+                                                                     const rondo_executor_work *work,
+                                                                     rondo_executor_plan **out);
 /* The plan's work must be finished. NULL is allowed. */
-void rondo_executor_plan_destroy(rondo_executor_plan *plan);
+RONDO_PRIVATE void rondo_executor_plan_destroy(rondo_executor_plan *plan);
 
 /* Runs the work after what is enqueued on the stream. Work that is enqueued there later runs after it, even if it
  * failed. *out_has_run is false if nothing was run, because the stream captures or another run uses the executor. Does
  * not allocate. Errors: the first failure of a node. */
-RONDO_MUST_USE rondo_status rondo_executor_run(rondo_executor_plan *plan, rondo_stream *stream, void *user,
-                                               bool *out_has_run);
+RONDO_PRIVATE RONDO_MUST_USE rondo_status rondo_executor_run(rondo_executor_plan *plan, rondo_stream *stream,
+                                                             void *user, bool *out_has_run);
 
 /* Returns what failed on the executor's streams in runs of the plan. Call it after synchronizing with the stream of
  * these runs. */
-RONDO_MUST_USE rondo_status rondo_executor_settle(rondo_executor_plan *plan);
+RONDO_PRIVATE RONDO_MUST_USE rondo_status rondo_executor_settle(rondo_executor_plan *plan);
 
 /* Whether running a node computes it, instead of only enqueuing it (a CPU device). */
-bool rondo_executor_computes(const rondo_executor *executor);
+RONDO_PRIVATE bool rondo_executor_computes(const rondo_executor *executor);
 /* The time from which on a node is expensive. */
-uint64_t rondo_executor_expensive_ns(const rondo_executor *executor);
-rondo_device *rondo_executor_device(const rondo_executor *executor);
+RONDO_PRIVATE uint64_t rondo_executor_expensive_ns(const rondo_executor *executor);
+RONDO_PRIVATE rondo_device *rondo_executor_device(const rondo_executor *executor);
 
 #endif

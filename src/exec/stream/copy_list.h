@@ -12,6 +12,7 @@
 
 #include <rondo/stream.h>
 
+#include "base/component.h"
 #include "graph/kernel.h"
 
 typedef struct rondo_copy_list {
@@ -24,10 +25,11 @@ typedef struct rondo_copy_list {
 
 /* Begins an empty list, for copies of `bytes` in total. Host memory must come from a device of the stream's driver
  * (rondo_host_malloc). */
-void rondo_copy_list_begin(rondo_copy_list *list, rondo_stream *stream, size_t bytes);
-RONDO_MUST_USE rondo_status rondo_copy_list_add(rondo_copy_list *list, void *dst, const void *src, size_t bytes);
-RONDO_MUST_USE rondo_status rondo_copy_list_add_zeros(rondo_copy_list *list, void *dst, size_t bytes);
+RONDO_PRIVATE void rondo_copy_list_begin(rondo_copy_list *list, rondo_stream *stream, size_t bytes);
+RONDO_PRIVATE RONDO_MUST_USE rondo_status rondo_copy_list_add(rondo_copy_list *list, void *dst, const void *src,
+                                                              size_t bytes);
+RONDO_PRIVATE RONDO_MUST_USE rondo_status rondo_copy_list_add_zeros(rondo_copy_list *list, void *dst, size_t bytes);
 /* Enqueues the remaining copies. After a failure the rest is not enqueued. */
-RONDO_MUST_USE rondo_status rondo_copy_list_end(rondo_copy_list *list);
+RONDO_PRIVATE RONDO_MUST_USE rondo_status rondo_copy_list_end(rondo_copy_list *list);
 
 #endif

@@ -15,6 +15,7 @@
 #define RONDO_MEMORY_GRAPH_MEMORY_GRAPH_VIEW_H
 
 #include "base/array.h"
+#include "base/component.h"
 #include "graph/graph_internal.h"
 
 #define RONDO_GRAPH_POINTS 64
@@ -56,7 +57,7 @@ void rondo_graph_view_refresh(rondo_address_space *space, const rondo_graph *gra
 rondo_graph_allocation *rondo_graph_view_find_open(const rondo_address_space *space, const void *address);
 
 /* Resets the view after nodes or edges were removed from the graph. */
-void rondo_address_space_note_removal(const rondo_graph *graph);
+RONDO_PRIVATE void rondo_address_space_note_removal(const rondo_graph *graph);
 
 /* Finds or makes the point that depends on the slots of the viewed graph. The view must be up to date. */
 RONDO_MUST_USE rondo_status rondo_graph_point_find(rondo_address_space *space, const rondo_graph *graph,

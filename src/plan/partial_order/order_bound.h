@@ -8,6 +8,7 @@
 #ifndef RONDO_PLAN_PARTIAL_ORDER_ORDER_BOUND_H
 #define RONDO_PLAN_PARTIAL_ORDER_ORDER_BOUND_H
 
+#include "base/component.h"
 #include "plan/partial_order/order_branch.h"
 
 typedef struct rondo_order_bound {
@@ -21,8 +22,8 @@ RONDO_MUST_USE rondo_status rondo_serial_bound(rondo_scratch *scratch, const ron
                                                const rondo_branches *branches, rondo_order_bound *bound);
 
 /* The same for a problem by itself: no plan has a lower peak. */
-RONDO_MUST_USE rondo_status rondo_serial_bytes(const rondo_allocator *allocator, const rondo_plan_problem *problem,
-                                               size_t *out_bytes);
+RONDO_PRIVATE RONDO_MUST_USE rondo_status rondo_serial_bytes(const rondo_allocator *allocator,
+                                                             const rondo_plan_problem *problem, size_t *out_bytes);
 
 /* The largest number of bytes live at any moment of any execution that takes the given branches: a closure of maximum
  * weight in the graph of starts and ends, found with one maximum flow (Picard, "Maximal closure of a graph and

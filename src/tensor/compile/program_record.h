@@ -4,6 +4,7 @@
 #ifndef RONDO_TENSOR_COMPILE_PROGRAM_RECORD_H
 #define RONDO_TENSOR_COMPILE_PROGRAM_RECORD_H
 
+#include "base/component.h"
 #include "tensor/program/program_internal.h"
 
 #include "tensor/compile/layout.h"
@@ -34,6 +35,6 @@ RONDO_MUST_USE rondo_status rondo_record_replace(rondo_compiled *compiled, rondo
 /* program_record.c: captures a run into the capture that the program's stream is part of, after its frontier, with
  * branches if it is laid out for them. What is captured next comes after all branches. For a program that is not
  * recorded itself and has no staged values. Errors: INVALID_STATE/UNPREPARED as rondo_compile. */
-RONDO_MUST_USE rondo_status rondo_compiled_record_into(rondo_compiled *compiled);
+RONDO_PRIVATE RONDO_MUST_USE rondo_status rondo_compiled_record_into(rondo_compiled *compiled);
 
 #endif

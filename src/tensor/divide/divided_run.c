@@ -135,7 +135,7 @@ static rondo_status run_all(rondo_divided *divided, bool is_recorded) {
 
 static rondo_status refuse_capturing(const rondo_divided *divided, const char *call) {
   for (size_t i = 0; i < divided->parts.count; i++) {
-    RONDO_TRY(rondo_capture_refuse_stray(divided->parts.items[i].compiled->stream, call));
+    RONDO_TRY(rondo_capture_watch_refuse(divided->parts.items[i].compiled->stream, call));
     RONDO_TRY(rondo_compiled_refuse_capturing(divided->parts.items[i].compiled, call));
   }
   return RONDO_OK;

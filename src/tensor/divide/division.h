@@ -9,6 +9,7 @@
 #ifndef RONDO_TENSOR_DIVIDE_DIVISION_H
 #define RONDO_TENSOR_DIVIDE_DIVISION_H
 
+#include "base/component.h"
 #include "tensor/divide/operator_placement.h"
 
 #define RONDO_CROSSING_NAME 40
@@ -48,8 +49,8 @@ RONDO_MUST_USE rondo_status rondo_parts_find(const rondo_program *program, const
 
 /* Errors: those of rondo_compile_divided about places; LIMIT_EXCEEDED, OUT_OF_MEMORY. Freed by rondo_division_free,
  * also after a failure. */
-RONDO_MUST_USE rondo_status rondo_division_make(const rondo_program *program, const rondo_placement_list *list,
-                                                rondo_division *out);
-void rondo_division_free(rondo_division *division);
+RONDO_PRIVATE RONDO_MUST_USE rondo_status rondo_division_make(const rondo_program *program,
+                                                              const rondo_placement_list *list, rondo_division *out);
+RONDO_PRIVATE void rondo_division_free(rondo_division *division);
 
 #endif

@@ -7,6 +7,7 @@
 
 #include <rondo/placement.h>
 
+#include "base/component.h"
 #include "tensor/program/program_internal.h"
 
 /* The devices of a list. */
@@ -20,9 +21,10 @@ typedef struct rondo_placement_list {
 
 /* Of these devices, with these rules, which stay the caller's. Errors, `caller` first:
  * INVALID_ARGUMENT with NULL_ARGUMENT, OUT_OF_RANGE and BAD_OPTIONS as rondo_compile_divided. */
-RONDO_MUST_USE rondo_status rondo_placement_list_make(const char *caller, rondo_device *const *devices,
-                                                      size_t device_count, const rondo_placement_rule *rules,
-                                                      size_t rule_count, rondo_placement_list *out);
+RONDO_PRIVATE RONDO_MUST_USE rondo_status rondo_placement_list_make(const char *caller, rondo_device *const *devices,
+                                                                    size_t device_count,
+                                                                    const rondo_placement_rule *rules,
+                                                                    size_t rule_count, rondo_placement_list *out);
 
 /* Each place is the first one of its device. */
 typedef struct rondo_placements {

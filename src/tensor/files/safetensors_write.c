@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "base/file_replacement.h"
+#include "base/files/file_replacement.h"
 #include "base/text.h"
 #include "tensor/files/checksum.h"
 

@@ -9,7 +9,7 @@
 
 #include "base/array.h"
 #include "base/error.h"
-#include "base/file_mapping.h"
+#include "base/files/file_mapping.h"
 #include "tensor/program/shape.h"
 
 #define RONDO_METADATA_KEY "__metadata__"

@@ -4,6 +4,7 @@
 #ifndef RONDO_TENSOR_PROGRAM_PROGRAM_H
 #define RONDO_TENSOR_PROGRAM_PROGRAM_H
 
+#include "base/component.h"
 #include "tensor/program/program_internal.h"
 
 /* Makes the label of a program with this name. The caller frees it with rondo_release_text. */
@@ -13,7 +14,7 @@ RONDO_MUST_USE rondo_status rondo_program_make_label(const rondo_allocator *allo
 RONDO_MUST_USE rondo_status rondo_program_resolve(const rondo_program *program, rondo_value value, const char *call,
                                                   const char *what, uint32_t *out_index);
 rondo_value rondo_program_tag(const rondo_program *program, uint32_t index);
-const rondo_shape *rondo_program_shape(const rondo_program *program, uint32_t index);
+RONDO_PRIVATE const rondo_shape *rondo_program_shape(const rondo_program *program, uint32_t index);
 
 /* Adds a scalar F32 constant. */
 RONDO_MUST_USE rondo_status rondo_program_constant(rondo_program *program, float number, uint32_t *out_index);

@@ -6,6 +6,7 @@
 #ifndef RONDO_TENSOR_RUN_ARENA_USE_H
 #define RONDO_TENSOR_RUN_ARENA_USE_H
 
+#include "base/component.h"
 #include "tensor/program/program_internal.h"
 
 #include "tensor/run/compiled.h"
@@ -29,9 +30,9 @@ RONDO_MUST_USE rondo_status rondo_arena_require(const rondo_compiled *compiled, 
 
 /* Before copies in the order of the program's stream write all of its inputs at their addresses: makes the
  * program the one that holds the arena; no input of it is lost. */
-void rondo_compiled_claim_inputs(rondo_compiled *compiled);
+RONDO_PRIVATE void rondo_compiled_claim_inputs(rondo_compiled *compiled);
 
 /* Bytes of the arenas of all that share with it, and of the largest. */
-uint64_t rondo_compiled_arenas(const rondo_compiled *compiled, uint64_t *out_largest);
+RONDO_PRIVATE uint64_t rondo_compiled_arenas(const rondo_compiled *compiled, uint64_t *out_largest);
 
 #endif

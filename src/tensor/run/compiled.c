@@ -61,7 +61,7 @@ static rondo_status run_in_round(rondo_compiled *compiled, rondo_status (*run)(r
 
 rondo_status rondo_compiled_run_eager(rondo_compiled *compiled) {
   RONDO_TRY(rondo_require("rondo_compiled_run_eager", "compiled", compiled));
-  RONDO_TRY(rondo_capture_refuse_stray(compiled->stream, "rondo_compiled_run_eager"));
+  RONDO_TRY(rondo_capture_watch_refuse(compiled->stream, "rondo_compiled_run_eager"));
   return compiled->ranks.round > 1 ? run_in_round(compiled, run_eager) : run_eager(compiled);
 }
 

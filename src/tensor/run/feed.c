@@ -34,7 +34,7 @@ rondo_status rondo_feeds_write(rondo_compiled *compiled, const rondo_named_value
                                const void *data) {
   rondo_feeds *feeds = &compiled->feeds;
   rondo_staged_input *input = value->input;
-  RONDO_TRY(rondo_capture_refuse_stray(compiled->stream, call));
+  RONDO_TRY(rondo_capture_watch_refuse(compiled->stream, call));
   RONDO_TRY(refuse_mapped(compiled, value, call));
   if (input->staging == RONDO_STAGING_HOST) {
     RONDO_TRY(rondo_event_synchronize(feeds->taken));
@@ -122,7 +122,7 @@ rondo_status rondo_compiled_map(rondo_compiled *compiled, const char *name, rond
   const bool is_host = value->input->staging == RONDO_STAGING_HOST;
   RONDO_TRY(is_host ? check_host_stream(stream, call, name) : check_writer(compiled, stream, call, name));
   RONDO_TRY(refuse_mapped(compiled, value, call));
-  RONDO_TRY(rondo_capture_refuse_stray(compiled->stream, call));
+  RONDO_TRY(rondo_capture_watch_refuse(compiled->stream, call));
   RONDO_TRY(is_host ? rondo_event_synchronize(compiled->feeds.taken)
                     : order_writer(&compiled->feeds, value->input, stream));
   value->input->is_mapped = true;

@@ -4,12 +4,14 @@
 #ifndef RONDO_TENSOR_RUN_NAMED_VALUES_H
 #define RONDO_TENSOR_RUN_NAMED_VALUES_H
 
+#include "base/component.h"
 #include "tensor/program/program_internal.h"
 
 #include "tensor/run/compiled.h"
 
 /* The value of this name among those of the given kinds ("sc": states and cells); NULL: none. */
-rondo_named_value *rondo_values_look_up(const rondo_compiled *compiled, const char *name, const char *kinds);
+RONDO_PRIVATE rondo_named_value *rondo_values_look_up(const rondo_compiled *compiled, const char *name,
+                                                      const char *kinds);
 
 /* The same for a call that copies it now. Errors: NULL_ARGUMENT,
  * NOT_FOUND/UNKNOWN_NAME; CAPTURE_REFUSED/UNSUPPORTED_CALL while the stream captures, which goes on. */
@@ -28,7 +30,7 @@ RONDO_MUST_USE rondo_status rondo_values_write_part(rondo_compiled *compiled, ro
                                                     const void *data, size_t bytes);
 
 /* Named values, in the order of rondo_compiled_get_value. */
-size_t rondo_compiled_count_values(const rondo_compiled *compiled);
-rondo_compiled_value rondo_compiled_value_at(const rondo_compiled *compiled, size_t index);
+RONDO_PRIVATE size_t rondo_compiled_count_values(const rondo_compiled *compiled);
+RONDO_PRIVATE rondo_compiled_value rondo_compiled_value_at(const rondo_compiled *compiled, size_t index);
 
 #endif

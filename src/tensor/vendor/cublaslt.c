@@ -9,7 +9,7 @@
 
 #include "base/log.h"
 #include "device/device.h"
-#include "vendor/vendor_libraries.h"
+#include "tensor/vendor/compute_libraries.h"
 
 struct rondo_product {
   rondo_product_maker *maker;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Matrix products by cuBLASLt (vendor/vendor_libraries.h: RONDO_CUBLASLT_LIBRARY, else libcublasLt.so.13 or .12). The
- * algorithm of a product is chosen once, for its shape. Only algorithms that give the same bits each time are used, so
- * none that adds partial results in order of completion. The caller provides the workspace.
+ * Matrix products by cuBLASLt (compute_libraries.h: RONDO_CUBLASLT_LIBRARY, else libcublasLt.so.13 or
+ * .12). The algorithm of a product is chosen once, for its shape. Only algorithms that give the same bits each time are
+ * used, so none that adds partial results in order of completion. The caller provides the workspace.
  *
  * Threads: a product and a maker belong to one thread at a time.
  */
@@ -11,7 +11,7 @@
 #include <rondo/operators.h>
 
 #include "base/allocation.h"
-#include "vendor/cublaslt_abi.h"
+#include "tensor/vendor/cublaslt_abi.h"
 
 /* c [m, n] = activation of a' b' (+ bias [n]), for matrices stored by rows, as in operators/gemm.h. A batch has
  * `batches` products; strides give the distance between its matrices a and b in elements, and its matrices c are

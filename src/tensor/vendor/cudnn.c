@@ -10,7 +10,7 @@
 
 #include "base/log.h"
 #include "device/device.h"
-#include "vendor/vendor_libraries.h"
+#include "tensor/vendor/compute_libraries.h"
 
 /* Descriptors that are kept, in order of creation. */
 enum { X, WEIGHT, Y, WINDOW, OPERATION, GRAPH, CONFIG, PLAN, PACK, DESCRIPTORS };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Convolutions by cuDNN (vendor/vendor_libraries.h: RONDO_CUDNN_LIBRARY, else libcudnn.so.9). The library's heuristics
- * choose an engine once for each shape. Only engines are used that give the same bits each time and sum products in
- * F32: none that adds partial results in order of completion, and none that uses transforms (Winograd, Fourier). The
- * caller provides the workspace.
+ * Convolutions by cuDNN (compute_libraries.h: RONDO_CUDNN_LIBRARY, else libcudnn.so.9). The library's
+ * heuristics choose an engine once for each shape. Only engines are used that give the same bits each time and sum
+ * products in F32: none that adds partial results in order of completion, and none that uses transforms (Winograd,
+ * Fourier). The caller provides the workspace.
  *
  * Threads: a convolution and a maker belong to one thread at a time, but bound convolutions may run concurrently.
  */
@@ -14,7 +14,7 @@
 #include <rondo/type.h>
 
 #include "base/allocation.h"
-#include "vendor/cudnn_abi.h"
+#include "tensor/vendor/cudnn_abi.h"
 
 typedef enum rondo_convolution_pass {
   RONDO_CONVOLUTION_FORWARD,        /* y of x and weight */

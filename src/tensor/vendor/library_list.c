@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The libraries that compute for operators, as `rondo devices` lists them.
  */
-#include "vendor/vendor_libraries.h"
+#include "tensor/vendor/compute_libraries.h"
 
 #include <rondo/operators.h>
 

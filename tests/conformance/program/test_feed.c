@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "support/rondo_test.h"
-#include "support/test_cleanup.h"
 #include "support/test_program.h"
 
 enum { ROWS = 4, WIDTH = 8, COUNT = ROWS * WIDTH, STEPS = 60 };
@@ -33,7 +32,7 @@ static rondo_program *make_program(void) {
 static rondo_status try_compile(test_fixture *t, const rondo_compile_options *options, rondo_compiled **out) {
   rondo_program *program = make_program();
   const rondo_status status = rondo_compile(program, t->device, options, out);
-  if (status == RONDO_OK) test_leave_kind(TEST_LEFT_COMPILED, *out, NULL);
+  if (status == RONDO_OK) test_leave_compiled(*out);
   rondo_program_destroy(program);
   return status;
 }

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "support/rondo_test.h"
-#include "support/test_cleanup.h"
 #include "support/test_session.h"
 
 enum { LARGE = 64, SMALL = 16, MOST_REQUESTS = 10000 };
@@ -79,7 +78,7 @@ static rondo_session *open_slow(test_fixture *t, uint32_t streams) {
   for (size_t i = 0; i <= 2 * LARGE; i++) by_rows[i] = (slowed){&is_slow, i};
   atomic_store(&is_slow, true);
   assert_ok(rondo_session_create(t->device, &options, &session));
-  test_leave_kind(TEST_LEFT_SESSION, session, NULL);
+  test_leave_session(session);
   assert_ok(rondo_session_add_model(session, "f", &model));
   assert_ok(rondo_session_capture_begin(session, "f"));
   for (size_t i = 0; i < 2; i++) {

@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/file_replacement.h"
+#include "base/files/file_replacement.h"
 #include "support/rondo_test.h"
 
 enum { OTHER = 65534 }; /* a user and a group */

@@ -3,7 +3,7 @@
  * order, sizes around the edges of blocks, rows that are longer than the tile, and accumulation.
  */
 #include "tensor/operators/matmul/gemm.h"
-#include "vendor/vendor_libraries.h"
+#include "tensor/vendor/compute_libraries.h"
 
 #include <dlfcn.h>
 #include <math.h>

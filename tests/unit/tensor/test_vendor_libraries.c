@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "support/rondo_test.h"
-#include "vendor/vendor_libraries.h"
+#include "tensor/vendor/compute_libraries.h"
 
 typedef struct functions {
   void *first;

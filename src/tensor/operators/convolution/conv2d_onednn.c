@@ -10,7 +10,7 @@
 #include "base/environment.h"
 #include "base/error.h"
 #include "tensor/operators/common/kernel_support.h"
-#include "vendor/onednn.h"
+#include "tensor/vendor/onednn.h"
 
 /* A convolution ---------------------------------------------------------------------------------------------------- */
 

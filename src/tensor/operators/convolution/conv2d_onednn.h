@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Convolutions of F32 on a CPU by oneDNN 2's primitives, if it is in use for products (vendor/onednn.h) and faster.
+ * Convolutions of F32 on a CPU by oneDNN 2's primitives, if it is in use for products (tensor/vendor/onednn.h) and
+ * faster.
  *
  * A convolution is split into parts by its shape alone: by images and, if there are few, by slices of the output
  * channels. A part is one block of a kernel: one call of the library on the thread that runs the block. oneDNN's own

@@ -11,12 +11,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "vendor/onednn.h"
+#include "tensor/vendor/onednn.h"
 
 typedef void (*set_threads_function)(int threads);
 
 /* With at least this many multiplications, oneDNN is faster. OpenBLAS has kernels for small products that pack nothing
- * first, but not for a transposed b. For oneDNN, signals are blocked, which takes half a microsecond (vendor/onednn.h).
+ * first, but not for a transposed b. For oneDNN, signals are blocked, which takes half a microsecond
+ * (tensor/vendor/onednn.h).
  */
 #define ONEDNN_LEAST 524288.0
 #define ONEDNN_LEAST_TRANSPOSED 131072.0

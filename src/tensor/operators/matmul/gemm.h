@@ -32,11 +32,11 @@ typedef struct rondo_gemm {
   rondo_gemm_result c;
 } rondo_gemm;
 
-/* Looks for oneDNN (vendor/onednn.h), unless RONDO_CBLAS_LIBRARY is set: then that library computes all products
- * ("none": plain C). Looks for a library with cblas_sgemm (rondo_cblas of vendor/vendor_libraries.h), and sets OpenBLAS
- * to one thread, for the whole process and permanently: the number belongs to all threads (openblas_set_num_threads),
- * so restoring it after each product would race. Users of other BLAS libraries must set theirs. Later calls do nothing.
- * Thread-safe. */
+/* Looks for oneDNN (tensor/vendor/onednn.h), unless RONDO_CBLAS_LIBRARY is set: then that library computes all products
+ * ("none": plain C). Looks for a library with cblas_sgemm (rondo_cblas), and sets
+ * OpenBLAS to one thread, for the whole process and permanently: the number belongs to all threads
+ * (openblas_set_num_threads), so restoring it after each product would race. Users of other BLAS libraries must set
+ * theirs. Later calls do nothing. Thread-safe. */
 void rondo_gemm_prepare(void);
 
 /* How many tiles a large product is split into. CBLAS packs the factors of each tile again, so it gets no more tiles

@@ -2,7 +2,7 @@
  * The limit on the size of files. If the system call fails, which it cannot for valid arguments, there is no limit.
  */
 #define _POSIX_C_SOURCE 200809L
-#include "base/file_limit.h"
+#include "base/files/file_limit.h"
 
 #include <sys/resource.h>
 

@@ -5,8 +5,8 @@
  * The interface consists of descriptors. A descriptor has a type, is given attributes, and is then finalized. An
  * attribute is an array of elements of one type. Its name begins with the name of its descriptor.
  */
-#ifndef RONDO_VENDOR_CUDNN_ABI_H
-#define RONDO_VENDOR_CUDNN_ABI_H
+#ifndef RONDO_TENSOR_VENDOR_CUDNN_ABI_H
+#define RONDO_TENSOR_VENDOR_CUDNN_ABI_H
 
 #include <stddef.h>
 #include <stdint.h>

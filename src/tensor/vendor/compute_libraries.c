@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: MIT
  * Where each library is found, and which functions it must have.
  */
-#include "vendor/vendor_libraries.h"
+#include "tensor/vendor/compute_libraries.h"
 
 rondo_cublaslt_table rondo_cublaslt_api;
 rondo_cudnn_table rondo_cudnn_api;
-rondo_nccl_table rondo_nccl_api;
 rondo_cblas_table rondo_cblas_api;
 
 static const char *const cublaslt_symbols[] = {CUBLASLT_FUNCTIONS(RONDO_LIBRARY_NAME)};
 static const char *const cudnn_symbols[] = {CUDNN_FUNCTIONS(RONDO_LIBRARY_NAME)};
-static const char *const nccl_symbols[] = {NCCL_FUNCTIONS(RONDO_LIBRARY_NAME)
-                                               NCCL_OPTIONAL_FUNCTIONS(RONDO_LIBRARY_NAME)};
 static const char *const cblas_symbols[] = {CBLAS_FUNCTIONS(RONDO_LIBRARY_NAME)};
 
 rondo_library rondo_cublaslt = {.name = "cuBLASLt",
@@ -29,17 +26,6 @@ rondo_library rondo_cudnn = {.name = "cuDNN",
                              .usual = {"libcudnn.so.9"},
                              RONDO_LIBRARY_FUNCTIONS(cudnn_symbols, rondo_cudnn_api),
                              .search = PTHREAD_MUTEX_INITIALIZER};
-
-rondo_library rondo_nccl = {
-    .name = "NCCL",
-    .purpose = "collectives on CUDA devices",
-    .needed = "NCCL 2",
-    .missing = "collectives on CUDA need NCCL, which was not found (install it, or name it by RONDO_NCCL_LIBRARY)",
-    .option = RONDO_OPTION_NCCL_LIBRARY,
-    .usual = {"libnccl.so.2"},
-    RONDO_LIBRARY_FUNCTIONS(nccl_symbols, rondo_nccl_api),
-    .optional_count = 0 NCCL_OPTIONAL_FUNCTIONS(RONDO_LIBRARY_COUNT),
-    .search = PTHREAD_MUTEX_INITIALIZER};
 
 rondo_library rondo_cblas = {.name = "CBLAS",
                              .purpose = "matrix products on CPU devices",

@@ -2,7 +2,7 @@
  * The report of a compiled program: the report of its recorded graph, whose memory map also shows the values in the
  * program's arena. Thread-compatible, as the compiled program is.
  */
-#include <rondo/report.h>
+#include <rondo/program.h>
 #include <string.h>
 
 #include "base/versioned_struct.h"

@@ -11,11 +11,11 @@
  *
  * Threads: any; everything is constant once rondo_library_find has found the library.
  */
-#ifndef RONDO_VENDOR_ONEDNN_H
-#define RONDO_VENDOR_ONEDNN_H
+#ifndef RONDO_TENSOR_VENDOR_ONEDNN_H
+#define RONDO_TENSOR_VENDOR_ONEDNN_H
 
-#include "vendor/onednn_abi.h"
-#include "vendor/vendor_libraries.h"
+#include "tensor/vendor/compute_libraries.h"
+#include "tensor/vendor/onednn_abi.h"
 
 typedef struct onednn_products_api {
   ONEDNN_PRODUCT_FUNCTIONS(RONDO_LIBRARY_MEMBER)

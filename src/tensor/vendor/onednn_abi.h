@@ -3,8 +3,8 @@
  * headers. Products have the same signature in all releases from 1.0 on. Convolutions use the interface that all
  * releases named libdnnl.so.2 share. Only the sizes of descriptors are known; their contents are opaque.
  */
-#ifndef RONDO_VENDOR_ONEDNN_ABI_H
-#define RONDO_VENDOR_ONEDNN_ABI_H
+#ifndef RONDO_TENSOR_VENDOR_ONEDNN_ABI_H
+#define RONDO_TENSOR_VENDOR_ONEDNN_ABI_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -3,8 +3,8 @@
  * memory too, and sends SIGXFSZ, which ends the process, to a thread that exceeds it. So callers check before a file
  * grows. Threads: any.
  */
-#ifndef RONDO_BASE_FILE_LIMIT_H
-#define RONDO_BASE_FILE_LIMIT_H
+#ifndef RONDO_BASE_FILES_FILE_LIMIT_H
+#define RONDO_BASE_FILES_FILE_LIMIT_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -5,12 +5,14 @@
  *
  * Any number of threads may read a mapping.
  */
-#ifndef RONDO_BASE_FILE_MAPPING_H
-#define RONDO_BASE_FILE_MAPPING_H
+#ifndef RONDO_BASE_FILES_FILE_MAPPING_H
+#define RONDO_BASE_FILES_FILE_MAPPING_H
 
 #include <stddef.h>
 
 #include <rondo/status.h>
+
+#include "base/component.h"
 
 typedef struct rondo_file_mapping {
   unsigned char *bytes; /* NULL for an empty file */
@@ -19,12 +21,12 @@ typedef struct rondo_file_mapping {
 
 /* Errors: NOT_FOUND; IO_ERROR with errno, also if it is not a regular file; OUT_OF_MEMORY if the process has no address
  * space left. */
-RONDO_MUST_USE rondo_status rondo_file_map(const char *path, rondo_file_mapping *out);
+RONDO_PRIVATE RONDO_MUST_USE rondo_status rondo_file_map(const char *path, rondo_file_mapping *out);
 /* A zeroed mapping is allowed. */
-void rondo_file_unmap(rondo_file_mapping *mapping);
+RONDO_PRIVATE void rondo_file_unmap(rondo_file_mapping *mapping);
 
 /* Releases the pages that hold `count` bytes from `at` on; a later read loads them from the file again. Does nothing if
  * `at` is not in the mapping. */
-void rondo_file_mapping_drop(const rondo_file_mapping *mapping, const void *at, size_t count);
+RONDO_PRIVATE void rondo_file_mapping_drop(const rondo_file_mapping *mapping, const void *at, size_t count);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Finds oneDNN, and prepares and restores the thread around its calls.
  */
-#include "vendor/onednn.h"
+#include "tensor/vendor/onednn.h"
 
 #include <assert.h>
 #include <string.h>

@@ -2,8 +2,8 @@
  * The part of the C interface to the BLAS that Rondo uses ("Basic Linear Algebra Subprograms Technical Forum Standard",
  * 2001, appendix B).
  */
-#ifndef RONDO_VENDOR_CBLAS_ABI_H
-#define RONDO_VENDOR_CBLAS_ABI_H
+#ifndef RONDO_TENSOR_VENDOR_CBLAS_ABI_H
+#define RONDO_TENSOR_VENDOR_CBLAS_ABI_H
 
 enum { CBLAS_ROW_MAJOR = 101, CBLAS_NO_TRANSPOSE = 111, CBLAS_TRANSPOSE = 112 };
 

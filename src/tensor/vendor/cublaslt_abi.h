@@ -2,8 +2,8 @@
  * The part of cuBLASLt that Rondo uses, as cublasLt.h of CUDA 12 and 13 declares it ("cuBLAS", chapter "Using the
  * cuBLASLt API"). Rondo builds without that header. A test compares the two if a real header is installed.
  */
-#ifndef RONDO_VENDOR_CUBLASLT_ABI_H
-#define RONDO_VENDOR_CUBLASLT_ABI_H
+#ifndef RONDO_TENSOR_VENDOR_CUBLASLT_ABI_H
+#define RONDO_TENSOR_VENDOR_CUBLASLT_ABI_H
 
 #include <stddef.h>
 #include <stdint.h>

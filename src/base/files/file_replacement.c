@@ -3,7 +3,7 @@
  * temporary file stays locked until it is renamed.
  */
 #define _GNU_SOURCE
-#include "base/file_replacement.h"
+#include "base/files/file_replacement.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -17,7 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/file_limit.h"
+#include "base/files/file_limit.h"
 #include "base/hash.h"
 
 enum { MOST_LINKS = 40, PREFIX_BYTES = 32, MOST_TRIES = 1000 };

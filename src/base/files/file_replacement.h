@@ -6,8 +6,8 @@
  * The writer holds a lock (flock) on its temporary file. A temporary file without a lock belongs to a process that
  * ended; the next writer of the same file removes it. Threads: any; one thread at a time per replacement.
  */
-#ifndef RONDO_BASE_FILE_REPLACEMENT_H
-#define RONDO_BASE_FILE_REPLACEMENT_H
+#ifndef RONDO_BASE_FILES_FILE_REPLACEMENT_H
+#define RONDO_BASE_FILES_FILE_REPLACEMENT_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -16,6 +16,7 @@
 
 #include <rondo/files.h>
 
+#include "base/component.h"
 #include "base/error.h"
 
 #define RONDO_PATH_BYTES 4096 /* the kernel's limit, with the NUL */
@@ -34,10 +35,10 @@ typedef struct rondo_file_replacement {
 
 /* Opens the temporary file. Errors of all calls: IO_ERROR with errno. Messages do not name the path: the caller adds
  * it. */
-RONDO_MUST_USE rondo_status rondo_file_replacement_begin(const char *path, rondo_file_replacement *out);
+RONDO_PRIVATE RONDO_MUST_USE rondo_status rondo_file_replacement_begin(const char *path, rondo_file_replacement *out);
 
-RONDO_MUST_USE rondo_status rondo_file_replacement_write(rondo_file_replacement *replacement, const void *bytes,
-                                                         size_t count);
+RONDO_PRIVATE RONDO_MUST_USE rondo_status rondo_file_replacement_write(rondo_file_replacement *replacement,
+                                                                       const void *bytes, size_t count);
 
 /* Replaces the old file with what was written so far. The file stays open for writing. */
 RONDO_MUST_USE rondo_status rondo_file_replacement_place(rondo_file_replacement *replacement);
@@ -45,6 +46,7 @@ RONDO_MUST_USE rondo_status rondo_file_replacement_place(rondo_file_replacement 
 /* Ends a replacement. If `status`, the result of the writing, is RONDO_OK, replaces the old file, unless
  * rondo_file_replacement_place did; else removes the temporary file. Closes the file. Returns `status` or the failure
  * of this call. */
-RONDO_MUST_USE rondo_status rondo_file_replacement_end(rondo_file_replacement *replacement, rondo_status status);
+RONDO_PRIVATE RONDO_MUST_USE rondo_status rondo_file_replacement_end(rondo_file_replacement *replacement,
+                                                                     rondo_status status);
 
 #endif

@@ -2,7 +2,7 @@
  * Mapped files: private mappings that are never written, so all pages are shared with the page cache.
  */
 #define _DEFAULT_SOURCE
-#include "base/file_mapping.h"
+#include "base/files/file_mapping.h"
 
 #include <errno.h>
 #include <fcntl.h>
