@@ -437,6 +437,8 @@ rondo_status rondo_first_failure_take(rondo_first_failure *first) {
 _Thread_local rondo_thread_state rondo_this_thread;
 atomic_uint rondo_threads_watched;
 
+void rondo_thread_note_own(void) { rondo_this_thread.is_own = true; }
+
 void rondo_callback_enter(void) {
   rondo_thread_watch();
   rondo_this_thread.callback_depth++;

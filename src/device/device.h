@@ -148,6 +148,9 @@ typedef struct rondo_thread_state {
 } rondo_thread_state;
 extern _Thread_local rondo_thread_state rondo_this_thread;
 
+/* The calling thread is one of the library's own (is_own). */
+RONDO_PRIVATE void rondo_thread_note_own(void);
+
 /* How many reasons there are to watch threads: running host functions, meters, and threads that note values. */
 extern atomic_uint rondo_threads_watched;
 static inline bool rondo_is_thread_watched(void) {

@@ -200,7 +200,7 @@ static uint32_t thread_next(ready_worker *worker) {
 static void *thread_main(void *argument) {
   ready_worker *worker = argument;
   rondo_capture_mode mode = RONDO_CAPTURE_RELAXED;
-  rondo_this_thread.is_own = true;
+  rondo_thread_note_own();
   rondo_status_ignore(rondo_capture_exchange_thread_mode(&mode), "a call that the mode forbids reports it");
   for (uint32_t node; (node = thread_next(worker)) != RONDO_NO_TASK;) {
     const uint64_t begun = rondo_clock_ns();

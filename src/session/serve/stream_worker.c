@@ -172,7 +172,7 @@ void *rondo_stream_worker_main(void *argument) {
   rondo_stream_worker *worker = argument;
   rondo_session *session = worker->session;
   assert(worker == &session->workers[worker->number]);
-  rondo_this_thread.is_own = true;
+  rondo_thread_note_own();
   pthread_mutex_lock(&session->lock);
   while (!session->is_stopping) {
     uint64_t wait_ns = UINT64_MAX;
