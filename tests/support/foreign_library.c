@@ -397,6 +397,11 @@ int foreign_graph_count(foreign_library *f, void *graph, size_t *out_count) {
   return leave(f, before, f->graph_nodes(graph, NULL, out_count));
 }
 
+int foreign_exec_enqueue(foreign_library *f, void *exec, void *stream) {
+  void *before = enter(f);
+  return leave(f, before, f->exec_launch(exec, stream));
+}
+
 int foreign_exec_launch(foreign_library *f, void *exec, void *stream) {
   void *before = enter(f);
   int code = f->exec_launch(exec, stream);

@@ -72,12 +72,14 @@ int foreign_begin_capture(foreign_library *library, void *stream);
 int foreign_end_capture(foreign_library *library, void *stream);
 
 /* Graphs of the library's own. `end` returns what foreign_begin_capture began to capture. A child is added after no
- * node. `run` instantiates a graph, launches it and waits; `launch` launches an executable graph and waits. */
+ * node. `run` instantiates a graph, launches it and waits; `launch` launches an executable graph and waits; `enqueue`
+ * only launches it. */
 int foreign_graph_end(foreign_library *library, void *stream, void **out_graph);
 int foreign_graph_destroy(foreign_library *library, void *graph);
 int foreign_graph_add_child(foreign_library *library, void *graph, void *child);
 int foreign_graph_count(foreign_library *library, void *graph, size_t *out_count);
 int foreign_graph_run(foreign_library *library, void *graph, void *stream);
+int foreign_exec_enqueue(foreign_library *library, void *exec, void *stream);
 int foreign_exec_launch(foreign_library *library, void *exec, void *stream);
 
 #endif

@@ -27,7 +27,8 @@ struct rondo_exec {
   bool broken;     /* a failed update could not be undone: launches fail until an update succeeds */
   bool verify, auto_free, relocate; /* as in the options */
   bool relocates;                   /* graph memory of the second clone has other addresses */
-  const rondo_queue *last_queue;    /* of the last launch; for rondo_launched_objects_retire */
+  const rondo_queue *last_queue;    /* of the last launch; see rondo_exec_last_queue */
+  bool is_handed_out;               /* the caller may launch the driver's executable too (rondo_exec_native) */
   uint64_t launches, updates;
   uint64_t checked;          /* the device's count of ended allocations when all that the nodes access was allocated */
   rondo_freed_marks unfreed; /* what was freed before that, or before the exec was created */
@@ -51,6 +52,11 @@ struct rondo_exec {
 
 /* An exec without an executable. Instantiating completes it, and an update exchanges its contents with the exec's. */
 typedef struct rondo_exec rondo_exec_draft;
+
+/* For rondo_launched_objects_retire. */
+static inline const rondo_queue *rondo_exec_last_queue(const rondo_exec *exec) {
+  return exec->is_handed_out ? RONDO_QUEUE_UNKNOWN : exec->last_queue;
+}
 
 /* Whether a launch can skip the check that all memory is allocated that the nodes declare to access
  * (declared_access.c): no allocation has ended since the last check, or the exec is not verified. */

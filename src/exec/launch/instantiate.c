@@ -241,7 +241,7 @@ void rondo_exec_destroy(rondo_exec *exec) {
   rondo_device_memory *memory = rondo_device_memory_made(device);
   rondo_heap *heap = exec->heap;
   rondo_patch_leave(exec);
-  rondo_launched_objects_retire(exec->objects, exec->executable, exec->last_queue);
+  rondo_launched_objects_retire(exec->objects, exec->executable, rondo_exec_last_queue(exec));
   exec->objects = NULL;
   free_exec(exec);
   rondo_heap_abandon(heap);

@@ -430,7 +430,7 @@ static rondo_status update_from(rondo_exec *exec, rondo_graph *graph, rondo_exec
   RONDO_TRY(draft_memory(exec, graph, draft, &memory_changed, to));
   RONDO_TRY(commit_nodes(exec, draft));
   exchange(exec, draft, memory_changed);
-  rondo_launched_objects_retire(draft->objects, exec->executable, exec->last_queue);
+  rondo_launched_objects_retire(draft->objects, exec->executable, rondo_exec_last_queue(exec));
   draft->objects = NULL;
   rondo_exec_begin_access(exec, graph);
   return RONDO_OK;

@@ -117,7 +117,7 @@ SCENE_TEST(test_ad2_an_imported_graph_does_what_the_drivers_did) {
   rondo_graph *graph = import(s, native, false);
   assert_foreign(foreign_graph_destroy(s->foreign, native));
   size_t loose = 0;
-  assert_ok(rondo_graph_programmatic_edges(graph, NULL, NULL, &loose));
+  assert_ok(rondo_graph_programmatic_edges(graph, NULL, NULL, NULL, &loose));
   assert_int_equal(loose, 1);
   rondo_exec *exec = test_instantiate(graph);
   end_import(graph);
@@ -355,6 +355,36 @@ SCENE_TEST(test_ad2_an_exec_is_launched_by_the_driver) {
   assert_ok(rondo_exec_native(exec, &native));
   assert_foreign(foreign_exec_launch(s->foreign, native, s->native));
   assert_int_equal(word(s, 0), 71);
+}
+
+static void pass_gate(void *gate) { (void)test_gate_pass(gate); }
+static void set_flag(void *user) { *(bool *)user = true; }
+
+/* A launch by the driver still runs when the exec is destroyed (AD-8). */
+SCENE_TEST(test_ad2_user_objects_outlive_launches_by_the_driver) {
+  enter(s);
+  bool is_released = false;
+  void *native;
+  test_gate *gate = test_gate_make();
+  rondo_user_object *object;
+  rondo_graph *graph = test_graph(s->t);
+  (void)test_add_affine(s->t, graph, NULL, 0, s->words, 2, 1);
+  assert_ok(rondo_user_object_create(&is_released, set_flag, 1, NULL, &object));
+  assert_ok(rondo_graph_retain_object(graph, object, 1, true));
+  rondo_exec *exec = test_instantiate(graph);
+  test_graph_destroy(graph);
+  clear(s);
+  assert_ok(rondo_exec_native(exec, &native));
+  assert_foreign(foreign_host(s->foreign, s->native, pass_gate, gate));
+  assert_foreign(foreign_exec_enqueue(s->foreign, native, s->native));
+  rondo_exec_destroy(exec);
+  assert_ok(rondo_stream_synchronize(s->t->stream));
+  assert_false(is_released);
+  sem_post(&gate->opened);
+  assert_foreign(foreign_synchronize(s->foreign, s->native));
+  assert_ok(rondo_device_synchronize(s->t->device));
+  assert_true(is_released);
+  assert_int_equal(word(s, 0), 3);
 }
 
 static void assert_not_native(rondo_graph *graph, const char *why) {
