@@ -68,7 +68,7 @@ typedef enum rondo_memory_domain {
  * y, 64 in z), 232,448 bytes of shared memory, clusters of 8 blocks, cooperative grids that fit 132 multiprocessors,
  * priorities from -5 to 0. Only `block` and `shared_bytes` have an effect there: each function does the work of its
  * blocks in order, so it cannot wait for other blocks. The code of a kernel for a GPU may have lower limits, which only
- * this GPU knows: registers, static shared memory, a required cluster. */
+ * this GPU knows: registers and static shared memory. */
 typedef struct rondo_launch_config {
   rondo_dimensions block;   /* threads of a block; x = 0 (then y = z = 0): the kernel's block_threads */
   uint32_t shared_bytes;    /* dynamic shared memory of each block. On CUDA, more than 48 KiB needs no other call: the
@@ -82,11 +82,11 @@ typedef struct rondo_launch_config {
                               per cent; 0: the driver's choice. A hint, which drivers before 12.5 do not take */
   rondo_memory_domain memory_domain;
   bool cooperative; /* all blocks run at once, so they may wait for each other; the grid must fit the device */
-  bool
-      programmatic; /* programmatic dependent launch: the kernel may begin before the kernels that it comes directly
-                       after have ended. It waits for them itself, before it uses memory and before it ends
-                       (cudaGridDependencySynchronize). So graphs have ordinary edges to it, on which verification and
-                       planning rely. On CPU devices, and on GPUs before compute capability 9.0, it begins after them */
+  /* Programmatic dependent launch: the kernel may begin before the kernels that it comes directly after have ended. It
+   * waits for them itself, before it uses memory and before it ends (cudaGridDependencySynchronize). So graphs have
+   * ordinary edges to it, on which verification and planning rely. On CPU devices, and on GPUs before compute
+   * capability 9.0, it begins after them. */
+  bool programmatic;
 } rondo_launch_config;
 
 /* How a kernel uses a parameter. Verification and memory planning rely on how pointers are accessed. */

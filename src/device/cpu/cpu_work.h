@@ -38,10 +38,10 @@ typedef struct cpu_block_work {
 void cpu_run_block(rondo_blocks blocks, void *const *args);
 
 static inline uint32_t cpu_address_count(const rondo_kernel *kernel) {
-  return kernel->parameter_count + (kernel->cpu_block != NULL ? 1 : 0);
+  return kernel->parameter_count + (kernel->cpu == NULL ? 1 : 0);
 }
 static inline size_t cpu_value_bytes(const rondo_kernel *kernel) {
-  if (kernel->cpu_block == NULL) return kernel->argument_bytes;
+  if (kernel->cpu != NULL) return kernel->argument_bytes;
   return cpu_align(kernel->argument_bytes, alignof(cpu_block_work)) + sizeof(cpu_block_work);
 }
 

@@ -160,6 +160,7 @@ struct cuda_kernel {
   cu_function function;
   int most_threads;               /* of a block; of a library's kernel 0, not known */
   _Atomic bool has_attributes;    /* a launch or a node had attributes (rondo_launch_config_has_attributes) */
+  _Atomic uint64_t resident;      /* the last answer for a cooperative launch (cuda_kernel.c) */
   _Atomic uint32_t shared_bytes;  /* dynamic shared memory that the driver allows now: 0 before it was asked */
   cuda_foreign_kernel *foreign;   /* if a library launched it; else NULL */
   struct cuda_captured *captured; /* this is not a kernel but a captured graph that went out of use; else NULL */

@@ -40,7 +40,7 @@ static bool has_captured_config(const rondo_kernel *kernel, const rondo_launch_c
 
 static rondo_status keep_config(cuda_executable *executable, const rondo_kernel_node *node, cuda_node *out) {
   rondo_launch_config config, *copy;
-  if (!rondo_launch_config_resolve(node, &config)) return RONDO_OK;
+  if (node->config == NULL || !rondo_launch_config_resolve(node, &config)) return RONDO_OK;
   RONDO_TRY(rondo_allocate_items(cuda_allocator_of(executable), 1, sizeof *copy, &copy));
   *copy = config;
   out->config = copy;

@@ -208,16 +208,32 @@ static rondo_status check_shared(const rondo_device *device, const rondo_kernel 
                     kernel->name, bytes, most, device->limits.shared_bytes, device->name);
 }
 
-static rondo_status check_cooperative(cuda_device *device, const rondo_kernel_node *node,
-                                      const rondo_launch_config *config) {
-  const cuda_kernel *loaded = node->kernel->driver_data;
+/* How many blocks one multiprocessor runs at once, in the low 16 bits. The question is in the others, so that a kernel
+ * which is launched again and again with one configuration is asked once. */
+static rondo_status ask_resident(cuda_kernel *loaded, const char *name, const rondo_launch_config *config,
+                                 uint64_t *out) {
+  enum { BLOCK_BITS = 16, SHARED_BITS = 32 };
+  const uint64_t threads = rondo_dimensions_volume(config->block);
+  const uint64_t question = (threads << SHARED_BITS | config->shared_bytes) << BLOCK_BITS;
   int blocks = 0;
+  *out = atomic_load_explicit(&loaded->resident, memory_order_relaxed);
+  if (*out >> BLOCK_BITS == question >> BLOCK_BITS) return RONDO_OK;
   CUDA_SCOPE(scope);
-  RONDO_TRY(cuda_enter(device, &scope));
-  const cu_result code = device->api->function_most_blocks(
-      &blocks, loaded->function, (int)rondo_dimensions_volume(config->block), config->shared_bytes);
-  RONDO_TRY(cuda_check(device, code, "asking how many blocks of kernel '%s' run at once", node->kernel->name));
-  return rondo_device_check_cooperative(&device->base, node, (uint64_t)blocks * (uint64_t)device->processors);
+  RONDO_TRY(cuda_enter(loaded->device, &scope));
+  const cu_result code =
+      loaded->device->api->function_most_blocks(&blocks, loaded->function, (int)threads, config->shared_bytes);
+  RONDO_TRY(cuda_check(loaded->device, code, "asking how many blocks of kernel '%s' run at once", name));
+  *out = question | (uint64_t)(uint16_t)blocks;
+  atomic_store_explicit(&loaded->resident, *out, memory_order_relaxed);
+  return RONDO_OK;
+}
+
+static rondo_status check_cooperative(const rondo_device *device, const rondo_kernel_node *node,
+                                      const rondo_launch_config *config) {
+  cuda_kernel *loaded = node->kernel->driver_data;
+  uint64_t resident;
+  RONDO_TRY(ask_resident(loaded, node->kernel->name, config, &resident));
+  return rondo_device_check_cooperative(device, node, (resident & UINT16_MAX) * (uint64_t)loaded->device->processors);
 }
 
 /* What the code of the kernel allows. The library that launched a kernel has set its attributes. */
@@ -229,7 +245,7 @@ rondo_status cuda_config_check(const rondo_device *device, const rondo_kernel_no
   (void)rondo_launch_config_resolve(node, &config);
   RONDO_TRY(check_threads(device, node->kernel, loaded->most_threads, rondo_dimensions_volume(config.block)));
   RONDO_TRY(check_shared(device, node->kernel, loaded, config.shared_bytes));
-  if (config.cooperative) RONDO_TRY(check_cooperative(loaded->device, node, &config));
+  if (config.cooperative) RONDO_TRY(check_cooperative(device, node, &config));
   if (rondo_launch_config_has_attributes(&config))
     atomic_store_explicit(&loaded->has_attributes, true, memory_order_relaxed);
   return RONDO_OK;

@@ -2,7 +2,7 @@
  * AD-3: the configuration of a launch: block, dynamic shared memory and attributes, in launches, captures, nodes,
  * parameters, updates, patches, differences, fingerprints and dumps; and what is refused, with the limit.
  */
-#include "support/rondo_test.h"
+#include "support/test_tree.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -265,6 +265,26 @@ TEST(test_ad3_inputs_of_a_configured_kernel_are_patched) {
   rondo_patch_set_destroy(set);
   rondo_exec_destroy(exec);
   test_graph_destroy(graph);
+}
+
+static rondo_status launch_box(rondo_call *call, test_tree_case *c) {
+  (void)call;
+  return launch(c->user, &box);
+}
+
+/* Recordings of trees are captured like other graphs. */
+TREE_TEST(test_ad3_recorded_calls_keep_the_configuration) {
+  static shown s;
+  test_tree_case c;
+  make_shown(t, &s);
+  test_tree_case_make(&c, t, NULL, NULL, launch_box);
+  c.user = &s;
+  c.from_run = 0;
+  for (int i = 0; i < 4; i++) {
+    rondo_buffer_release(test_call_words(t, c.function, c.words, TEST_CASE_WORDS));
+    assert_shown(&s, &box);
+  }
+  assert_outcome(c.tree, RONDO_CALL_REPLAYED);
 }
 
 /* Differences and dumps ------------------------------------------------------------------------------------------- */
