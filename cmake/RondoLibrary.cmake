@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 # The libraries: one object library for each layer, and from the same objects a shared library and an archive for each
 # component (rondo and rondo_static, rondo_tensor and rondo_tensor_static, ...) and, for tests, the archive
-# rondo_internal, whose internal names can be linked to. Programs that are built here link rondo_all, of which the linker
-# takes the components that they use.
+# rondo_internal, whose internal names can be linked to. Programs that are built here link rondo_all, of which the
+# linker takes the components that they use.
 
 find_package(Threads REQUIRED)
 

@@ -33,7 +33,8 @@ version=$(sed -n 's/^#define RONDO_VERSION_STRING "\(.*\)"$/\1/p' "$source/inclu
 others=$(find "$work/fetched" \( -name '*.a' -o -name '*.so' -o -type f -executable \) -not -path '*/CMakeFiles/*' \
   -not -name consumer -not -name 'librondo.so*')
 [ -z "$others" ] || fail "was built too: $others"
-(cd "$work/fetched" && "${cmake%cmake}ctest" -N) | grep -q 'Total Tests: 0' || fail "the project got tests"
+tests=$(cd "$work/fetched" && "${cmake%cmake}ctest" -N)
+grep -q 'Total Tests: 0' <<<"$tests" || fail "the project got tests: $tests"
 for variable in CMAKE_CXX_COMPILER: MPI_ CMOCKA_ JANSSON_; do
   if grep -q "^$variable" "$work/fetched/CMakeCache.txt"; then fail "the project looked for ${variable%[:_]}"; fi
 done
@@ -43,5 +44,6 @@ grep -q '^CMAKE_BUILD_TYPE:STRING=$' "$work/fetched/CMakeCache.txt" || fail "the
 
 # More of it, if it is asked for.
 configure added add_subdirectory -DRONDO_COMPONENTS=session
-"$cmake" --build "$work/added" -- -t targets all | grep -q '^consumer_session:' || fail "there is no rondo::session"
+targets=$("$cmake" --build "$work/added" -- -t targets all)
+grep -q '^consumer_session:' <<<"$targets" || fail "there is no rondo::session"
 echo "test_embedding: the core is there with one line, and nothing else"
