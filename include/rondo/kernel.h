@@ -151,8 +151,14 @@ typedef struct rondo_kernel_options {
  * Thread-safe; the kernel is immutable. Errors: INVALID_ARGUMENT (NULL, no name, a bad struct_size, a parameter of a
  * bad size, alignment or access, too many parameters or bytes, parameters both in params and in a list, a block of too
  * many threads; two forms of code for CPUs or for CUDA; on CUDA, parameters that differ from those of the code, or more
- * bytes than the GPU takes), OUT_OF_MEMORY; on CUDA INVALID_DATA (the source does not compile, with the compiler's log;
- * the code does not load, or has no such function), UNAVAILABLE (there is no NVRTC, or it is too old for the GPU). */
+ * bytes than the GPU takes; INVALID_ARGUMENT/CONTRADICTED: a declared access that the code contradicts, below),
+ * OUT_OF_MEMORY; on CUDA INVALID_DATA (the source does not compile, with the compiler's log; the code does not load, or
+ * has no such function), UNAVAILABLE (there is no NVRTC, or it is too old for the GPU).
+ * On CUDA, the declared accesses are compared with PTX, where Rondo has it: of a source, or of an image that is PTX,
+ * and not of a cubin, a fatbin or a function. Refused are RONDO_ACCESS_READ and a RONDO_ACCESS_SCALAR of 8 bytes if the
+ * code has an instruction that writes memory at an address from this parameter alone, whether or not it ever runs; and
+ * RONDO_ACCESS_WRITE if the code reads that memory and has no instruction that could write it. Where the PTX leaves it
+ * open, as for addresses that are kept in memory or passed to functions, the declaration counts. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_kernel_create(rondo_device *device, const rondo_kernel_options *options,
                                                           rondo_kernel **out_kernel);
 

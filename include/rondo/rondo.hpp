@@ -1039,7 +1039,7 @@ class graph : public handle<rondo_graph, rondo_graph_destroy> {
                                     const rondo_import_options &options = {}) {
     rondo_graph *made = nullptr;
     const rondo_status status = rondo_graph_import(device.get(), static_cast<void *>(native), &options, &made);
-    return detail::finish(status, [&] { return graph(made); });
+    return detail::finish(status, [&] { return graph(made, device.get()); });
   }
   /* The driver's form: native<CUgraph>(). Lambdas run while this object lives. */
   template <class Native>

@@ -140,10 +140,12 @@ typedef enum rondo_reason {
   RONDO_REASON_OTHER_PROCESS, /* a device that a parent process opened before it forked this one */
   RONDO_REASON_STREAM_GONE,   /* a stream that its owner has destroyed */
   /* regions */
-  RONDO_REASON_REGION_LEFT,    /* it was begun and never ended */
-  RONDO_REASON_REGION_NESTED,  /* a region is begun inside a region, or inside a body of its tree */
-  RONDO_REASON_REGION_STREAM,  /* it was begun on another stream */
-  RONDO_REASON_REGION_NOT_OPEN /* it is ended and was not begun, or by another thread */
+  RONDO_REASON_REGION_LEFT,     /* it was begun and never ended */
+  RONDO_REASON_REGION_NESTED,   /* a region is begun inside a region, or inside a body of its tree */
+  RONDO_REASON_REGION_STREAM,   /* it was begun on another stream */
+  RONDO_REASON_REGION_NOT_OPEN, /* it is ended and was not begun, or by another thread */
+  /* kernels */
+  RONDO_REASON_CONTRADICTED /* the code of a kernel does with a parameter what its declared access excludes */
 } rondo_reason;
 
 /* The details of the last error of the calling thread. */

@@ -25,7 +25,9 @@ typedef struct nvrtc_program_ *nvrtc_program;
   ROW(int, log_bytes, nvrtcGetProgramLogSize, (nvrtc_program program, size_t *bytes))               \
   ROW(int, log, nvrtcGetProgramLog, (nvrtc_program program, char *log))                             \
   ROW(int, code_bytes, nvrtcGetCUBINSize, (nvrtc_program program, size_t *bytes))                   \
-  ROW(int, code, nvrtcGetCUBIN, (nvrtc_program program, char *code))
+  ROW(int, code, nvrtcGetCUBIN, (nvrtc_program program, char *code))                                \
+  ROW(int, ptx_bytes, nvrtcGetPTXSize, (nvrtc_program program, size_t *bytes))                      \
+  ROW(int, ptx, nvrtcGetPTX, (nvrtc_program program, char *ptx))
 /* clang-format on */
 
 /* nvrtcResult: the option is invalid. */
@@ -111,12 +113,35 @@ static rondo_status take_code(const rondo_allocator *allocator, nvrtc_program pr
                            "NVRTC returned no code for kernel '%s'", name);
 }
 
+/* The code was made of it, so its absence is no failure. */
+static rondo_status take_ptx(const rondo_allocator *allocator, nvrtc_program program, cuda_code *out) {
+  size_t bytes = 0;
+  char *text;
+  if (api.ptx_bytes(program, &bytes) != 0 || bytes == 0) return RONDO_OK;
+  RONDO_TRY(rondo_allocate_items(allocator, bytes, 1, &text));
+  if (api.ptx(program, text) == 0)
+    *out = (cuda_code){text, bytes};
+  else
+    rondo_release(allocator, text, bytes, 1);
+  return RONDO_OK;
+}
+
+static rondo_status take_all(const rondo_allocator *allocator, nvrtc_program program, const char *name, cuda_code *out,
+                             cuda_code *out_ptx) {
+  RONDO_TRY(take_code(allocator, program, name, out));
+  const rondo_status status = take_ptx(allocator, program, out_ptx);
+  if (status == RONDO_OK) return RONDO_OK;
+  rondo_release(allocator, out->bytes, out->count, 1);
+  *out = (cuda_code){0};
+  return status;
+}
+
 rondo_status cuda_compile(const rondo_allocator *allocator, const char *name, const char *source, int major, int minor,
-                          cuda_code *out) {
+                          cuda_code *out, cuda_code *out_ptx) {
   char architecture[48];
   nvrtc_program program = NULL;
   assert(name[0] != '\0' && source[0] != '\0');
-  *out = (cuda_code){0};
+  *out = *out_ptx = (cuda_code){0};
   RONDO_TRY(rondo_library_require(&compiler));
   (void)snprintf(architecture, sizeof architecture, "--gpu-architecture=sm_%d%d", major, minor);
   const char *const options[] = {architecture, "--std=c++17"};
@@ -125,8 +150,8 @@ rondo_status cuda_compile(const rondo_allocator *allocator, const char *name, co
     return rondo_fail_driver(RONDO_OUT_OF_MEMORY, RONDO_REASON_ALLOCATION_FAILED, code, api.error_name(code),
                              "NVRTC could not make a program for kernel '%s'", name);
   code = api.compile(program, 2, options);
-  const rondo_status status =
-      code != 0 ? fail_compile(allocator, program, name, architecture, code) : take_code(allocator, program, name, out);
+  const rondo_status status = code != 0 ? fail_compile(allocator, program, name, architecture, code)
+                                        : take_all(allocator, program, name, out, out_ptx);
   (void)api.destroy(&program); /* it exists, so this cannot fail */
   return status;
 }

@@ -9,4 +9,7 @@
 #define FAKE_IMAGE_HEAD "// fake CUDA image 1\n"
 #define FAKE_PTX_HEAD ".version"
 
+/* Begins a comment of a source: the rest of it is what the fake compiler returns as PTX. */
+#define FAKE_PTX_COMMENT "/* PTX:\n"
+
 #endif

@@ -2,13 +2,17 @@
  * The fake run-time compiler, a separate library that stands in for libnvrtc.so.12. It looks for kernels (extern "C"
  * __global__ functions) in the source and makes an image with their names. A source with a line "#error" fails with
  * that line in the log; so does a source without a kernel. RONDO_TEST_FAKE_NVRTC_NEWEST is the newest architecture that
- * it supports (for example 89); the default is all. Threads: any; each program is used by one thread at a time.
+ * it supports (for example 89); the default is all. Its PTX is no PTX, but the image; or what the source has in a
+ * comment that begins with FAKE_PTX_COMMENT; or what the real compiler makes of the source, if
+ * RONDO_TEST_FAKE_NVRTC_REAL is the path of its library and it accepts the source. Threads: any; each program is used
+ * by one thread at a time.
  */
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "fake_cuda/fake_nvrtc.h"
 #include "fake_cuda/image.h"
@@ -24,6 +28,7 @@ enum {
 struct fake_nvrtc_program {
   char *source, *name;
   char *image, *log; /* image NULL: not compiled */
+  char *ptx;         /* NULL: none of its own */
 };
 
 #define EXPORT __attribute__((visibility("default")))
@@ -102,6 +107,7 @@ int nvrtc_destroy(fake_nvrtc_program **program) {
   free((*program)->source);
   free((*program)->name);
   free((*program)->image);
+  free((*program)->ptx);
   free((*program)->log);
   free(*program);
   *program = NULL;
@@ -172,6 +178,57 @@ static bool make_image(fake_nvrtc_program *program) {
   return end > image + head;
 }
 
+/* PTX ------------------------------------------------------------------------------------------------------------- */
+
+/* The PTX in a comment of the source; NULL if there is none. */
+static char *ptx_in_comment(const char *source) {
+  const char *start = strstr(source, FAKE_PTX_COMMENT), *end = start != NULL ? strstr(start, "*/") : NULL;
+  if (end == NULL) return NULL;
+  start += strlen(FAKE_PTX_COMMENT);
+  char *text = must(calloc(1, (size_t)(end - start) + 1));
+  return memcpy(text, start, (size_t)(end - start));
+}
+
+/* Everything that the command prints; NULL if it fails. */
+static char *output_of(const char *command) {
+  size_t count = 0, room = 1 << 16, got;
+  char *text = must(malloc(room));
+  FILE *pipe = popen(command, "r");
+  while (pipe != NULL && (got = fread(text + count, 1, room - count - 1, pipe)) > 0) {
+    count += got;
+    if (room - count < 2) text = must(realloc(text, room *= 2));
+  }
+  text[count] = '\0';
+  if (pipe != NULL && pclose(pipe) == 0) return text;
+  free(text);
+  return NULL;
+}
+
+/* The options have no blanks and no quotes. */
+static char *ptx_by_real(const fake_nvrtc_program *program, int count, const char *const *options) {
+  const char *real = getenv("RONDO_TEST_FAKE_NVRTC_REAL");
+  char path[] = "/tmp/rondo-source-XXXXXX", command[1024];
+  const int file = real != NULL ? mkstemp(path) : -1;
+  if (file < 0) return NULL;
+  const size_t bytes = strlen(program->source);
+  const bool is_written = write(file, program->source, bytes) == (ssize_t)bytes;
+  (void)close(file);
+  size_t length = (size_t)snprintf(command, sizeof command, "%s %s", real, path);
+  for (int i = 0; i < count && length < sizeof command; i++)
+    length += (size_t)snprintf(command + length, sizeof command - length, " %s", options[i]);
+  char *text = is_written && length < sizeof command ? output_of(command) : NULL;
+  (void)unlink(path);
+  return text;
+}
+
+static void make_ptx(fake_nvrtc_program *program, int option_count, const char *const *options) {
+  free(program->ptx);
+  program->ptx = ptx_in_comment(program->source);
+  if (program->ptx == NULL) program->ptx = ptx_by_real(program, option_count, options);
+}
+
+/* Compilation ----------------------------------------------------------------------------------------------------- */
+
 /* An option, and of an architecture one that is not too new (RONDO_TEST_FAKE_NVRTC_NEWEST). */
 static bool is_known(const char *option) {
   static const char architecture[] = "--gpu-architecture=sm_";
@@ -197,7 +254,10 @@ int nvrtc_compile(fake_nvrtc_program *program, int option_count, const char *con
     set_log(program, error, strcspn(error, "\n"));
     return NVRTC_COMPILATION;
   }
-  if (make_image(program)) return NVRTC_OK;
+  if (make_image(program)) {
+    make_ptx(program, option_count, options);
+    return NVRTC_OK;
+  }
   static const char no_kernel[] = "no extern \"C\" __global__ function";
   set_log(program, no_kernel, strlen(no_kernel));
   free(program->image);
@@ -219,16 +279,23 @@ static int read_text(const fake_nvrtc_program *program, const char *text, char *
   return NVRTC_OK;
 }
 
+static const char *ptx_of(const fake_nvrtc_program *program) {
+  if (program == NULL) return NULL;
+  return program->ptx != NULL ? program->ptx : program->image;
+}
+
 int nvrtc_image_bytes(fake_nvrtc_program *program, size_t *bytes) {
+  return text_bytes(program, ptx_of(program), bytes);
+}
+int nvrtc_image(fake_nvrtc_program *program, char *out) { return read_text(program, ptx_of(program), out); }
+
+int nvrtc_cubin_bytes(fake_nvrtc_program *program, size_t *bytes) {
   return text_bytes(program, program != NULL ? program->image : NULL, bytes);
 }
 
-int nvrtc_image(fake_nvrtc_program *program, char *out) {
+int nvrtc_cubin(fake_nvrtc_program *program, char *out) {
   return read_text(program, program != NULL ? program->image : NULL, out);
 }
-
-int nvrtc_cubin_bytes(fake_nvrtc_program *program, size_t *bytes) { return nvrtc_image_bytes(program, bytes); }
-int nvrtc_cubin(fake_nvrtc_program *program, char *out) { return nvrtc_image(program, out); }
 
 int nvrtc_log_bytes(fake_nvrtc_program *program, size_t *bytes) {
   return text_bytes(program, program != NULL ? program->log : NULL, bytes);

@@ -13,11 +13,14 @@
 
 #include <assert.h>
 #include <inttypes.h>
+#include <string.h>
 
 #include "base/allocation.h"
+#include "base/hash.h"
 #include "device/cuda/cuda_context.h"
 #include "device/cuda/cuda_foreign_nodes.h"
 #include "device/cuda/cuda_kernel_cache.h"
+#include "device/cuda/ptx/ptx_access.h"
 #include "graph/launch_config.h"
 
 /* Unloading -------------------------------------------------------------------------------------------------------- */
@@ -155,6 +158,58 @@ rondo_status cuda_kernel_check_parameters(const cuda_device *device, const rondo
                     kernel->parameter_count);
 }
 
+/* Accesses --------------------------------------------------------------------------------------------------------- */
+
+static const char *const access_names[] = {[RONDO_ACCESS_SCALAR] = "SCALAR",
+                                           [RONDO_ACCESS_READ] = "READ",
+                                           [RONDO_ACCESS_WRITE] = "WRITE",
+                                           [RONDO_ACCESS_READ_WRITE] = "READ_WRITE"};
+
+static rondo_status contradict(const rondo_kernel *kernel, uint32_t index, const char *what, const ptx_site *site,
+                               const char *remedy) {
+  return rondo_fail(
+      RONDO_INVALID_ARGUMENT, RONDO_REASON_CONTRADICTED,
+      "kernel '%s': parameter %u is declared RONDO_ACCESS_%s, but its code %s (%s in line %u of the PTX): "
+      "%s",
+      kernel->name, index, access_names[kernel->parameters[index].access], what, site->opcode, site->line, remedy);
+}
+
+/* Whether the code writes or only reads is known only where the finding is definite. */
+static rondo_status check_access(const rondo_kernel *kernel, const ptx_finding *finding) {
+  const uint32_t index = finding->parameter;
+  const rondo_parameter *declared = &kernel->parameters[index];
+  const bool is_written = finding->is_written == PTX_YES;
+  if (declared->access == RONDO_ACCESS_READ && is_written)
+    return contradict(kernel, index, "writes the memory at that address", &finding->write,
+                      "declare it RONDO_ACCESS_READ_WRITE, or RONDO_ACCESS_WRITE if it is written before it is read");
+  if (declared->access == RONDO_ACCESS_WRITE && finding->is_read == PTX_YES && finding->is_written == PTX_NO)
+    return contradict(kernel, index, "reads the memory at that address and never writes it", &finding->read,
+                      "declare it RONDO_ACCESS_READ");
+  if (declared->access == RONDO_ACCESS_SCALAR && is_written)
+    return contradict(kernel, index, "writes memory at that address", &finding->write,
+                      "declare it RONDO_ACCESS_WRITE or RONDO_ACCESS_READ_WRITE");
+  return RONDO_OK;
+}
+
+/* Compares the declared accesses with what the PTX says. */
+static rondo_status check_accesses(const rondo_kernel *kernel, const ptx_findings *findings) {
+  const uint64_t entry = rondo_hash_text(RONDO_HASH_START, kernel->name);
+  for (size_t i = 0; i < findings->count; i++) {
+    const ptx_finding *finding = &findings->items[i];
+    if (finding->entry != entry || finding->parameter >= kernel->parameter_count || finding->bytes != sizeof(void *))
+      continue;
+    RONDO_TRY(check_access(kernel, finding));
+  }
+  return RONDO_OK;
+}
+
+/* An image that is PTX is looked at here, and compiled code when it was compiled. */
+static rondo_status examine_image(const rondo_allocator *allocator, const rondo_kernel *kernel, ptx_findings *out) {
+  const char *image = kernel->cuda_image;
+  if (image == NULL || !ptx_is_text(image)) return RONDO_OK;
+  return ptx_examine(allocator, image, strlen(image), kernel->name, out);
+}
+
 /* Kernels ---------------------------------------------------------------------------------------------------------- */
 
 /* The code may need so many registers that a block of this size does not fit. */
@@ -253,8 +308,20 @@ rondo_status cuda_config_check(const rondo_device *device, const rondo_kernel_no
 
 static void release_kernel(void *data) { cuda_kernel_bury(data); }
 
+/* Compiles, and keeps what the PTX says instead of the PTX. */
+static rondo_status compile(cuda_device *device, const rondo_kernel *kernel, cuda_compiled *out) {
+  const rondo_allocator *allocator = &device->base.allocator;
+  cuda_code ptx;
+  RONDO_TRY(cuda_compile(allocator, kernel->name, kernel->cuda_source, device->major, device->minor, &out->code, &ptx));
+  rondo_status status = RONDO_OK;
+  if (ptx.count > 0) status = ptx_examine(allocator, ptx.bytes, ptx.count - 1, NULL, &out->findings);
+  rondo_release(allocator, ptx.bytes, ptx.count, 1);
+  if (status != RONDO_OK) cuda_compiled_free(allocator, out);
+  return status;
+}
+
 /* Machine code of a source, from the cache on disk or compiled. */
-static rondo_status find_code(cuda_device *device, const rondo_kernel *kernel, cuda_code *out) {
+static rondo_status find_code(cuda_device *device, const rondo_kernel *kernel, cuda_compiled *out) {
   const rondo_allocator *allocator = &device->base.allocator;
   cuda_cache_key key = {.major = device->major, .minor = device->minor, .source = kernel->cuda_source};
   RONDO_TRY(cuda_compiler_version(&key.compiler_version));
@@ -262,43 +329,58 @@ static rondo_status find_code(cuda_device *device, const rondo_kernel *kernel, c
     atomic_fetch_add_explicit(&device->kernels_cached, 1, memory_order_relaxed);
     return RONDO_OK;
   }
-  RONDO_TRY(cuda_compile(allocator, kernel->name, kernel->cuda_source, device->major, device->minor, out));
+  RONDO_TRY(compile(device, kernel, out));
   atomic_fetch_add_explicit(&device->kernels_compiled, 1, memory_order_relaxed);
   atomic_fetch_add_explicit(&device->cache_evictions, cuda_cache_put(&key, out), memory_order_relaxed);
   return RONDO_OK;
 }
 
-static rondo_status load_source(cuda_device *device, const rondo_kernel *kernel, cuda_kernel **out) {
-  cuda_code code;
-  RONDO_TRY(find_code(device, kernel, &code));
-  const rondo_status status = cuda_kernel_load(device, kernel->name, code.bytes, out);
-  rondo_release(&device->base.allocator, code.bytes, code.count, 1);
+static rondo_status load_source(cuda_device *device, const rondo_kernel *kernel, ptx_findings *out_findings,
+                                cuda_kernel **out) {
+  const rondo_allocator *allocator = &device->base.allocator;
+  cuda_compiled compiled;
+  RONDO_TRY(find_code(device, kernel, &compiled));
+  const rondo_status status = cuda_kernel_load(device, kernel->name, compiled.code.bytes, out);
+  rondo_release(allocator, compiled.code.bytes, compiled.code.count, 1);
+  *out_findings = compiled.findings;
   return status;
 }
 
 /* NULL for a kernel without CUDA code. */
-static rondo_status load_code(cuda_device *device, const rondo_kernel *kernel, cuda_kernel **out) {
+static rondo_status load_code(cuda_device *device, const rondo_kernel *kernel, ptx_findings *out_findings,
+                              cuda_kernel **out) {
   *out = NULL;
   if (kernel->cuda_function != NULL) return make_kernel(device, kernel->cuda_function, out); /* the caller's own */
   if (kernel->cuda_image != NULL) return cuda_kernel_load(device, kernel->name, kernel->cuda_image, out);
-  return kernel->cuda_source[0] != '\0' ? load_source(device, kernel, out) : RONDO_OK;
+  return kernel->cuda_source[0] != '\0' ? load_source(device, kernel, out_findings, out) : RONDO_OK;
+}
+
+static rondo_status check_code(cuda_device *device, const rondo_kernel *kernel, cuda_kernel *loaded,
+                               ptx_findings *findings) {
+  RONDO_TRY(cuda_kernel_check_parameters(device, kernel, loaded->function));
+  RONDO_TRY(check_block(device, kernel, loaded));
+  RONDO_TRY(examine_image(&device->base.allocator, kernel, findings));
+  return check_accesses(kernel, findings);
 }
 
 rondo_status cuda_kernel_prepare(rondo_device *base, rondo_kernel *kernel) {
   cuda_device *device = cuda_device_of(base);
+  ptx_findings findings = {0};
   cuda_kernel *loaded;
   if (device->api->test_kernel != NULL)
     (void)device->api->test_kernel(kernel->name, kernel->cpu, kernel->cpu_block, kernel->parameter_count,
                                    kernel->parameters);
-  RONDO_TRY(load_code(device, kernel, &loaded));
-  if (loaded == NULL) return RONDO_OK;
-  cuda_kernels_look(device);
-  rondo_status status = cuda_kernel_check_parameters(device, kernel, loaded->function);
-  if (status == RONDO_OK) status = check_block(device, kernel, loaded);
+  rondo_status status = load_code(device, kernel, &findings, &loaded);
+  if (loaded != NULL) {
+    cuda_kernels_look(device);
+    status = check_code(device, kernel, loaded, &findings);
+  }
+  rondo_array_free(&device->base.allocator, &findings);
   if (status != RONDO_OK) {
     cuda_kernel_bury(loaded);
     return status;
   }
+  if (loaded == NULL) return RONDO_OK;
   kernel->driver_data = loaded;
   kernel->driver_release = release_kernel;
   return RONDO_OK;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The files of the cache. A file holds a header, the source and the code. Its name is a hash of everything that the
- * code depends on; if two sources have the same name, the later file replaces the earlier one. Threads and processes:
- * any.
+ * The files of the cache. A file holds a header, the source, the code and the findings. Its name is a hash of
+ * everything that the code depends on; if two sources have the same name, the later file replaces the earlier one.
+ * Threads and processes: any.
  */
 #define _GNU_SOURCE
 #include "device/cuda/cuda_kernel_cache.h"
@@ -28,15 +28,24 @@
 /* A file's first bytes. */
 typedef struct file_header {
   char magic[8];
-  uint32_t compiler_version, major, minor, reserved;
-  uint64_t source_bytes, code_bytes;
-  uint64_t code_hash;
+  uint64_t source_bytes;
+  uint32_t compiler_version, major, minor;
+  uint32_t finding_count;
+  uint64_t code_bytes;
+  uint64_t hash; /* of the code and the findings */
 } file_header;
 
-static const char magic[8] = "rondocu1";
+/* Another one for each change of this format, or of what ptx_examine finds. */
+static const char magic[8] = "rondocu2";
 static const char suffix[] = ".cubin";
 
-enum { MAX_CODE_BYTES = 64 << 20 };
+enum { MAX_CODE_BYTES = 64 << 20, MAX_FINDINGS = 1 << 16 };
+
+void cuda_compiled_free(const rondo_allocator *allocator, cuda_compiled *compiled) {
+  rondo_release(allocator, compiled->code.bytes, compiled->code.count, 1);
+  rondo_array_free(allocator, &compiled->findings);
+  compiled->code = (cuda_code){0};
+}
 
 static void complain(const char *what, const char *path) {
   rondo_log(RONDO_LOG_WARNING, "cuda", "the cache of compiled kernels: %s %s: %s", path, what, strerror(errno));
@@ -108,18 +117,22 @@ static int open_folder(const char *path) {
   return -1;
 }
 
-static file_header header_of(const cuda_cache_key *key, const cuda_code *code) {
+/* What the file of the key begins with, up to finding_count. */
+static file_header header_of(const cuda_cache_key *key) {
   static_assert(sizeof(file_header) == 48, "written as it is: no gaps");
+  static_assert(sizeof(ptx_finding) == 104, "likewise");
   assert(key->compiler_version > 0 && key->source != NULL);
   file_header header = {.compiler_version = (uint32_t)key->compiler_version,
                         .major = (uint32_t)key->major,
                         .minor = (uint32_t)key->minor,
                         .source_bytes = strlen(key->source)};
   memcpy(header.magic, magic, sizeof magic);
-  if (code == NULL) return header;
-  header.code_bytes = code->count;
-  header.code_hash = rondo_hash_bytes(RONDO_HASH_START, code->bytes, code->count);
   return header;
+}
+
+static uint64_t hash_of(const cuda_compiled *compiled) {
+  const uint64_t hash = rondo_hash_bytes(RONDO_HASH_START, compiled->code.bytes, compiled->code.count);
+  return rondo_hash_bytes(hash, compiled->findings.items, compiled->findings.count * sizeof(ptx_finding));
 }
 
 /* Reading ---------------------------------------------------------------------------------------------------------- */
@@ -145,21 +158,27 @@ static bool holds(int file, const char *bytes, size_t count) {
   return true;
 }
 
-static bool read_file(int file, const rondo_allocator *allocator, const cuda_cache_key *key, cuda_code *out) {
+/* Reads into memory of these sizes, which is zeroed. */
+static bool read_compiled(int file, const file_header *header, cuda_compiled *out) {
+  ptx_findings *findings = &out->findings;
+  if (!read_all(file, out->code.bytes, out->code.count)) return false;
+  if (!read_all(file, findings->items, header->finding_count * sizeof(ptx_finding))) return false;
+  findings->count = header->finding_count;
+  return hash_of(out) == header->hash;
+}
+
+static bool read_file(int file, const rondo_allocator *allocator, const cuda_cache_key *key, cuda_compiled *out) {
   file_header header;
-  const file_header wanted = header_of(key, NULL);
-  void *memory;
+  const file_header wanted = header_of(key);
   if (!read_all(file, &header, sizeof header)) return false;
-  if (memcmp(&header, &wanted, offsetof(file_header, code_bytes)) != 0) return false;
-  if (header.code_bytes == 0 || header.code_bytes > MAX_CODE_BYTES) return false;
+  if (memcmp(&header, &wanted, offsetof(file_header, finding_count)) != 0) return false;
+  if (header.code_bytes == 0 || header.code_bytes > MAX_CODE_BYTES || header.finding_count > MAX_FINDINGS) return false;
   if (!holds(file, key->source, header.source_bytes)) return false;
-  if (rondo_allocate(allocator, header.code_bytes, 1, &memory) != RONDO_OK) return false;
-  const bool is_whole = read_all(file, memory, header.code_bytes) &&
-                        rondo_hash_bytes(RONDO_HASH_START, memory, header.code_bytes) == header.code_hash;
-  if (is_whole)
-    *out = (cuda_code){memory, header.code_bytes};
-  else
-    rondo_release(allocator, memory, header.code_bytes, 1);
+  if (rondo_allocate_items(allocator, header.code_bytes, 1, &out->code.bytes) != RONDO_OK) return false;
+  out->code.count = header.code_bytes;
+  const bool is_whole = rondo_array_reserve(allocator, &out->findings, header.finding_count) == RONDO_OK &&
+                        read_compiled(file, &header, out);
+  if (!is_whole) cuda_compiled_free(allocator, out);
   return is_whole;
 }
 
@@ -171,9 +190,9 @@ static int open_file(int folder, const char *path, const char *name) {
   return -1;
 }
 
-bool cuda_cache_find(const rondo_allocator *allocator, const cuda_cache_key *key, cuda_code *out) {
+bool cuda_cache_find(const rondo_allocator *allocator, const cuda_cache_key *key, cuda_compiled *out) {
   char path[PATH_MAX], name[NAME_MAX + 1];
-  *out = (cuda_code){0};
+  *out = (cuda_compiled){0};
   const int folder = find_folder(path, sizeof path) ? open_folder(path) : -1;
   if (folder < 0) return false;
   name_file(key, name);
@@ -276,43 +295,49 @@ static bool make_folders(const char *path) {
   return true;
 }
 
-static bool write_file(int folder, const char *name, const cuda_cache_key *key, const cuda_code *code) {
-  const file_header header = header_of(key, code);
-  if (rondo_file_limit_forbids(sizeof header + header.source_bytes + code->count)) { /* SIGXFSZ would end the process */
-    errno = EFBIG;
+static bool write_file(int folder, const char *name, const cuda_cache_key *key, const cuda_compiled *compiled) {
+  const size_t findings_bytes = compiled->findings.count * sizeof(ptx_finding);
+  file_header header = header_of(key);
+  header.code_bytes = compiled->code.count;
+  header.finding_count = (uint32_t)compiled->findings.count;
+  header.hash = hash_of(compiled);
+  if (rondo_file_limit_forbids(sizeof header + header.source_bytes + header.code_bytes + findings_bytes)) {
+    errno = EFBIG; /* SIGXFSZ would end the process */
     return false;
   }
   const int file = openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (file < 0) return false;
   const bool is_written = write_all(file, &header, sizeof header) &&
                           write_all(file, key->source, header.source_bytes) &&
-                          write_all(file, code->bytes, code->count);
+                          write_all(file, compiled->code.bytes, compiled->code.count) &&
+                          write_all(file, compiled->findings.items, findings_bytes);
   return close(file) == 0 && is_written;
 }
 
 /* Writes the file under another name first, so that nobody reads an incomplete file. */
-static bool replace_file(int folder, const cuda_cache_key *key, const cuda_code *code) {
+static bool replace_file(int folder, const cuda_cache_key *key, const cuda_compiled *compiled) {
   static atomic_uint serial;
   char name[NAME_MAX + 1], temporary[2 * NAME_MAX];
   name_file(key, name);
   (void)snprintf(temporary, sizeof temporary, "%s.%ld-%u", name, (long)getpid(), atomic_fetch_add(&serial, 1));
-  if (write_file(folder, temporary, key, code) && renameat(folder, temporary, folder, name) == 0) return true;
+  if (write_file(folder, temporary, key, compiled) && renameat(folder, temporary, folder, name) == 0) return true;
   const int reason = errno;
   (void)unlinkat(folder, temporary, 0); /* it may not be there */
   errno = reason;
   return false;
 }
 
-size_t cuda_cache_put(const cuda_cache_key *key, const cuda_code *code) {
+size_t cuda_cache_put(const cuda_cache_key *key, const cuda_compiled *compiled) {
   char path[PATH_MAX];
-  if (code->count > MAX_CODE_BYTES || !find_folder(path, sizeof path)) return 0;
+  if (compiled->code.count > MAX_CODE_BYTES || compiled->findings.count > MAX_FINDINGS) return 0;
+  if (!find_folder(path, sizeof path)) return 0;
   if (!make_folders(path)) {
     complain("cannot be made", path);
     return 0;
   }
   const int folder = open_folder(path);
   if (folder < 0) return 0;
-  if (!replace_file(folder, key, code)) {
+  if (!replace_file(folder, key, compiled)) {
     complain("cannot be written to", path);
     (void)close(folder); /* the failure is logged */
     return 0;

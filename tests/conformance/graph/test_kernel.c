@@ -372,3 +372,23 @@ TEST(test_floats_agree_with_the_reference) {
   test_read(t, y, device_y, sizeof y);
   assert_near(y, expected, COUNT, 1e-6f);
 }
+
+/* On CUDA, where the code can be looked at; a CPU function cannot be. Then it is made with the right declaration. */
+TEST(test_ad4_an_access_that_the_code_contradicts_is_refused) {
+  static const char ptx[] =
+      ".version 6.3\n.target sm_52\n.address_size 64\n"
+      ".visible .entry word_copy(.param .u64 from, .param .u64 to)\n"
+      "{\n.reg .b64 %rd<3>;\n.reg .b32 %r<2>;\n"
+      "ld.param.u64 %rd1, [from];\nld.param.u64 %rd2, [to];\n"
+      "ld.u32 %r1, [%rd1];\nst.u32 [%rd2], %r1;\nret;\n}\n";
+  rondo_kernel_options options = {RONDO_KERNEL_OPTIONS_INIT, .name = "word_copy", .cpu = test_kernel_nothing,
+                                  .cuda_image = ptx,         .block_threads = 1,  .params = {RONDO_READS, RONDO_READS}};
+  if (test_device_is("cuda")) {
+    refuse(t, &options, "kernel 'word_copy': parameter 1 is declared RONDO_ACCESS_READ, but its code writes");
+    assert_int_equal(rondo_last_error()->reason, RONDO_REASON_CONTRADICTED);
+  } else {
+    (void)test_kernel_make(t, &options);
+  }
+  options.params[1] = (rondo_parameter)RONDO_WRITES;
+  (void)test_kernel_make(t, &options);
+}

@@ -75,20 +75,21 @@ static int tear_down(void **state) {
 static const cuda_cache_key first = {13000, 9, 0, "source of the first"};
 
 static size_t put_counted(const cuda_cache_key *key, const char *text) {
-  const cuda_code code = {(char *)(uintptr_t)text, strlen(text)};
-  return cuda_cache_put(key, &code);
+  const cuda_compiled compiled = {.code = {(char *)(uintptr_t)text, strlen(text)}};
+  return cuda_cache_put(key, &compiled);
 }
 
 static void put(const cuda_cache_key *key, const char *text) { assert_int_equal(put_counted(key, text), 0); }
 
 /* NULL: it is not there. */
 static void assert_found(const cuda_cache_key *key, const char *text) {
-  cuda_code code;
-  assert_int_equal(cuda_cache_find(&allocator, key, &code), text != NULL);
+  cuda_compiled compiled;
+  assert_int_equal(cuda_cache_find(&allocator, key, &compiled), text != NULL);
   if (text == NULL) return;
-  assert_int_equal(code.count, strlen(text));
-  assert_memory_equal(code.bytes, text, code.count);
-  rondo_release(&allocator, code.bytes, code.count, 1);
+  assert_int_equal(compiled.code.count, strlen(text));
+  assert_memory_equal(compiled.code.bytes, text, compiled.code.count);
+  assert_int_equal(compiled.findings.count, 0);
+  cuda_compiled_free(&allocator, &compiled);
 }
 
 #define CACHE_TEST(name) TEST_REGISTER(name, void *no_fixture, set_up, tear_down, false)
@@ -100,6 +101,28 @@ CACHE_TEST(what_is_put_is_found) {
   put(&first, "other code");
   assert_found(&first, "other code");
   assert_int_equal(each_file(NULL), 1);
+}
+
+static void change_last_byte(const char *path) {
+  const int file = open(path, O_WRONLY | O_CLOEXEC);
+  assert_true(file >= 0);
+  assert_true(lseek(file, -1, SEEK_END) > 0);
+  assert_int_equal(write(file, "#", 1), 1);
+  assert_int_equal(close(file), 0);
+}
+
+CACHE_TEST(ad4_findings_are_kept_with_the_code) {
+  ptx_finding findings[2] = {{.entry = 7, .bytes = 8, .is_written = PTX_YES, .write = {12, "st.global.f32"}},
+                             {.entry = 7, .parameter = 1, .bytes = 4}};
+  const cuda_compiled compiled = {.code = {(char *)(uintptr_t) "code", 4}, .findings = {findings, 2, 2}};
+  cuda_compiled found;
+  assert_int_equal(cuda_cache_put(&first, &compiled), 0);
+  assert_true(cuda_cache_find(&allocator, &first, &found));
+  assert_int_equal(found.findings.count, 2);
+  assert_memory_equal(found.findings.items, findings, sizeof findings);
+  cuda_compiled_free(&allocator, &found);
+  (void)each_file(change_last_byte);
+  assert_false(cuda_cache_find(&allocator, &first, &found));
 }
 
 CACHE_TEST(all_that_code_depends_on_counts) {
@@ -116,14 +139,6 @@ static void cut_file(const char *path) {
   struct stat stat_of;
   assert_int_equal(stat(path, &stat_of), 0);
   assert_int_equal(truncate(path, stat_of.st_size - 1), 0);
-}
-
-static void change_last_byte(const char *path) {
-  const int file = open(path, O_WRONLY | O_CLOEXEC);
-  assert_true(file >= 0);
-  assert_true(lseek(file, -1, SEEK_END) > 0);
-  assert_int_equal(write(file, "#", 1), 1);
-  assert_int_equal(close(file), 0);
 }
 
 CACHE_TEST(broken_files_are_not_used) {

@@ -5,22 +5,49 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "device/cuda/ptx/ptx_access.h"
 #include "support/rondo_test.h"
 #include "tensor/operators/common/operator_cuda_sources.h"
 #include "tensor/operators/elementwise/chain_source.h"
 #include "vendor/nvrtc.h"
 
+/* AD-4: every kernel writes something; of most, the analysis says what. The tests of operators with -ptx in their names
+ * compare it with the declarations. */
+static size_t examined, understood;
+
+static void examine(const rondo_allocator *allocator, const char *name, const cuda_code *ptx) {
+  ptx_findings findings = {0};
+  assert_true(ptx->count > 0 && ptx_is_text(ptx->bytes));
+  assert_ok(ptx_examine(allocator, ptx->bytes, ptx->count - 1, NULL, &findings));
+  assert_true(findings.count > 0);
+  for (size_t first = 0, end; first < findings.count; first = end) {
+    bool may_write = false, is_written = false;
+    for (end = first; end < findings.count && findings.items[end].entry == findings.items[first].entry; end++) {
+      may_write = may_write || findings.items[end].is_written != PTX_NO;
+      is_written = is_written || findings.items[end].is_written == PTX_YES;
+    }
+    if (!may_write) print_error("%s: a kernel that writes nothing\n", name);
+    assert_true(may_write);
+    examined++;
+    understood += is_written;
+  }
+  rondo_array_free(allocator, &findings);
+}
+
 UNIT_TEST(test_sources_compile) {
   const rondo_allocator allocator = rondo_allocator_default();
   size_t compiled = 0;
   for (const rondo_cuda_text *source = rondo_operator_cuda_texts; source->name != NULL; source++) {
-    cuda_code code;
-    assert_ok(cuda_compile(&allocator, source->name, source->text, 9, 0, &code));
+    cuda_code code, ptx;
+    assert_ok(cuda_compile(&allocator, source->name, source->text, 9, 0, &code, &ptx));
     assert_true(code.count > 0);
+    examine(&allocator, source->name, &ptx);
     rondo_release(&allocator, code.bytes, code.count, 1);
+    rondo_release(&allocator, ptx.bytes, ptx.count, 1);
     compiled++;
   }
   assert_true(compiled > 150);
+  assert_true(2 * understood > examined);
 }
 
 /* Chains ----------------------------------------------------------------------------------------------------------- */
@@ -43,14 +70,16 @@ static void compile_form(const rondo_chain_form *form) {
   const rondo_allocator allocator = rondo_allocator_default();
   char name[RONDO_CHAIN_KERNEL_NAME];
   rondo_text text;
-  cuda_code code;
+  cuda_code code, ptx;
   rondo_text_init(&text, NULL);
   rondo_chain_kernel_name(form, name);
   rondo_chain_add_functions(form, &text);
   rondo_chain_add_kernel(form, name, &text);
   assert_ok(text.failed);
-  assert_ok(cuda_compile(&allocator, name, text.bytes, 9, 0, &code));
+  assert_ok(cuda_compile(&allocator, name, text.bytes, 9, 0, &code, &ptx));
+  examine(&allocator, name, &ptx);
   rondo_release(&allocator, code.bytes, code.count, 1);
+  rondo_release(&allocator, ptx.bytes, ptx.count, 1);
   rondo_text_deinit(&text);
 }
 
