@@ -92,10 +92,18 @@ static bool same_programmatic(const graph_comparison *comparison, uint32_t index
 static rondo_status count_differences(const graph_comparison *around, const rondo_graph *a, const rondo_graph *b,
                                       size_t *out_count);
 
+static int compare_params(const graph_comparison *comparison, const rondo_node_params *a, const rondo_node_params *b) {
+  rondo_node_params alike = *b;
+  if (a->kind == RONDO_NODE_KERNEL && b->kind == RONDO_NODE_KERNEL &&
+      rondo_kernel_same_code(a->as.kernel.kernel, b->as.kernel.kernel))
+    alike.as.kernel.kernel = a->as.kernel.kernel;
+  return rondo_node_params_compare(a, &alike, comparison->ignore_addresses);
+}
+
 static rondo_status compare_nodes(graph_comparison *comparison, uint32_t index) {
   const rondo_node_params *a = &node_at(&comparison->a, index)->params;
   const rondo_node_params *b = &node_at(&comparison->b, index)->params;
-  int difference = rondo_node_params_compare(a, b, comparison->ignore_addresses);
+  int difference = compare_params(comparison, a, b);
   if (difference == 0 && a->kind == RONDO_NODE_CHILD) {
     size_t inside;
     RONDO_TRY(count_differences(comparison, a->as.child, b->as.child, &inside));

@@ -402,14 +402,12 @@ static size_t argument_bytes(const rondo_kernel_node *node, uint32_t index) {
   return node->arg_bytes == NULL ? 0 : node->arg_bytes[index];
 }
 
-/* Each time that a library's kernel is found, it gets a kernel object of its own. */
-static bool same_kernel(const rondo_kernel *a, const rondo_kernel *b, bool ignore_addresses) {
-  const bool same_code = a->cuda_function != NULL && a->cuda_function == b->cuda_function;
-  return a == b || ((ignore_addresses || same_code) && same_kernel_description(a, b));
+bool rondo_kernel_same_code(const rondo_kernel *a, const rondo_kernel *b) {
+  return a == b || (a->cuda_function != NULL && a->cuda_function == b->cuda_function && same_kernel_description(a, b));
 }
 
 static int compare_kernel_nodes(const rondo_kernel_node *a, const rondo_kernel_node *b, bool ignore_addresses) {
-  const bool same = same_kernel(a->kernel, b->kernel, ignore_addresses);
+  const bool same = a->kernel == b->kernel || (ignore_addresses && same_kernel_description(a->kernel, b->kernel));
   if (!same || a->grid.x != b->grid.x || a->grid.y != b->grid.y || a->grid.z != b->grid.z)
     return RONDO_DIFFERENCE_KERNEL;
   if (!rondo_launch_config_same(a->config, b->config)) return RONDO_DIFFERENCE_KERNEL;

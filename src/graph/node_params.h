@@ -33,6 +33,10 @@ void rondo_node_params_resolve(rondo_node_params *params);
  * rondo_node_params_check would refuse are left out. */
 RONDO_PRIVATE size_t rondo_node_extents(const rondo_node_params *params, rondo_extent out[RONDO_MOST_EXTENTS]);
 
+/* Whether two kernels are one, or run the same CUDA function with the same parameters: each time that a library's
+ * kernel is captured or imported, it may get a kernel object of its own. */
+bool rondo_kernel_same_code(const rondo_kernel *a, const rondo_kernel *b);
+
 /* How the resolved parameters of two nodes differ (rondo_difference_kind), or 0. Child graphs are not compared, because
  * that can fail. */
 int rondo_node_params_compare(const rondo_node_params *a, const rondo_node_params *b, bool ignore_addresses);

@@ -362,6 +362,7 @@ static void set_flag(void *user) { *(bool *)user = true; }
 
 /* A launch by the driver still runs when the exec is destroyed (AD-8). */
 SCENE_TEST(test_ad2_user_objects_outlive_launches_by_the_driver) {
+  test_skip_if_serial();
   enter(s);
   bool is_released = false;
   void *native;

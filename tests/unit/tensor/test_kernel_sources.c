@@ -19,6 +19,7 @@ static void examine(const rondo_allocator *allocator, const char *name, const cu
   ptx_findings findings = {0};
   assert_true(ptx->count > 0 && ptx_is_text(ptx->bytes));
   assert_ok(ptx_examine(allocator, ptx->bytes, ptx->count - 1, NULL, &findings));
+  if (findings.count == 0) print_error("%s: no kernel with parameters is found\n", name);
   assert_true(findings.count > 0);
   for (size_t first = 0, end; first < findings.count; first = end) {
     bool may_write = false, is_written = false;
