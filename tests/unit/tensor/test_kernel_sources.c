@@ -19,8 +19,6 @@ static void examine(const rondo_allocator *allocator, const char *name, const cu
   ptx_findings findings = {0};
   assert_true(ptx->count > 0 && ptx_is_text(ptx->bytes));
   assert_ok(ptx_examine(allocator, ptx->bytes, ptx->count - 1, NULL, &findings));
-  if (findings.count == 0) print_error("%s: no kernel with parameters is found\n", name);
-  assert_true(findings.count > 0);
   for (size_t first = 0, end; first < findings.count; first = end) {
     bool may_write = false, is_written = false;
     for (end = first; end < findings.count && findings.items[end].entry == findings.items[first].entry; end++) {
@@ -48,7 +46,7 @@ UNIT_TEST(test_sources_compile) {
     compiled++;
   }
   assert_true(compiled > 150);
-  assert_true(2 * understood > examined);
+  assert_true(examined > 250 && 2 * understood > examined);
 }
 
 /* Chains ----------------------------------------------------------------------------------------------------------- */

@@ -9,7 +9,7 @@
 #include "device/cuda/ptx/ptx_flow.h"
 
 /* Slots and rules are counted in 32 bits. */
-enum { MOST_BYTES = 256 << 20 };
+enum { MOST_BYTES = 64 << 20 };
 
 bool ptx_is_text(const char *code) {
   static const char head[] = ".version";
