@@ -297,21 +297,38 @@ static void keep_name(cpu_item *item, size_t name_at, const char *name) {
   (void)snprintf((char *)item + name_at, NAME_BYTES, "%s", name);
 }
 
-static rondo_status submit_kernel(cpu_queue *queue, const rondo_node_params *params) {
+/* `gets_block` is a constant where this is inlined, so that other launches do not pay for it. */
+__attribute__((always_inline)) static inline rondo_status submit_kernel_as(cpu_queue *queue,
+                                                                           const rondo_node_params *params,
+                                                                           bool gets_block) {
   const rondo_kernel_node *work = &params->as.kernel;
   const rondo_kernel *kernel = work->kernel;
-  const size_t values_at = cpu_align(sizeof(cpu_item) + cpu_address_count(kernel) * sizeof(void *), CPU_GRANULE);
-  const size_t name_at = values_at + cpu_value_bytes(kernel);
+  const size_t values_at =
+      cpu_align(sizeof(cpu_item) + (kernel->parameter_count + gets_block) * sizeof(void *), CPU_GRANULE);
+  const size_t name_at = values_at + (gets_block ? cpu_value_bytes(kernel) : kernel->argument_bytes);
   const bool traced = rondo_trace_on();
   uint64_t head;
   cpu_item *item = begin_item(queue, CPU_KERNEL, name_at + (traced ? NAME_BYTES : 0), &head);
   if (__builtin_expect(traced, 0)) keep_name(item, name_at, params->name != NULL ? params->name : kernel->name);
   void **args = (void **)(void *)(item + 1);
-  item->as.work.function =
-      cpu_prepare_kernel(queue->device, work, args, (unsigned char *)item + values_at, &item->as.work.args);
+  cpu_copy_arguments(work, args, (unsigned char *)item + values_at);
+  item->as.work.function = kernel->cpu;
+  item->as.work.args = args;
+  if (gets_block)
+    item->as.work.function =
+        cpu_prepare_block(queue->device, work, args, (unsigned char *)item + values_at, &item->as.work.args);
   item->as.work.blocks = cpu_kernel_blocks(work);
   publish(queue, head);
   return RONDO_OK;
+}
+
+static __attribute__((noinline)) rondo_status submit_block_kernel(cpu_queue *queue, const rondo_node_params *params) {
+  return submit_kernel_as(queue, params, true);
+}
+
+static rondo_status submit_kernel(cpu_queue *queue, const rondo_node_params *params) {
+  if (__builtin_expect(params->as.kernel.kernel->cpu == NULL, 0)) return submit_block_kernel(queue, params);
+  return submit_kernel_as(queue, params, false);
 }
 
 /* An item with a copy of the description's data, which is its only argument and is returned. */
