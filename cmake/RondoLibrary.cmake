@@ -141,9 +141,13 @@ function(rondo_add_archive target component objects)
       DEPENDS ${objects}
       COMMENT "Joining the objects of ${target}" COMMAND_EXPAND_LISTS VERBATIM)
     set_source_files_properties("${joined}" PROPERTIES EXTERNAL_OBJECT TRUE GENERATED TRUE)
+    string(REGEX MATCHALL "rondo_layer_[a-z_]+" layers "${objects}")
     set(objects "${joined}")
   endif()
   add_library(${target} STATIC ${objects})
+  if(layers)
+    add_dependencies(${target} ${layers})  # Make knows the order of targets, and not of another target's objects
+  endif()
   rondo_set_up_library(${target} ${component})
   if(NOT PROJECT_IS_TOP_LEVEL)
     set_target_properties(${target} PROPERTIES EXCLUDE_FROM_ALL TRUE)
