@@ -165,12 +165,12 @@ TEST(test_gx4_bad_launches_are_refused) {
 
 /* GX-12: the memory of an exec is counted and can be queried. */
 TEST(test_gx12_an_exec_says_what_it_holds) {
-  uint32_t *word = test_words(t, 1);
-  rondo_graph *inner = step_graph(t, word, 1, 1), *outer = step_graph(t, word, 1, 1);
+  uint32_t *word = test_words(t, 2); /* the child graphs use the second */
+  rondo_graph *inner = step_graph(t, word + 1, 1, 1), *outer = step_graph(t, word, 1, 1);
   rondo_node node = {0};
   void *scratch = NULL;
   assert_ok(rondo_graph_add_child(outer, NULL, 0, inner, &node));
-  assert_ok(rondo_graph_add_child(outer, NULL, 0, inner, &node));
+  assert_ok(rondo_graph_add_child(outer, &node, 1, inner, &node));
   assert_ok(rondo_graph_add_alloc(outer, &node, 1, 100000, "scratch", &scratch, &node));
   assert_ok(rondo_graph_add_free(outer, &node, 1, scratch, &node));
   rondo_exec *exec = test_instantiate(outer);
