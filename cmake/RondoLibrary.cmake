@@ -149,7 +149,7 @@ function(rondo_add_archive target component objects)
     add_dependencies(${target} ${layers})  # Make knows the order of targets, and not of another target's objects
   endif()
   rondo_set_up_library(${target} ${component})
-  if(NOT PROJECT_IS_TOP_LEVEL)
+  if(NOT PROJECT_IS_TOP_LEVEL AND NOT RONDO_INSTALL)
     set_target_properties(${target} PROPERTIES EXCLUDE_FROM_ALL TRUE)
   endif()
 endfunction()

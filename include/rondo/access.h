@@ -27,7 +27,8 @@ typedef struct rondo_access_declaration {
 } rondo_access_declaration;
 #define RONDO_ACCESS_DECLARATION_INIT .struct_size = sizeof(rondo_access_declaration)
 
-/* Declares how a kernel uses its parameters, for captures that begin and graphs that are imported from now on. A later
+/* Declares how a kernel uses its parameters, for kernels that are read from captures and imported graphs from now on:
+ * declare before capturing. A later
  * declaration of the same function or name replaces an earlier one; a function's own is preferred to that of its name.
  * The number, sizes and offsets of the parameters are compared with those of the function, as far as the driver reports
  * them: in this call, or, for a name, when the kernel is first captured or imported, which then fails. Whether the

@@ -627,10 +627,13 @@ class kernel : public handle<rondo_kernel, rondo_kernel_destroy> {
     if constexpr (std::is_null_pointer_v<F>) {
       return create_from(device, name, nullptr, nullptr, code);
     } else {
-      constexpr bool gets_block =
-          std::is_invocable_v<const F &, rondo_blocks, const rondo_thread_block &, detail::argument<P>...>;
+      /* a lambda that takes anything is not asked whether it takes a block */
+      using takes_arguments = std::is_invocable<const F &, rondo_blocks, detail::argument<P>...>;
+      constexpr bool gets_block = std::conjunction_v<
+          std::negation<takes_arguments>,
+          std::is_invocable<const F &, rondo_blocks, const rondo_thread_block &, detail::argument<P>...>>;
       static_assert(std::is_empty_v<F>, "the CPU function is a lambda without captures: pass values as arguments");
-      static_assert(gets_block || std::is_invocable_v<const F &, rondo_blocks, detail::argument<P>...>,
+      static_assert(gets_block || takes_arguments::value,
                     "the CPU function takes rondo_blocks and then the kernel's parameters");
       (void)detail::stateless<F>(&cpu);
       if constexpr (gets_block)

@@ -14,10 +14,10 @@
  * never while a lock of the library is held. It is
  * - the call that releases the last reference: rondo_user_object_release, rondo_graph_release_object,
  *   rondo_graph_destroy, or whatever else destroys a graph, such as removing a child node; or
- * - if that was an exec: a later call on the same device that finds its launches ended. These are rondo_exec_destroy,
- *   rondo_instantiate, rondo_exec_update, rondo_function_destroy, rondo_stream_synchronize and
- *   rondo_device_synchronize; the last two always find the launches that they have waited for. If the driver cannot say
- *   when launches end, because it failed or the device is lost, it is rondo_device_close.
+ * - if that was an exec: a later call on the same device that finds its launches ended: any call that makes, updates or
+ *   destroys an exec, or waits for a stream or the device, also inside trees, regions, recordings and executors. Unless
+ *   another thread looks at the same moment, rondo_stream_synchronize and rondo_device_synchronize find the launches
+ *   that they have waited for. What is left when the device closes is released by rondo_device_close.
  * `release` may destroy objects of Rondo, except for the device, but must not wait or enqueue work, and must not use
  * what the call is about. The thread's last error stays.
  *

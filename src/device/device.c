@@ -375,7 +375,7 @@ rondo_status rondo_device_check_cooperative(const rondo_device *device, const ro
 rondo_status rondo_device_check_limits(const rondo_device *device, const rondo_kernel_node *node) {
   const rondo_launch_config *config = node->config;
   const rondo_launch_limits *limits = &device->limits;
-  const uint32_t most_cluster = node->kernel->is_foreign ? UINT32_MAX : PORTABLE_CLUSTER;
+  const uint32_t most_cluster = node->kernel->is_launched_elsewhere ? UINT32_MAX : PORTABLE_CLUSTER;
   rondo_launch_config resolved;
   (void)rondo_launch_config_resolve(node, &resolved);
   if (config->cluster.x != 0 && !limits->clusters)

@@ -107,7 +107,7 @@ void rondo_retired_objects_settle(rondo_device *device, const rondo_queue *waite
 }
 
 rondo_launched_objects *rondo_retired_objects_take(rondo_device *device) {
-  if (rondo_this_thread.is_own) return NULL;
+  if (rondo_this_thread.is_own || device->is_inherited) return NULL;
   return atomic_exchange_explicit(&device->retired, NULL, memory_order_acquire);
 }
 

@@ -530,8 +530,10 @@ static rondo_status read_programmatic(rondo_graph *graph, uint32_t number, const
     RONDO_TRY(read_port(rondo_json_item(entry, 2), &edge.to_port));
     RONDO_TRY(read_port(rondo_json_item(entry, 3), &edge.type));
     if (entry->count == 5) RONDO_TRY(read_port(rondo_json_item(entry, 4), &orders));
-    edge.orders = orders != 0;
-    RONDO_TRY(as_invalid_graph(rondo_graph_link_programmatic(graph, &edge), "programmatic", i));
+    const rondo_edge_data data = {.from_port = edge.from_port, .to_port = edge.to_port, .type = edge.type};
+    const rondo_status status = orders != 0 ? rondo_graph_link_edges_with(graph, &edge.from, &number, &data, 1)
+                                            : rondo_graph_link_programmatic(graph, &edge);
+    RONDO_TRY(as_invalid_graph(status, "programmatic", i));
   }
   return RONDO_OK;
 }

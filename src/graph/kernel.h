@@ -53,8 +53,9 @@ struct rondo_kernel {
   uint32_t block_threads;
   /* a library's kernel, found in a capture: all its arguments are one scalar, of which some bytes are unset */
   bool is_foreign;
-  bool has_gaps;      /* some bytes between arguments belong to no argument */
-  bool copies_ranges; /* its one argument is a rondo_range_copies; block (x, y) copies a share of range y */
+  bool is_launched_elsewhere; /* a library's kernel, also if its parameters are declared */
+  bool has_gaps;              /* some bytes between arguments belong to no argument */
+  bool copies_ranges;         /* its one argument is a rondo_range_copies; block (x, y) copies a share of range y */
   uint32_t parameter_count;
   uint32_t argument_bytes; /* all arguments, each at its offset */
   uint32_t argument_alignment;

@@ -63,7 +63,6 @@ static rondo_status build(work *w, rondo_graph **out) {
   TRY(rondo_graph_add_host(*out, &last, 1, test_host_count, &w->calls, &last));
   TRY(rondo_graph_add_copy(*out, &last, 1, &(rondo_copy){.dst = w->words + 8, .src = w->words, .width = 8}, &last));
   TRY(rondo_graph_add_empty(*out, &last, 1, &last));
-  TRY(rondo_graph_add_event_record(*out, &last, 1, w->event, &last));
   TRY(rondo_graph_add_event_wait(*out, &last, 1, w->event, &last));
   return inner == NULL ? RONDO_OK : rondo_graph_add_child(*out, &last, 1, inner, &last);
 }
@@ -172,7 +171,6 @@ static const char *const names[] = {
     "cuGraphAddMemcpyNode",
     "cuGraphAddHostNode",
     "cuGraphAddEmptyNode",
-    "cuGraphAddEventRecordNode",
     "cuGraphAddEventWaitNode",
     "cuGraphAddChildGraphNode",
     "cuGraphAddDependencies",

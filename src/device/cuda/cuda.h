@@ -79,6 +79,7 @@ typedef struct cuda_device {
   /* Counts kernels whose code went out of use; see cuda_queue.settled. */
   _Atomic uint64_t epoch;
   _Atomic bool has_dead_kernels;
+  _Atomic bool has_attributes; /* a launch or a node had attributes (rondo_launch_config_has_attributes) */
 
   /* Held while pages are mapped and unmapped. No call that is made under it waits for work. */
   pthread_mutex_t mapping;
@@ -159,7 +160,6 @@ struct cuda_kernel {
   cu_module module; /* NULL: the code belongs to a library or to the user */
   cu_function function;
   int most_threads;               /* of a block; of a library's kernel 0, not known */
-  _Atomic bool has_attributes;    /* a launch or a node had attributes (rondo_launch_config_has_attributes) */
   _Atomic uint64_t resident;      /* the last answer for a cooperative launch (cuda_kernel.c) */
   _Atomic uint32_t shared_bytes;  /* dynamic shared memory that the driver allows now: 0 before it was asked */
   cuda_foreign_kernel *foreign;   /* if a library launched it; else NULL */

@@ -190,6 +190,7 @@ static rondo_status bind_edges(const binding *b) {
       RONDO_TRY(bind_edge(b, executable->predecessors[e], i, NULL));
   for (size_t i = 0; i < executable->programmatic_count; i++) {
     const rondo_lowered_edge *edge = &executable->programmatic[i];
+    if (edge->orders && !cuda_may_begin_early(b->device)) continue; /* it is a full edge */
     const cu_edge_data data = {.from_port = edge->from_port, .to_port = edge->to_port, .type = edge->type};
     RONDO_TRY(bind_edge(b, edge->from, edge->to, &data));
   }

@@ -25,9 +25,10 @@ static void mark_edge(const cuda_executable *executable, const rondo_lowered_edg
   executable->predecessors[e] = UINT32_MAX;
 }
 
-/* Programmatic edges that order nodes are made in place of the full ones. */
+/* Programmatic edges that order nodes are made in place of the full ones, on GPUs that have such launches. */
 static void leave_out_full_edges(const cuda_executable *executable, size_t count) {
   uint32_t kept = 0, first = 0;
+  if (!cuda_may_begin_early(cuda_device_of(executable->base.device))) return;
   for (size_t i = 0; i < executable->programmatic_count; i++)
     if (executable->programmatic[i].orders) mark_edge(executable, &executable->programmatic[i]);
   for (size_t i = 0; i < count; i++) {
@@ -85,7 +86,7 @@ void cuda_executable_check(const cuda_executable *executable) {
   assert(handles == executable->handle_count && hosts == executable->host_count);
   assert(kernels == executable->kernel_count && disabled == executable->disabled_count);
   assert(executable->built.graph != NULL && executable->built.exec != NULL);
-  assert((executable->last != NULL) == (hosts > 0));
+  assert((executable->last != NULL) == (hosts > 0 || executable->is_handed_out));
   assert(executable->direct == NULL || (hosts == 0 && executable->before == NULL && !executable->is_stale));
 #endif
 }
@@ -207,10 +208,23 @@ void cuda_executables_free(cuda_device *device) {
   }
 }
 
+static rondo_status follow_launches(const cuda_executable *executable, const cuda_event *event);
+
+/* Launches by the driver may still use what it keeps. */
+static void mark_end(const cuda_executable *executable) {
+  const cuda_event last = {.event = executable->last};
+  rondo_saved_error before;
+  if (!executable->is_handed_out || cuda_is_lost(cuda_device_of(executable->base.device))) return;
+  rondo_error_save(&before);
+  rondo_status_ignore(follow_launches(executable, &last), "then its launches are not waited for");
+  rondo_error_restore(&before);
+}
+
 static void executable_destroy(rondo_executable *base) {
   cuda_executable *executable = (cuda_executable *)base;
   cuda_device *device = cuda_device_of(base->device);
   cuda_queues_forget(device, executable);
+  mark_end(executable);
   if (is_over(executable))
     cuda_executable_free(executable);
   else
@@ -385,28 +399,36 @@ static rondo_status executable_synchronize(rondo_executable *executable) {
 /* An event that was never recorded is complete. */
 static rondo_status executable_record(rondo_executable *base, rondo_device_event *event) {
   const cuda_executable *executable = (const cuda_executable *)base;
-  if (executable->last != NULL && is_over(executable)) return RONDO_OK;
+  if (executable->host_count > 0 && is_over(executable)) return RONDO_OK;
   return follow_launches(executable, (const cuda_event *)event);
 }
 
 /* The driver orders its launches after each other only, so those of the one that was replaced have to end first. */
+static rondo_status end_replaced(cuda_executable *executable) {
+  if (executable->before == NULL) return RONDO_OK;
+  RONDO_TRY(executable_synchronize(&executable->base));
+  (void)cuda_device_of(executable->base.device)->api->exec_destroy(executable->before); /* gone on a lost device */
+  executable->before = NULL;
+  cuda_note_direct(executable);
+  return RONDO_OK;
+}
+
 static rondo_status executable_native(rondo_executable *base, void **out) {
   cuda_executable *executable = (cuda_executable *)base;
   cuda_device *device = cuda_device_of(base->device);
+  CUDA_SCOPE(scope);
   if (executable->host_count > 0)
     return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_NOT_SUPPORTED,
                       "%s has %zu host functions, whose failures go to the stream of a launch: launch with "
                       "rondo_exec_launch",
                       executable->label, executable->host_count);
   if (executable->is_stale) RONDO_TRY(rebuild_stale(executable));
-  if (executable->before != NULL) {
-    RONDO_TRY(executable_synchronize(base));
-    CUDA_SCOPE(scope);
-    cuda_enter_to_free(device, &scope);
-    (void)device->api->exec_destroy(executable->before); /* gone already on a lost device */
-    executable->before = NULL;
-    cuda_note_direct(executable);
-  }
+  RONDO_TRY(cuda_enter(device, &scope));
+  RONDO_TRY(end_replaced(executable));
+  if (executable->last == NULL)
+    RONDO_TRY(cuda_check(device, device->api->event_create(&executable->last, CU_EVENT_FLAG_DISABLE_TIMING),
+                         "making an event on device '%s'", device->base.name));
+  executable->is_handed_out = true;
   *out = executable->built.exec;
   return RONDO_OK;
 }

@@ -111,6 +111,7 @@ static rondo_status make_kernel(cuda_device *device, const char *name, const cud
   RONDO_TRY(rondo_kernel_make(NULL, &device->base.allocator, &options, out));
   (*out)->device = &device->base;
   (*out)->is_foreign = declaration == NULL;
+  (*out)->is_launched_elsewhere = true;
   (*out)->cuda_function = p->function;
   const rondo_status status = cuda_kernel_adopt(device, *out, p->function);
   if (status == RONDO_OK) return RONDO_OK;
@@ -165,8 +166,11 @@ static rondo_status read_config(cuda_device *device, cu_graph_node node, const c
                                 rondo_launch_config *out) {
   *out = (rondo_launch_config){.block = {params->block_x, params->block_y, params->block_z},
                                .shared_bytes = params->shared_bytes};
-  return cuda_check(device, cuda_node_attributes_read(device->api, node, out),
-                    "reading the attributes of a captured kernel");
+  RONDO_TRY(cuda_check(device, cuda_node_attributes_read(device->api, node, out),
+                       "reading the attributes of a captured kernel"));
+  if (rondo_launch_config_has_attributes(out))
+    atomic_store_explicit(&device->has_attributes, true, memory_order_relaxed);
+  return RONDO_OK;
 }
 
 /* What a kernel's nodes share: all but the grid and the arguments. */

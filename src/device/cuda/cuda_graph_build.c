@@ -159,6 +159,7 @@ static rondo_status add_programmatic(cuda_executable *executable, cu_graph graph
   cuda_device *device = cuda_device_of(executable->base.device);
   for (size_t i = 0; i < executable->programmatic_count; i++) {
     const rondo_lowered_edge *edge = &executable->programmatic[i];
+    if (edge->orders && !cuda_may_begin_early(device)) continue; /* it is a full edge */
     if (cuda_order_has_edge(order, edge->from, edge->to)) continue;
     const cuda_node *from = &executable->nodes[edge->from], *to = &executable->nodes[edge->to];
     const cu_edge_data data = {.from_port = edge->from_port, .to_port = edge->to_port, .type = edge->type};

@@ -191,15 +191,14 @@ static cu_graph_node source_of(const cuda_executable *executable, const cuda_nod
   return executable->is_made ? executable->handles[node->first] : cuda_captured_handle(node->captured);
 }
 
-/* Whether the captured node has the attributes of the configuration. It has the priority of its stream, too. Nodes of
- * kernels that never had any are not asked. */
+/* Whether the captured node has the attributes of the configuration. It has the priority of its stream, too. Nodes are
+ * not asked on a device where none ever had any. */
 static cu_result compare_attributes(const cuda_executable *executable, const cuda_node *node, bool *out_same) {
-  const cuda_api *api = cuda_device_of(executable->base.device)->api;
-  const cuda_kernel *loaded = node->kernel->driver_data;
+  const cuda_device *device = cuda_device_of(executable->base.device);
   rondo_launch_config captured = {0};
   *out_same = true;
-  if (!node->is_configured && !atomic_load_explicit(&loaded->has_attributes, memory_order_relaxed)) return CU_OK;
-  const cu_result code = cuda_node_attributes_read(api, source_of(executable, node), &captured);
+  if (!node->is_configured && !atomic_load_explicit(&device->has_attributes, memory_order_relaxed)) return CU_OK;
+  const cu_result code = cuda_node_attributes_read(device->api, source_of(executable, node), &captured);
   if (node->config == NULL || node->config->priority == 0) captured.priority = 0;
   *out_same = rondo_launch_config_same_attributes(&captured, node->config);
   return code;

@@ -191,9 +191,22 @@ static rondo_status check_access(const rondo_kernel *kernel, const ptx_finding *
   return RONDO_OK;
 }
 
+/* Whether the PTX has the declared parameters: not each driver says which the code has. */
+static bool has_parameters(const rondo_kernel *kernel, const ptx_findings *findings, uint64_t entry) {
+  uint32_t count = 0;
+  for (size_t i = 0; i < findings->count; i++) {
+    const ptx_finding *finding = &findings->items[i];
+    if (finding->entry != entry) continue;
+    if (count >= kernel->parameter_count || finding->bytes != kernel->parameters[count].bytes) return false;
+    count++;
+  }
+  return count == kernel->parameter_count;
+}
+
 /* Compares the declared accesses with what the PTX says. */
 static rondo_status check_accesses(const rondo_kernel *kernel, const ptx_findings *findings) {
   const uint64_t entry = rondo_hash_text(RONDO_HASH_START, kernel->name);
+  if (!has_parameters(kernel, findings, entry)) return RONDO_OK;
   for (size_t i = 0; i < findings->count; i++) {
     const ptx_finding *finding = &findings->items[i];
     if (finding->entry != entry || finding->parameter >= kernel->parameter_count || finding->bytes != sizeof(void *))
@@ -302,7 +315,7 @@ rondo_status cuda_config_check(const rondo_device *device, const rondo_kernel_no
   RONDO_TRY(check_shared(device, node->kernel, loaded, config.shared_bytes));
   if (config.cooperative) RONDO_TRY(check_cooperative(device, node, &config));
   if (rondo_launch_config_has_attributes(&config))
-    atomic_store_explicit(&loaded->has_attributes, true, memory_order_relaxed);
+    atomic_store_explicit(&loaded->device->has_attributes, true, memory_order_relaxed);
   return RONDO_OK;
 }
 

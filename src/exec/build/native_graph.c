@@ -23,25 +23,29 @@ typedef struct native_form {
   rondo_allocator allocator;
   void *handle;
   rondo_executable *executable; /* owns the handle; NULL: the graph's `captured` does */
+  struct native_form *earlier;  /* of the graph before its last change: the caller may still launch it; or NULL */
 } native_form;
 
 static void release_form(void *object) {
   native_form *form = object;
+  if (form == NULL) return;
+  release_form(form->earlier);
   if (form->executable != NULL) form->executable->ops->destroy(form->executable);
   const rondo_allocator allocator = form->allocator;
   rondo_release(&allocator, form, 1, sizeof *form);
 }
 
-static void drop_form(rondo_graph *graph) {
-  if (graph->native.object != NULL) release_form(graph->native.object);
-  graph->native = (rondo_graph_attachment){0};
-}
-
+/* The form from before a change stays until the next one is made. */
 static rondo_status attach_form(rondo_graph *graph, const native_form *made) {
-  native_form *form;
+  native_form *form, *earlier = graph->native.object;
   RONDO_TRY(rondo_allocate_items(&graph->allocator, 1, sizeof *form, &form));
   *form = *made;
   form->allocator = graph->allocator;
+  form->earlier = earlier;
+  if (earlier != NULL) {
+    release_form(earlier->earlier);
+    earlier->earlier = NULL;
+  }
   graph->native = (rondo_graph_attachment){.object = form, .release = release_form};
   graph->is_native_stale = false;
   return RONDO_OK;
@@ -152,6 +156,8 @@ static rondo_status check_node(const rondo_device *device, const rondo_lowered_n
   char label[RONDO_LABEL_BYTES];
   if (rondo_node_is_memory(node->params))
     return fail_extra(call, rondo_node_label_at(label, node->params, &node->where), "is graph memory");
+  if (node->params->kind == RONDO_NODE_EVENT_RECORD)
+    return fail_extra(call, rondo_node_label_at(label, node->params, &node->where), "records an event of Rondo's");
   return rondo_work_check_code(call, device, node->params, &node->where);
 }
 
@@ -201,8 +207,7 @@ rondo_status rondo_graph_native(rondo_graph *graph, void **out_native) {
   *out_native = NULL;
   if (graph == NULL) return rondo_refuse_null("rondo_graph_native", "the graph");
   RONDO_TRY(check_graph(graph));
-  if (graph->is_native_stale) drop_form(graph);
-  if (graph->native.object == NULL) RONDO_TRY(make_form(graph));
+  if (graph->native.object == NULL || graph->is_native_stale) RONDO_TRY(make_form(graph));
   *out_native = ((const native_form *)graph->native.object)->handle;
   return RONDO_OK;
 }

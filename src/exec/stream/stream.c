@@ -270,7 +270,7 @@ static rondo_status wait_for(rondo_stream *stream) {
   const rondo_status status = stream->queue->ops->synchronize(stream->queue);
   rondo_trace_here(RONDO_TRACE_END, "exec", "rondo_stream_synchronize");
   rondo_pools_stream_waited(stream->device, &stream->order, true);
-  if (status != RONDO_DEVICE_LOST) rondo_retired_objects_look(stream->device, stream->queue);
+  rondo_retired_objects_look(stream->device, status == RONDO_OK ? stream->queue : NULL);
   return status;
 }
 
@@ -308,7 +308,7 @@ rondo_status rondo_device_synchronize(rondo_device *device) {
   rondo_launched_objects *retired = rondo_retired_objects_take(device);
   const rondo_status status = device->ops->synchronize(device);
   rondo_pools_device_waited(device, before);
-  rondo_retired_objects_end(device, retired, status != RONDO_DEVICE_LOST);
+  rondo_retired_objects_end(device, retired, status == RONDO_OK);
   rondo_trace_here(RONDO_TRACE_END, "exec", call);
   return status;
 }

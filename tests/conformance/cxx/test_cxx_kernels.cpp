@@ -8,6 +8,14 @@
 
 #include "conformance/cxx/test_cxx.hpp"
 
+/* A lambda that takes anything is not asked whether it takes a block, which its body could not. */
+DEVICE_TEST(test_ad6_a_generic_lambda_is_a_kernel) {
+  const rondo::device device(test_device_name());
+  const rondo::kernel<float *, float *> zero(device, "zero",
+                                             [](rondo_blocks, auto... pointers) { ((*pointers = 0.0F), ...); });
+  assert_string_equal(rondo_kernel_name(zero.get()), "zero");
+}
+
 /* A name that no kernel has, for a kernel that is launched without Rondo. */
 DEVICE_TEST(test_ad4_accesses_are_declared) {
   const rondo::device device(test_device_name());

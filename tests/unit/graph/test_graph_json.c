@@ -257,6 +257,8 @@ GRAPH_TEST(test_bad_edges) {
   assert_error(read_text(fixture, NODES(EMPTY("0", "0")), &graph), bad, RONDO_REASON_SELF_EDGE);
   assert_error(read_text(fixture, NODES(EMPTY("0", "") "," EMPTY("1", "0,0")), &graph), bad,
                RONDO_REASON_DUPLICATE_EDGE);
+  assert_error(read_text(fixture, NODES(NODE("\"kind\":\"empty\",\"programmatic\":[[0,1,0,1,1]]")), &graph), bad,
+               RONDO_REASON_NODE_KIND);
   graph = read_back(fixture, NODES(EMPTY("1", "5") "," EMPTY("5", "1"))); /* a cycle is a graph */
   assert_int_equal(test_edge_count(graph), 2);
 }
