@@ -449,7 +449,7 @@ typedef struct rondo_executable_ops {
   void (*times)(const rondo_executable *executable, uint64_t *out_ns);
   /* The driver's handle, which the caller launches by calls of the driver; until the executable is changed or
    * destroyed. Earlier launches have ended when it returns. UNSUPPORTED if a launch needs more than one call of the
-   * driver. NULL: there is none. */
+   * driver. NULL: the device has no handles of a driver. */
   rondo_status (*native)(rondo_executable *executable, void **out);
 } rondo_executable_ops;
 

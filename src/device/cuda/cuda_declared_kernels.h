@@ -10,7 +10,7 @@
 /* A slot of rondo_capture_ops. */
 RONDO_MUST_USE rondo_status cuda_declare(rondo_device *device, rondo_kernel *declaration);
 
-/* The declaration of a function, whose name this is; NULL if there is none. The caller gets a reference. */
+/* The declaration of a function with this name, to which the caller gets a reference; or NULL. */
 rondo_kernel *cuda_declaration_find(cuda_device *device, cu_function function, const char *name);
 
 void cuda_declarations_free(cuda_device *device);

@@ -26,7 +26,7 @@ typedef struct cuda_compiled {
 } cuda_compiled;
 void cuda_compiled_free(const rondo_allocator *allocator, cuda_compiled *compiled);
 
-/* Finds it, in memory of the allocator. False if there is none. */
+/* Finds the code of a key, in memory of the allocator. False if the cache does not have it. */
 bool cuda_cache_find(const rondo_allocator *allocator, const cuda_cache_key *key, cuda_compiled *out);
 /* Stores it. Returns how many files were removed to keep to the bound; if the code alone is too large, it is one
  * of them. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Graphs of the driver: importing them, and the driver's forms of graphs and execs. Importing makes a capture that has
  * ended of the driver's graph, so that nodes are read as those of captures are. The form of a graph is kept with the
- * graph until the graph has changed. A graph that is as it was imported needs no other form than the imported one.
+ * graph. After a change a new form is made, and the earlier one is kept until the next. A graph that is as it was
+ * imported needs no other form than the imported one.
  *
  * Invariant: the attachment `native` of a graph is NULL or a native_form, which only this file reads. Threads: as the
  * graph or exec.
@@ -35,7 +36,7 @@ static void release_form(void *object) {
   rondo_release(&allocator, form, 1, sizeof *form);
 }
 
-/* The form from before a change stays until the next one is made. */
+/* The graph keeps the form from before its last change, which the caller's exec may have been made from. */
 static rondo_status attach_form(rondo_graph *graph, const native_form *made) {
   native_form *form, *earlier = graph->native.object;
   RONDO_TRY(rondo_allocate_items(&graph->allocator, 1, sizeof *form, &form));

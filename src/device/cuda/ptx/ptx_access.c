@@ -24,13 +24,13 @@ bool ptx_is_text(const char *code) {
 
 /* Parameters ------------------------------------------------------------------------------------------------------- */
 
-/* The bytes of a type; 0 for a word that is none. Handles of textures and samplers have 8. */
+/* The bytes of a type; 0 if the word is not a type. Handles of textures and samplers have 8. */
 static uint64_t type_bytes(ptx_word word) {
   if (ptx_word_is(word, ".texref") || ptx_word_is(word, ".surfref") || ptx_word_is(word, ".samplerref")) return 8;
   return word.at[0] == '.' ? ptx_type_bits((ptx_word){word.at + 1, word.count - 1}) / 8 : 0;
 }
 
-/* The number of elements of an array; 1 for a parameter that is none; UINT64_MAX if it is malformed. */
+/* The number of elements of an array; 1 if the parameter is not an array; UINT64_MAX if it is malformed. */
 static uint64_t read_array(ptx_cursor *cursor) {
   if (!ptx_take(cursor, '[')) return 1;
   const uint64_t count = ptx_number(ptx_take_word(cursor));

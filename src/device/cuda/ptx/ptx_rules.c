@@ -13,7 +13,7 @@ enum { MOST_PARTS = 24 };
 typedef struct opcode {
   ptx_word parts[MOST_PARTS];
   size_t count;
-  uint32_t first_bits, last_bits; /* of the first and the last type; 0: there is none */
+  uint32_t first_bits, last_bits; /* of the first and the last type; 0 without a type */
   char first_letter, last_letter;
 } opcode;
 
@@ -49,7 +49,7 @@ static opcode read_opcode(ptx_word word) {
   return code;
 }
 
-/* The first part after the name that begins with the text; 0: there is none. */
+/* The first part after the name that begins with the text; 0 if no part does. */
 static size_t find_part(const opcode *code, const char *text) {
   for (size_t i = 1; i < code->count; i++)
     if (ptx_word_begins(code->parts[i], text)) return i;

@@ -169,7 +169,7 @@ static void pass_sign(operand_state *state, char sign) {
   state->is_negative = sign == '-';
 }
 
-/* Reads up to the semicolon. *out_ended: there is none. */
+/* Reads up to the semicolon. *out_ended: the text ends without one. */
 static rondo_status read_operands(const rondo_allocator *allocator, ptx_cursor *cursor, ptx_atoms *atoms,
                                   bool *out_ended) {
   operand_state state = {0};
