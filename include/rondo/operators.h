@@ -385,12 +385,13 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_arange(rondo_program *program, ro
 typedef struct rondo_operator_info {
   uint32_t struct_size; /* RONDO_OPERATOR_INFO_INIT sets it; 0 means the library's own */
   uint32_t types;       /* bit 1 << t is set if it takes values of type t; without inputs, if it returns them */
-  const char *name;     /* as in messages; static */
+  const char *name;     /* as in messages; static, or valid as long as the operator (<rondo/user_operator.h>) */
   bool has_gradient;
 } rondo_operator_info;
 #define RONDO_OPERATOR_INFO_INIT .struct_size = sizeof(rondo_operator_info)
 
-/* Lists the operators, one for each index; all run on every kind of device. Some functions of this header choose among
+/* Lists the operators, one for each index: those of this header, which run on every kind of device, and then those of
+ * the program (<rondo/user_operator.h>). Some functions of this header choose among
  * several operators. Past the last: NOT_FOUND. Thread-safe. Errors: INVALID_ARGUMENT. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_operator_enumerate(size_t index, rondo_operator_info *out_info);
 

@@ -66,6 +66,7 @@
 #include <rondo/operators.h>
 #include <rondo/placement.h>
 #include <rondo/program.h>
+#include <rondo/user_operator.h>
 #include <rondo/weights.h>
 #endif
 #if __has_include(<rondo/session.h>)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "tensor/compile/chain_plan.h"
+#include "tensor/program/operator_registry.h"
 #include "tensor/program/program.h"
 #include "tensor/program/shape.h"
 
@@ -111,20 +112,11 @@ static bool add_term(describer *d, uint32_t step, uint32_t term, uint8_t *out_te
 
 /* The whole -------------------------------------------------------------------------------------------------------- */
 
-static uint16_t row_number(const rondo_operator *row) {
-  size_t count;
-  const rondo_operator *const *table = rondo_operator_table(&count);
-  uint16_t number = 0;
-  while (table[number] != row) number++;
-  assert(number < count);
-  return number;
-}
-
 static bool add_step(describer *d, uint32_t number) {
   const rondo_operation *member = member_at(d, number);
   rondo_chain_form *form = &d->chain->form;
   rondo_chain_step *step = &form->steps[number];
-  step->row = row_number(member->row);
+  step->row = rondo_operator_number(member->row);
   step->type = (uint8_t)rondo_program_shape(d->program, member->results[0])->type;
   memcpy(form->numbers[number].numbers, member->attributes.numbers, sizeof form->numbers[number].numbers);
   form->numbers[number].size = member->attributes.sizes[0];
@@ -150,6 +142,14 @@ bool rondo_chain_describe(const rondo_program *program, const uint32_t *owners, 
   }
   chain->form.packs = count_packs(&chain->form);
   return true;
+}
+
+rondo_chain rondo_chain_of_one(const rondo_program *program, const uint32_t *owners, uint32_t operation) {
+  rondo_chain alone = {.members = {operation}, .count = 1, .place = operation};
+  const bool fits = rondo_chain_describe(program, owners, &alone);
+  assert(fits);
+  (void)fits;
+  return alone;
 }
 
 void rondo_chain_name(const rondo_program *program, const rondo_chain *chain, char *buffer, size_t capacity) {

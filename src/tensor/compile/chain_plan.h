@@ -75,6 +75,9 @@ typedef struct rondo_chain {
 /* Sets operation and form from the members; false: they do not fit. */
 bool rondo_chain_describe(const rondo_program *program, const uint32_t *owners, rondo_chain *chain);
 
+/* A chain of one elementwise operation. */
+rondo_chain rondo_chain_of_one(const rondo_program *program, const uint32_t *owners, uint32_t operation);
+
 /* "add+gelu+mul", into `capacity` bytes, at least 8; what does not fit is "...". */
 #define RONDO_CHAIN_NAME 96
 void rondo_chain_name(const rondo_program *program, const rondo_chain *chain, char *buffer, size_t capacity);

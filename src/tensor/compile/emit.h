@@ -10,6 +10,8 @@
 #include "tensor/compile/resources.h"
 #include "tensor/program/operator.h"
 
+const rondo_program *rondo_emit_program(const rondo_emitter *emitter);
+
 /* Of a data-parallel program. */
 struct rondo_communicator *rondo_emit_communicator(const rondo_emitter *emitter);
 
@@ -36,9 +38,11 @@ rondo_grid rondo_emit_grid(const rondo_emitter *emitter, size_t count, rondo_gra
 RONDO_MUST_USE rondo_status rondo_emit_kernel(rondo_emitter *emitter, const rondo_kernel_options *code, rondo_grid grid,
                                               const void *const *args, size_t arg_count);
 
-/* The chain that is being emitted (rondo_operator_chain). */
+/* The chain that is being emitted (rondo_operator_chain), a chain of the elementwise operator that is being emitted
+ * alone, and the name of a chain. */
 const rondo_chain *rondo_emit_chain(const rondo_emitter *emitter);
-void rondo_emit_chain_name(const rondo_emitter *emitter, char *buffer, size_t capacity);
+rondo_chain rondo_emit_chain_of_one(const rondo_emitter *emitter);
+void rondo_emit_chain_name(const rondo_emitter *emitter, const rondo_chain *chain, char *buffer, size_t capacity);
 
 /* Adds a kernel of generated code. Code with the same key is compiled once. `code`, key and name, the name of the step,
  * are copied. */

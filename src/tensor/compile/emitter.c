@@ -49,6 +49,8 @@ void *rondo_emit_workspace(const rondo_emitter *emitter) {
   return rondo_location_address(&emitter->layout->workspaces[emitter->operation], emitter->compiled);
 }
 
+const rondo_program *rondo_emit_program(const rondo_emitter *emitter) { return emitter->program; }
+
 struct rondo_communicator *rondo_emit_communicator(const rondo_emitter *emitter) {
   return emitter->program->ranks.communicator;
 }
@@ -85,8 +87,12 @@ const rondo_chain *rondo_emit_chain(const rondo_emitter *emitter) {
   return &schedule->chains.items[schedule->chain_of[emitter->operation] - 1];
 }
 
-void rondo_emit_chain_name(const rondo_emitter *emitter, char *buffer, size_t capacity) {
-  rondo_chain_name(emitter->program, rondo_emit_chain(emitter), buffer, capacity);
+rondo_chain rondo_emit_chain_of_one(const rondo_emitter *emitter) {
+  return rondo_chain_of_one(emitter->program, emitter->layout->schedule.owners, emitter->operation);
+}
+
+void rondo_emit_chain_name(const rondo_emitter *emitter, const rondo_chain *chain, char *buffer, size_t capacity) {
+  rondo_chain_name(emitter->program, chain, buffer, capacity);
 }
 
 const rondo_allocator *rondo_emit_allocator(const rondo_emitter *emitter) { return &emitter->compiled->allocator; }

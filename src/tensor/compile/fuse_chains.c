@@ -125,11 +125,7 @@ static bool allows(const fuser *f, const rondo_chain *chain, uint32_t number, ui
 static rondo_chain chain_of(const fuser *f, uint32_t step) {
   const uint32_t chain = f->schedule->chain_of[step];
   if (chain != 0) return f->schedule->chains.items[chain - 1];
-  rondo_chain alone = {.members = {step}, .count = 1, .place = step};
-  const bool fits = rondo_chain_describe(f->program, f->schedule->owners, &alone);
-  assert(fits);
-  (void)fits;
-  return alone;
+  return rondo_chain_of_one(f->program, f->schedule->owners, step);
 }
 
 /* Adds the operation as the first member of the chain; false if that is not possible. */
@@ -161,7 +157,7 @@ static rondo_status keep(fuser *f, const rondo_chain *chain) {
 
 static rondo_status visit(fuser *f, uint32_t number) {
   const rondo_operation *operation = operation_at(f, number);
-  if (operation->row->element.compute == NULL) {
+  if (operation->row->element.compute == NULL || (operation->row->is_user && f->schedule->isolates_user_operators)) {
     note_inputs(f, number, SEVERAL);
     return RONDO_OK;
   }

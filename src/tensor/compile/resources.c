@@ -15,9 +15,17 @@ void rondo_resources_init(rondo_resources *resources, const rondo_allocator *all
   *resources = (rondo_resources){.allocator = *allocator, .device = device};
 }
 
-void rondo_resources_deinit(rondo_resources *resources) {
-  for (size_t i = 0; i < resources->made.count; i++) resources->made.items[i].destroy(resources->made.items[i].object);
+rondo_status rondo_resources_deinit(rondo_resources *resources) {
+  rondo_status status = RONDO_OK;
+  for (size_t i = 0; i < resources->made.count; i++)
+    rondo_status_keep_first(&status, resources->made.items[i].destroy(resources->made.items[i].object));
   rondo_array_free(&resources->allocator, &resources->made);
+  return status;
+}
+
+bool rondo_resources_are_guarded(const rondo_resources *resources) {
+  rondo_device_info info = {0};
+  return resources != NULL && rondo_device_get_info(resources->device, &info) == RONDO_OK && info.guarded;
 }
 
 static void free_made(const rondo_kernel_set *set, const rondo_made_kernel *made) {
@@ -100,13 +108,20 @@ static void *find(const rondo_resources *resources, uint32_t operation, rondo_re
 /* The object is destroyed where it cannot be kept. */
 static rondo_status keep(rondo_resources *resources, const rondo_ready *ready) {
   assert(find(resources, ready->operation, ready->kind) == NULL);
-  const rondo_status status = rondo_array_push(&resources->allocator, &resources->made, ready);
-  if (status != RONDO_OK) ready->destroy(ready->object);
+  rondo_status status = rondo_array_push(&resources->allocator, &resources->made, ready);
+  if (status != RONDO_OK) rondo_status_keep_first(&status, ready->destroy(ready->object));
   return status;
 }
 
-static void destroy_product(void *product) { rondo_product_destroy(product); }
-static void destroy_convolution(void *convolution) { rondo_convolution_destroy(convolution); }
+static rondo_status destroy_product(void *product) {
+  rondo_product_destroy(product);
+  return RONDO_OK;
+}
+
+static rondo_status destroy_convolution(void *convolution) {
+  rondo_convolution_destroy(convolution);
+  return RONDO_OK;
+}
 
 rondo_status rondo_resources_add_product(rondo_resources *resources, uint32_t operation,
                                          const rondo_product_shape *shape, size_t *out_workspace_bytes) {
@@ -141,7 +156,7 @@ rondo_convolution *rondo_resources_convolution(const rondo_resources *resources,
 }
 
 rondo_status rondo_resources_add_object(rondo_resources *resources, uint32_t operation, void *object,
-                                        void (*destroy)(void *object)) {
+                                        rondo_status (*destroy)(void *object)) {
   return keep(resources, &(rondo_ready){operation, RONDO_READY_OBJECT, object, destroy});
 }
 

@@ -45,7 +45,7 @@ typedef struct rondo_ready {
   uint32_t operation;
   rondo_ready_kind kind;
   void *object;
-  void (*destroy)(void *object);
+  rondo_status (*destroy)(void *object);
 } rondo_ready;
 
 struct rondo_resources {
@@ -61,7 +61,11 @@ struct rondo_resources {
 };
 
 void rondo_resources_init(rondo_resources *resources, const rondo_allocator *allocator, rondo_device *device);
-void rondo_resources_deinit(rondo_resources *resources);
+/* Returns the first failure; all are destroyed nevertheless. */
+RONDO_MUST_USE rondo_status rondo_resources_deinit(rondo_resources *resources);
+
+/* Whether the device guards allocations (rondo_device_info.guarded). False for NULL. */
+bool rondo_resources_are_guarded(const rondo_resources *resources);
 
 /* The kernel of this code, which the first call makes. It belongs to the set. */
 RONDO_MUST_USE rondo_status rondo_resources_kernel(rondo_resources *resources, const rondo_kernel_options *code,
@@ -86,7 +90,7 @@ rondo_convolution *rondo_resources_convolution(const rondo_resources *resources,
 
 /* Keeps an object for an operation until the resources are destroyed. On failure it is destroyed at once. */
 RONDO_MUST_USE rondo_status rondo_resources_add_object(rondo_resources *resources, uint32_t operation, void *object,
-                                                       void (*destroy)(void *object));
+                                                       rondo_status (*destroy)(void *object));
 void *rondo_resources_object(const rondo_resources *resources, uint32_t operation); /* NULL: none */
 
 #endif

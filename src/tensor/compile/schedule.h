@@ -29,6 +29,8 @@ typedef struct rondo_schedule {
   size_t values;    /* of the program */
   bool *runs;       /* by operation: whether it is a step; the step of a chain is that of its last member */
   size_t operations;
+  bool isolates_user_operators; /* the device guards allocations, so that each value of an operator of the user gets
+                                   one of its own, and none is in a chain */
   RONDO_ARRAY(rondo_chain) chains;
   uint32_t *chain_of;  /* by operation: its chain plus one; 0: none */
   uint32_t *order;     /* operations in the order in which they run, */

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "tensor/program/operation.h"
+#include "tensor/program/operator_registry.h"
 #include "tensor/program/operators.h"
 #include "tensor/program/program.h"
 #include "tensor/program/program_internal.h"
@@ -246,6 +247,7 @@ rondo_status rondo_program_add(rondo_program *program, const rondo_operator *row
     if (out_results != NULL) out_results[i] = operation.results[i];
   }
   RONDO_EACH_INPUT(i, &operation) program->values.items[operation.inputs[i]].readers++;
+  rondo_operator_retain(row);
   program->operations.items[program->operations.count++] = operation;
   return RONDO_OK;
 }

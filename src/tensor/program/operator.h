@@ -7,7 +7,7 @@
 #ifndef RONDO_TENSOR_PROGRAM_OPERATOR_H
 #define RONDO_TENSOR_PROGRAM_OPERATOR_H
 
-#include <rondo/program.h>
+#include <rondo/user_operator.h>
 
 #define RONDO_MAX_OPERANDS 8
 #define RONDO_MAX_RESULTS 8
@@ -19,16 +19,8 @@
 #define RONDO_FLOATS (RONDO_TYPE_BIT(RONDO_F32) | RONDO_TYPE_BIT(RONDO_F16) | RONDO_TYPE_BIT(RONDO_BF16))
 #define RONDO_NUMBERS (RONDO_FLOATS | RONDO_TYPE_BIT(RONDO_I32) | RONDO_TYPE_BIT(RONDO_I64))
 
-typedef struct rondo_operator rondo_operator;
 typedef struct rondo_emitter rondo_emitter;
 typedef struct rondo_resources rondo_resources;
-
-/* Type and shape of a value. Dimensions past the rank are 0. */
-typedef struct rondo_shape {
-  rondo_type type;
-  uint32_t rank;
-  size_t dims[RONDO_MAX_DIMENSIONS];
-} rondo_shape;
 
 /* Parameters of an operator, next to its inputs. Each operator defines in its file what the fields mean. */
 typedef struct rondo_attributes {
@@ -122,6 +114,7 @@ struct rondo_operator {
   bool is_collective;     /* its emit enqueues a collective, which waits for other ranks. If it checks indices, it does
                              so for all ranks, after all checks before it */
   bool stops_gradients;   /* no gradient passes from its result to its inputs */
+  bool is_user;           /* it is the first member of a rondo_user_operator (tensor/program/operator_registry.h) */
   uint32_t types;         /* RONDO_TYPE_BITs of input `typed_input`; 0: not a public operator */
   uint32_t typed_input;   /* without inputs, `types` are those of the result */
   rondo_element element;

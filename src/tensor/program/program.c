@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/versioned_struct.h"
 #include "tensor/program/operation.h"
+#include "tensor/program/operator_registry.h"
 #include "tensor/program/operators.h"
 #include "tensor/program/program.h"
 #include "tensor/program/program_check.h"
@@ -73,6 +74,7 @@ void rondo_program_roll_back(rondo_program *program, rondo_program_mark mark) {
   while (program->operations.count > mark.operations) {
     const rondo_operation *last = &program->operations.items[--program->operations.count];
     RONDO_EACH_INPUT(i, last) program->values.items[last->inputs[i]].readers--;
+    rondo_operator_release(last->row);
   }
   while (program->outputs.count > mark.outputs) {
     const rondo_named_output *last = &program->outputs.items[--program->outputs.count];

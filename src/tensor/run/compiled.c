@@ -192,7 +192,7 @@ static rondo_status settle(rondo_compiled *compiled) {
   rondo_status_keep_first(&status, rondo_sharing_leave_arena(compiled->sharing, compiled->arena, compiled));
   rondo_status_keep_first(&status, rondo_free(compiled->device, compiled->own));
   rondo_status_keep_first(&status, rondo_free(compiled->device, compiled->states));
-  rondo_resources_deinit(&compiled->resources);
+  rondo_status_keep_first(&status, rondo_resources_deinit(&compiled->resources));
   rondo_status_keep_first(&status, rondo_sharing_release(compiled->sharing));
   return status;
 }

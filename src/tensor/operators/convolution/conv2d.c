@@ -100,6 +100,11 @@ static rondo_grid cut(const rondo_emitter *emitter, rondo_conv2d_shape *shape, c
   return rondo_tile_grid(tiles);
 }
 
+static rondo_status destroy_made(void *made) {
+  rondo_onednn_convolution_destroy(made);
+  return RONDO_OK;
+}
+
 static rondo_status prepare_on_cpu(rondo_resources *resources, uint32_t number, rondo_convolution_pass pass,
                                    const rondo_conv2d_shape *shape, bool has_bias, size_t *out_workspace_bytes) {
   rondo_onednn_convolution *made;
@@ -108,7 +113,7 @@ static rondo_status prepare_on_cpu(rondo_resources *resources, uint32_t number, 
   RONDO_TRY(rondo_onednn_convolution_create(&resources->allocator, pass, shape, has_bias, &made));
   if (made == NULL) return RONDO_OK;
   *out_workspace_bytes = rondo_onednn_convolution_workspace(made);
-  return rondo_resources_add_object(resources, number, made, rondo_onednn_convolution_destroy);
+  return rondo_resources_add_object(resources, number, made, destroy_made);
 }
 
 static rondo_convolution_shape library_shape_of(const rondo_conv2d_shape *shape, rondo_convolution_pass pass,

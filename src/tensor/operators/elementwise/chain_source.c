@@ -9,12 +9,11 @@
 #include <string.h>
 
 #include "tensor/operators/common/operator_cuda_sources.h"
+#include "tensor/program/operator_registry.h"
 
 static const rondo_operator *row_at(const rondo_chain_form *form, uint32_t step) {
-  size_t count;
-  const rondo_operator *const *table = rondo_operator_table(&count);
-  assert(step < form->step_count && form->steps[step].row < count);
-  return table[form->steps[step].row];
+  assert(step < form->step_count);
+  return rondo_operator_at(form->steps[step].row);
 }
 
 static const char *type_name(uint32_t type) {

@@ -4,13 +4,14 @@
  * On CUDA, each chain has a source of its own (chain_source.h). The arguments are the form, the inputs and the result.
  * Threads: as tensor/program/operator.h says.
  */
-#include "tensor/compile/chain_plan.h"
+#include "tensor/operators/elementwise/elementwise_chain.h"
 
 #include <assert.h>
 
 #include "tensor/operators/common/operator_tools.h"
 #include "tensor/operators/elementwise/broadcast.h"
 #include "tensor/operators/elementwise/chain_source.h"
+#include "tensor/program/operator_registry.h"
 
 /* Elements of a block, which has the work of several operators. */
 #define GRAIN ((rondo_grain){2048, RONDO_CHAIN_PACK * RONDO_CUDA_THREADS})
@@ -43,7 +44,6 @@ static void round_chunk(uint32_t type, void *chunk, size_t count) {
 /* The numbers of each input and step for one chunk. */
 typedef struct passage {
   const rondo_chain_form *form;
-  const rondo_operator *const *table;
   void *const *args;
   const void *values[MAX_VALUES];
   rondo_chunk_buffer buffers[MAX_VALUES];
@@ -71,7 +71,7 @@ static uint32_t type_of(const rondo_chain_form *form, uint32_t term) {
 
 static void compute_step(const passage *p, uint32_t number, size_t first, size_t count, void *result) {
   const rondo_chain_step *step = &p->form->steps[number];
-  const rondo_operator *row = p->table[step->row];
+  const rondo_operator *row = rondo_operator_at(step->row);
   const rondo_chain_numbers *numbers = &p->form->numbers[number];
   rondo_chunk_call call = {.row = row,
                            .result_type = (rondo_type)step->type,
@@ -107,10 +107,8 @@ static void run_chunk(passage *p, size_t first, size_t count) {
 
 static void chain_cpu(rondo_blocks blocks, void *const *args) {
   const rondo_chain_form *form = args[0];
-  size_t rows;
   passage p;
   p.form = form;
-  p.table = rondo_operator_table(&rows);
   p.args = args;
   assert(form->step_count > 0 && form->step_count <= RONDO_CHAIN_STEPS && form->input_count <= RONDO_CHAIN_INPUTS);
   const rondo_span span = rondo_blocks_span(blocks, form->count, RONDO_LANES);
@@ -119,50 +117,62 @@ static void chain_cpu(rondo_blocks blocks, void *const *args) {
 
 /* Row -------------------------------------------------------------------------------------------------------------- */
 
-static rondo_status emit_with(rondo_emitter *emitter, const rondo_operation *operation, const char *key,
-                              const char *source) {
-  const rondo_chain *chain = rondo_emit_chain(emitter);
+typedef struct chain_texts {
+  rondo_text key, source;
+} chain_texts;
+
+static rondo_status emit_texts(rondo_emitter *emitter, const rondo_chain *chain, void *const *addresses,
+                               const chain_texts *texts, const char *kernel_name) {
   const rondo_chain_form *form = &chain->form;
-  char kernel_name[RONDO_CHAIN_KERNEL_NAME], name[RONDO_CHAIN_NAME];
-  void *addresses[RONDO_CHAIN_INPUTS + 1];
+  char name[RONDO_CHAIN_NAME];
   const void *args[RONDO_CHAIN_INPUTS + 2] = {form};
-  rondo_kernel_options code = {RONDO_KERNEL_OPTIONS_INIT, .name = kernel_name,
-                               .cpu = chain_cpu,          .block_threads = RONDO_CUDA_THREADS,
-                               .cuda_source = source,     .params = {RONDO_SCALAR(rondo_chain_form)}};
-  rondo_chain_kernel_name(form, kernel_name);
-  rondo_emit_chain_name(emitter, name, sizeof name);
+  rondo_kernel_options code = {RONDO_KERNEL_OPTIONS_INIT,
+                               .name = kernel_name,
+                               .cpu = chain_cpu,
+                               .block_threads = RONDO_CUDA_THREADS,
+                               .cuda_source = rondo_emit_is_cuda(emitter) ? texts->source.bytes : NULL,
+                               .params = {RONDO_SCALAR(rondo_chain_form)}};
+  rondo_emit_chain_name(emitter, chain, name, sizeof name);
   for (uint32_t i = 0; i <= form->input_count; i++) {
     const bool is_result = i == form->input_count;
-    addresses[i] = rondo_emit_address(emitter, is_result ? operation->results[0] : operation->inputs[i]);
     args[1 + i] = &addresses[i];
     code.params[1 + i] = is_result ? (rondo_parameter)RONDO_WRITES : (rondo_parameter)RONDO_READS;
   }
-  return rondo_emit_made_kernel(emitter, &code, key, name, rondo_emit_grid(emitter, form->count, GRAIN), args,
-                                form->input_count + 2u);
+  return rondo_emit_made_kernel(emitter, &code, texts->key.bytes, name, rondo_emit_grid(emitter, form->count, GRAIN),
+                                args, form->input_count + 2u);
 }
 
-static rondo_status emit_texts(rondo_emitter *emitter, const rondo_operation *operation, rondo_text *key,
-                               rondo_text *source) {
-  const rondo_chain_form *form = &rondo_emit_chain(emitter)->form;
+static rondo_status make_texts(rondo_emitter *emitter, const rondo_chain *chain, void *const *addresses,
+                               chain_texts *texts) {
   char name[RONDO_CHAIN_KERNEL_NAME];
-  rondo_chain_kernel_name(form, name);
-  rondo_chain_add_kernel(form, name, key);
-  RONDO_TRY(key->failed);
-  if (!rondo_emit_is_cuda(emitter)) return emit_with(emitter, operation, key->bytes, NULL);
-  rondo_chain_add_functions(form, source);
-  rondo_chain_add_kernel(form, name, source);
-  RONDO_TRY(source->failed);
-  return emit_with(emitter, operation, key->bytes, source->bytes);
+  rondo_chain_kernel_name(&chain->form, name);
+  rondo_chain_add_kernel(&chain->form, name, &texts->key);
+  RONDO_TRY(texts->key.failed);
+  if (rondo_emit_is_cuda(emitter)) {
+    rondo_chain_add_functions(&chain->form, &texts->source);
+    rondo_chain_add_kernel(&chain->form, name, &texts->source);
+    RONDO_TRY(texts->source.failed);
+  }
+  return emit_texts(emitter, chain, addresses, texts, name);
+}
+
+rondo_status rondo_emit_chain_at(rondo_emitter *emitter, const rondo_chain *chain, void *const *addresses) {
+  chain_texts texts;
+  rondo_text_init(&texts.key, rondo_emit_allocator(emitter));
+  rondo_text_init(&texts.source, rondo_emit_allocator(emitter));
+  const rondo_status status = make_texts(emitter, chain, addresses, &texts);
+  rondo_text_deinit(&texts.key);
+  rondo_text_deinit(&texts.source);
+  return status;
 }
 
 static rondo_status emit_chain(rondo_emitter *emitter, const rondo_operation *operation) {
-  rondo_text key, source;
-  rondo_text_init(&key, rondo_emit_allocator(emitter));
-  rondo_text_init(&source, rondo_emit_allocator(emitter));
-  const rondo_status status = emit_texts(emitter, operation, &key, &source);
-  rondo_text_deinit(&key);
-  rondo_text_deinit(&source);
-  return status;
+  const rondo_chain *chain = rondo_emit_chain(emitter);
+  void *addresses[RONDO_CHAIN_INPUTS + 1];
+  for (uint32_t i = 0; i <= chain->form.input_count; i++)
+    addresses[i] =
+        rondo_emit_address(emitter, i == chain->form.input_count ? operation->results[0] : operation->inputs[i]);
+  return rondo_emit_chain_at(emitter, chain, addresses);
 }
 
 RONDO_OPERATOR(chain, .result_count = 1, .emit = emit_chain);

@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: MIT
+ * rondo_operator_check: an operator in a program of its own. The results of eager, recorded and fused runs must have
+ * the same bits, and its gradients are compared with central differences. Threads: any.
+ */
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+#include <rondo/user_operator.h>
+
+#include "base/allocation.h"
+#include "base/error.h"
+#include "base/numbers/half_float.h"
+#include "base/versioned_struct.h"
+#include "tensor/program/operator_registry.h"
+#include "tensor/program/shape.h"
+
+static const char call[] = "rondo_operator_check";
+
+/* A value of the program, with its name. */
+typedef struct checked_value {
+  char name[16];
+  rondo_shape shape;
+  rondo_value value;
+  size_t bytes, elements;
+  void *data;      /* inputs: the elements */
+  float *gradient; /* inputs: by the operator, or NULL; results: the weights in the loss, or NULL */
+} checked_value;
+
+typedef struct checker {
+  const rondo_operator *operation;
+  rondo_device *device;
+  rondo_operator_check_options options;
+  rondo_scratch scratch;
+  uint64_t random;
+  rondo_program *program;
+  rondo_compiled *compiled;
+  uint32_t input_count, result_count;
+  checked_value inputs[RONDO_OPERATOR_INPUTS], results[RONDO_OPERATOR_RESULTS];
+  rondo_operator_check_result worst;
+} checker;
+
+/* Numbers ---------------------------------------------------------------------------------------------------------- */
+
+/* From low to high (Steele, Lea and Flood, SplitMix, OOPSLA 2014). */
+static float draw(checker *c, float low, float high) {
+  uint64_t z = c->random += UINT64_C(0x9e3779b97f4a7c15);
+  z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+  z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+  return low + (high - low) * (float)((z ^ z >> 31) >> 40) * 0x1p-24f;
+}
+
+static float load(rondo_type type, const void *data, size_t i) {
+  if (type == RONDO_F32) return ((const float *)data)[i];
+  const uint16_t half = ((const uint16_t *)data)[i];
+  return type == RONDO_F16 ? rondo_from_f16(half) : rondo_from_bf16(half);
+}
+
+static void store(rondo_type type, void *data, size_t i, float number) {
+  if (type == RONDO_F32)
+    ((float *)data)[i] = number;
+  else
+    ((uint16_t *)data)[i] = type == RONDO_F16 ? rondo_to_f16(number) : rondo_to_bf16(number);
+}
+
+/* The program ------------------------------------------------------------------------------------------------------ */
+
+static void name_value(checked_value *value, char letter, uint32_t number) {
+  value->name[0] = letter;
+  value->name[1] = (char)('0' + number);
+  value->name[2] = '\0';
+}
+
+static rondo_status add_input(checker *c, uint32_t number) {
+  checked_value *input = &c->inputs[number];
+  const rondo_shape *given = &c->options.inputs[number];
+  const void *values = c->options.values == NULL ? NULL : c->options.values[number];
+  name_value(input, 'x', number);
+  if (given->type == 0) return RONDO_OK;
+  RONDO_TRY(rondo_shape_make(call, given->type, given->dims, given->rank, &input->shape));
+  input->elements = rondo_shape_elements(&input->shape);
+  input->bytes = rondo_shape_bytes(&input->shape);
+  RONDO_TRY(rondo_scratch_take(&c->scratch, input->bytes, 1, &input->data));
+  RONDO_TRY(rondo_program_input(c->program, input->name, input->shape.type, input->shape.dims, input->shape.rank,
+                                &input->value));
+  if (values != NULL)
+    memcpy(input->data, values, input->bytes);
+  else if (rondo_shape_is_float(&input->shape))
+    for (size_t i = 0; i < input->elements; i++)
+      store(input->shape.type, input->data, i, draw(c, c->options.low, c->options.high));
+  return RONDO_OK;
+}
+
+static rondo_status add_result(checker *c, uint32_t number, rondo_value value) {
+  checked_value *result = &c->results[number];
+  size_t rank;
+  name_value(result, 'y', number);
+  result->value = value;
+  RONDO_TRY(rondo_value_shape(c->program, value, &result->shape.type, result->shape.dims, &rank));
+  result->shape.rank = (uint32_t)rank;
+  result->elements = rondo_shape_elements(&result->shape);
+  result->bytes = rondo_shape_bytes(&result->shape);
+  RONDO_TRY(rondo_scratch_take(&c->scratch, result->bytes, 1, &result->data));
+  return rondo_program_output(c->program, result->name, value);
+}
+
+static rondo_status add_operator(checker *c) {
+  rondo_value inputs[RONDO_OPERATOR_INPUTS], results[RONDO_OPERATOR_RESULTS];
+  for (uint32_t i = 0; i < c->input_count; i++) {
+    RONDO_TRY(add_input(c, i));
+    inputs[i] = c->inputs[i].value;
+  }
+  RONDO_TRY(rondo_op_apply(c->program, c->operation, inputs, c->input_count, &c->options.attributes, results));
+  for (uint32_t r = 0; r < c->result_count; r++) RONDO_TRY(add_result(c, r, results[r]));
+  return RONDO_OK;
+}
+
+/* Adds the sum of a result with random weights to the loss. */
+static rondo_status add_to_loss(checker *c, uint32_t number, rondo_value *inout_loss) {
+  checked_value *result = &c->results[number];
+  const rondo_shape *shape = &result->shape;
+  rondo_value wide, weights, product, sum;
+  char name[] = "w0";
+  name[1] = (char)('0' + number);
+  RONDO_TRY(rondo_scratch_take(&c->scratch, result->elements, sizeof *result->gradient, &result->gradient));
+  for (size_t i = 0; i < result->elements; i++) result->gradient[i] = draw(c, -1, 1);
+  RONDO_TRY(rondo_program_input(c->program, name, RONDO_F32, shape->dims, shape->rank, &weights));
+  RONDO_TRY(rondo_op_cast(c->program, result->value, RONDO_F32, &wide));
+  RONDO_TRY(rondo_op_mul(c->program, wide, weights, &product));
+  RONDO_TRY(rondo_op_reshape(c->program, product, &result->elements, 1, &product));
+  RONDO_TRY(rondo_op_sum(c->program, product, &(const size_t){0}, 1, false, &sum));
+  if (inout_loss->id != 0) return rondo_op_add(c->program, *inout_loss, sum, inout_loss);
+  *inout_loss = sum;
+  return RONDO_OK;
+}
+
+/* Outputs "g0", ...: the gradients of the float inputs. */
+static rondo_status add_gradients(checker *c) {
+  rondo_value loss = {0}, values[RONDO_OPERATOR_INPUTS], gradients[RONDO_OPERATOR_INPUTS];
+  uint32_t of[RONDO_OPERATOR_INPUTS], count = 0;
+  for (uint32_t r = 0; r < c->result_count; r++)
+    if (rondo_shape_is_float(&c->results[r].shape)) RONDO_TRY(add_to_loss(c, r, &loss));
+  for (uint32_t i = 0; i < c->input_count; i++) {
+    checked_value *input = &c->inputs[i];
+    if (input->value.id == 0 || !rondo_shape_is_float(&input->shape)) continue;
+    RONDO_TRY(rondo_scratch_take(&c->scratch, input->elements, sizeof *input->gradient, &input->gradient));
+    of[count] = i;
+    values[count++] = input->value;
+  }
+  if (loss.id == 0 || count == 0) return RONDO_OK;
+  RONDO_TRY(rondo_program_gradients(c->program, loss, values, count, gradients));
+  for (uint32_t g = 0; g < count; g++) {
+    char name[] = "g0";
+    name[1] = (char)('0' + of[g]);
+    RONDO_TRY(rondo_op_cast(c->program, gradients[g], RONDO_F32, &gradients[g]));
+    RONDO_TRY(rondo_program_output(c->program, name, gradients[g]));
+  }
+  return RONDO_OK;
+}
+
+/* Runs ------------------------------------------------------------------------------------------------------------- */
+
+static rondo_status write_inputs(checker *c) {
+  for (uint32_t i = 0; i < c->input_count; i++) {
+    const checked_value *input = &c->inputs[i];
+    if (input->value.id != 0) RONDO_TRY(rondo_compiled_write(c->compiled, input->name, input->data, input->bytes));
+  }
+  for (uint32_t r = 0; r < c->result_count; r++) {
+    const checked_value *result = &c->results[r];
+    char name[] = "w0";
+    name[1] = (char)('0' + r);
+    if (result->gradient == NULL) continue;
+    RONDO_TRY(rondo_compiled_write(c->compiled, name, result->gradient, result->elements * sizeof(float)));
+  }
+  return RONDO_OK;
+}
+
+static rondo_status read_results(checker *c) {
+  for (uint32_t r = 0; r < c->result_count; r++)
+    RONDO_TRY(rondo_compiled_read(c->compiled, c->results[r].name, c->results[r].data, c->results[r].bytes));
+  return RONDO_OK;
+}
+
+/* The loss of the results that were read, in double. */
+static double loss_of(const checker *c) {
+  double loss = 0;
+  for (uint32_t r = 0; r < c->result_count; r++) {
+    const checked_value *result = &c->results[r];
+    if (result->gradient == NULL) continue;
+    for (size_t i = 0; i < result->elements; i++)
+      loss += (double)result->gradient[i] * (double)load(result->shape.type, result->data, i);
+  }
+  return loss;
+}
+
+static rondo_status compare_results(checker *c, void *const *first, const char *how) {
+  for (uint32_t r = 0; r < c->result_count; r++) {
+    if (memcmp(first[r], c->results[r].data, c->results[r].bytes) == 0) continue;
+    return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_CONTRADICTED,
+                      "%s: operator %s: result %u of a run that is %s has other bits than that of an eager run: its "
+                      "results must not depend on how the grid is divided, nor on earlier runs",
+                      call, c->operation->name, r, how);
+  }
+  return RONDO_OK;
+}
+
+/* An eager run, then a recorded one, from the same inputs. */
+static rondo_status compare_runs(checker *c) {
+  void *first[RONDO_OPERATOR_RESULTS];
+  RONDO_TRY(write_inputs(c));
+  RONDO_TRY(rondo_compiled_run_eager(c->compiled));
+  RONDO_TRY(read_results(c));
+  for (uint32_t r = 0; r < c->result_count; r++) {
+    RONDO_TRY(rondo_scratch_take(&c->scratch, c->results[r].bytes, 1, &first[r]));
+    memcpy(first[r], c->results[r].data, c->results[r].bytes);
+  }
+  RONDO_TRY(write_inputs(c));
+  RONDO_TRY(rondo_compiled_run(c->compiled));
+  RONDO_TRY(read_results(c));
+  return compare_results(c, first, "recorded");
+}
+
+/* Differences ------------------------------------------------------------------------------------------------------ */
+
+static rondo_status run_with(checker *c, checked_value *input, size_t element, float number, double *out_loss) {
+  store(input->shape.type, input->data, element, number);
+  RONDO_TRY(rondo_compiled_write(c->compiled, input->name, input->data, input->bytes));
+  RONDO_TRY(rondo_compiled_run(c->compiled));
+  RONDO_TRY(read_results(c));
+  *out_loss = loss_of(c);
+  return RONDO_OK;
+}
+
+/* By the numbers that the type can represent. */
+static rondo_status differ(checker *c, checked_value *input, size_t element, float *out) {
+  const rondo_type type = input->shape.type;
+  const float number = load(type, input->data, element);
+  double above, below;
+  store(type, input->data, element, number + c->options.step);
+  const float high = load(type, input->data, element);
+  store(type, input->data, element, number - c->options.step);
+  const float low = load(type, input->data, element);
+  RONDO_TRY(run_with(c, input, element, high, &above));
+  RONDO_TRY(run_with(c, input, element, low, &below));
+  store(type, input->data, element, number);
+  *out = high > low ? (float)((above - below) / ((double)high - (double)low)) : 0;
+  return RONDO_OK;
+}
+
+static void note(checker *c, uint32_t input, size_t element, float gradient, float difference) {
+  const float error = fabsf(gradient - difference) / fmaxf(1, fmaxf(fabsf(gradient), fabsf(difference)));
+  c->worst.compared++;
+  if (c->worst.compared > 1 && error <= c->worst.error) return; /* NaN is an error */
+  c->worst.input = input;
+  c->worst.element = element;
+  c->worst.gradient = gradient;
+  c->worst.difference = difference;
+  c->worst.error = error;
+}
+
+static rondo_status compare_input(checker *c, uint32_t number) {
+  checked_value *input = &c->inputs[number];
+  const size_t most = c->options.max_elements;
+  const size_t step = input->elements / most + (input->elements % most != 0);
+  for (size_t i = 0; i < input->elements && !isnan(c->worst.error); i += step) {
+    float difference;
+    RONDO_TRY(differ(c, input, i, &difference));
+    note(c, number, i, input->gradient[i], difference);
+  }
+  return rondo_compiled_write(c->compiled, input->name, input->data, input->bytes);
+}
+
+static rondo_status read_gradients(checker *c) {
+  for (uint32_t i = 0; i < c->input_count; i++) {
+    checked_value *input = &c->inputs[i];
+    char name[] = "g0";
+    name[1] = (char)('0' + i);
+    if (input->gradient == NULL) continue;
+    RONDO_TRY(rondo_compiled_read(c->compiled, name, input->gradient, input->elements * sizeof(float)));
+  }
+  return RONDO_OK;
+}
+
+static rondo_status judge(const checker *c) {
+  const rondo_operator_check_result *w = &c->worst;
+  if (w->error <= c->options.tolerance) return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_CONTRADICTED,
+                    "%s: operator %s: its gradient of %s is %g at element %zu, but differences give %g (relative error "
+                    "%g, allowed %g)",
+                    call, c->operation->name, c->operation->inputs[w->input], (double)w->gradient, w->element,
+                    (double)w->difference, (double)w->error, (double)c->options.tolerance);
+}
+
+/* The whole -------------------------------------------------------------------------------------------------------- */
+
+static rondo_status compile(checker *c, rondo_fusion_policy fusion) {
+  const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .record = RONDO_RECORD_ALWAYS, .fusion = fusion};
+  RONDO_TRY(rondo_compiled_destroy(c->compiled));
+  c->compiled = NULL;
+  return rondo_compile(c->program, c->device, &options, &c->compiled);
+}
+
+static rondo_status run_checks(checker *c) {
+  RONDO_TRY(rondo_program_create(NULL, &c->program));
+  RONDO_TRY(add_operator(c));
+  RONDO_TRY(compile(c, RONDO_FUSION_NEVER));
+  RONDO_TRY(compare_runs(c));
+  if (c->operation->differentiate == NULL) return RONDO_OK;
+  RONDO_TRY(add_gradients(c));
+  RONDO_TRY(compile(c, RONDO_FUSION_AUTO));
+  RONDO_TRY(compare_runs(c));
+  RONDO_TRY(read_gradients(c));
+  for (uint32_t i = 0; i < c->input_count; i++)
+    if (c->inputs[i].gradient != NULL) RONDO_TRY(compare_input(c, i));
+  return judge(c);
+}
+
+static rondo_status read_options(const rondo_operator *operation, const rondo_operator_check_options *options,
+                                 rondo_operator_check_options *out) {
+  RONDO_TRY(rondo_require(call, "options", options));
+  RONDO_TRY(RONDO_VERSIONED_READ("rondo_operator_check_options", options, out));
+  RONDO_TRY(rondo_require(call, "inputs", out->inputs));
+  if (out->input_count > rondo_operator_input_count(operation)) {
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE, "%s: operator %s has %u inputs, not %u", call,
+                      operation->name, rondo_operator_input_count(operation), out->input_count);
+  }
+  if (out->low == 0 && out->high == 0) out->low = -(out->high = 1);
+  if (out->step == 0) out->step = 0.01f;
+  if (out->tolerance == 0) out->tolerance = 0.01f;
+  if (out->max_elements == 0) out->max_elements = 256;
+  if (out->low <= out->high && out->step > 0 && out->tolerance > 0) return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
+                    "%s: low %g must be at most high %g, and step %g and tolerance %g above 0", call, (double)out->low,
+                    (double)out->high, (double)out->step, (double)out->tolerance);
+}
+
+rondo_status rondo_operator_check(const rondo_operator *operation, rondo_device *device,
+                                  const rondo_operator_check_options *options,
+                                  rondo_operator_check_result *out_result) {
+  const rondo_allocator allocator = rondo_allocator_default();
+  checker c = {.operation = operation, .device = device, .scratch = {.allocator = &allocator}};
+  RONDO_TRY(rondo_require(call, "operation", operation));
+  RONDO_TRY(rondo_require(call, "device", device));
+  RONDO_TRY(rondo_versioned_check("rondo_operator_check_result", out_result, sizeof *out_result));
+  RONDO_TRY(read_options(operation, options, &c.options));
+  c.random = c.options.seed;
+  c.input_count = c.options.input_count;
+  c.result_count = operation->result_count;
+  rondo_status status = run_checks(&c);
+  const rondo_status ended = rondo_compiled_destroy(c.compiled);
+  if (status == RONDO_OK) status = ended;
+  rondo_program_destroy(c.program);
+  rondo_scratch_free(&c.scratch);
+  if (out_result == NULL || (status != RONDO_OK && c.worst.compared == 0)) return status;
+  const rondo_status written =
+      rondo_versioned_write("rondo_operator_check_result", &c.worst, out_result, sizeof c.worst);
+  return status == RONDO_OK ? written : status;
+}

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: MIT
+ * Defining operators of the user: checking a definition, copying it, and making its row. Threads: any.
+ */
+#include <assert.h>
+#include <ctype.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/allocation.h"
+#include "base/versioned_struct.h"
+#include "tensor/operators/elementwise/broadcast.h"
+#include "tensor/operators/user/user_operator.h"
+
+#define MAX_NAME 48
+
+static const char call[] = "rondo_operator_define";
+static _Atomic uint64_t last_serial;
+
+/* Inputs of float types, broadcast. */
+static const rondo_broadcast_row element_family = {.code = NULL};
+
+_Static_assert(RONDO_OPERATOR_INPUTS == RONDO_MAX_OPERANDS && RONDO_OPERATOR_RESULTS == RONDO_MAX_RESULTS,
+               "an operation holds the values of an operator of the user");
+_Static_assert(RONDO_OPERATOR_ELEMENTS == RONDO_MAX_TERMS, "a chain holds the inputs of an element-wise operator");
+
+/* Checking --------------------------------------------------------------------------------------------------------- */
+
+static rondo_status fail(const rondo_operator_definition *d, rondo_reason reason, const char *what) {
+  return rondo_fail(RONDO_INVALID_ARGUMENT, reason, "%s: operator '%.48s': %s", call, d->name, what);
+}
+
+static bool is_identifier(const char *name) {
+  size_t length = 0;
+  for (; name[length] != '\0' && length <= MAX_NAME; length++) {
+    const unsigned char c = (unsigned char)name[length];
+    if (!isalpha(c) && c != '_' && (length == 0 || !isdigit(c))) return false;
+  }
+  return length > 0 && length <= MAX_NAME;
+}
+
+static uint32_t input_count(const rondo_operator_definition *d) {
+  uint32_t count = 0;
+  while (count < RONDO_OPERATOR_INPUTS && d->inputs[count] != NULL) count++;
+  return count;
+}
+
+static rondo_status check_values(const rondo_operator_definition *d) {
+  const uint32_t inputs = input_count(d);
+  const uint32_t known = 1u << RONDO_F32 | 1u << RONDO_I32 | 1u << RONDO_I64 | 1u << RONDO_F16 | 1u << RONDO_BF16;
+  if (inputs == 0) return fail(d, RONDO_REASON_OUT_OF_RANGE, "name at least one input");
+  if (d->optional_inputs >= inputs)
+    return fail(d, RONDO_REASON_OUT_OF_RANGE, "the first input cannot be optional: lower optional_inputs");
+  if (d->result_count > RONDO_OPERATOR_RESULTS)
+    return fail(d, RONDO_REASON_OUT_OF_RANGE, "it has more than 8 results: divide it");
+  if ((d->types & ~known) != 0)
+    return fail(d, RONDO_REASON_TYPE, "programs have no values of one of its types: see rondo_type");
+  return RONDO_OK;
+}
+
+static rondo_status check_element(const rondo_operator_definition *d) {
+  const uint32_t floats = RONDO_FLOATS;
+  if (d->kernels != NULL || d->kernel_count > 0 || d->shape_rule != NULL || d->launch_rule != NULL)
+    return fail(d, RONDO_REASON_BAD_OPTIONS, "an element-wise operator has no kernels and no rules: leave them out");
+  if (input_count(d) > RONDO_OPERATOR_ELEMENTS || d->optional_inputs > 0 || d->result_count > 1)
+    return fail(d, RONDO_REASON_OUT_OF_RANGE, "an element-wise operator has 1 to 3 required inputs and one result");
+  if ((d->types & ~floats) != 0)
+    return fail(d, RONDO_REASON_TYPE, "an element-wise operator has float types only: F32, F16, BF16");
+  if (d->element->numbers > 2)
+    return fail(d, RONDO_REASON_OUT_OF_RANGE, "an element-wise operator has at most 2 numbers");
+  if (d->element->cpu == NULL && d->element->cuda_source == NULL)
+    return fail(d, RONDO_REASON_NULL_ARGUMENT, "there is no code: set element.cpu or element.cuda_source");
+  return RONDO_OK;
+}
+
+/* The parameters of a kernel, from either of the two forms. */
+static const rondo_parameter *parameters_of(const rondo_kernel_options *kernel, uint32_t *out_count) {
+  *out_count = kernel->param_count;
+  if (kernel->param_list != NULL) return kernel->param_list;
+  *out_count = 0;
+  while (*out_count < RONDO_MAX_INLINE_PARAMETERS && kernel->params[*out_count].bytes != 0) ++*out_count;
+  return kernel->params;
+}
+
+static rondo_status fail_parameter(const rondo_operator_definition *d, uint32_t kernel, uint32_t parameter,
+                                   const char *wanted) {
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
+                    "%s: operator '%s': kernel %u: parameter %u must be %s (first the inputs, then the results, then "
+                    "scalars of at most %d bytes)",
+                    call, d->name, kernel, parameter, wanted, RONDO_OPERATOR_SCALAR_BYTES);
+}
+
+static rondo_status check_kernel(const rondo_operator_definition *d, uint32_t number) {
+  const uint32_t inputs = input_count(d), results = d->result_count == 0 ? 1 : d->result_count;
+  const rondo_kernel_options *kernel = &d->kernels[number];
+  uint32_t count;
+  const rondo_parameter *parameters = parameters_of(kernel, &count);
+  if (kernel->name == NULL) return fail(d, RONDO_REASON_NULL_ARGUMENT, "one of its kernels has no name");
+  if (kernel->param_list != NULL && kernel->params[0].bytes != 0)
+    return fail(d, RONDO_REASON_BAD_OPTIONS, "a kernel has parameters both in params and in param_list");
+  for (uint32_t i = 0; i < inputs + results; i++) {
+    const rondo_access access = i < inputs ? RONDO_ACCESS_READ : RONDO_ACCESS_WRITE;
+    if (i >= count || parameters[i].access != access)
+      return fail_parameter(d, number, i, i < inputs ? "RONDO_READS, an input" : "RONDO_WRITES, a result");
+  }
+  if (count > inputs + results + RONDO_OPERATOR_SCALARS)
+    return fail(d, RONDO_REASON_OUT_OF_RANGE, "a kernel has more than 8 scalars: put them into a struct");
+  for (uint32_t i = inputs + results; i < count; i++) {
+    if (parameters[i].access != RONDO_ACCESS_SCALAR || parameters[i].bytes > RONDO_OPERATOR_SCALAR_BYTES)
+      return fail_parameter(d, number, i, "a scalar");
+  }
+  return RONDO_OK;
+}
+
+static rondo_status check_kernels(const rondo_operator_definition *d) {
+  if (d->kernel_count == 0 || d->kernels == NULL)
+    return fail(d, RONDO_REASON_NULL_ARGUMENT, "there is no code: set element or kernels");
+  if (d->kernel_count > RONDO_OPERATOR_KERNELS)
+    return fail(d, RONDO_REASON_OUT_OF_RANGE, "it has more than 16 kernels: divide it");
+  for (uint32_t k = 0; k < d->kernel_count; k++) RONDO_TRY(check_kernel(d, k));
+  return RONDO_OK;
+}
+
+static rondo_status check_gradient(const rondo_operator_definition *d) {
+  const rondo_operator *gradient = d->gradient_operator;
+  const uint32_t results = d->result_count == 0 ? 1 : d->result_count;
+  if (gradient == NULL) return RONDO_OK;
+  if (d->gradient != NULL)
+    return fail(d, RONDO_REASON_BAD_OPTIONS, "it has both gradient and gradient_operator: leave one out");
+  if (rondo_operator_input_count(gradient) != input_count(d) + 2 * results || gradient->result_count > input_count(d))
+    return fail(d, RONDO_REASON_OUT_OF_RANGE,
+                "its gradient_operator must take the inputs, the results and their gradients, and return at most one "
+                "gradient an input");
+  return RONDO_OK;
+}
+
+static rondo_status check(const rondo_operator_definition *d) {
+  RONDO_TRY(rondo_require(call, "name", d->name));
+  if (!is_identifier(d->name))
+    return fail(d, RONDO_REASON_BAD_OPTIONS, "the name must be an identifier of C of at most 48 characters");
+  RONDO_TRY(check_values(d));
+  RONDO_TRY(d->element != NULL ? check_element(d) : check_kernels(d));
+  return check_gradient(d);
+}
+
+/* Copying ---------------------------------------------------------------------------------------------------------- */
+
+static rondo_status copy_text(const rondo_allocator *allocator, const char *text, const char **out) {
+  char *copy = NULL;
+  *out = NULL;
+  if (text != NULL) RONDO_TRY(rondo_allocate_text(allocator, text, &copy));
+  *out = copy;
+  return RONDO_OK;
+}
+
+static rondo_status copy_kernel(rondo_user_operator *user, const rondo_kernel_options *given,
+                                rondo_kernel_options *out) {
+  uint32_t count;
+  const rondo_parameter *parameters = parameters_of(given, &count);
+  void *list;
+  *out = *given;
+  memset(out->params, 0, sizeof out->params);
+  out->param_list = NULL;
+  out->param_count = 0;
+  out->name = out->cuda_source = NULL;
+  RONDO_TRY(copy_text(&user->allocator, given->name, &out->name));
+  RONDO_TRY(copy_text(&user->allocator, given->cuda_source, &out->cuda_source));
+  RONDO_TRY(rondo_allocate_copy(&user->allocator, parameters, count, sizeof *parameters, &list));
+  out->param_list = list;
+  out->param_count = count;
+  return RONDO_OK;
+}
+
+/* The function in a namespace of its own, so that helpers of several operators do not collide. */
+static rondo_status copy_element(rondo_user_operator *user, const rondo_operator_element *given) {
+  static const char format[] = "\nnamespace operator_%llu {\n%s\n}\n";
+  char function[MAX_NAME + 48];
+  const unsigned long long serial = user->serial;
+  user->element = *given;
+  user->definition.element = &user->element;
+  (void)snprintf(function, sizeof function, "operator_%llu::%s", serial, user->name);
+  RONDO_TRY(rondo_allocate_text(&user->allocator, function, &user->function));
+  if (given->cuda_source == NULL) return RONDO_OK;
+  const int length = snprintf(NULL, 0, format, serial, given->cuda_source);
+  RONDO_TRY(rondo_allocate_items(&user->allocator, (size_t)length + 1, 1, &user->source));
+  (void)snprintf(user->source, (size_t)length + 1, format, serial, given->cuda_source);
+  user->element.cuda_source = user->source;
+  return RONDO_OK;
+}
+
+static rondo_status copy(rondo_user_operator *user, const rondo_operator_definition *d) {
+  user->definition = *d;
+  user->definition.kernels = user->kernels;
+  user->definition.element = NULL;
+  if (d->gradient_operator != NULL) rondo_operator_retain(d->gradient_operator);
+  RONDO_TRY(rondo_allocate_text(&user->allocator, d->name, &user->name));
+  user->definition.name = user->name;
+  for (uint32_t i = 0; i < input_count(d); i++)
+    RONDO_TRY(rondo_allocate_text(&user->allocator, d->inputs[i], &user->inputs[i]));
+  memcpy(user->definition.inputs, user->inputs, sizeof user->inputs);
+  for (uint32_t k = 0; k < d->kernel_count; k++) RONDO_TRY(copy_kernel(user, &d->kernels[k], &user->kernels[k]));
+  return d->element == NULL ? RONDO_OK : copy_element(user, d->element);
+}
+
+/* The row ---------------------------------------------------------------------------------------------------------- */
+
+static void make_row(rondo_user_operator *user) {
+  const rondo_operator_definition *d = &user->definition;
+  const bool is_element = d->element != NULL;
+  user->row = (rondo_operator){.name = user->name,
+                               .required = input_count(d) - d->optional_inputs,
+                               .result_count = d->result_count == 0 ? 1 : d->result_count,
+                               .types = d->types != 0 ? d->types
+                                        : is_element  ? RONDO_FLOATS
+                                                      : RONDO_TYPE_BIT(RONDO_F32),
+                               .is_user = true,
+                               .infer = is_element ? rondo_infer_broadcast : rondo_infer_user_operator,
+                               .prepare = rondo_prepare_user_operator,
+                               .emit = rondo_emit_user_operator};
+  memcpy(user->row.inputs, user->inputs, sizeof user->inputs);
+  if (d->gradient != NULL || d->gradient_operator != NULL) user->row.differentiate = rondo_differentiate_user_operator;
+  if (is_element) {
+    user->row.family = &element_family;
+    user->row.element = (rondo_element){.compute = rondo_compute_user_element,
+                                        .function = user->function,
+                                        .source = user->source,
+                                        .numbers = user->element.numbers};
+  }
+}
+
+static rondo_status make(rondo_user_operator *user, const rondo_operator_definition *d) {
+  RONDO_TRY(copy(user, d));
+  make_row(user);
+  return rondo_operator_register(user);
+}
+
+rondo_status rondo_operator_define(const rondo_operator_definition *definition, rondo_operator **out_operator) {
+  rondo_operator_definition given;
+  rondo_allocator allocator;
+  rondo_user_operator *user;
+  RONDO_TRY(rondo_require(call, "out_operator", out_operator));
+  *out_operator = NULL;
+  RONDO_TRY(rondo_require(call, "definition", definition));
+  RONDO_TRY(RONDO_VERSIONED_READ("rondo_operator_definition", definition, &given));
+  RONDO_TRY(check(&given));
+  RONDO_TRY(rondo_allocator_resolve(given.allocator, &allocator));
+  RONDO_TRY(rondo_allocate_items(&allocator, 1, sizeof *user, &user));
+  user->allocator = allocator;
+  user->serial = atomic_fetch_add(&last_serial, 1) + 1;
+  const rondo_status status = make(user, &given);
+  if (status != RONDO_OK) {
+    rondo_user_operator_free(user);
+    return status;
+  }
+  *out_operator = &user->row;
+  return RONDO_OK;
+}
