@@ -243,7 +243,7 @@ static void release_slot(rondo_device_slot *slot) {
 rondo_status rondo_device_close(rondo_device *device) {
   if (device == NULL || device->is_inherited) return RONDO_OK;
   RONDO_TRY(rondo_refuse_in_callback("rondo_device_close"));
-  rondo_retired_objects_look(device, NULL); /* they may use the device */
+  rondo_retired_objects_look(device, RONDO_QUEUE_NONE); /* they may use the device */
   RONDO_TRY(refuse_while_in_use(device));
   leave_list(device);
   release_slot(&device->costs);

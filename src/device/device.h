@@ -72,7 +72,7 @@ struct rondo_device {
   rondo_device_slot costs;              /* exec/: what launches and nodes cost */
   _Atomic(struct rondo_launched_objects *) retired; /* user objects that launches may still use (retired_objects.h) */
   _Atomic uint64_t events_created, events_reused;   /* counted by exec/, read by the statistics (GX-9) */
-  _Atomic uint64_t queues_numbered;                 /* by exec/: messages name streams by this number */
+  _Atomic uint64_t queues_numbered; /* by exec/: messages name streams by this number, and execs know them by it */
   /* How many allocations have been freed, counted by memory/. While it stays the same, everything that was allocated
    * still is. A launch compares it with its value when the launch was checked. */
   _Atomic uint64_t allocations_ended;

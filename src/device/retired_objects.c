@@ -11,7 +11,7 @@ struct rondo_launched_objects {
   rondo_device *device;
   rondo_device_event *ended; /* of the launches */
   bool is_marked;            /* it was recorded */
-  const rondo_queue *last;   /* of the last launch: identity only; NULL: there was none */
+  uint64_t last;             /* number of the queue of the last launch */
   rondo_object_list list;
 };
 
@@ -54,26 +54,23 @@ static void put(rondo_device *device, rondo_launched_objects *objects) {
   }
 }
 
-void rondo_launched_objects_retire(rondo_launched_objects *objects, rondo_executable *executable,
-                                   const rondo_queue *last) {
+void rondo_launched_objects_retire(rondo_launched_objects *objects, rondo_executable *executable, uint64_t last) {
   rondo_saved_error before;
   if (objects == NULL) return;
   rondo_error_save(&before);
   objects->last = last;
-  objects->is_marked = last != NULL && executable->ops->record(executable, objects->ended) == RONDO_OK;
+  objects->is_marked = last != RONDO_QUEUE_NONE && executable->ops->record(executable, objects->ended) == RONDO_OK;
   put(objects->device, objects);
   rondo_error_restore(&before);
 }
 
-/* A queue that was made at the address of a destroyed one was made after that one's work. */
-static bool is_over(const rondo_launched_objects *objects, const rondo_queue *waited) {
-  if (objects->last == NULL || objects->last == waited) return true;
+static bool is_over(const rondo_launched_objects *objects, uint64_t waited) {
+  if (objects->last == RONDO_QUEUE_NONE || objects->last == waited) return true;
   return objects->is_marked && objects->ended->ops->query(objects->ended) == RONDO_OK;
 }
 
 /* Takes the objects from the list that are over, and retires the others again. */
-static rondo_launched_objects *keep_over(rondo_device *device, rondo_launched_objects *list,
-                                         const rondo_queue *waited) {
+static rondo_launched_objects *keep_over(rondo_device *device, rondo_launched_objects *list, uint64_t waited) {
   rondo_launched_objects *over = NULL;
   while (list != NULL) {
     rondo_launched_objects *const objects = list;
@@ -96,7 +93,7 @@ static void free_all(rondo_launched_objects *list) {
   }
 }
 
-void rondo_retired_objects_settle(rondo_device *device, const rondo_queue *waited) {
+void rondo_retired_objects_settle(rondo_device *device, uint64_t waited) {
   rondo_saved_error before;
   rondo_launched_objects *over;
   if (rondo_in_callback() || device->is_inherited) return;
@@ -112,7 +109,7 @@ rondo_launched_objects *rondo_retired_objects_take(rondo_device *device) {
 }
 
 void rondo_retired_objects_end(rondo_device *device, rondo_launched_objects *list, bool are_over) {
-  free_all(are_over ? list : keep_over(device, list, NULL));
+  free_all(are_over ? list : keep_over(device, list, RONDO_QUEUE_NONE));
 }
 
 void rondo_retired_objects_unmark(rondo_launched_objects *list) {

@@ -21,18 +21,18 @@ RONDO_MUST_USE rondo_status rondo_launched_objects_make(rondo_device *device, co
 /* Releases the objects of an exec that was never made. NULL is fine. */
 void rondo_launched_objects_free(rondo_launched_objects *objects);
 
-/* Releases the objects once the executable's launches so far have ended. `last` is the queue of the last launch, or
- * RONDO_QUEUE_UNKNOWN; NULL: there was none. Only its identity is used, because it may be destroyed. The caller then
- * looks for what is over. `objects` NULL is fine. The thread's error stays. */
-#define RONDO_QUEUE_UNKNOWN ((const rondo_queue *)-1)
-void rondo_launched_objects_retire(rondo_launched_objects *objects, rondo_executable *executable,
-                                   const rondo_queue *last);
+/* Releases the objects once the executable's launches so far have ended. `last` is the number of the queue of the last
+ * launch, or one of the two below. The caller then looks for what is over. `objects` NULL is fine. The thread's error
+ * stays. */
+#define RONDO_QUEUE_NONE UINT64_C(0)
+#define RONDO_QUEUE_UNKNOWN UINT64_MAX
+void rondo_launched_objects_retire(rondo_launched_objects *objects, rondo_executable *executable, uint64_t last);
 
 /* Releases retired objects whose launches have ended: those that are known to have, and those whose last launch was on
- * `waited`, for which the caller has waited; it may be NULL. Nothing happens in host functions and on threads of the
- * library. The thread's error stays. */
-void rondo_retired_objects_settle(rondo_device *device, const rondo_queue *waited);
-static inline void rondo_retired_objects_look(rondo_device *device, const rondo_queue *waited) {
+ * the queue `waited`, for which the caller has waited; it may be RONDO_QUEUE_NONE. Nothing happens in host functions
+ * and on threads of the library. The thread's error stays. */
+void rondo_retired_objects_settle(rondo_device *device, uint64_t waited);
+static inline void rondo_retired_objects_look(rondo_device *device, uint64_t waited) {
   if (atomic_load_explicit(&device->retired, memory_order_relaxed) != NULL)
     rondo_retired_objects_settle(device, waited);
 }

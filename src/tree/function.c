@@ -367,7 +367,7 @@ rondo_status rondo_function_destroy(rondo_function *function) {
   rondo_tree *tree = function->tree;
   RONDO_TRY(rondo_tree_enter(tree, call));
   destroy(function);
-  rondo_retired_objects_look(tree->device, NULL);
+  rondo_retired_objects_look(tree->device, RONDO_QUEUE_NONE);
   rondo_tree_check(tree);
   rondo_tree_leave(tree);
   return RONDO_OK;

@@ -182,7 +182,7 @@ rondo_status rondo_tree_destroy(rondo_tree *tree) {
   rondo_stream_tie_release(tree->last_stream); /* from now on, lifetimes end at once */
   tree->last_stream = NULL;
   free_functions(tree);
-  rondo_retired_objects_look(tree->device, NULL);
+  rondo_retired_objects_look(tree->device, RONDO_QUEUE_NONE);
   free_tree(tree);
   return status;
 }

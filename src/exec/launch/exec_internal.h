@@ -27,7 +27,7 @@ struct rondo_exec {
   bool broken;     /* a failed update could not be undone: launches fail until an update succeeds */
   bool verify, auto_free, relocate; /* as in the options */
   bool relocates;                   /* graph memory of the second clone has other addresses */
-  const rondo_queue *last_queue;    /* of the last launch; see rondo_exec_last_queue */
+  uint64_t last_queue;              /* its number, of the last launch; see rondo_exec_last_queue */
   bool is_handed_out;               /* the caller may launch the driver's executable too (rondo_exec_native) */
   uint64_t launches, updates;
   uint64_t checked;          /* the device's count of ended allocations when all that the nodes access was allocated */
@@ -54,7 +54,7 @@ struct rondo_exec {
 typedef struct rondo_exec rondo_exec_draft;
 
 /* For rondo_launched_objects_retire. */
-static inline const rondo_queue *rondo_exec_last_queue(const rondo_exec *exec) {
+static inline uint64_t rondo_exec_last_queue(const rondo_exec *exec) {
   return exec->is_handed_out ? RONDO_QUEUE_UNKNOWN : exec->last_queue;
 }
 

@@ -204,7 +204,7 @@ static rondo_status instantiate(rondo_graph *graph, const rondo_instantiate_opti
   RONDO_TRY(rondo_versioned_read("rondo_plan_options", options->plan, &plan, sizeof plan));
   plan.struct_size = sizeof plan;
   RONDO_TRY(make_exec(graph, options, &plan, out));
-  rondo_retired_objects_look(graph->device, NULL);
+  rondo_retired_objects_look(graph->device, RONDO_QUEUE_NONE);
   rondo_device_begin_use((*out)->device, &exec_use);
   if (options->upload_stream == NULL) return RONDO_OK;
   const rondo_status uploaded = rondo_exec_upload(*out, options->upload_stream);
@@ -246,7 +246,7 @@ void rondo_exec_destroy(rondo_exec *exec) {
   free_exec(exec);
   rondo_heap_abandon(heap);
   rondo_retired_sweep(memory, false);
-  rondo_retired_objects_look(device, NULL);
+  rondo_retired_objects_look(device, RONDO_QUEUE_NONE);
   rondo_device_end_use(device, &exec_use);
 }
 

@@ -95,7 +95,7 @@ OUT_OF_LINE static rondo_status fail(rondo_exec *exec, rondo_status status) {
 
 static inline rondo_status finish(rondo_exec *exec, rondo_stream *stream, rondo_status status) {
   if (__builtin_expect(status != RONDO_OK, 0)) return fail(exec, status);
-  exec->last_queue = stream->queue;
+  exec->last_queue = stream->queue->number;
   exec->launches++;
   return __builtin_expect(stream->synchronous, 0) ? rondo_stream_settle(stream, "rondo_exec_launch") : RONDO_OK;
 }

@@ -467,7 +467,7 @@ rondo_status rondo_exec_update_with(const char *call, rondo_exec *exec, rondo_gr
   const rondo_status status = update(exec, graph, &to);
   rondo_patch_note_update(exec);
   rondo_exec_check(exec);
-  rondo_retired_objects_look(exec->device, NULL);
+  rondo_retired_objects_look(exec->device, RONDO_QUEUE_NONE);
   rondo_trace_here(RONDO_TRACE_END, "exec", call);
   return status;
 }

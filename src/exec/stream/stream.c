@@ -19,8 +19,7 @@ static const rondo_device_use stream_use = {.rank = 3, .name = "stream"};
 
 /* Life ------------------------------------------------------------------------------------------------------------ */
 
-static void make_label(rondo_stream *stream) {
-  const uint64_t number = atomic_fetch_add_explicit(&stream->device->queues_numbered, 1, memory_order_relaxed) + 1;
+static void make_label(rondo_stream *stream, uint64_t number) {
   if (stream->name[0] == '\0')
     (void)snprintf(stream->label, sizeof stream->label, "stream %" PRIu64, number);
   else
@@ -30,12 +29,13 @@ static void make_label(rondo_stream *stream) {
 static rondo_status make_stream(rondo_device *device, const char *name, const rondo_queue_options *options,
                                 rondo_stream **out) {
   rondo_stream *stream;
+  const uint64_t number = atomic_fetch_add_explicit(&device->queues_numbered, 1, memory_order_relaxed) + 1;
   RONDO_TRY(rondo_allocate_items(&device->allocator, 1, sizeof *stream, &stream));
   stream->device = device;
   stream->synchronous = device->synchronous;
   rondo_status status = rondo_allocate_text(&device->allocator, name, &stream->name);
   if (status == RONDO_OK) {
-    make_label(stream);
+    make_label(stream, number);
     status = device->ops->queue_create(device, stream->label, options, &stream->queue);
     if (status != RONDO_OK) rondo_release_text(&device->allocator, stream->name);
   }
@@ -43,6 +43,7 @@ static rondo_status make_stream(rondo_device *device, const char *name, const ro
     rondo_release(&device->allocator, stream, 1, sizeof *stream);
     return status;
   }
+  stream->queue->number = number;
   stream->order.queue = stream->queue;
   rondo_device_begin_use(device, &stream_use);
   *out = stream;
@@ -270,7 +271,7 @@ static rondo_status wait_for(rondo_stream *stream) {
   const rondo_status status = stream->queue->ops->synchronize(stream->queue);
   rondo_trace_here(RONDO_TRACE_END, "exec", "rondo_stream_synchronize");
   rondo_pools_stream_waited(stream->device, &stream->order, true);
-  rondo_retired_objects_look(stream->device, status == RONDO_OK ? stream->queue : NULL);
+  rondo_retired_objects_look(stream->device, status == RONDO_OK ? stream->queue->number : RONDO_QUEUE_NONE);
   return status;
 }
 

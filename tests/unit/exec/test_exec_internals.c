@@ -261,6 +261,71 @@ RIG_TEST(test_c13_a_lent_frontier_comes_back) {
   (void)test_capture_end(self->t.stream);
 }
 
+static void note_release(void *released) { *(bool *)released = true; }
+
+/* An exec whose graph retains an object that sets *released. */
+static rondo_exec *make_retaining(rig *self, bool *released) {
+  rondo_user_object *object;
+  rondo_graph *graph = make_line(self, 1, 1, NULL);
+  *released = false;
+  assert_ok(rondo_user_object_create(released, note_release, 1, NULL, &object));
+  assert_ok(rondo_graph_retain_object(graph, object, 1, true));
+  return test_exec_of(graph);
+}
+
+/* AD-8: waiting for a new stream at the address of a destroyed one says nothing of launches on that one, if their end
+ * could not be awaited when it was destroyed. This driver never waits there. */
+RIG_TEST(test_ad8_streams_are_not_known_by_their_address) {
+  enum { TRIES = 16 };
+  bool released;
+  rondo_stream *old, *fresh[TRIES];
+  rondo_exec *exec = make_retaining(self, &released);
+  fake_of(self->t.device)->stalled = true;
+  assert_ok(rondo_stream_create(self->t.device, NULL, &old));
+  assert_ok(rondo_exec_launch(exec, old));
+  rondo_exec_destroy(exec);
+  assert_ok(rondo_stream_destroy(old));
+  for (int i = 0; i < TRIES; i++) { /* one of them is where the old one was, unless a sanitizer prevents that */
+    assert_ok(rondo_stream_create(self->t.device, NULL, &fresh[i]));
+    assert_ok(rondo_stream_synchronize(fresh[i]));
+    assert_false(released);
+  }
+  for (int i = 0; i < TRIES; i++) assert_ok(rondo_stream_destroy(fresh[i]));
+  fake_of(self->t.device)->stalled = false;
+  assert_ok(rondo_stream_synchronize(self->t.stream));
+  assert_true(released);
+}
+
+/* AD-8: objects stay while waiting for their launches fails. */
+RIG_TEST(test_ad8_failed_waits_release_nothing) {
+  bool released;
+  rondo_exec *exec = make_retaining(self, &released);
+  fake_of(self->t.device)->stalled = true;
+  assert_ok(rondo_exec_launch(exec, self->t.stream));
+  rondo_exec_destroy(exec);
+  for (int i = 0; i < 3; i++) {
+    fake_of(self->t.device)->fail_at = fake_of(self->t.device)->calls + 1;
+    assert_fails(i == 1 ? rondo_device_synchronize(self->t.device) : rondo_stream_synchronize(self->t.stream),
+                 RONDO_OUT_OF_MEMORY);
+    assert_false(released);
+  }
+  assert_ok(rondo_stream_synchronize(self->t.stream));
+  assert_true(released);
+}
+
+/* AD-8: nor does a mark that could not be recorded. */
+RIG_TEST(test_ad8_launches_without_a_mark_are_waited_for) {
+  bool released;
+  rondo_exec *exec = make_retaining(self, &released);
+  assert_ok(rondo_exec_launch(exec, self->t.stream));
+  fake_of(self->t.device)->fail_at = fake_of(self->t.device)->calls + 1;
+  rondo_exec_destroy(exec);
+  rondo_exec_destroy(test_exec_of(make_line(self, 1, 1, NULL)));
+  assert_false(released);
+  assert_ok(rondo_stream_synchronize(self->t.stream));
+  assert_true(released);
+}
+
 /* Destroying a stream during its capture makes the capture invalid and leaks nothing. */
 RIG_TEST(test_streams_destroyed_while_capturing) {
   rondo_stream *origin = NULL, *member = NULL;
