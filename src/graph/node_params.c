@@ -216,6 +216,16 @@ static rondo_status check_alloc_shape(const char *where, const rondo_alloc_node 
   return RONDO_OK;
 }
 
+static rondo_status check_foreign_shape(const char *where, const rondo_foreign_node *foreign) {
+  if (foreign->what == NULL) return fail_null(where, "the foreign node has no name of its kind");
+  if (foreign->bytes > PTRDIFF_MAX)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
+                      "%s: a foreign node '%s' with an allocation of %" PRIu64
+                      " bytes, which does not fit the address space",
+                      where, foreign->what, foreign->bytes);
+  return RONDO_OK;
+}
+
 rondo_status rondo_node_shape_check(const char *where, const rondo_node_params *params) {
   copy_boxes boxes;
   size_t bytes;
@@ -237,7 +247,7 @@ rondo_status rondo_node_shape_check(const char *where, const rondo_node_params *
     case RONDO_NODE_FREE:
       return RONDO_OK;
     case RONDO_NODE_FOREIGN:
-      return params->as.foreign.what == NULL ? fail_null(where, "the foreign node has no name of its kind") : RONDO_OK;
+      return check_foreign_shape(where, &params->as.foreign);
   }
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NODE_KIND,
                     "%s: %d is not a kind of node: use one of RONDO_NODE_", where, (int)params->kind);

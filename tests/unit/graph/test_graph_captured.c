@@ -24,6 +24,16 @@ static rondo_node add_foreign(rondo_graph *graph, const char *what, uint64_t byt
                   NULL, 0);
 }
 
+/* A node whose size JSON could not be read back with. */
+GRAPH_TEST(test_foreign_memory_fits_the_address_space) {
+  const rondo_node_params params = {.kind = RONDO_NODE_FOREIGN,
+                                    .as.foreign = {.what = "memory", .bytes = (uint64_t)PTRDIFF_MAX + 1}};
+  rondo_node node;
+  assert_invalid(rondo_graph_insert(fixture->graph, NULL, 0, &params, &node), RONDO_REASON_BAD_SIZE);
+  assert_message("'memory'");
+  (void)add_foreign(fixture->graph, "memory", PTRDIFF_MAX, false);
+}
+
 /* Programmatic edges ---------------------------------------------------------------------------------------------- */
 
 GRAPH_TEST(test_edges_are_kept_in_order) {
