@@ -74,15 +74,39 @@ static void require_slots(const rondo_graph *graph, uint32_t slot, const rondo_s
   }
 }
 
+/* Marks what comes directly before the node, by edges of all types. Returns whether that was new. */
+static bool mark_before(const rondo_graph *graph, uint32_t slot, bool *marks) {
+  const rondo_slots *dependencies = &rondo_graph_at(graph, slot)->dependencies;
+  bool is_new = false;
+  for (size_t i = 0; i < dependencies->count; i++) {
+    is_new |= !marks[dependencies->items[i]];
+    marks[dependencies->items[i]] = true;
+  }
+  for (size_t i = 0; i < graph->programmatic.count; i++) {
+    const rondo_programmatic_edge *edge = &graph->programmatic.items[i];
+    if (edge->to != slot) continue;
+    is_new |= !marks[edge->from];
+    marks[edge->from] = true;
+  }
+  return is_new;
+}
+
+static void require_on_cycle(const rondo_graph *graph, uint32_t slot) {
+  bool before[MAX_DEEP + 16] = {false};
+  bool is_new = mark_before(graph, slot, before);
+  while (is_new) {
+    is_new = false;
+    for (uint32_t i = 0; i < graph->nodes.count; i++) is_new |= before[i] && mark_before(graph, i, before);
+  }
+  REQUIRE(before[slot]);
+}
+
 static void require_order(const rondo_graph *graph) {
   uint32_t *order;
   bool done[MAX_DEEP + 16] = {false};
   if (rondo_graph_order(graph, &order) != RONDO_OK) {
     REQUIRE(rondo_last_error()->reason == RONDO_REASON_CYCLE);
-    const uint32_t named = rondo_last_error()->node;
-    const rondo_slots *dependencies = &rondo_graph_at(graph, named)->dependencies;
-    REQUIRE(rondo_graph_mark_ancestors(graph, dependencies->items, dependencies->count, done) == RONDO_OK);
-    REQUIRE(done[named]);
+    require_on_cycle(graph, rondo_last_error()->node);
     return;
   }
   for (uint32_t i = 0; i < graph->live_count; i++) {
