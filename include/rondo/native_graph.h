@@ -31,9 +31,10 @@ typedef struct rondo_import_options {
  * with takes_ownership. What the driver's graph retains (cuGraphRetainUserObject) is retained by the new graph, its
  * clones and their execs; functions, events, and what host functions use must live as long as those. options may be
  * NULL. The caller destroys the graph. Errors: INVALID_ARGUMENT (NULL); UNSUPPORTED with NOT_SUPPORTED (the device has
- * no graphs of a driver) or FOREIGN_WORK (the driver does not copy the graph: pass ownership); LIMIT_EXCEEDED (child
- * graphs more than 16 deep; arguments of a kernel that are too large); OUT_OF_MEMORY; DEVICE_LOST and other errors of
- * the driver. After an error the driver's graph is still the caller's.
+ * no graphs of a driver), FOREIGN_WORK (the driver does not copy the graph: pass ownership) or OTHER_DEVICE (a kernel
+ * of another context: a graph runs on one device); LIMIT_EXCEEDED (child graphs more than 16 deep; arguments of a
+ * kernel that are too large); OUT_OF_MEMORY; DEVICE_LOST and other errors of the driver. After an error the driver's
+ * graph is still the caller's.
  */
 RONDO_API RONDO_MUST_USE rondo_status rondo_graph_import(rondo_device *device, void *native,
                                                          const rondo_import_options *options, rondo_graph **out_graph);

@@ -24,6 +24,7 @@ required(primary_retain, cuDevicePrimaryCtxRetain, 7000, (cu_context *context, c
 required(primary_release, cuDevicePrimaryCtxRelease, 11000, (cu_device device))
 required(context_get_current, cuCtxGetCurrent, 4000, (cu_context *context))
 required(context_set_current, cuCtxSetCurrent, 4000, (cu_context context))
+required(context_get_device, cuCtxGetDevice, 2000, (cu_device *device))
 required(context_synchronize, cuCtxSynchronize, 2000, (void))
 
 /* Memory */

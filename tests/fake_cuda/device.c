@@ -296,6 +296,13 @@ cu_result fake_context_set_current(cu_context handle) {
   return fake_end(code);
 }
 
+cu_result fake_context_get_device(cu_device *device) {
+  cu_result code = fake_begin(CALL_context_get_device, FAKE_IN_CONTEXT);
+  if (code == CU_OK && device == NULL) code = CU_INVALID_VALUE;
+  if (code == CU_OK) *device = fake_self.current->device->ordinal;
+  return fake_end(code);
+}
+
 /* It is remembered, no more: mappings have access of their own. */
 cu_result fake_context_enable_peer(cu_context handle, unsigned flags) {
   cu_result code = fake_begin(CALL_context_enable_peer, FAKE_IN_CONTEXT);

@@ -162,6 +162,32 @@ static rondo_status read_params(cuda_device *device, cu_graph_node node, cu_kern
   return cuda_check(device, code, "reading a captured kernel");
 }
 
+/* The GPU of another context; -1 if the driver does not say. */
+static cu_device find_gpu(cuda_device *device, cu_context context) {
+  cu_device gpu;
+  CUDA_SCOPE(scope);
+  cuda_enter_to_free(device, &scope);
+  const bool is_found =
+      device->api->context_set_current(context) == CU_OK && device->api->context_get_device(&gpu) == CU_OK;
+  (void)device->api->context_set_current(device->context); /* which the scope leaves */
+  return is_found ? gpu : -1;
+}
+
+/* All nodes of a graph run in the context of its device. */
+static rondo_status refuse_other_context(cuda_device *device, const cu_kernel_params *params) {
+  const char *name = NULL;
+  if (params->context == NULL || params->context == device->context) return RONDO_OK;
+  if (params->function == NULL || device->api->function_get_name(&name, params->function) != CU_OK || name == NULL)
+    name = "";
+  const cu_device gpu = find_gpu(device, params->context);
+  return rondo_fail(
+      RONDO_UNSUPPORTED, RONDO_REASON_OTHER_DEVICE,
+      "kernel '%s' runs in context %p of GPU %d, and the graph belongs to device '%s', which works in the "
+      "primary context of GPU %d, %p: make one graph for each device, import it for that device, and "
+      "order their launches with events",
+      name, (void *)params->context, gpu, device->base.name, device->handle, (void *)device->context);
+}
+
 static rondo_status read_config(cuda_device *device, cu_graph_node node, const cu_kernel_params *params,
                                 rondo_launch_config *out) {
   *out = (rondo_launch_config){.block = {params->block_x, params->block_y, params->block_z},
@@ -268,6 +294,7 @@ rondo_status cuda_foreign_kernel_read(cuda_captured *captured, cu_graph_node nod
   *out = (rondo_kernel_node){0};
   captured->argument_values = NULL;
   RONDO_TRY(read_params(device_of(captured), node, &params));
+  RONDO_TRY(refuse_other_context(device_of(captured), &params));
   RONDO_TRY(read_config(device_of(captured), node, &params, &captured->config));
   if (params.extra != NULL) RONDO_TRY(find_buffer(params.extra, &captured->argument_values, &buffer_bytes));
   RONDO_TRY(find_kernel(captured, &params, buffer_bytes, &kernel));

@@ -419,6 +419,34 @@ SCENE_TEST(test_ad2_execs_that_only_rondo_can_launch) {
   assert_not_native(event, "records events");
 }
 
+/* A kernel of another device is not run on this one. */
+TEST(test_ad2_kernels_of_other_devices_are_not_imported) {
+  rondo_device *other;
+  rondo_kernel *kernel;
+  rondo_graph *graph, *imported;
+  rondo_node node;
+  void *words = NULL, *native;
+  const uint32_t factor = 1;
+  if (!test_device_is("cuda") || rondo_device_open("cuda:1", NULL, &other) != RONDO_OK) skip();
+  assert_ok(rondo_kernel_create(other, test_kernel_options(TEST_KERNEL_AFFINE), &kernel));
+  assert_ok(rondo_graph_create(other, NULL, &graph));
+  assert_ok(rondo_malloc(other, 64, NULL, &words));
+  assert_ok(rondo_graph_add_kernel(graph, NULL, 0, kernel, (rondo_grid){1, 0, 0}, RONDO_ARGS(&factor, &factor, &words),
+                                   &node));
+  assert_ok(rondo_graph_native(graph, &native));
+  assert_error(rondo_graph_import(t->device, native, NULL, &imported), RONDO_UNSUPPORTED, RONDO_REASON_OTHER_DEVICE);
+  assert_null(imported);
+  assert_message("GPU 1");
+  assert_message("GPU 0");
+  assert_message("for each device");
+  assert_ok(rondo_graph_import(other, native, NULL, &imported));
+  assert_ok(rondo_graph_destroy(imported));
+  assert_ok(rondo_graph_destroy(graph));
+  assert_ok(rondo_free(other, words));
+  rondo_kernel_destroy(kernel);
+  assert_ok(rondo_device_close(other));
+}
+
 TEST(test_ad2_execs_of_other_devices) {
   rondo_exec *exec = test_exec_of(test_graph(t));
   void *native;
