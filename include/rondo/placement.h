@@ -67,7 +67,7 @@ typedef struct rondo_divide_options {
   bool share_states_only; /* as in rondo_compile_options */
   const rondo_placement_rule *rules;
   size_t rule_count;
-  const rondo_compile_options *compile; /* for each part; without share and staged; may be NULL */
+  const rondo_compile_options *compile; /* for each part; without share, staged and stream; may be NULL */
   rondo_divided *share; /* as in rondo_compile_options: a program for the same devices, divided into as many parts, of
                            the same devices */
 } rondo_divide_options;

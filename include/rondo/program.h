@@ -290,6 +290,9 @@ typedef struct rondo_compile_options {
   rondo_executor_policy executor_policy; /* when eager runs use `executor` */
   rondo_executor *executor; /* <rondo/executor.h>; must outlive the program; NULL: operators run one after the other */
   bool own_kernels;         /* use no library for convolutions, nor for products on CUDA (rondo_library_enumerate) */
+  rondo_stream *stream;     /* the program runs on this stream of the caller's, such as one that was adopted
+                               (rondo_stream_adopt), in order with its other work. It must outlive the program. NULL: on a
+                               stream of its own (see Streams) */
 } rondo_compile_options;
 #define RONDO_COMPILE_OPTIONS_INIT .struct_size = sizeof(rondo_compile_options)
 
@@ -311,6 +314,13 @@ typedef struct rondo_compile_options {
  * before another one runs. Compiling a program, and destroying the last program of a stream, must not overlap with
  * other calls. */
 
+/* Streams. With a stream of the caller's, calls of the program use it, so they and the caller's use of the stream are
+ * one thread's at a time, as for any stream. Calls that wait for the program also wait for the caller's work there, and
+ * may return a failure of it, as rondo_stream_synchronize does. Fed inputs are still copied on a stream of the
+ * program's own, and executors have theirs: the stream waits for them by events. Several programs may run on one
+ * stream. The default stream of a thread works on this thread alone, and the legacy default stream only with
+ * RONDO_RECORD_NEVER, because it cannot be captured. */
+
 /* Compiles a program (FW-1): plans the arena, gives every value its fixed address, warms up once (states keep their
  * values), captures a run on its own stream, instantiates and uploads. The program may then be changed, compiled again
  * or destroyed. options may be NULL. Waits, but disturbs no capture of another thread. With RONDO_RECORD_AUTO it runs
@@ -320,9 +330,12 @@ typedef struct rondo_compile_options {
  * (something was allocated or initialized during the capture; it is named, FW-2), UNSUPPORTED/NO_FUNCTION (an operator
  * without a kernel for the device, named). With share: INVALID_ARGUMENT with OTHER_DEVICE, or SHAPE, TYPE or
  * DUPLICATE_NAME for a state that differs; CAPTURE_REFUSED/UNSUPPORTED_CALL while its stream captures, where the
- * capture continues; failures of runs that nobody has waited for. States are then unchanged. With staged:
- * NOT_FOUND/UNKNOWN_NAME; INVALID_ARGUMENT with NULL_ARGUMENT, DUPLICATE_NAME (a name twice), or BAD_OPTIONS (an
- * invalid staging, or one that outputs do not have; an output that is an input, state or cell).
+ * capture continues; with a stream: INVALID_ARGUMENT with OTHER_DEVICE, or BAD_OPTIONS (another one than that of the
+ * program to share with); CAPTURE_REFUSED/UNSUPPORTED_CALL (it captures, and continues to; it is the legacy default
+ * stream, and the program is to be recorded); WRONG_THREAD; failures of runs that nobody has waited for. States are
+ * then unchanged. With staged: NOT_FOUND/UNKNOWN_NAME; INVALID_ARGUMENT with NULL_ARGUMENT, DUPLICATE_NAME (a name
+ * twice), or BAD_OPTIONS (an invalid staging, or one that outputs do not have; an output that is an input, state or
+ * cell).
  *
  * Matrix products on a CPU device are computed in tiles, which never depend on the workers: results have the same bits
  * for any number of workers, recorded or eager, but not with another library. On x86-64, oneDNN computes the larger

@@ -68,8 +68,8 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_stream_adopt(rondo_device *device, v
 /* Waits for all work on the stream, then frees the stream; of one that was adopted, only the handle. A capture that it
  * takes part in is invalidated. The capture's other streams then refuse all work until the capture is ended
  * (<rondo/capture.h>); it also ends with its last stream. NULL is fine. Errors: INVALID_STATE/STILL_IN_USE (a function
- * of a tree is being called on it, <rondo/tree.h>), IN_CALLBACK; those of rondo_stream_synchronize outside of captures,
- * where the stream is freed nevertheless. */
+ * of a tree is being called on it, <rondo/tree.h>; a compiled program or a session runs on it), IN_CALLBACK; those of
+ * rondo_stream_synchronize outside of captures, where the stream is freed nevertheless. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_stream_destroy(rondo_stream *stream);
 
 /* The stream's device, which must outlive it; NULL for NULL. Thread-safe. */
@@ -137,7 +137,8 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_stream_query(rondo_stream *stream);
 
 /* The driver's handle, valid as long as the stream. On CUDA a CUstream: work that is enqueued on it runs in the order
  * of the stream, and is captured while the stream captures (<rondo/capture.h>). On a CPU device a number, which is good
- * for rondo_stream_adopt alone. NULL for NULL, and for the legacy default stream. Any thread. */
+ * for rondo_stream_adopt alone, and is the same for all handles of a stream. NULL for NULL, and for the legacy default
+ * stream. Any thread. */
 RONDO_API void *rondo_stream_native(rondo_stream *stream);
 
 /* Events ---------------------------------------------------------------------------------------------------------- */

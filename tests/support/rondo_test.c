@@ -137,8 +137,10 @@ int test_run_group(const char *name, const struct CMUnitTest *tests, size_t coun
   return is_kept && !close_fresh(device) ? EXIT_FAILURE : failures;
 }
 
+bool test_adopts_streams(void) { return getenv("RONDO_TEST_ADOPTED") != NULL; }
+
 static void make_stream(test_fixture *fixture) {
-  if (getenv("RONDO_TEST_ADOPTED") == NULL) {
+  if (!test_adopts_streams()) {
     assert_ok(rondo_stream_create(fixture->device, NULL, &fixture->stream));
     return;
   }
@@ -202,6 +204,18 @@ rondo_stream *test_stream(test_fixture *fixture, const char *name) {
   const rondo_stream_options options = {RONDO_STREAM_OPTIONS_INIT, .name = name};
   assert_ok(rondo_stream_create(fixture->device, &options, &stream));
   test_leave_kind(TEST_LEFT_STREAM, stream, NULL);
+  return stream;
+}
+
+rondo_stream *test_adopted_stream(rondo_device *device, rondo_stream **out_theirs) {
+  rondo_stream *theirs = NULL, *stream = NULL;
+  const rondo_stream_options options = {RONDO_STREAM_OPTIONS_INIT, .name = "adopted"};
+  rondo_device *owner = test_device(test_device_info(device).name, NULL);
+  assert_ok(rondo_stream_create(owner, NULL, &theirs));
+  test_leave_kind(TEST_LEFT_STREAM, theirs, NULL);
+  assert_ok(rondo_stream_adopt(device, rondo_stream_native(theirs), &options, &stream));
+  test_leave_kind(TEST_LEFT_STREAM, stream, NULL);
+  if (out_theirs != NULL) *out_theirs = theirs;
   return stream;
 }
 

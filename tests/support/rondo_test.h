@@ -122,6 +122,11 @@ rondo_exec *test_instantiate_with(rondo_graph *graph, const rondo_instantiate_op
 /* A second device. */
 rondo_device *test_device(const char *name, const rondo_device_options *options);
 
+/* A stream of another handle of the device, and that stream adopted. out_theirs may be NULL. */
+rondo_stream *test_adopted_stream(rondo_device *device, rondo_stream **out_theirs);
+/* Whether RONDO_TEST_ADOPTED is set: streams are adopted ones where that makes no other difference (AD-1). */
+bool test_adopts_streams(void);
+
 /* Makes the teardown destroy another object, after execs, graphs, events and words. Returns the object. */
 void *test_leave(void (*destroy)(void *object), void *object);
 

@@ -50,7 +50,11 @@ rondo_compiled_value test_compiled_value(const rondo_compiled *compiled, char ki
 
 rondo_compiled *test_compile_kept(rondo_program *program, rondo_device *device, const rondo_compile_options *options) {
   rondo_compiled *compiled = NULL;
-  assert_ok(rondo_compile(program, device, options, &compiled));
+  rondo_compile_options on = {RONDO_COMPILE_OPTIONS_INIT};
+  if (options != NULL) on = *options;
+  const bool joins = on.share != NULL && !on.share_states_only;
+  if (test_adopts_streams() && !joins && on.stream == NULL) on.stream = test_adopted_stream(device, NULL);
+  assert_ok(rondo_compile(program, device, &on, &compiled));
   test_leave_compiled(compiled);
   return compiled;
 }

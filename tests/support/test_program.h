@@ -16,7 +16,8 @@ rondo_value test_value(rondo_program *program, char kind, const char *name, size
 /* The compiled value of this kind and name, which must exist; kind 0: of any kind. */
 rondo_compiled_value test_compiled_value(const rondo_compiled *compiled, char kind, const char *name);
 
-/* Compiles the program, and then destroys or keeps it. options may be NULL. */
+/* Compiles the program, and then destroys or keeps it. options may be NULL. With RONDO_TEST_ADOPTED, it runs on an
+ * adopted stream. */
 rondo_compiled *test_compile_kept(rondo_program *program, rondo_device *device, const rondo_compile_options *options);
 rondo_compiled *test_compile(rondo_program *program, rondo_device *device, const rondo_compile_options *options);
 

@@ -98,6 +98,7 @@ static void join(cpu_queue *queue, cpu_queue *other) {
   }
   queue->next_shared = other->next_shared;
   other->next_shared = queue;
+  queue->number = other->number; /* one stream has one native handle */
   queue->base.ops = &shared_ops;
 }
 

@@ -106,14 +106,24 @@ static void cut_tie(rondo_stream *stream) {
   rondo_stream_tie_release(stream->tie);
 }
 
-rondo_status rondo_stream_destroy(rondo_stream *stream) {
-  if (stream == NULL || stream->device->is_inherited) return RONDO_OK;
-  RONDO_TRY(rondo_refuse_in_callback("rondo_stream_destroy"));
+static rondo_status refuse_used(const rondo_stream *stream) {
   if (stream->holds > 0)
     return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE,
                       "rondo_stream_destroy: a function of a tree is being called on %s: destroy the stream after that "
                       "call has returned",
                       stream->label);
+  if (stream->lends > 0)
+    return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE,
+                      "rondo_stream_destroy: a compiled program or a session runs on %s: destroy that first "
+                      "(rondo_compiled_destroy, rondo_session_destroy)",
+                      stream->label);
+  return RONDO_OK;
+}
+
+rondo_status rondo_stream_destroy(rondo_stream *stream) {
+  if (stream == NULL || stream->device->is_inherited) return RONDO_OK;
+  RONDO_TRY(rondo_refuse_in_callback("rondo_stream_destroy"));
+  RONDO_TRY(refuse_used(stream));
   if (rondo_stream_find_capture(stream) != NULL) {
     RONDO_TRY(rondo_fail_context(rondo_stream_require_thread(stream),
                                  "rondo_stream_destroy: %s captures: end the capture on its thread first",

@@ -37,6 +37,7 @@ struct rondo_stream {
   _Atomic(rondo_capture *) capture; /* that the stream is part of, or NULL */
   bool synchronous;                 /* wait after each operation (GX-9) */
   uint32_t holds;                   /* callbacks in progress that use it: it cannot be destroyed */
+  uint32_t lends;                   /* compiled programs and sessions that run on it: likewise */
   rondo_heap *heap;                 /* for graph memory; the first launch that needs it sets it */
   rondo_stream_order order;         /* the frees that its next work comes after */
   rondo_frontier frontier;
@@ -80,6 +81,14 @@ static inline void rondo_stream_hold(rondo_stream *stream) { stream->holds++; }
 static inline void rondo_stream_let_go(rondo_stream *stream) {
   assert(stream->holds > 0);
   stream->holds--;
+}
+
+/* Between the two calls, an object runs its work on the caller's stream, so it cannot be destroyed. Threads: as the
+ * stream. */
+static inline void rondo_stream_lend(rondo_stream *stream) { stream->lends++; }
+static inline void rondo_stream_return(rondo_stream *stream) {
+  assert(stream->lends > 0);
+  stream->lends--;
 }
 
 /* rondo_stream_synchronize for the library's own waits: only a capture of this stream forbids it. `call` is the call

@@ -268,12 +268,13 @@ static rondo_status find_sharing(compiler *c, const rondo_compile_options *given
   rondo_compiled *compiled = c->compiled;
   if (given->share != NULL) RONDO_TRY(rondo_stream_synchronize(given->share->stream));
   if (given->share != NULL && given->share_states_only) {
-    RONDO_TRY(rondo_sharing_borrow(given->share->sharing, compiled->name, &compiled->sharing));
+    RONDO_TRY(rondo_sharing_borrow(given->share->sharing, given->stream, compiled->name, &compiled->sharing));
   } else if (given->share != NULL) {
     compiled->sharing = given->share->sharing;
     compiled->sharing->users++;
   } else {
-    RONDO_TRY(rondo_sharing_create(&compiled->allocator, compiled->device, compiled->name, &compiled->sharing));
+    RONDO_TRY(rondo_sharing_create(&compiled->allocator, compiled->device, given->stream, compiled->name,
+                                   &compiled->sharing));
   }
   compiled->stream = compiled->sharing->stream;
   compiled->resources.kernels = &compiled->sharing->kernels;
@@ -396,6 +397,8 @@ static rondo_status compile_relaxed(compiler *c, const rondo_compile_options *gi
 static rondo_status make_compiled(compiler *c, rondo_device *device, const rondo_allocator *allocator,
                                   const rondo_compile_options *given) {
   RONDO_TRY(check_shared(c, given->share, device));
+  const rondo_sharing *joined = given->share == NULL || given->share_states_only ? NULL : given->share->sharing;
+  RONDO_TRY(rondo_sharing_check_stream(c->call, c->program->label, device, joined, given->stream));
   c->staged = (rondo_staged_list){given->staged, given->staged_count};
   RONDO_TRY(rondo_feeds_check(c->program, &c->staged));
   RONDO_TRY(rondo_allocate_items(allocator, 1, sizeof *c->compiled, &c->compiled));

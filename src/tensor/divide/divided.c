@@ -32,10 +32,12 @@ static rondo_status read_options(builder *b, const rondo_divide_options *options
   RONDO_TRY(rondo_versioned_read("rondo_divide_options", options, &b->given, sizeof b->given));
   RONDO_TRY(rondo_versioned_read("rondo_compile_options", b->given.compile, &b->compile, sizeof b->compile));
   RONDO_TRY(rondo_placement_list_make(call, b->devices, device_count, b->given.rules, b->given.rule_count, &b->list));
-  if (b->compile.share == NULL && !b->compile.share_states_only && b->compile.staged_count == 0) return RONDO_OK;
+  if (b->compile.share == NULL && !b->compile.share_states_only && b->compile.staged_count == 0 &&
+      b->compile.stream == NULL)
+    return RONDO_OK;
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
-                    "%s: share and staged of rondo_compile_options cannot be used for parts: use "
-                    "rondo_divide_options.share",
+                    "%s: share, staged and stream of rondo_compile_options cannot be used for parts: use "
+                    "rondo_divide_options.share; each part runs on a stream of its own",
                     call);
 }
 

@@ -6,8 +6,47 @@
 #include <assert.h>
 #include <string.h>
 
-rondo_status rondo_sharing_create(const rondo_allocator *allocator, rondo_device *device, const char *name,
-                                  rondo_sharing **out) {
+#include <rondo/capture.h>
+
+#include "exec/stream/stream_internal.h"
+
+rondo_status rondo_sharing_check_stream(const char *call, const char *who, const rondo_device *device,
+                                        const rondo_sharing *joined, rondo_stream *stream) {
+  rondo_capture_info info = {.struct_size = sizeof info};
+  if (stream == NULL) return RONDO_OK;
+  if (stream->device != device)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OTHER_DEVICE,
+                      "%s: %s is to run on %s, which is a stream of device '%s', not of '%s': give one of this device",
+                      call, who, stream->label, stream->device->name, device->name);
+  if (joined != NULL && stream != joined->stream)
+    return rondo_fail(
+        RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
+        "%s: %s is to run on %s, and shares an arena with a program on %s: programs that share run on one "
+        "stream: set share_states_only, or leave the stream NULL",
+        call, who, stream->label, joined->stream->label);
+  RONDO_TRY(rondo_capture_get_info(stream, &info));
+  if (info.state == RONDO_CAPTURE_NONE) return RONDO_OK;
+  return rondo_fail(RONDO_CAPTURE_REFUSED, RONDO_REASON_UNSUPPORTED_CALL,
+                    "%s: %s is to run on %s, which captures: end the capture first", call, who, stream->label);
+}
+
+static rondo_status take_stream(rondo_sharing *sharing, rondo_stream *stream, const char *name) {
+  const rondo_stream_options options = {RONDO_STREAM_OPTIONS_INIT, .name = name};
+  sharing->is_lent = stream != NULL;
+  if (stream == NULL) return rondo_stream_create(sharing->device, &options, &sharing->stream);
+  rondo_stream_lend(stream);
+  sharing->stream = stream;
+  return RONDO_OK;
+}
+
+static rondo_status leave_stream(const rondo_sharing *sharing) {
+  if (!sharing->is_lent) return rondo_stream_destroy(sharing->stream);
+  rondo_stream_return(sharing->stream);
+  return RONDO_OK;
+}
+
+rondo_status rondo_sharing_create(const rondo_allocator *allocator, rondo_device *device, rondo_stream *stream,
+                                  const char *name, rondo_sharing **out) {
   *out = NULL;
   rondo_sharing *sharing;
   RONDO_TRY(rondo_allocate_items(allocator, 1, sizeof *sharing, &sharing));
@@ -16,8 +55,7 @@ rondo_status rondo_sharing_create(const rondo_allocator *allocator, rondo_device
                              .users = 1,
                              .kernels = {.allocator = *allocator},
                              .maker = {.device = device, .allocator = *allocator}};
-  const rondo_stream_options options = {RONDO_STREAM_OPTIONS_INIT, .name = name};
-  const rondo_status status = rondo_stream_create(device, &options, &sharing->stream);
+  const rondo_status status = take_stream(sharing, stream, name);
   if (status != RONDO_OK) {
     rondo_release(allocator, sharing, 1, sizeof *sharing);
     return status;
@@ -31,7 +69,7 @@ rondo_status rondo_sharing_release(rondo_sharing *sharing) {
   if (sharing == NULL || --sharing->users > 0) return RONDO_OK;
   assert(sharing->arenas.count == 0); /* each program has left its own */
   const rondo_allocator allocator = sharing->allocator;
-  rondo_status status = rondo_stream_destroy(sharing->stream);
+  rondo_status status = leave_stream(sharing);
   for (size_t i = 0; i < sharing->blocks.count; i++)
     rondo_status_keep_first(&status, rondo_free(sharing->device, sharing->blocks.items[i]));
   for (size_t i = 0; i < sharing->values.count; i++) rondo_release_text(&allocator, sharing->values.items[i].name);
@@ -67,8 +105,8 @@ static rondo_status add_value(rondo_sharing *sharing, const rondo_shared_value *
   return status;
 }
 
-rondo_status rondo_sharing_borrow(rondo_sharing *lender, const char *name, rondo_sharing **out) {
-  RONDO_TRY(rondo_sharing_create(&lender->allocator, lender->device, name, out));
+rondo_status rondo_sharing_borrow(rondo_sharing *lender, rondo_stream *stream, const char *name, rondo_sharing **out) {
+  RONDO_TRY(rondo_sharing_create(&lender->allocator, lender->device, stream, name, out));
   (*out)->lender = lender;
   lender->users++;
   rondo_status status = RONDO_OK;

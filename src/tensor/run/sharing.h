@@ -34,6 +34,7 @@ typedef struct rondo_sharing {
   rondo_allocator allocator;
   rondo_device *device;
   rondo_stream *stream;
+  bool is_lent; /* the stream is the caller's */
   uint32_t users;
   uint32_t round_runs; /* of a data-parallel program: runs since the last update (tensor/run/ranks.h), */
   bool is_round_known; /* unless they must be read */
@@ -45,11 +46,17 @@ typedef struct rondo_sharing {
   rondo_convolution_maker convolution_maker;
 } rondo_sharing;
 
-/* With one user and a stream of this name. */
+/* Refuses a stream of the caller's that the program `who` cannot run on: of another device, other than the stream of
+ * the programs that it joins (NULL: none), or capturing. NULL is fine. */
+RONDO_MUST_USE rondo_status rondo_sharing_check_stream(const char *call, const char *who, const rondo_device *device,
+                                                       const rondo_sharing *joined, rondo_stream *stream);
+
+/* With one user, on the caller's stream or (NULL) on a new one of this name. */
 RONDO_MUST_USE rondo_status rondo_sharing_create(const rondo_allocator *allocator, rondo_device *device,
-                                                 const char *name, rondo_sharing **out);
+                                                 rondo_stream *stream, const char *name, rondo_sharing **out);
 /* The same with the values of another, which stays as long as this one. */
-RONDO_MUST_USE rondo_status rondo_sharing_borrow(rondo_sharing *lender, const char *name, rondo_sharing **out);
+RONDO_MUST_USE rondo_status rondo_sharing_borrow(rondo_sharing *lender, rondo_stream *stream, const char *name,
+                                                 rondo_sharing **out);
 /* Releases one use; the last user's work is done. NULL is allowed. */
 RONDO_MUST_USE rondo_status rondo_sharing_release(rondo_sharing *sharing);
 

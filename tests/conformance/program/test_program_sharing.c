@@ -25,7 +25,8 @@ static rondo_program *make_layer(size_t rows, rondo_value *out_y) {
 }
 
 static rondo_status try_compile(test_fixture *t, rondo_program *program, rondo_compiled *share, rondo_compiled **out) {
-  const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .share = share};
+  rondo_stream *stream = share == NULL && test_adopts_streams() ? test_adopted_stream(t->device, NULL) : NULL;
+  const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .share = share, .stream = stream};
   const rondo_status status = rondo_compile(program, t->device, &options, out);
   rondo_program_destroy(program);
   return status;
