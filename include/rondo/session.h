@@ -72,12 +72,35 @@ typedef struct rondo_session_options {
   /* Each stream gets an executor with these options (<rondo/executor.h>), which runs eager work where that was measured
    * to be faster. Copied; NULL: operators run one after the other. */
   const rondo_executor_options *executor;
+  /* `streams` streams of the caller's, on which all models run (see Streams of the caller's); the list is copied. NULL:
+   * the session creates its own. */
+  rondo_stream *const *stream_list;
 } rondo_session_options;
 #define RONDO_SESSION_OPTIONS_INIT .struct_size = sizeof(rondo_session_options)
 
+/* Streams of the caller's. A program that has streams, its own or a library's, gives them to the session, so that
+ * requests run in order with its other work on them:
+ *
+ *   TRY(rondo_stream_adopt(device, cuda_stream, NULL, &stream));          // a CUstream, <rondo/stream.h>
+ *   const rondo_session_options options = {RONDO_SESSION_OPTIONS_INIT, .stream_list = &stream};
+ *
+ * What was enqueued on a stream before a request runs before the graphs of the request that run there. The streams stay
+ * the caller's and must outlive the session; rondo_stream_destroy refuses them meanwhile. The session uses them on its
+ * threads and on those that call it, so the caller uses a rondo_stream, or another one that is the same stream, only
+ * while no call of the session runs and every request was answered, or while it has acquired the stream
+ * (rondo_session_acquire_stream). On CUDA devices, the owner of the native stream may enqueue work there at any other
+ * time too, except while a model is added or captured: that work would become part of a recording. A failure of the
+ * caller's work may fail a request, which then runs again. Adding and removing models waits for running requests and
+ * for streams that are taken; requests that arrive meanwhile wait. Parts of divided models on other devices have
+ * streams of their own, and so do executors. */
+
 /* Creates a session without models. options may be NULL. The caller destroys it before the device is closed.
  * Thread-safe. Errors: INVALID_ARGUMENT with NULL_ARGUMENT, BAD_OPTIONS, OUT_OF_RANGE; OUT_OF_MEMORY; LIMIT_EXCEEDED
- * (threads); those of rondo_executor_create. */
+ * (threads); those of rondo_executor_create. With stream_list, each names the stream: INVALID_ARGUMENT with
+ * NULL_ARGUMENT or OTHER_DEVICE (a stream of another rondo_device); INVALID_STATE with ALREADY_CAPTURING, or
+ * STILL_IN_USE (a session has this stream already, or the list has it twice); UNSUPPORTED/UNSUPPORTED_CALL (the legacy
+ * default stream, or that of a thread); failures of earlier work on the stream; those of the driver, if the owner has
+ * destroyed it. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_session_create(rondo_device *device, const rondo_session_options *options,
                                                            rondo_session **out_session);
 

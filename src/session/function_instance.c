@@ -189,14 +189,16 @@ rondo_status rondo_function_instance_describe(const rondo_instance_graph *g, ron
 rondo_status rondo_function_instance_open(rondo_model_instance *instance) {
   rondo_device *device = instance->model->session->device;
   const rondo_tree_options options = {RONDO_TREE_OPTIONS_INIT, .name = instance->model->name, .no_host_steps = true};
-  RONDO_TRY(rondo_stream_create(device, NULL, &instance->stream));
+  instance->stream = instance->model->session->workers[instance->worker].lent;
+  if (instance->stream == NULL) RONDO_TRY(rondo_stream_create(device, NULL, &instance->stream));
   RONDO_TRY(rondo_tree_create(device, &options, &instance->tree));
   return make_function(instance, RONDO_RECORD_NEVER, &instance->eager_function);
 }
 
 void rondo_function_instance_close(rondo_model_instance *instance, rondo_status *kept) {
   rondo_status_keep_first(kept, rondo_tree_destroy(instance->tree));
-  rondo_status_keep_first(kept, rondo_stream_destroy(instance->stream));
+  const bool is_lent = instance->model->session->workers[instance->worker].lent != NULL;
+  if (!is_lent) rondo_status_keep_first(kept, rondo_stream_destroy(instance->stream));
 }
 
 uint64_t rondo_function_instance_arena(const rondo_model_instance *instance) {

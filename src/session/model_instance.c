@@ -33,11 +33,14 @@ static void count_arenas(rondo_model_instance *instance) {
 
 /* All anchors share states. Programs share the states, the stream and the arena of their instance's anchor. */
 rondo_compile_options rondo_model_instance_compile_options(const rondo_model_instance *instance) {
+  const rondo_stream_worker *worker = &instance->model->session->workers[instance->worker];
   const bool is_anchor = instance->anchor.compiled == NULL;
-  return (rondo_compile_options){
-      RONDO_COMPILE_OPTIONS_INIT, .record = RONDO_RECORD_NEVER,
-      .share = (is_anchor ? &instance->model->instances[0] : instance)->anchor.compiled, .share_states_only = is_anchor,
-      .executor = is_anchor ? NULL : instance->model->session->workers[instance->worker].executor};
+  return (rondo_compile_options){RONDO_COMPILE_OPTIONS_INIT,
+                                 .record = RONDO_RECORD_NEVER,
+                                 .share = (is_anchor ? &instance->model->instances[0] : instance)->anchor.compiled,
+                                 .share_states_only = is_anchor,
+                                 .executor = is_anchor ? NULL : worker->executor,
+                                 .stream = is_anchor ? worker->lent : NULL};
 }
 
 static void *address_of(const rondo_compiled *compiled, const char *name, const char *kind) {

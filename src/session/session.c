@@ -16,6 +16,7 @@
 #include "session/serve/utilisation.h"
 #include "session/session.h"
 #include "session/session_model.h"
+#include "session/session_streams.h"
 #include "session/sizing/model_times.h"
 
 static const rondo_device_use session_use = {.rank = 0, .name = "session"};
@@ -290,6 +291,7 @@ static rondo_status free_session(rondo_session *session) {
   for (uint32_t i = 0; i < session->options.streams; i++)
     rondo_status_keep_first(&status, rondo_executor_destroy(session->workers[i].executor));
   rondo_utilisation_close(session);
+  rondo_session_streams_return(session);
   for (uint32_t i = 0; i < RONDO_SESSION_MAX_STREAMS; i++) {
     pthread_cond_destroy(&session->workers[i].wake);
     pthread_mutex_destroy(&session->workers[i].timer.lock);
@@ -308,6 +310,7 @@ static rondo_status open_session(rondo_session *session) {
   RONDO_TRY(rondo_device_get_info(session->device, &info));
   session->is_cuda = info.cuda;
   RONDO_TRY(rondo_allocate_text(&session->allocator, session->options.name, &session->name));
+  RONDO_TRY(rondo_session_streams_take(session));
   RONDO_TRY(make_slots(session));
   RONDO_TRY(rondo_utilisation_open(session));
   RONDO_TRY(make_executors(session));

@@ -55,6 +55,8 @@ struct rondo_stream_worker {
   uint32_t claims_waiting; /* callers that wait to claim it; they take precedence over requests */
   rondo_thread thread;
   pthread_cond_t wake;
+  rondo_stream *lent;                      /* the caller's, on which all models run; NULL: each model has its own */
+  rondo_stream_worker *next_lent;          /* see session_streams.c */
   rondo_executor *executor;                /* for eager runs; NULL: operators run one after the other */
   rondo_batch batch;                       /* this and all fields below belong to the claimant */
   rondo_copy_list copies;                  /* of inputs */

@@ -8,6 +8,7 @@
 #include "session/model_instance.h"
 #include "session/model_values.h"
 #include "session/placement/upstream_parts.h"
+#include "session/serve/stream_worker.h"
 #include "session/session.h"
 #include "session/session_model.h"
 #include "session/sizing/model_times.h"
@@ -60,11 +61,22 @@ void rondo_model_drop_graphs(rondo_session_model *model, rondo_status *kept) {
     while (model->instances[i].graphs.count > 0) rondo_model_instance_drop_last_graph(&model->instances[i], kept);
 }
 
+/* On streams of the caller's, another model's requests may use the stream of an instance. On streams of their own,
+ * nothing else does. */
+static void claim_lent(rondo_session *session) {
+  if (session->workers[0].lent != NULL) rondo_session_claim_all(session);
+}
+static void release_lent(rondo_session *session) {
+  if (session->workers[0].lent != NULL) rondo_session_release_all(session);
+}
+
 static rondo_status close_instances(rondo_session_model *model) {
   rondo_status status = RONDO_OK;
+  claim_lent(model->session);
   rondo_model_drop_graphs(model, &status);
   for (uint32_t i = 0; i < model->session->options.streams; i++)
     rondo_model_instance_close(&model->instances[i], &status);
+  release_lent(model->session);
   return status;
 }
 
@@ -91,9 +103,12 @@ rondo_status rondo_model_free(rondo_session_model *model) {
 }
 
 static rondo_status open_instances(rondo_session_model *model, const rondo_weights *weights) {
-  for (uint32_t i = 0; i < model->session->options.streams; i++)
-    RONDO_TRY(rondo_model_instance_open(&model->instances[i], model, i, weights));
-  return RONDO_OK;
+  rondo_status status = RONDO_OK;
+  claim_lent(model->session);
+  for (uint32_t i = 0; i < model->session->options.streams && status == RONDO_OK; i++)
+    status = rondo_model_instance_open(&model->instances[i], model, i, weights);
+  release_lent(model->session);
+  return status;
 }
 
 static rondo_status fill_model(rondo_session_model *model, const char *name, const rondo_model_options *o) {

@@ -55,7 +55,12 @@ rondo_weights *test_scorer_weights(void) {
 
 rondo_session *test_session_open(rondo_device *device, rondo_session_options options) {
   rondo_session *session = NULL;
+  rondo_stream *streams[RONDO_SESSION_MAX_STREAMS];
   options.struct_size = sizeof options;
+  const bool adopts = test_adopts_streams() && options.stream_list == NULL;
+  const uint32_t count = !adopts ? 0 : options.streams == 0 ? 1 : options.streams;
+  for (uint32_t i = 0; i < count; i++) streams[i] = test_adopted_stream(device, NULL);
+  if (adopts) options.stream_list = streams;
   assert_ok(rondo_session_create(device, &options, &session));
   test_leave_session(session);
   return session;

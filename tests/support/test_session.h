@@ -28,7 +28,7 @@ rondo_weights *test_scorer_weights(void);
 /* Makes the teardown destroy a session. */
 void test_leave_session(rondo_session *session);
 
-/* Creates a session of the device; the caller destroys it. */
+/* Creates a session of the device; the caller destroys it. With RONDO_TEST_ADOPTED, it runs on adopted streams. */
 rondo_session *test_session_open(rondo_device *device, rondo_session_options options);
 /* Adds the scorer with its states, unless `options` has another build or other states. */
 void test_scorer_add(rondo_session *session, const char *name, rondo_model_options options);
