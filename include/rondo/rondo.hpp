@@ -806,18 +806,20 @@ struct tree_frame {
     return status;
   }
   /* The same for a body. The tree runs it again, eagerly, if it fails while it is recorded: that is right for what a
-   * recording refuses, which is a rondo::error, and for nothing else. */
+   * recording refuses, which is a rondo::error, and for all that is thrown after a call of another thread or a library
+   * has ended the capture, because each call of the body then fails. It is right for nothing else. */
   template <class F>
-  rondo_status run_body(F &&body) noexcept {
+  rondo_status run_body([[maybe_unused]] rondo_call *running, F &&body) noexcept {
 #ifdef RONDO_NO_EXCEPTIONS
     return run(this, body);
 #else
-    if (thrown.what && !thrown.is_error)
+    if (thrown.what && !thrown.may_run_again)
       return run(this, [&]() -> rondo_status { std::rethrow_exception(thrown.what); });
     thrown = {};
     const rondo_status status = run(this, body);
     /* the body has handled what a step threw, and failed for a reason of its own */
     if (status != RONDO_OK && thrown.status != status) thrown = {};
+    if (thrown.what && has_died(running)) thrown.may_run_again = true;
     return status;
 #endif
   }
@@ -839,7 +841,7 @@ struct tree_frame {
   rondo_status passed(rondo_status status, [[maybe_unused]] const rondo_device *device) const {
 #ifndef RONDO_NO_EXCEPTIONS
     if (!has_failed) return after_wait(status, device);
-    if (status != RONDO_OK && thrown.what && (!thrown.is_error || thrown.status == status))
+    if (status != RONDO_OK && thrown.what && (!thrown.may_run_again || thrown.status == status))
       std::rethrow_exception(thrown.what);
 #endif
     return status;
@@ -858,10 +860,16 @@ struct tree_frame {
       return false;
     }
   }
+  /* Whether the capture in which a body ran is invalid. */
+  static bool has_died(rondo_call *running) noexcept {
+    rondo_capture_info info = {};
+    return rondo_capture_get_info(rondo_call_stream(running), &info) == RONDO_OK &&
+           info.state == RONDO_CAPTURE_INVALIDATED;
+  }
   struct thrown_lambda {
     std::exception_ptr what;
     rondo_status status = RONDO_OK; /* that C code got for it */
-    bool is_error = false;          /* a rondo::error */
+    bool may_run_again = false;     /* the body: this is a rondo::error, or the capture had died */
   };
   thrown_lambda thrown; /* the last one */
 #endif
@@ -1402,7 +1410,7 @@ struct function_body {
     return body->run_in(own, running);
   }
   rondo_status run_in(tree_frame &frame, rondo_call *running) noexcept {
-    return frame.run_body([&] {
+    return frame.run_body(running, [&] {
       call call(running);
       return run(call);
     });
@@ -1528,7 +1536,8 @@ class region : public handle<rondo_region, rondo_region_destroy> {
 
   /* Begins the region, calls `code` with a rondo::call & as often as it has to run (never, once, or again eagerly), and
    * ends the region. Returns the first `count` outputs. What the code throws comes out of here; a capture is dropped.
-   * `where` says in messages where the region was begun. */
+   * If the capture had died before, the code runs again instead. `where` says in messages where the region was begun.
+   */
   template <std::size_t count = 0, class F>
   returns<std::array<buffer, count>> run(const stream_ref &stream, const Key &key, span<const rondo_input> inputs,
                                          F &&code, const char *where = __builtin_FUNCTION()) const {
@@ -1568,7 +1577,7 @@ class region : public handle<rondo_region, rondo_region_destroy> {
     const detail::on_exit<rondo_region, void> close(rondo_region_abandon, get()); /* nothing, if it has ended */
     rondo_status status = RONDO_OK;
     while (running != nullptr) {
-      const rondo_status done = frame.run_body([&] {
+      const rondo_status done = frame.run_body(running, [&] {
         call call(running);
         return detail::status_of_call(code, call);
       });

@@ -116,8 +116,8 @@ static rondo_status abandon_by_error(rondo_recorder *recorder, const rondo_call 
       return abandon_for_host_work(recorder);
     return rondo_recorder_abandon_for_error(recorder, RONDO_SKIP_OTHER_WORK, true);
   }
-  note_cause(recorder);
-  if (recorder->cause_source == RONDO_CAUSE_DRIVER) return abandon_for_death(recorder);
+  note_cause(recorder); /* because of which calls failed that are not Rondo's, so the body's status is its own */
+  if (recorder->cause[0] != '\0' && recorder->cause_source != RONDO_CAUSE_OWN) return abandon_for_death(recorder);
   const rondo_skip skip = rondo_skip_of_error();
   return rondo_recorder_abandon_for_error(recorder, skip, skip == RONDO_SKIP_SEVERAL_DEVICES);
 }

@@ -6,6 +6,7 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "conformance/cxx/test_cxx.hpp"
@@ -663,6 +664,25 @@ DEVICE_TEST(test_ad6_what_the_code_of_a_region_throws_comes_out) {
   for (int i = 0; i < 3; i++) waiting.run(s.stream, {}, {}, [](rondo::call &call) { call.stream().synchronize(); });
   assert_int_equal(waiting.info().captured, 0);
   thrown_by([&] { waiting.run(s.stream, {}, {}, [](rondo::call &) { return rondo_stream_synchronize(nullptr); }); });
+}
+
+/* Then each call of the code fails, and a program throws what it likes. */
+DEVICE_TEST(test_ad6_code_that_throws_because_its_capture_died_runs_again) {
+  scene s;
+  const rondo::tree tree(s.device);
+  const rondo::region<> region(tree, "dies", {});
+  int runs = 0;
+  for (int i = 0; i < 4; i++)
+    region.run(s.stream, {}, {}, [&](rondo::call &call) {
+      const rondo::scratch<char> memory(call.stream(), 64);
+      call.stream().fill(memory, 'x');
+      if (++runs != 2) return;
+      std::thread([&] { thrown_by([&] { s.device.synchronize(); }); }).join();
+      throw mistake("its calls fail");
+    });
+  assert_int_equal(runs, 4); /* eager, captured and eager, captured */
+  assert_int_equal(region.info().died, 1);
+  assert_int_equal(region.info().replayed, 1);
 }
 
 DEVICE_TEST(test_ad6_adopted_streams) {

@@ -392,6 +392,28 @@ TREE_TEST(test_ad5_another_thread_ends_the_capture) {
   assert_non_null(strstr(info.died_message, "called by thread "));
 }
 
+/* The calls of a program fail too once the capture has died, so its code returns a failure of its own. */
+TREE_TEST(test_ad5_code_fails_after_another_thread_ended_the_capture) {
+  region_case c = make_case(t, (rondo_region_options){0});
+  uint32_t *word = test_words(t, 1);
+  for (uint32_t i = 0; i < 4; i++) {
+    rondo_call *call;
+    assert_ok(rondo_region_begin(c.region, t->stream, NULL, &call));
+    for (; call != NULL; c.runs++) {
+      test_affine(t, t->stream, word, 1, 1, 1);
+      if (c.runs == 1) test_on_thread(wait_for_device, t->device);
+      test_note_error();
+      assert_ok(rondo_region_end(c.region, t->stream, c.runs == 1 ? RONDO_EXECUTION_FAILED : RONDO_OK, &call));
+    }
+  }
+  assert_int_equal(test_word(t, word), 4);
+  assert_int_equal(c.runs, 4); /* eager, captured and eager, captured */
+  const rondo_region_info info = info_of(c.region);
+  assert_int_equal(info.died, 1);
+  assert_int_equal(info.skipped[RONDO_SKIP_CAPTURE_DIED], 1);
+  assert_int_equal(info.replayed, 1);
+}
+
 /* Code that waits cannot be captured. It sees the refusal, and runs again. */
 TREE_TEST(test_ad5_code_that_waits_runs_eagerly) {
   region_case c = make_case(t, (rondo_region_options){0});
