@@ -14,14 +14,10 @@
 
 constexpr int side = 64, n = side * side, most = 1000, at_once = 10;
 
-#define CHECK_LIBRARY(call)                                  \
-  do {                                                       \
-    const int check_status = static_cast<int>(call);         \
-    if (check_status != 0) {                                 \
-      std::fprintf(stderr, "%s: %d\n", #call, check_status); \
-      std::exit(1);                                          \
-    }                                                        \
-  } while (0)
+static void check_library(int status, const char *call) {
+  if (status != 0) throw std::runtime_error(std::string(call) + ": " + std::to_string(status));
+}
+#define CHECK_LIBRARY(call) check_library(static_cast<int>(call), #call)
 
 extern "C" __global__ void divide(const double *a, const double *b, double *quotient, double *minus_quotient) {
   *quotient = *a / *b;

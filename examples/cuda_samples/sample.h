@@ -6,18 +6,16 @@
 
 #include <cstddef>
 #include <cstdio>
-#include <cstdlib>
+#include <stdexcept>
+#include <string>
 
 #include <cuda_runtime.h>
 
-#define CHECK(call)                                                             \
-  do {                                                                          \
-    const cudaError_t check_error = (call);                                     \
-    if (check_error != cudaSuccess) {                                           \
-      std::fprintf(stderr, "%s: %s\n", #call, cudaGetErrorString(check_error)); \
-      std::exit(1);                                                             \
-    }                                                                           \
-  } while (0)
+/* What a call returned, as an exception. */
+inline void check(cudaError_t error, const char *call) {
+  if (error != cudaSuccess) throw std::runtime_error(std::string(call) + ": " + cudaGetErrorString(error));
+}
+#define CHECK(call) check((call), #call)
 
 template <class T>
 T *device_array(std::size_t count, const T *values = nullptr) {
