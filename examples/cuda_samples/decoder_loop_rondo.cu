@@ -2,7 +2,8 @@
  * decoder_loop.cu with Rondo: a token is a region that is captured always. Rondo keeps the executable graphs, updates
  * the one with the same work, and says what happened if a capture dies.
  *
- * Not more: bytes more than after 100 tokens
+ * At most 2 MiB more: bytes more than after 100 tokens
+ * Exactly 0 MiB: bytes more than after 100 tokens
  */
 #include <atomic>
 #include <mutex>

@@ -16,14 +16,19 @@ extern "C" __global__ void add(const float *x, const float *y, float *z) {
 
 struct counts {
   int enqueued; /* operations */
-  std::size_t most_bytes;
+  std::size_t before, most_bytes;
 };
+
+static void measure(counts *c) {
+  if (used_bytes() - c->before > c->most_bytes) c->most_bytes = used_bytes() - c->before;
+}
 
 static void run_round(cudaStream_t stream, float *result, counts *c) {
   float *x, *y, *z;
   CHECK(cudaMallocAsync(&x, bytes, stream));
   CHECK(cudaMallocAsync(&y, bytes, stream));
   CHECK(cudaMallocAsync(&z, bytes, stream));
+  measure(c);
   fill_with<<<n / block, block, 0, stream>>>(1.0f, x);
   fill_with<<<n / block, block, 0, stream>>>(2.0f, y);
   add<<<n / block, block, 0, stream>>>(x, y, z);
@@ -35,11 +40,10 @@ static void run_round(cudaStream_t stream, float *result, counts *c) {
 }
 
 static counts run(cudaStream_t stream, float *result) {
-  const std::size_t before = used_bytes();
-  counts c = {};
+  counts c = {0, used_bytes(), 0};
   for (int i = 0; i < rounds; i++) {
     run_round(stream, result, &c);
-    if (used_bytes() - before > c.most_bytes) c.most_bytes = used_bytes() - before;
+    measure(&c);
     CHECK(cudaStreamSynchronize(stream));
   }
   return c;

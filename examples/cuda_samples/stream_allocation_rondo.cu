@@ -21,11 +21,16 @@ extern "C" __global__ void add(const float *x, const float *y, float *z) {
 
 struct counts {
   int enqueued; /* operations */
-  std::size_t most_bytes;
+  std::size_t before, most_bytes;
 };
+
+static void measure(counts *c) {
+  if (used_bytes() - c->before > c->most_bytes) c->most_bytes = used_bytes() - c->before;
+}
 
 static void run_round(rondo::stream_ref adopted, cudaStream_t stream, float *result, counts *c) {
   rondo::scratch<float> x(adopted, n), y(adopted, n), z(adopted, n);
+  measure(c);
   fill_with<<<n / block, block, 0, stream>>>(1.0f, x);
   fill_with<<<n / block, block, 0, stream>>>(2.0f, y);
   add<<<n / block, block, 0, stream>>>(x, y, z);
@@ -36,15 +41,14 @@ static void run_round(rondo::stream_ref adopted, cudaStream_t stream, float *res
 }
 
 static counts run(cudaStream_t stream, float *result) {
-  const std::size_t before = used_bytes();
-  counts c = {};
+  counts c = {0, used_bytes(), 0};
   const rondo::device device("cuda:0");
   const rondo::stream adopted = rondo::stream::adopt(device, stream);
   const rondo::tree tree(device);
   const rondo::region<> region(tree, "round", {});
   for (int i = 0; i < rounds; i++) {
     region.run(adopted, {}, {}, [&](rondo::call &call) { run_round(call.stream(), stream, result, &c); });
-    if (used_bytes() - before > c.most_bytes) c.most_bytes = used_bytes() - before;
+    measure(&c);
     adopted.synchronize(); /* after which the pool of the first round is empty */
   }
   c.enqueued += static_cast<int>(region.info().replayed);
