@@ -123,6 +123,18 @@ static void fail_by_engine(rondo_engine_link *link) {
 
 /* Starting and polling -------------------------------------------------------------------------------------------- */
 
+/* Tests up to `most` times, with the turn. */
+static rondo_status test(rondo_engine_link *link, int most, bool *out_is_done) {
+  rondo_status status = RONDO_OK;
+  for (int i = 0; i < most && !*out_is_done && status == RONDO_OK; i++)
+    status = link->engine.test(link->engine.user, out_is_done);
+  atomic_store_explicit(&link->polls, atomic_load_explicit(&link->polls, memory_order_relaxed) + 1,
+                        memory_order_relaxed);
+  if (status == RONDO_OK && *out_is_done && link->call.reduction == RONDO_REDUCE_AVERAGE)
+    rondo_reduce_divide((rondo_type)link->call.type, link->dst, (size_t)link->call.count, link->engine.world_size);
+  return status;
+}
+
 /* Polls up to `most` times. Returns true if nothing is in progress any more, and then the link may be gone. */
 static bool poll(rondo_engine_link *link, int most) {
   bool is_done = false;
@@ -130,27 +142,20 @@ static bool poll(rondo_engine_link *link, int most) {
   if (!atomic_load_explicit(&link->is_in_engine, memory_order_acquire)) return true;
   if (!try_turn(link)) return false;
   const bool was_in_engine = atomic_load_explicit(&link->is_in_engine, memory_order_relaxed);
-  for (int i = 0; i < most && was_in_engine && !is_done && status == RONDO_OK; i++)
-    status = link->engine.test(link->engine.user, &is_done);
-  atomic_store_explicit(&link->polls, atomic_load_explicit(&link->polls, memory_order_relaxed) + 1,
-                        memory_order_relaxed);
-  is_done = is_done && was_in_engine && status == RONDO_OK;
-  if (is_done && link->call.reduction == RONDO_REDUCE_AVERAGE)
-    rondo_reduce_divide((rondo_type)link->call.type, link->dst, (size_t)link->call.count, link->engine.world_size);
+  if (was_in_engine) status = test(link, most, &is_done);
   const bool is_over = is_done || status != RONDO_OK;
   if (is_over) atomic_store_explicit(&link->is_in_engine, false, memory_order_relaxed); /* with the turn */
   give_turn(link);
   if (status != RONDO_OK) fail_by_engine(link);
-  if (is_over) finish(link, is_done);
+  if (is_over) finish(link, status == RONDO_OK);
   return is_over || !was_in_engine;
 }
 
 bool rondo_engine_link_poll(void *link) { return poll(link, IDLE_POLLS); }
 
 /* By the thread that started the collective. It yields, because other ranks may need its processor. */
-static bool poll_first(rondo_engine_link *link) {
-  if (link->attach != NULL) return poll(link, 1); /* else the engine rings */
-  if (poll(link, FIRST_POLLS)) return true;
+static bool poll_on(rondo_engine_link *link) {
+  if (link->attach != NULL) return false; /* the engine rings */
   const uint64_t begun_ns = rondo_clock_ns();
   do {
     rondo_yield();
@@ -165,35 +170,36 @@ static void skip(rondo_engine_link *link, const rondo_engine_call *call) {
   count_done(link, call);
 }
 
-static bool claim(rondo_engine_link *link, const rondo_engine_call *call) {
-  if (rondo_engine_link_has_failed(link)) return false;
-  if (!atomic_exchange(&link->is_busy, true)) return true;
+typedef enum outcome { REFUSED, FAILED, IN_PROGRESS, DONE } outcome;
+
+/* Starts a collective, and tests it at once, with the turn: most small ones need no other. Whoever fails the link
+ * afterwards sees with the turn what is in progress. */
+static outcome begin(rondo_engine_link *link, const rondo_engine_call *call, const void *src, void *dst) {
+  const uint64_t number = atomic_load_explicit(&link->started, memory_order_relaxed) + 1;
+  const rondo_collective work = work_of(call, src, dst);
+  bool is_done = false;
+  if (rondo_engine_link_has_failed(link) || atomic_load_explicit(&link->is_busy, memory_order_acquire)) return REFUSED;
+  atomic_store_explicit(&link->is_busy, true, memory_order_relaxed);
+  link->call = *call;
+  link->src = src;
+  link->dst = dst;
+  atomic_store_explicit(&link->started, number, memory_order_relaxed);
+  link->device->ops->semaphore->ask(link->event.driver, number);
+  rondo_status status = link->engine.start(link->engine.user, &work, call->is_captured != 0);
+  if (status == RONDO_OK) status = test(link, link->attach == NULL ? FIRST_POLLS : 1, &is_done);
+  if (status != RONDO_OK) return FAILED;
+  if (!is_done) atomic_store(&link->is_in_engine, true); /* before `sleeps` is read */
+  return is_done ? DONE : IN_PROGRESS;
+}
+
+/* It overlaps with another one, or the link has failed, after which this changes nothing. */
+static void refuse(rondo_engine_link *link, const rondo_engine_call *call) {
   rondo_engine_link_fail(
       link, RONDO_REASON_OVERLAP,
       "%s began while another collective of this communicator was in progress: enqueue them on one stream, "
       "order the streams by events, or use two communicators",
       rondo_collective_operation_name((rondo_collective_operation)call->operation));
-  return false;
-}
-
-/* False if the link has failed. Whoever failed it has seen, or will see with the turn, what is in progress. */
-static bool enter_engine(rondo_engine_link *link, const rondo_engine_call *call, const void *src, void *dst,
-                         rondo_status *out_status) {
-  const uint64_t number = atomic_load_explicit(&link->started, memory_order_relaxed) + 1;
-  const rondo_collective work = work_of(call, src, dst);
-  take_turn(link);
-  const bool may_start = !rondo_engine_link_has_failed(link);
-  if (may_start) {
-    link->call = *call;
-    link->src = src;
-    link->dst = dst;
-    atomic_store_explicit(&link->started, number, memory_order_relaxed);
-    link->device->ops->semaphore->ask(link->event.driver, number);
-    *out_status = link->engine.start(link->engine.user, &work, call->is_captured != 0);
-    atomic_store(&link->is_in_engine, *out_status == RONDO_OK);
-  }
-  give_turn(link);
-  return may_start;
+  skip(link, call);
 }
 
 /* At half a gigabyte per second. */
@@ -209,22 +215,17 @@ static void leave(rondo_engine_link *link, uint64_t expected_ns) {
 }
 
 void rondo_engine_link_start(rondo_engine_link *link, const rondo_engine_call *call, const void *src, void *dst) {
-  rondo_status status = RONDO_OK;
-  if (!claim(link, call)) {
-    skip(link, call);
-    return;
+  take_turn(link);
+  const outcome begun = begin(link, call, src, dst);
+  give_turn(link);
+  if (begun == REFUSED) {
+    refuse(link, call);
+  } else if (begun == IN_PROGRESS) {
+    if (!poll_on(link)) leave(link, expect_ns(call));
+  } else {
+    if (begun == FAILED) fail_by_engine(link);
+    finish(link, begun == DONE);
   }
-  if (!enter_engine(link, call, src, dst, &status)) {
-    atomic_store(&link->is_busy, false);
-    skip(link, call);
-    return;
-  }
-  if (status != RONDO_OK) { /* it is not in the engine, so no other thread finishes it */
-    fail_by_engine(link);
-    finish(link, false);
-    return;
-  }
-  if (!poll_first(link)) leave(link, expect_ns(call));
 }
 
 /* The progress thread --------------------------------------------------------------------------------------------- */
