@@ -379,6 +379,7 @@ struct cpu_executable {
   uint32_t wait_count, record_count;
   cpu_waiter *waiters; /* one for each event-wait node */
   bool parallel;       /* it has work for more than one participant */
+  bool is_chain;       /* each task is the only successor of the one before */
   /* The current run. There is one at a time, because launches of an executable are ordered (L1). */
   cpu_queue *queue;
   bool wakes;    /* it is worth waking parked workers */

@@ -503,6 +503,8 @@ rondo_status cpu_executable_create(rondo_device *base, const rondo_lowered_graph
     return status;
   }
   executable->parallel |= executable->graph.task_count > 1;
+  executable->is_chain = executable->graph.longest_path == executable->node_count &&
+                         executable->graph.successor_count + 1 == executable->graph.task_count;
   cpu_executable_check(executable);
   *out = &executable->base;
   return RONDO_OK;

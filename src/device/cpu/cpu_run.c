@@ -6,8 +6,8 @@
  * predecessor of a task continues with this task. It puts other tasks that become ready where others can take them. The
  * starter helps until the last sink is done. An executable that waits for events is different, because its starter must
  * not hold a worker: the queue is set aside, and the participant that finishes the last sink finishes the queue's item.
- * Then `sinks_left` counts one more, for the starter. Participants that are busy poll between their tasks. Nothing of
- * an executable is read after its last sink.
+ * Then `sinks_left` counts one more, for the starter. Participants that are busy poll between their tasks. A chain is
+ * run like this only from the first wait that is not over on. Nothing of an executable is read after its last sink.
  *
  * Under contention (cpu_contention.c) times mean nothing, and a stealing run would wait for processors that others use.
  * So a long run goes node by node. A run that is brief even then is known to be brief.
@@ -98,18 +98,23 @@ static void enter_run(cpu_executable *executable) {
   atomic_fetch_add(&pool->active_runs, 1);
 }
 
-/* Ends a run that no thief takes part in any more. */
-static void leave_run(cpu_executable *executable) {
-  cpu_pool *pool = pool_of(executable);
+/* The run does not read them any more. */
+static void give_bindings_back(cpu_executable *executable) {
   cpu_bindings *bindings = executable->bindings;
-  atomic_store_explicit(&executable->queue->runs, false, memory_order_relaxed);
-  assert(atomic_load(&pool->active_runs) > 0);
-  atomic_fetch_sub(&pool->active_runs, 1);
   if (bindings == NULL) return;
   executable->bindings = NULL;
   bindings->next = atomic_load_explicit(&executable->spent_bindings, memory_order_relaxed);
   while (!atomic_compare_exchange_weak(&executable->spent_bindings, &bindings->next, bindings)) {
   }
+}
+
+/* Ends a run that no thief takes part in any more. */
+static void leave_run(cpu_executable *executable) {
+  cpu_pool *pool = pool_of(executable);
+  atomic_store_explicit(&executable->queue->runs, false, memory_order_relaxed);
+  assert(atomic_load(&pool->active_runs) > 0);
+  atomic_fetch_sub(&pool->active_runs, 1);
+  give_bindings_back(executable);
 }
 
 void cpu_run_wake_starters(cpu_pool *pool) {
@@ -419,12 +424,40 @@ static void run_stealing(cpu_executable *executable, cpu_participant *self) {
   leave_run(executable);
 }
 
+/* Runs the tasks of a chain, up to the first one whose wait is not over, or to the end. Returns how many. Nothing is
+ * counted, because no other participant takes part yet. While semaphores are polled, busy participants poll between
+ * tasks, so that is left to run_from. */
+static uint32_t run_chain(cpu_executable *executable, cpu_participant *self) {
+  const rondo_task_graph *graph = &executable->graph;
+  const _Atomic uint32_t *polled_count = &pool_of(executable)->polled_count;
+  uint32_t done = 0;
+  for (; done < graph->task_count && atomic_load_explicit(polled_count, memory_order_relaxed) == 0; done++) {
+    const rondo_task *task = &graph->tasks[done];
+    if (task->mark == CPU_NO_WAIT) {
+      run_nodes(executable, self, task->first, task->count);
+      continue;
+    }
+    if (!cpu_point_reached(cpu_point_now(executable->bindings->points[task->mark]))) break;
+    settle_wait(executable, task);
+  }
+  return done;
+}
+
 /* Runs an executable with event-wait nodes. True if the run is over already. */
 static bool run_suspending(cpu_executable *executable, cpu_queue *queue, cpu_participant *self) {
+  const rondo_task_graph *graph = &executable->graph;
+  const uint32_t done = executable->is_chain ? run_chain(executable, self) : 0;
+  if (done == graph->task_count) {
+    give_bindings_back(executable);
+    return true;
+  }
   executable->wakes = true; /* it has no samples */
-  atomic_store_explicit(&executable->sinks_left, executable->graph.sink_count + 1, memory_order_relaxed);
+  atomic_store_explicit(&executable->sinks_left, graph->sink_count + 1, memory_order_relaxed);
   enter_run(executable);
-  run_sources(executable, self);
+  if (done == 0)
+    run_sources(executable, self);
+  else
+    run_from(executable, self, make_entry(executable, graph->tasks[done - 1].successors_first, 1));
   atomic_store(&queue->owner, CPU_BLOCKED);
   if (atomic_fetch_sub(&executable->sinks_left, 1) != 1) return false;
   atomic_store(&queue->owner, CPU_OWNED);

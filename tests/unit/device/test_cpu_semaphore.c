@@ -139,6 +139,68 @@ UNIT_TEST(what_leads_to_a_wait_runs_first_mm_4) {
   close_scene(&s);
 }
 
+/* Node, wait, node, wait, node. Where the wait is over when it is reached, the chain goes on at once; else what follows
+ * runs when the semaphore is raised. A node in the middle asks for the next value, as a collective does. */
+typedef struct chain_note {
+  scene *s;
+  uint64_t asks, raises; /* 0: nothing */
+} chain_note;
+
+static rondo_status run_chain_note(void *user) {
+  const chain_note *note = user;
+  const rondo_semaphore_ops *ops = note->s->device->ops->semaphore;
+  if (note->asks != 0) ops->ask(note->s->semaphore, note->asks);
+  if (note->raises != 0) ops->raise(note->s->semaphore, note->raises);
+  atomic_fetch_add(&note->s->count, 1);
+  return RONDO_OK;
+}
+
+static rondo_executable *make_chain(scene *s, chain_note notes[3]) {
+  enum { NODES = 5 };
+  rondo_executable *executable;
+  edge_lists *graph = make_lists(NODES, NODES - 1);
+  for (uint32_t i = 0; i < NODES; i += 2) {
+    notes[i / 2] = (chain_note){.s = s};
+    graph->params[i] = (rondo_node_params){
+        .kind = RONDO_NODE_HOST, .name = "node", .as.host = {.function = run_chain_note, .user = &notes[i / 2]}};
+  }
+  for (uint32_t i = 1; i < NODES; i += 2) {
+    graph->params[i].kind = RONDO_NODE_EVENT_WAIT;
+    graph->nodes[i].event = s->semaphore;
+  }
+  for (uint32_t i = 1; i < NODES; i++) add_test_edge(graph, i - 1, i);
+  assert_ok(lower_lists(s->device, graph, &executable));
+  free_lists(graph);
+  return executable;
+}
+
+UNIT_TEST(a_chain_goes_on_until_a_wait_is_not_over_mm_1) {
+  scene s;
+  chain_note notes[3];
+  open_scene(&s);
+  const rondo_semaphore_ops *ops = s.device->ops->semaphore;
+  rondo_executable *executable = make_chain(&s, notes);
+  for (uint64_t launch = 0; launch < 12; launch++) {
+    const uint64_t first = 2 * launch + 1;
+    const bool first_waits = launch % 2 != 0, second_waits = launch % 4 > 1;
+    const unsigned before = atomic_load(&s.count);
+    notes[0] = (chain_note){&s, first, first_waits ? 0 : first};
+    notes[1] = (chain_note){&s, first + 1, second_waits ? 0 : first + 1};
+    assert_ok(s.first->ops->launch(s.first, executable));
+    if (first_waits) await(&s, before + 1);
+    if (first_waits) assert_int_equal(s.first->ops->query(s.first), RONDO_NOT_READY);
+    if (first_waits) ops->raise(s.semaphore, first);
+    if (second_waits) await(&s, before + 2);
+    if (second_waits) assert_int_equal(s.first->ops->query(s.first), RONDO_NOT_READY);
+    if (second_waits) ops->raise(s.semaphore, first + 1);
+    assert_ok(s.first->ops->synchronize(s.first));
+    assert_int_equal(atomic_load(&s.count), before + 3);
+  }
+  s.semaphore->ops->destroy(s.semaphore);
+  executable->ops->destroy(executable);
+  close_scene(&s);
+}
+
 /* The only worker is busy: the host that waits polls, and runs what has waited. */
 UNIT_TEST(a_host_that_waits_polls_and_goes_on_tr_16) {
   scene s;
