@@ -88,11 +88,11 @@ static rondo_status start(rondo_mpi_engine *e) {
 static rondo_status mpi_start(void *user, const rondo_collective *work, bool is_captured) {
   rondo_mpi_engine *e = user;
   (void)is_captured; /* one rank may replay what another calls */
-  if (!rondo_mpi_enter(&e->state)) return rondo_mpi_fail_ended();
+  if (!rondo_mpi_enter_turn(&e->state)) return rondo_mpi_fail_ended();
   e->work = *work;
   rondo_mpi_liveness_begin(&e->liveness);
   const rondo_status status = start(e);
-  rondo_mpi_leave(&e->state);
+  rondo_mpi_leave_turn(&e->state);
   return status;
 }
 
@@ -112,9 +112,9 @@ static rondo_status test(rondo_mpi_engine *e, bool *out_is_done) {
 static rondo_status mpi_test(void *user, bool *out_is_done) {
   rondo_mpi_engine *e = user;
   *out_is_done = false;
-  if (!rondo_mpi_enter(&e->state)) return rondo_mpi_fail_ended();
+  if (!rondo_mpi_enter_turn(&e->state)) return rondo_mpi_fail_ended();
   const rondo_status status = test(e, out_is_done);
-  rondo_mpi_leave(&e->state);
+  rondo_mpi_leave_turn(&e->state);
   if (*out_is_done) {
     e->phase = RONDO_MPI_IDLE;
     rondo_mpi_liveness_end(&e->liveness);

@@ -7,7 +7,7 @@
  * Invariant: the phase is IDLE exactly if no request is in progress. Data, agreements and divisions of the group use
  * communicators of their own, and all-reduces by pairs a tag of their own, so that they cannot match each other.
  *
- * Threads: as <rondo/collective_engine.h> says. `calls` counts the threads in MPI, for MPI_Finalize (mpi_state.h).
+ * Threads: as <rondo/collective_engine.h> says. `state` knows the threads in MPI, for MPI_Finalize (mpi_state.h).
  */
 #ifndef RONDO_MPI_ENGINE_H
 #define RONDO_MPI_ENGINE_H

@@ -183,9 +183,9 @@ static rondo_status watch(rondo_mpi_engine *engine) {
 
 rondo_status rondo_mpi_watch(void *user) {
   rondo_mpi_engine *engine = user;
-  if (!rondo_mpi_enter(&engine->state)) return rondo_mpi_fail_ended();
+  if (!rondo_mpi_enter_turn(&engine->state)) return rondo_mpi_fail_ended();
   const rondo_status status = watch(engine);
-  rondo_mpi_leave(&engine->state);
+  rondo_mpi_leave_turn(&engine->state);
   return status;
 }
 

@@ -53,9 +53,10 @@ static rondo_status start_step(const rondo_mpi_pairs *p, MPI_Request requests[2]
   const part in = received_part(p), out = part_of(p, is_collecting(p) ? p->group->rank : partner, level_of(p) + 1);
   const char *from = (p->step == 0 ? p->src : p->dst) + out.at * p->width;
   char *to = arrives_in_place(p) ? p->dst + in.at * p->width : p->temporary;
-  RONDO_MPI_TRY(MPI_Irecv(to, (int)in.count, p->type, partner, TAG, p->group->control, &requests[0]), "receiving");
-  return rondo_mpi_check(MPI_Isend(from, (int)out.count, p->type, partner, TAG, p->group->control, &requests[1]),
-                         "sending");
+  /* The receive is posted while the partner's message is on its way: it is matched when the request is tested. */
+  RONDO_MPI_TRY(MPI_Isend(from, (int)out.count, p->type, partner, TAG, p->group->control, &requests[1]), "sending");
+  return rondo_mpi_check(MPI_Irecv(to, (int)in.count, p->type, partner, TAG, p->group->control, &requests[0]),
+                         "receiving");
 }
 
 static void combine(const rondo_mpi_pairs *p) {

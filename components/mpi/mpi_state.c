@@ -16,8 +16,7 @@ rondo_status rondo_mpi_fail(rondo_status status, rondo_reason reason, const char
   return rondo_error_set(&(rondo_error){.status = status, .reason = reason, .node = RONDO_NO_NODE, .message = message});
 }
 
-rondo_status rondo_mpi_check(int code, const char *what) {
-  if (code == MPI_SUCCESS) return RONDO_OK;
+rondo_status rondo_mpi_fail_code(int code, const char *what) {
   char text[MPI_MAX_ERROR_STRING] = "", message[MPI_MAX_ERROR_STRING + 128];
   int length = 0, class = 0;
   if (MPI_Error_string(code, text, &length) != MPI_SUCCESS) text[0] = '\0';
@@ -62,7 +61,7 @@ static int end_state(MPI_Comm communicator, int key, void *value, void *extra) {
   rondo_mpi_state *state = value;
   (void)communicator, (void)key, (void)extra;
   atomic_store(&state->is_ended, true);
-  while (atomic_load(&state->calls) != 0) (void)sched_yield();
+  while (atomic_load(&state->has_turn) || atomic_load(&state->calls) != 0) (void)sched_yield();
   return MPI_SUCCESS;
 }
 

@@ -14,7 +14,8 @@
 
 typedef struct rondo_mpi_state {
   atomic_bool is_ended; /* MPI_Finalize was called */
-  atomic_uint calls;    /* in progress */
+  atomic_bool has_turn; /* the thread with the engine's turn is in MPI: start, test or watch */
+  atomic_uint calls;    /* of other threads, in progress */
   int key;              /* of the attribute */
 } rondo_mpi_state;
 
@@ -33,6 +34,17 @@ static inline bool rondo_mpi_enter(rondo_mpi_state *state) {
   return false;
 }
 static inline void rondo_mpi_leave(rondo_mpi_state *state) { atomic_fetch_sub(&state->calls, 1); }
+/* The same with the engine's turn, which one thread has at a time. For each test, so without a second atomic exchange.
+ */
+static inline bool rondo_mpi_enter_turn(rondo_mpi_state *state) {
+  (void)atomic_exchange(&state->has_turn, true);
+  if (!atomic_load(&state->is_ended)) return true;
+  atomic_store(&state->has_turn, false);
+  return false;
+}
+static inline void rondo_mpi_leave_turn(rondo_mpi_state *state) {
+  atomic_store_explicit(&state->has_turn, false, memory_order_release);
+}
 
 /* INVALID_STATE: MPI_Finalize came first. */
 rondo_status rondo_mpi_fail_ended(void);
@@ -40,8 +52,11 @@ rondo_status rondo_mpi_fail_ended(void);
 /* Sets the last error. The message is formatted. */
 rondo_status rondo_mpi_fail(rondo_status status, rondo_reason reason, const char *format, ...) RONDO_PRINTF(3, 4);
 
-/* RONDO_OK for MPI_SUCCESS, else EXECUTION_FAILED with MPI's code and text. */
-RONDO_MUST_USE rondo_status rondo_mpi_check(int code, const char *what);
+/* Sets the last error to EXECUTION_FAILED with the code and the text of MPI. */
+RONDO_MUST_USE rondo_status rondo_mpi_fail_code(int code, const char *what);
+static inline RONDO_MUST_USE rondo_status rondo_mpi_check(int code, const char *what) {
+  return __builtin_expect(code == MPI_SUCCESS, 1) ? RONDO_OK : rondo_mpi_fail_code(code, what);
+}
 #define RONDO_MPI_TRY(code, what)                                     \
   do {                                                                \
     const rondo_status mpi_status_ = rondo_mpi_check((code), (what)); \
