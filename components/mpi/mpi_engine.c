@@ -54,9 +54,9 @@ static rondo_status fail_difference(const rondo_mpi_engine *e) {
 
 /* Moving data ----------------------------------------------------------------------------------------------------- */
 
-static rondo_status start_data(rondo_mpi_engine *e, rondo_mpi_known *known) {
+static rondo_status start_data(rondo_mpi_engine *e, rondo_mpi_known *known, uint64_t hash) {
   e->phase = RONDO_MPI_MOVES;
-  return rondo_mpi_operation_start(&e->operation, &e->cache, &e->group, known, &e->work);
+  return rondo_mpi_operation_start(&e->operation, &e->cache, &e->group, known, &e->work, hash);
 }
 
 /* The ranks have agreed. */
@@ -67,13 +67,13 @@ static rondo_status start_agreed(rondo_mpi_engine *e) {
     const rondo_status status = rondo_mpi_cache_add(&e->cache, &e->group, &e->work, &e->own, hash, &known);
     if (status != RONDO_OK) return status;
   }
-  return start_data(e, known);
+  return start_data(e, known, hash);
 }
 
 static rondo_status start(rondo_mpi_engine *e) {
   if (e->work.operation == RONDO_COLLECTIVE_SEND_RECEIVE) {
     e->own = rondo_mpi_describe(&e->work, e->number);
-    return start_data(e, NULL);
+    return start_data(e, NULL, 0);
   }
   e->own = rondo_mpi_describe(&e->work, ++e->number);
   rondo_mpi_known *known = rondo_mpi_cache_find_again(&e->cache, &e->own);
@@ -82,7 +82,7 @@ static rondo_status start(rondo_mpi_engine *e) {
   const uint64_t history = (e->history[(e->number - 1) % RONDO_MPI_HISTORY] ^ hash) * UINT64_C(0x9e3779b97f4a7c15);
   e->history[e->number % RONDO_MPI_HISTORY] = history;
   if (known == NULL || e->number % AGREEMENT_INTERVAL == 0) return start_agreement(e, history);
-  return start_data(e, known);
+  return start_data(e, known, hash);
 }
 
 static rondo_status mpi_start(void *user, const rondo_collective *work, bool is_captured) {

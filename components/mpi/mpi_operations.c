@@ -249,11 +249,12 @@ static rondo_status start_data(rondo_mpi_operation *o, rondo_mpi_cache *cache, c
 }
 
 static rondo_status start_pairs(rondo_mpi_operation *o, rondo_mpi_cache *cache, const rondo_mpi_group *group,
-                                const rondo_collective *work) {
+                                const rondo_collective *work, uint64_t hash) {
   void *temporary;
   const rondo_status status = take_temporary(cache, RONDO_MPI_PAIRS_TEMPORARY, &temporary);
   o->count = 2;
-  return status != RONDO_OK ? status : rondo_mpi_pairs_start(&o->pairs, group, work, o->type, temporary, o->requests);
+  if (status != RONDO_OK) return status;
+  return rondo_mpi_pairs_start(&o->pairs, group, work, hash, o->type, temporary, o->requests);
 }
 
 /* The tag is the sender's type, which the receiver compares with its own. */
@@ -278,11 +279,11 @@ static rondo_status start_pair(rondo_mpi_operation *o, const rondo_mpi_group *gr
 
 rondo_status rondo_mpi_operation_start(rondo_mpi_operation *operation, rondo_mpi_cache *cache,
                                        const rondo_mpi_group *group, rondo_mpi_known *known,
-                                       const rondo_collective *work) {
+                                       const rondo_collective *work, uint64_t hash) {
   *operation = (rondo_mpi_operation){
       .requests = {MPI_REQUEST_NULL, MPI_REQUEST_NULL}, .count = 1, .received = -1, .type = type_of(work->type)};
   if (work->operation == RONDO_COLLECTIVE_SEND_RECEIVE) return start_pair(operation, group, work);
-  if (rondo_mpi_pairs_fit(group, work)) return start_pairs(operation, cache, group, work);
+  if (rondo_mpi_pairs_fit(group, work)) return start_pairs(operation, cache, group, work, hash);
   if (known != NULL && known->request != MPI_REQUEST_NULL) return start_persistent(operation, known, work);
   return start_data(operation, cache, group, work);
 }

@@ -78,10 +78,10 @@ RONDO_MUST_USE rondo_status rondo_mpi_cache_add(rondo_mpi_cache *cache, const st
 /* Frees the requests too, unless MPI has ended. */
 void rondo_mpi_cache_free(rondo_mpi_cache *cache, bool has_mpi);
 
-/* `known` may be NULL. */
+/* `known` may be NULL. `hash`: of the description. */
 RONDO_MUST_USE rondo_status rondo_mpi_operation_start(rondo_mpi_operation *operation, rondo_mpi_cache *cache,
                                                       const struct rondo_mpi_group *group, rondo_mpi_known *known,
-                                                      const rondo_collective *work);
+                                                      const rondo_collective *work, uint64_t hash);
 RONDO_MUST_USE rondo_status rondo_mpi_operation_test(rondo_mpi_operation *operation, bool *out_is_done);
 
 #endif

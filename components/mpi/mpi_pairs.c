@@ -5,8 +5,10 @@
 
 #include "mpi/mpi_engine.h"
 
-/* Up to SMALL bytes, the message of the whole is sent at once by both MPIs, without asking the receiver. */
-enum { TAG = 2, MOST_RANKS = 8, SMALL = 2 << 10, SEGMENT = 2 * RONDO_MPI_PAIRS_TEMPORARY };
+/* Tags are 14 bits of a hash: every MPI has tags up to 32767. Up to SMALL bytes, the message of the whole is sent at
+ * once by both MPIs, without asking the receiver. */
+enum { FIRST_TAG = 2, TAG_SHIFT = 64 - 14 };
+enum { MOST_RANKS = 8, SMALL = 2 << 10, SEGMENT = 2 * RONDO_MPI_PAIRS_TEMPORARY };
 
 typedef struct part {
   size_t at, count; /* elements of the segment */
@@ -54,8 +56,8 @@ static rondo_status start_step(const rondo_mpi_pairs *p, MPI_Request requests[2]
   const char *from = (p->step == 0 ? p->src : p->dst) + out.at * p->width;
   char *to = arrives_in_place(p) ? p->dst + in.at * p->width : p->temporary;
   /* The receive is posted while the partner's message is on its way: it is matched when the request is tested. */
-  RONDO_MPI_TRY(MPI_Isend(from, (int)out.count, p->type, partner, TAG, p->group->control, &requests[1]), "sending");
-  return rondo_mpi_check(MPI_Irecv(to, (int)in.count, p->type, partner, TAG, p->group->control, &requests[0]),
+  RONDO_MPI_TRY(MPI_Isend(from, (int)out.count, p->type, partner, p->tag, p->group->control, &requests[1]), "sending");
+  return rondo_mpi_check(MPI_Irecv(to, (int)in.count, p->type, partner, p->tag, p->group->control, &requests[0]),
                          "receiving");
 }
 
@@ -74,10 +76,11 @@ static rondo_status start_segment(rondo_mpi_pairs *p, MPI_Request requests[2]) {
 }
 
 rondo_status rondo_mpi_pairs_start(rondo_mpi_pairs *pairs, const rondo_mpi_group *group, const rondo_collective *work,
-                                   MPI_Datatype type, void *temporary, MPI_Request requests[2]) {
+                                   uint64_t hash, MPI_Datatype type, void *temporary, MPI_Request requests[2]) {
   *pairs = (rondo_mpi_pairs){.group = group,
                              .combine = rondo_combine_find(work->type, work->reduction),
                              .type = type,
+                             .tag = FIRST_TAG + (int)(hash >> TAG_SHIFT),
                              .width = rondo_type_bytes(work->type),
                              .left = work->count,
                              .src = work->src,

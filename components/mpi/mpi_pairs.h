@@ -6,7 +6,9 @@
  * other two, and pairs: OpenMPI 4.1: 8 bytes 0.61, 1.16 and 0.65, 4 KiB 3.7, 6.2 and 3.1, 2 MiB 630, 540 and 360;
  * MPICH 4.0: 8 bytes 0.72, 0.75 and 0.43, 4 KiB 2.8, 2.7 and 2.3, 2 MiB 700, 630 and 340.
  *
- * Messages have a tag of their own on the control communicator. Threads: as the engine's.
+ * Messages go over the control communicator. Their tag is a part of the hash of what the rank calls, so ranks that call
+ * different all-reduces wait, until they learn it from each other's reports, instead of combining what does not belong
+ * together. Threads: as the engine's.
  */
 #ifndef RONDO_MPI_PAIRS_H
 #define RONDO_MPI_PAIRS_H
@@ -24,6 +26,7 @@ typedef struct rondo_mpi_pairs {
   const struct rondo_mpi_group *group; /* NULL: another form is used */
   rondo_combine_function combine;
   MPI_Datatype type;
+  int tag;
   size_t width, left, count; /* bytes of an element; elements that are left, and of this segment */
   const char *src;           /* of this segment */
   char *dst, *temporary;
@@ -33,10 +36,10 @@ typedef struct rondo_mpi_pairs {
 /* The same on all ranks. */
 bool rondo_mpi_pairs_fit(const struct rondo_mpi_group *group, const rondo_collective *work);
 
-/* Starts the first exchange, with both requests. `type` has the width of the element. */
+/* Starts the first exchange, with both requests. `type` has the width of the element, `hash` is the description's. */
 RONDO_MUST_USE rondo_status rondo_mpi_pairs_start(rondo_mpi_pairs *pairs, const struct rondo_mpi_group *group,
-                                                  const rondo_collective *work, MPI_Datatype type, void *temporary,
-                                                  MPI_Request requests[2]);
+                                                  const rondo_collective *work, uint64_t hash, MPI_Datatype type,
+                                                  void *temporary, MPI_Request requests[2]);
 
 /* An exchange is over: starts the next one, unless it was the last. */
 RONDO_MUST_USE rondo_status rondo_mpi_pairs_go_on(rondo_mpi_pairs *pairs, MPI_Request requests[2], bool *out_is_done);

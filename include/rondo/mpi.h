@@ -21,8 +21,9 @@
  * freed when it is done, so synchronize the device between the two.
  *
  * Checks. All ranks must call the same collectives (<rondo/collective.h>). The first collective of each description,
- * and every 256th, compare what the ranks called so far before any data moves, and fail on all ranks if it differs. A
- * receive compares its type and count with what was sent. When a collective waits long, the ranks ask each other how
+ * and every 256th, compare what the ranks called so far before any data moves, and fail on all ranks if it differs. An
+ * all-reduce between pairs of ranks moves no data if both call another one, and a receive compares its type and count
+ * with what was sent. When a collective waits long, the ranks ask each other how
  * far they are, so differences are found then too, and a timeout names the ranks that did not call it, and the ranks
  * that do not answer.
  *
