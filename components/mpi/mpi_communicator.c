@@ -281,7 +281,9 @@ static rondo_status join(rondo_device *device, rondo_mpi_group *group, const ron
     return status;
   }
   status = rondo_communicator_from_engine(device, &engine, options, out);
-  if (status != RONDO_OK) engine.close(engine.user);
+  if (status == RONDO_OK) return RONDO_OK;
+  engine.notify(engine.user, rondo_last_error()->message); /* the other ranks have joined */
+  engine.close(engine.user);
   return status;
 }
 

@@ -79,7 +79,8 @@ typedef struct rondo_collective_engine {
   /* Writes which ranks the collective in progress waits for, and why if known: "rank 2 has not called it". Used when
    * the timeout has passed. NULL: unknown. */
   void (*absent)(void *user, char *text, size_t bytes);
-  /* Tells the other ranks that this one has failed. NULL: they find out by themselves. */
+  /* Tells the other ranks that this one has failed, or that after `split` it has no communicator. NULL: they find out
+   * by themselves. */
   void (*notify)(void *user, const char *message);
   /* Makes the engine of the subgroup of ranks with the same color, ordered by key and then by rank. All ranks call it.
    * May wait for them, until the timeout. NULL: UNSUPPORTED. */

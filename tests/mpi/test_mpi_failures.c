@@ -17,6 +17,8 @@
 
 enum { COUNT = 100, TIMEOUT_MS = 2000 };
 
+static uint32_t join_timeout_ms; /* 0: the default */
+
 typedef struct scene {
   rondo_device *device;
   rondo_stream *stream;
@@ -26,7 +28,8 @@ typedef struct scene {
 
 static int open_scene(scene *s) {
   const char *name = getenv("RONDO_TEST_DEVICE");
-  const rondo_communicator_options options = {RONDO_COMMUNICATOR_OPTIONS_INIT, .timeout_ms = TIMEOUT_MS};
+  const rondo_communicator_options options = {RONDO_COMMUNICATOR_OPTIONS_INIT, .join_timeout_ms = join_timeout_ms,
+                                              .timeout_ms = TIMEOUT_MS};
   REQUIRE(rondo_device_open(name == NULL ? "cpu" : name, &(rondo_device_options){.workers = 1}, &s->device) ==
           RONDO_OK);
   REQUIRE(rondo_stream_create(s->device, NULL, &s->stream) == RONDO_OK);
@@ -212,6 +215,46 @@ static int joins_late(void) {
   _exit(PASSED); /* a duplicate of the communicator is still being made */
 }
 
+/* Rank 1 does not call the division. The group itself goes on. */
+static int divides_late(void) {
+  scene s = {0};
+  rondo_communicator *part;
+  join_timeout_ms = 3000;
+  if (open_scene(&s) != PASSED) return FAILED;
+  for (int i = 0; rank != 1 && i < 2; i++) {
+    REQUIRE(rondo_communicator_split(s.communicator, 0, 0, &part) ==
+            (i == 0 ? RONDO_UNAVAILABLE : RONDO_INVALID_STATE));
+    REQUIRE(rondo_last_error()->reason == RONDO_REASON_TIMED_OUT && part == NULL);
+    REQUIRE(says(i == 0 ? "not all ranks called rondo_communicator_split within 3000 ms" : "create the group again"));
+  }
+  (void)MPI_Barrier(MPI_COMM_WORLD);
+  REQUIRE(sum(&s, COUNT) == RONDO_OK);
+  REQUIRE(close_scene(&s) == PASSED);
+  (void)MPI_Barrier(MPI_COMM_WORLD);
+  if (rank != 1) (void)printf("rank %d passed\n", rank);
+  (void)fflush(NULL);
+  _exit(PASSED); /* the division is still in progress */
+}
+
+/* What only rank 1 refuses, the others learn from it. */
+static int refuses_alone(void) {
+  scene s = {0};
+  if (rank != 1) {
+    if (open_scene(&s) != PASSED) return FAILED;
+    const double begin = MPI_Wtime();
+    REQUIRE(sum(&s, COUNT) == RONDO_EXECUTION_FAILED && rondo_last_error()->reason == RONDO_REASON_PEER_LOST);
+    REQUIRE(MPI_Wtime() - begin < 0.8e-3 * TIMEOUT_MS);
+    REQUIRE(says("rank 1 has failed") && says("reserved is 1"));
+    return close_scene(&s);
+  }
+  const rondo_communicator_options bad = {RONDO_COMMUNICATOR_OPTIONS_INIT, .timeout_ms = TIMEOUT_MS, .reserved = 1};
+  REQUIRE(rondo_device_open("cpu", NULL, &s.device) == RONDO_OK);
+  REQUIRE(rondo_communicator_from_mpi(s.device, MPI_COMM_WORLD, &bad, &s.communicator) == RONDO_INVALID_ARGUMENT);
+  REQUIRE(rondo_last_error()->reason == RONDO_REASON_BAD_OPTIONS && s.communicator == NULL);
+  REQUIRE(rondo_device_close(s.device) == RONDO_OK);
+  return PASSED;
+}
+
 static int bad_arguments(void) {
   rondo_device *device;
   rondo_communicator *communicator;
@@ -318,6 +361,8 @@ static const struct {
     {"killed", killed, false},
     {"stopped", stopped, false},
     {"joins_late", joins_late, false},
+    {"divides_late", divides_late, false},
+    {"refuses_alone", refuses_alone, false},
     {"bad_arguments", bad_arguments, false},
     {"versions", versions, false},
     {"kinds", kinds, false},

@@ -200,6 +200,7 @@ static rondo_status link_split(rondo_link *base, uint32_t color, uint32_t key, r
   }
   rondo_saved_error error;
   rondo_error_save(&error);
+  if (engine.notify != NULL) engine.notify(engine.user, error.message); /* the other ranks may have their part */
   engine.close(engine.user);
   return rondo_error_raise(&error);
 }
