@@ -6,6 +6,9 @@
  */
 #define _GNU_SOURCE
 #include <mpi.h>
+#if defined(OPEN_MPI)
+#include <mpi-ext.h>
+#endif
 #include <pthread.h>
 #include <rondo/mpi.h>
 #include <rondo/rondo.h>
@@ -337,6 +340,29 @@ static int many(void) {
   return close_scene(&s);
 }
 
+/* A graph with a collective of the subgroup, and one of all ranks. */
+static int replay_in(const scene *s, rondo_communicator *half) {
+  rondo_graph *graph;
+  rondo_exec *exec;
+  OK(rondo_capture_begin(s->stream, RONDO_CAPTURE_THREAD_LOCAL));
+  OK(rondo_all_reduce(half, s->stream, s->x, s->y, 1, RONDO_I32, RONDO_REDUCE_SUM));
+  OK(rondo_all_reduce(s->communicator, s->stream, s->y, s->y, 1, RONDO_I32, RONDO_REDUCE_SUM));
+  OK(rondo_capture_end(s->stream, &graph));
+  OK(rondo_instantiate(graph, NULL, &exec));
+  OK(rondo_graph_destroy(graph));
+  for (int turn = 0; turn < REPLAYS; turn++) {
+    int32_t value = rank + turn, result = 0, wanted = 0;
+    for (int r = 0; r < size; r++) wanted += (r + turn) * ((size + 1 - r % 2) / 2); /* once for each of its half */
+    OK(rondo_copy_async(s->stream, s->x, &value, sizeof value));
+    OK(rondo_exec_launch(exec, s->stream));
+    OK(rondo_copy_async(s->stream, &result, s->y, sizeof result));
+    OK(rondo_stream_synchronize(s->stream));
+    REQUIRE(result == wanted);
+  }
+  rondo_exec_destroy(exec);
+  return PASSED;
+}
+
 /* Halves of the ranks in reverse order, each with a communicator of its own, beside that of all. */
 static int split(void) {
   scene s = {0};
@@ -357,7 +383,80 @@ static int split(void) {
     OK(rondo_stream_synchronize(s.stream));
     REQUIRE(result == wanted);
   }
+  DO(replay_in(&s, half));
   OK(rondo_communicator_destroy(half));
+  return close_scene(&s);
+}
+
+/* Even ranks send, which the next one receives; captured, and replayed with other data. */
+static rondo_status call_send(const scene *s, const task *k) {
+  if (rank % 2 != 0) return rondo_receive(s->communicator, s->stream, s->y, k->count, k->type, k->root);
+  const rondo_status status = rondo_send(s->communicator, s->stream, s->x, k->count, k->type, k->root + 1);
+  return status == RONDO_OK ? rondo_copy_async(s->stream, s->y, s->x, k->count * rondo_type_bytes(k->type)) : status;
+}
+
+static int sends(void) {
+  static const size_t counts[] = {1, MOST};
+  scene s = {0};
+  DO(open_scene(&s));
+  for (int form = 0; form < 2 * TYPES; form++) {
+    const task k = {
+        .operation = BROADCAST, .type = types[form / 2], .count = counts[form % 2], .root = (uint32_t)(rank & ~1)};
+    rondo_graph *graph;
+    rondo_exec *exec;
+    OK(rondo_capture_begin(s.stream, RONDO_CAPTURE_THREAD_LOCAL));
+    OK(call_send(&s, &k));
+    OK(rondo_capture_end(s.stream, &graph));
+    OK(rondo_instantiate(graph, NULL, &exec));
+    OK(rondo_graph_destroy(graph));
+    for (int turn = 0; turn < REPLAYS; turn++) {
+      DO(fill(&s, &k, turn));
+      OK(rondo_exec_launch(exec, s.stream));
+      DO(compare(&s, &k, turn));
+    }
+    rondo_exec_destroy(exec);
+  }
+  return close_scene(&s);
+}
+
+/* How often rondo-mpi made persistent requests, and started any. */
+static int made, started;
+
+int MPI_Start(MPI_Request *request) {
+  started++;
+  return PMPI_Start(request);
+}
+
+#if defined(OPEN_MPI)
+#define INIT(name) MPIX_##name##_init
+#define PROFILED_INIT(name) PMPIX_##name##_init
+#else
+#define INIT(name) MPI_##name##_init
+#define PROFILED_INIT(name) PMPI_##name##_init
+#endif
+int INIT(Bcast)(void *buffer, int count, MPI_Datatype type, int root, MPI_Comm communicator, MPI_Info info,
+                MPI_Request *request) {
+  made++;
+  return PROFILED_INIT(Bcast)(buffer, count, type, root, communicator, info, request);
+}
+
+/* A captured collective is one persistent request, which each launch starts. */
+static int made_once(void) {
+  const task k = {.operation = BROADCAST, .type = RONDO_F32, .count = 100, .root = 1};
+  scene s = {0};
+  rondo_graph *graph;
+  rondo_exec *exec;
+  DO(open_scene(&s));
+  DO(capture(&s, &k, &graph));
+  OK(rondo_instantiate(graph, NULL, &exec));
+  OK(rondo_graph_destroy(graph));
+  for (int turn = 0; turn < LONG; turn++) {
+    DO(fill(&s, &k, turn));
+    OK(rondo_exec_launch(exec, s.stream));
+    DO(compare(&s, &k, turn));
+  }
+  REQUIRE(made == 1 && started == LONG);
+  rondo_exec_destroy(exec);
   return close_scene(&s);
 }
 
@@ -467,7 +566,7 @@ static const struct {
     {"operations", operations}, {"large", large},     {"nan_wins", nan_wins},
     {"moved", moved},           {"many", many},       {"split", split},
     {"streams", streams},       {"threads", threads}, {"slow", slow},
-    {"destroyed", destroyed},
+    {"destroyed", destroyed},   {"sends", sends},     {"made_once", made_once},
 };
 
 /* Without MPI_Finalize, the starter counts who passed (tests/mpi/run). */

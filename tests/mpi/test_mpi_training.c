@@ -2,7 +2,7 @@
  * Data-parallel training on MPI (MM-4), run as `mpirun -n N test_mpi_training`: the ranks train one network, with
  * sharded states and without, recorded and eager. They divide the rows of a table, which begins with zeros (MM-3).
  * Their mean losses are those of one rank with the whole batch, which each of them computes too, and their weights have
- * the same bits.
+ * the same bits. Before that, one of them compiles another program (MM-6).
  */
 #define _GNU_SOURCE
 #include <math.h>
@@ -11,6 +11,7 @@
 #include <rondo/rondo.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 enum { BATCH = 24, INPUTS = 12, HIDDEN = 32, CLASSES = 4, WEIGHTS = INPUTS * HIDDEN, STEPS = 8 };
@@ -28,6 +29,7 @@ typedef struct training {
   rondo_device *device;
   rondo_communicator *communicator;
   bool shards, eager;
+  bool differs; /* it has another operator */
   float losses[STEPS], weights[WEIGHTS];
 } training;
 
@@ -49,7 +51,7 @@ static rondo_status add_network(const training *t, rondo_program *program) {
   TRY(rondo_op_embedding(program, table, labels, &table));
   TRY(rondo_op_add(program, x, table, &x));
   TRY(rondo_op_matmul(program, x, w1, (rondo_value){0}, &x));
-  TRY(rondo_op_tanh(program, x, &x));
+  TRY(t->differs ? rondo_op_relu(program, x, &x) : rondo_op_tanh(program, x, &x));
   TRY(rondo_op_matmul(program, x, w2, (rondo_value){0}, &x));
   TRY(rondo_op_cross_entropy(program, x, labels, &loss));
   TRY(rondo_program_output(program, "loss", loss));
@@ -109,11 +111,28 @@ static bool agree(const training *t, const training *alone) {
   return all;
 }
 
+/* The last rank compiles another program (MM-6): all ranks are refused, and can go on. */
+static rondo_status compile_others(const training *alone, rondo_communicator *communicator, bool *passed) {
+  const training t = {.communicator = communicator, .differs = rank == size - 1};
+  rondo_program *program;
+  rondo_compiled *compiled;
+  TRY(rondo_program_create(NULL, &program));
+  TRY(add_network(&t, program));
+  const bool refused = rondo_compile(program, alone->device, NULL, &compiled) == RONDO_INVALID_ARGUMENT &&
+                       rondo_last_error()->reason == RONDO_REASON_MISMATCH &&
+                       strstr(rondo_last_error()->message, "compiles another program") != NULL;
+  rondo_program_destroy(program);
+  if (!refused) (void)fprintf(stderr, "rank %d: not refused: %s\n", rank, rondo_last_error()->message);
+  *passed = refused && *passed;
+  return RONDO_OK;
+}
+
 static rondo_status run(bool *passed) {
   training alone = {.device = NULL};
   rondo_communicator *communicator;
   TRY(rondo_device_open("cpu", &(rondo_device_options){RONDO_DEVICE_OPTIONS_INIT, .workers = 1}, &alone.device));
   TRY(rondo_communicator_from_mpi(alone.device, MPI_COMM_WORLD, NULL, &communicator));
+  TRY(compile_others(&alone, communicator, passed));
   TRY(train(&alone));
   for (int form = 0; form < 4; form++) {
     training t = {
