@@ -413,11 +413,19 @@ static rondo_status queue_record(rondo_queue *base, rondo_device_event *base_eve
   return RONDO_OK;
 }
 
+/* Bindings of runs that are over. If no launch is running, nobody gives any back meanwhile. */
+static cpu_bindings *take_spent(cpu_executable *executable) {
+  if (!cpu_point_reached(executable->last)) return atomic_exchange(&executable->spent_bindings, NULL);
+  cpu_bindings *const spent = atomic_load_explicit(&executable->spent_bindings, memory_order_relaxed);
+  atomic_store_explicit(&executable->spent_bindings, NULL, memory_order_relaxed);
+  return spent;
+}
+
 /* The points that event-wait nodes of this launch wait for: those that are recorded now. */
 static rondo_status bind_waits(cpu_executable *executable, cpu_bindings **out) {
   *out = NULL;
   if (executable->wait_count == 0) return RONDO_OK;
-  if (executable->free_bindings == NULL) executable->free_bindings = atomic_exchange(&executable->spent_bindings, NULL);
+  if (executable->free_bindings == NULL) executable->free_bindings = take_spent(executable);
   cpu_bindings *bindings = executable->free_bindings;
   if (bindings != NULL) {
     executable->free_bindings = bindings->next;

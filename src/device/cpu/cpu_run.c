@@ -98,12 +98,17 @@ static void enter_run(cpu_executable *executable) {
   atomic_fetch_add(&pool->active_runs, 1);
 }
 
-/* The run does not read them any more. */
+/* The run does not read them any more. Only runs, which are one at a time, give bindings back, and a launch only takes
+ * all: an empty list stays empty. */
 static void give_bindings_back(cpu_executable *executable) {
   cpu_bindings *bindings = executable->bindings;
   if (bindings == NULL) return;
   executable->bindings = NULL;
   bindings->next = atomic_load_explicit(&executable->spent_bindings, memory_order_relaxed);
+  if (bindings->next == NULL) {
+    atomic_store_explicit(&executable->spent_bindings, bindings, memory_order_release);
+    return;
+  }
   while (!atomic_compare_exchange_weak(&executable->spent_bindings, &bindings->next, bindings)) {
   }
 }
