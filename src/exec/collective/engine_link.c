@@ -154,6 +154,7 @@ rondo_status rondo_engine_link_open(const rondo_communicator_plan *plan, const r
 
 static rondo_status link_close(rondo_link *base) {
   rondo_engine_link *link = link_of(base);
+  atomic_store(&link->closes, true);
   for (;;) {
     const uint32_t signal = atomic_load(&link->done_signal);
     if (atomic_load(&link->done) == atomic_load(&link->queued)) break;

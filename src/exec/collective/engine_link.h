@@ -61,6 +61,7 @@ typedef struct rondo_engine_link {
   uint64_t watched, watched_ns;  /* the last one that the progress thread saw, and since when; its own */
   uint64_t polls_seen, poll_ns;  /* of that thread: to notice that others poll, and when it polls next; its own */
   _Atomic uint64_t queued, done; /* that were not captured */
+  _Atomic bool closes;           /* the user waits until all are done */
   _Atomic uint32_t done_signal;  /* futex */
   /* Failing. */
   _Atomic uint32_t failed; /* 0; 1 while it is written; 2 */

@@ -66,6 +66,7 @@ static rondo_collective work_of(const rondo_engine_call *call, const void *src, 
 static void count_done(rondo_engine_link *link, const rondo_engine_call *call) {
   if (call->is_captured != 0) return;
   atomic_fetch_add(&link->done, 1);
+  if (!atomic_load(&link->closes)) return;
   atomic_fetch_add(&link->done_signal, 1);
   rondo_futex_wake(&link->done_signal, UINT32_MAX);
 }
