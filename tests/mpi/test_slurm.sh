@@ -99,9 +99,10 @@ start_slurm() {
   fail "Slurm does not start: $(sinfo 2>&1)"
 }
 
-# submit LINES PATTERN OPTION... SCRIPT COMMAND...: the job ends with 0, and as many lines of its output match.
+# submit LINES PATTERN OPTION... SCRIPT COMMAND...: the job ends with 0, and as many lines of its output match. With
+# `ends`, it ends in this state.
 submit() {
-  local lines=$1 pattern=$2 output=$work/job state job
+  local lines=$1 pattern=$2 output=$work/job state job ends=${ends:-COMPLETED}
   shift 2
   echo "sbatch $*"
   job=$(sbatch --parsable --output="$output" --cpus-per-task=1 "$@" </dev/null) || fail "sbatch $* is refused"
@@ -112,7 +113,7 @@ submit() {
       *) break ;;
     esac
   done
-  [[ $state == *=COMPLETED ]] || fail "sbatch $*: $state: $(cat "$output")"
+  [[ $state == *=$ends ]] || fail "sbatch $*: $state: $(cat "$output")"
   [ "$(grep -Ec "$pattern" "$output")" -eq "$lines" ] || fail "sbatch $*: not $lines times $pattern: $(cat "$output")"
 }
 
@@ -140,4 +141,7 @@ unset SLURM_MPI_TYPE
 say='echo "rank $SLURM_PROCID of $SLURM_NTASKS, $SLURM_LOCALID on its machine: $SLURM_STEP_NODELIST"'
 submit 2 '^rank ([01]) of 2, \1 on its machine: rondo1$' "$scripts/gpu.sbatch" sh -c "$say"
 submit 4 '^rank [0-3] of 4, [01] on its machine: rondo\[1-2\]$' --nodes=2 "$scripts/gpu.sbatch" sh -c "$say"
+# shellcheck disable=SC2016
+fails='[ "$SLURM_PROCID" = 1 ] || exec sleep 600; echo "rank 1 fails"; exit 1'
+ends=FAILED submit 1 '^rank 1 fails' --nodes=2 "$scripts/gpu.sbatch" sh -c "$fails"
 echo "tests/mpi/test_slurm.sh: passed"
