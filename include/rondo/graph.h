@@ -365,7 +365,9 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_graph_diff(const rondo_graph *a, con
  * "bytes", "allocation" (its name), "peers" (numbers of devices, if any), "address"; free "address"; foreign "what",
  * "bytes", "bound" (true or false), "address". "programmatic", a list of [from, from port, to port, type], may follow
  * "dependencies"; a fifth number, 1, says that the edge orders the kernels. Fields that are addresses are strings, and
- * may be absent. Bytes of a name that are not UTF-8 are written as U+FFFD. Errors: OUT_OF_MEMORY. */
+ * may be absent. "symbols", a list of {"name", "bytes"}, may follow the "parameters" of a kernel. An address in a
+ * symbol is {"kernel":0, "symbol":"table", "offset":16} in place of a string, and always there. Bytes of a name that
+ * are not UTF-8 are written as U+FFFD. Errors: OUT_OF_MEMORY. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_graph_to_dot(const rondo_graph *graph, bool with_addresses,
                                                          char **out_text);
 RONDO_API RONDO_MUST_USE rondo_status rondo_graph_to_json(const rondo_graph *graph, bool with_addresses,

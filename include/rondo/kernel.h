@@ -117,8 +117,17 @@ typedef struct rondo_parameter {
 #define RONDO_WRITES RONDO_PARAMETER(RONDO_ACCESS_WRITE, sizeof(void *), RONDO_ALIGNOF(void *))
 #define RONDO_UPDATES RONDO_PARAMETER(RONDO_ACCESS_READ_WRITE, sizeof(void *), RONDO_ALIGNOF(void *))
 
+/* A variable of a kernel's code: __device__ or __constant__ on CUDA, a global variable of the program on CPU devices.
+ * rondo_kernel_symbol returns its address. */
+typedef struct rondo_symbol {
+  const char *name; /* as the CUDA code calls it: that of an extern "C" variable, or a mangled one; copied */
+  void *cpu;    /* its address on CPU devices, where it must exist as long as the program; NULL: it has none there */
+  size_t bytes; /* its size. On CUDA the code must have the same; 0: as in the code. On CPU devices required */
+} rondo_symbol;
+
 #define RONDO_MAX_INLINE_PARAMETERS 24
 #define RONDO_MAX_PARAMETERS 128
+#define RONDO_MAX_SYMBOLS 256
 /* All arguments of a kernel together, with their alignment. GPUs before compute capability 7.0 take 4,096 bytes, and so
  * does code from compilers before CUDA 12.1. */
 #define RONDO_MAX_PARAMETER_BYTES 32764
@@ -141,6 +150,8 @@ typedef struct rondo_kernel_options {
   uint32_t param_count;
   uint32_t reserved;
   rondo_cpu_block_function cpu_block; /* in place of cpu: code for CPU devices that gets its block; or NULL */
+  const rondo_symbol *symbols;        /* variables of the code whose addresses will be asked for; copied; or NULL */
+  size_t symbol_count;                /* of them; at most RONDO_MAX_SYMBOLS */
 } rondo_kernel_options;
 #define RONDO_KERNEL_OPTIONS_INIT .struct_size = sizeof(rondo_kernel_options)
 
@@ -150,10 +161,11 @@ typedef struct rondo_kernel_options {
  * the device: create kernels before you enqueue work that waits for the caller.
  * Thread-safe; the kernel is immutable. Errors: INVALID_ARGUMENT (NULL, no name, a bad struct_size, a parameter of a
  * bad size, alignment or access, too many parameters or bytes, parameters both in params and in a list, a block of too
- * many threads; two forms of code for CPUs or for CUDA; on CUDA, parameters that differ from those of the code, or more
- * bytes than the GPU takes; INVALID_ARGUMENT/CONTRADICTED: a declared access that the code contradicts, below),
+ * many threads; two forms of code for CPUs or for CUDA; a symbol without a name, or that is listed twice, or has an
+ * address and no bytes; on CUDA, parameters or sizes of symbols that differ from those of the code, or more bytes than
+ * the GPU takes; INVALID_ARGUMENT/CONTRADICTED: a declared access that the code contradicts, below),
  * OUT_OF_MEMORY; on CUDA INVALID_DATA (the source does not compile, with the compiler's log; the code does not load, or
- * has no such function), UNAVAILABLE (there is no NVRTC, or it is too old for the GPU).
+ * has no such function or symbol), UNAVAILABLE (there is no NVRTC, or it is too old for the GPU).
  * On CUDA, the declared accesses are compared with PTX, where Rondo has it: of a source, or of an image that is PTX,
  * and not of a cubin, a fatbin or a function. Refused are RONDO_ACCESS_READ and a RONDO_ACCESS_SCALAR of 8 bytes if the
  * code has an instruction that writes memory at an address from this parameter alone, whether or not it ever runs; and
@@ -171,6 +183,20 @@ RONDO_API const char *rondo_kernel_name(const rondo_kernel *kernel);
 /* The parameters, and their number in *out_count (may be NULL). Valid as long as the kernel. NULL and 0 for NULL.
  * Thread-safe. */
 RONDO_API const rondo_parameter *rondo_kernel_parameters(const rondo_kernel *kernel, size_t *out_count);
+
+/* Returns the address of a symbol on the kernel's device, and its bytes in *out_bytes (may be NULL). From then on the
+ * memory is used like an allocation that is called as the symbol: eager, captured and added copies, fills and arguments
+ * of kernels that name it are checked against its end, and verified. It is freed with the kernel, not by rondo_free.
+ * Graphs and their execs keep the kernel of an address that was in a node when the node was added or changed, or when
+ * the graph was captured; enqueued work does too.
+ *
+ * What a kernel's code does with its symbols by itself is not known: order it and copies by edges or streams, or pass
+ * the address as an argument too. On CUDA, each kernel from a source or an image has variables of its own, and kernels
+ * from functions of one module (cuda_function) share them; on CPU devices all kernels share them.
+ * Thread-safe. Errors: INVALID_ARGUMENT with NULL_ARGUMENT; NOT_FOUND with UNKNOWN_NAME (not a symbol of the kernel),
+ * NO_FUNCTION (the symbol has no address, or the kernel no code, on the device); OUT_OF_MEMORY. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_kernel_symbol(rondo_kernel *kernel, const char *name, void **out_address,
+                                                          size_t *out_bytes);
 
 /* RONDO_ARGS(&a, &x, &y): the addresses of the arguments' values and their number, the last two parameters of
  * rondo_launch. The values are copied during the call. RONDO_NO_ARGS for a kernel without parameters. */

@@ -609,6 +609,7 @@ struct kernel_code {
   const void *cuda_image = nullptr;
   void *cuda_function = nullptr;
   std::uint32_t block_threads = 0;
+  span<const rondo_symbol> symbols = {};
 };
 
 /* A kernel with the types of its parameters, from which its accesses follow: const T * is read, T * read and written,
@@ -647,6 +648,14 @@ class kernel : public handle<rondo_kernel, rondo_kernel_destroy> {
   kernel(const device_ref &device, const char *name, const F &cpu, const kernel_code &code = {})
       : kernel(create(device, name, cpu, code)) {}
 #endif
+  /* The memory of a variable of the code (rondo_kernel_symbol). */
+  template <class T>
+  returns<span<T>> symbol(const char *name) const {
+    void *address = nullptr;
+    std::size_t bytes = 0;
+    const rondo_status status = rondo_kernel_symbol(this->get(), name, &address, &bytes);
+    return detail::finish(status, [&] { return span<T>(static_cast<T *>(address), bytes / sizeof(T)); });
+  }
 
  private:
   static returns<kernel> create_from(const device_ref &device, const char *name, rondo_cpu_function cpu,
@@ -662,6 +671,8 @@ class kernel : public handle<rondo_kernel, rondo_kernel_destroy> {
     options.block_threads = code.block_threads;
     options.param_list = sizeof...(P) == 0 ? nullptr : parameters;
     options.param_count = sizeof...(P);
+    options.symbols = code.symbols.data();
+    options.symbol_count = code.symbols.size();
     return make<kernel>(rondo_kernel_create, device.get(), &options);
   }
 };

@@ -63,6 +63,31 @@ static void copy_attachment(rondo_graph_attachment *to, const rondo_graph_attach
   if (to->object != NULL) to->retain(to->object);
 }
 
+rondo_status rondo_graph_retain_kernel(rondo_graph *graph, rondo_kernel *kernel) {
+  for (size_t i = 0; i < graph->symbol_kernels.count; i++)
+    if (graph->symbol_kernels.items[i] == kernel) return RONDO_OK;
+  RONDO_TRY(rondo_array_push(&graph->allocator, &graph->symbol_kernels, &kernel));
+  rondo_kernel_retain(kernel);
+  return RONDO_OK;
+}
+
+const rondo_code_symbol *rondo_graph_symbol_at(const rondo_graph *graph, const void *address,
+                                               const rondo_kernel **out_kernel) {
+  const rondo_code_symbol *found = NULL;
+  *out_kernel = NULL;
+  for (size_t i = 0; i < graph->symbol_kernels.count && found == NULL; i++) {
+    *out_kernel = graph->symbol_kernels.items[i];
+    found = rondo_kernel_symbol_at(*out_kernel, address);
+  }
+  return found;
+}
+
+static rondo_status copy_symbol_kernels(rondo_graph *clone, const rondo_graph *graph) {
+  for (size_t i = 0; i < graph->symbol_kernels.count; i++)
+    RONDO_TRY(rondo_graph_retain_kernel(clone, graph->symbol_kernels.items[i]));
+  return RONDO_OK;
+}
+
 void rondo_graph_free(rondo_graph *graph) {
   if (graph == NULL) return;
   const rondo_allocator allocator = graph->allocator;
@@ -72,6 +97,8 @@ void rondo_graph_free(rondo_graph *graph) {
     if (graph->nodes.items[i].live) free_node(graph, &graph->nodes.items[i]);
   rondo_array_free(&allocator, &graph->nodes);
   rondo_array_free(&allocator, &graph->programmatic);
+  for (size_t i = 0; i < graph->symbol_kernels.count; i++) rondo_kernel_release(graph->symbol_kernels.items[i]);
+  rondo_array_free(&allocator, &graph->symbol_kernels);
   rondo_slab_free(&graph->slab);
   rondo_release_text(&allocator, graph->name);
   release_attachment(&graph->memory);
@@ -471,6 +498,7 @@ rondo_status rondo_graph_clone_with(const rondo_allocator *allocator, const rond
   RONDO_TRY(rondo_graph_make(graph->device, allocator, graph->name, &clone));
   rondo_status status = copy_nodes(graph, clone);
   if (status == RONDO_OK) status = rondo_array_copy(&clone->allocator, &clone->programmatic, &graph->programmatic);
+  if (status == RONDO_OK) status = copy_symbol_kernels(clone, graph);
   if (status == RONDO_OK) status = rondo_object_list_copy(&clone->allocator, &clone->objects, &graph->objects);
   if (status != RONDO_OK) {
     rondo_graph_free(clone);

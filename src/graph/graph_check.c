@@ -129,6 +129,11 @@ void rondo_graph_check(const rondo_graph *graph) {
   assert(live == graph->live_count);
   assert(children == graph->child_count);
   check_programmatic(graph);
+  rondo_array_check(&graph->symbol_kernels);
+  for (size_t i = 0; i < graph->symbol_kernels.count; i++) {
+    assert(graph->symbol_kernels.items[i]->symbol_count > 0 && graph->symbol_kernels.items[i]->device == graph->device);
+    for (size_t j = 0; j < i; j++) assert(graph->symbol_kernels.items[j] != graph->symbol_kernels.items[i]);
+  }
   rondo_object_list_check(&graph->objects);
 }
 

@@ -88,6 +88,7 @@ struct rondo_graph {
   bool is_bound;
   RONDO_ARRAY(rondo_programmatic_edge) programmatic; /* ascending by from, then to */
   rondo_object_list objects;                         /* what it retains; its children have their own */
+  RONDO_ARRAY(rondo_kernel *) symbol_kernels;        /* of symbols that its nodes name; its children have their own */
   rondo_graph *parent;                               /* the graph whose child node owns this one; or NULL */
   uint32_t parent_slot;                              /* its slot in `parent` */
   rondo_graph_attachment memory;                     /* graph memory, set by the memory layer */

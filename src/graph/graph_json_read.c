@@ -28,6 +28,8 @@ typedef struct json_reader {
   rondo_allocator allocator;
   RONDO_ARRAY(rondo_kernel *) kernels;
   uint32_t nodes, holes; /* so far */
+  rondo_graph *graph;    /* whose nodes are being read */
+  uintptr_t next_symbol; /* the address of the next symbol */
   unsigned depth;        /* of the child graph that is being read */
 } json_reader;
 
@@ -163,6 +165,53 @@ static rondo_status get_address(const rondo_json_value *object, const char *key,
   return RONDO_OK;
 }
 
+static rondo_status get_kernel(const json_reader *reader, const rondo_json_value *object, rondo_kernel **out) {
+  uint32_t index;
+  RONDO_TRY(get_u32(object, "kernel", &index));
+  if (index >= reader->kernels.count)
+    return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_OUT_OF_RANGE,
+                      "field 'kernel' is %" PRIu32 " but the document has %zu kernels", index, reader->kernels.count);
+  *out = reader->kernels.items[index];
+  return RONDO_OK;
+}
+
+/* {"kernel":0, "symbol":"table", "offset":16} */
+static rondo_status read_symbol_address(json_reader *reader, const rondo_json_value *value, uintptr_t *out) {
+  static const char *const keys[] = {"kernel", "symbol", "offset", NULL};
+  rondo_kernel *kernel;
+  const char *name;
+  uint64_t offset;
+  char buffer[SHOWN_BYTES];
+  RONDO_TRY(check_keys(value, keys, no_fields));
+  RONDO_TRY(get_kernel(reader, value, &kernel));
+  RONDO_TRY(get_text(value, "symbol", &name));
+  const rondo_code_symbol *symbol = rondo_kernel_symbol_named(kernel, name);
+  if (symbol == NULL)
+    return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_UNKNOWN_NAME, "the kernel has no symbol '%s'",
+                      shown(buffer, name));
+  if (symbol->bytes == 0) return fail_field("symbol", "names a symbol of 0 bytes");
+  RONDO_TRY(read_integer(rondo_json_get(value, "offset"), "offset", symbol->bytes - 1, &offset));
+  RONDO_TRY(rondo_graph_retain_kernel(reader->graph, kernel));
+  *out = (uintptr_t)symbol->address + (uintptr_t)offset;
+  return RONDO_OK;
+}
+
+/* An address of memory: a number, or an offset in a symbol. */
+static rondo_status read_memory_address(json_reader *reader, const rondo_json_value *value, const char *key,
+                                        uintptr_t *out) {
+  if (!rondo_json_is(value, RONDO_JSON_OBJECT)) return read_address(value, key, out);
+  return rondo_fail_context(read_symbol_address(reader, value, out), "%s", key);
+}
+
+static rondo_status get_memory_address(json_reader *reader, const rondo_json_value *object, const char *key,
+                                       void **out) {
+  const rondo_json_value *value = rondo_json_get(object, key);
+  uintptr_t address = 0;
+  if (value != NULL) RONDO_TRY(read_memory_address(reader, value, key, &address));
+  memcpy(out, &address, sizeof *out);
+  return RONDO_OK;
+}
+
 /* Kernels --------------------------------------------------------------------------------------------------------- */
 
 static rondo_status read_access(const rondo_json_value *object, rondo_access *out) {
@@ -185,9 +234,29 @@ static rondo_status read_parameter(const rondo_json_value *object, rondo_paramet
   return out->bytes > 0 ? RONDO_OK : fail_field("bytes", "is 0");
 }
 
+/* Optional. */
+static rondo_status read_symbols(const rondo_json_value *object, rondo_symbol *list, rondo_kernel_options *out) {
+  static const char *const keys[] = {"name", "bytes", NULL};
+  const rondo_json_value *symbols;
+  if (rondo_json_get(object, "symbols") == NULL) return RONDO_OK;
+  RONDO_TRY(get_array(object, "symbols", &symbols));
+  if (symbols->count > RONDO_MAX_SYMBOLS) return fail_field("symbols", "has more entries than a kernel has symbols");
+  const rondo_json_value *item = rondo_json_first(symbols);
+  for (size_t i = 0; i < symbols->count; i++, item = rondo_json_next(item)) {
+    uint64_t bytes;
+    RONDO_TRY(rondo_fail_context(check_keys(item, keys, no_fields), "symbols[%zu]", i));
+    RONDO_TRY(rondo_fail_context(get_text(item, "name", &list[i].name), "symbols[%zu]", i));
+    RONDO_TRY(read_integer(rondo_json_get(item, "bytes"), "bytes", PTRDIFF_MAX, &bytes));
+    list[i].bytes = (size_t)bytes;
+  }
+  out->symbols = symbols->count == 0 ? NULL : list;
+  out->symbol_count = symbols->count;
+  return RONDO_OK;
+}
+
 static rondo_status read_kernel_options(const rondo_json_value *object, rondo_parameter *list,
                                         rondo_kernel_options *out) {
-  static const char *const keys[] = {"name", "block_threads", "parameters", NULL};
+  static const char *const keys[] = {"name", "block_threads", "parameters", "symbols", NULL};
   const rondo_json_value *parameters;
   RONDO_TRY(check_keys(object, keys, no_fields));
   RONDO_TRY(get_text(object, "name", &out->name));
@@ -216,13 +285,30 @@ static rondo_status as_invalid_data(rondo_status status) {
   return rondo_error_raise(&error);
 }
 
+/* Symbols of a kernel that is only data get addresses that no memory has, which tell them apart. */
+static rondo_status place_symbols(json_reader *reader, rondo_kernel *kernel) {
+  for (uint32_t i = 0; i < kernel->symbol_count; i++) {
+    rondo_code_symbol *symbol = &kernel->symbols[i];
+    const uintptr_t end = UINTPTR_MAX - (UINTPTR_MAX >> 8);
+    if (symbol->bytes > end - reader->next_symbol)
+      return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_OUT_OF_RANGE,
+                        "symbols of %zu bytes and more: together they exceed the address space", symbol->bytes);
+    memcpy(&symbol->address, &reader->next_symbol, sizeof symbol->address);
+    reader->next_symbol += symbol->bytes;
+  }
+  return RONDO_OK;
+}
+
 static rondo_status read_kernel(json_reader *reader, const rondo_json_value *object) {
   rondo_kernel_options options = {RONDO_KERNEL_OPTIONS_INIT};
   rondo_parameter list[RONDO_MAX_PARAMETERS];
+  rondo_symbol symbols[RONDO_MAX_SYMBOLS] = {{0}};
   rondo_kernel *kernel;
   RONDO_TRY(read_kernel_options(object, list, &options));
+  RONDO_TRY(read_symbols(object, symbols, &options));
   RONDO_TRY(as_invalid_data(rondo_kernel_make(NULL, &reader->allocator, &options, &kernel)));
-  const rondo_status status = rondo_array_push(&reader->allocator, &reader->kernels, &kernel);
+  rondo_status status = place_symbols(reader, kernel);
+  if (status == RONDO_OK) status = rondo_array_push(&reader->allocator, &reader->kernels, &kernel);
   if (status != RONDO_OK) rondo_kernel_release(kernel);
   return status;
 }
@@ -262,11 +348,12 @@ static rondo_status read_bytes(const rondo_json_value *value, unsigned char *out
                     2 * count, count);
 }
 
-static rondo_status read_argument(const rondo_json_value *value, const rondo_parameter *parameter, unsigned char *out) {
+static rondo_status read_argument(json_reader *reader, const rondo_json_value *value, const rondo_parameter *parameter,
+                                  unsigned char *out) {
   if (parameter->access == RONDO_ACCESS_SCALAR) return read_bytes(value, out, parameter->bytes);
   if (rondo_json_is(value, RONDO_JSON_NULL)) return RONDO_OK;
   uintptr_t address;
-  RONDO_TRY(read_address(value, "arguments", &address));
+  RONDO_TRY(read_memory_address(reader, value, "arguments", &address));
   memcpy(out, &address, sizeof address);
   return RONDO_OK;
 }
@@ -276,7 +363,8 @@ static rondo_status make_values(json_reader *reader, const rondo_kernel *kernel,
   return rondo_allocate_items(&reader->allocator, draft->value_bytes, 1, &draft->values);
 }
 
-static rondo_status read_arguments(const rondo_json_value *object, const rondo_kernel *kernel, node_draft *draft) {
+static rondo_status read_arguments(json_reader *reader, const rondo_json_value *object, const rondo_kernel *kernel,
+                                   node_draft *draft) {
   const rondo_json_value *arguments;
   RONDO_TRY(get_array(object, "arguments", &arguments));
   const size_t count = arguments->count;
@@ -287,7 +375,7 @@ static rondo_status read_arguments(const rondo_json_value *object, const rondo_k
   const rondo_json_value *item = rondo_json_first(arguments);
   for (size_t i = 0; i < arguments->count; i++, item = rondo_json_next(item)) {
     unsigned char *value = draft->values + kernel->offsets[i];
-    RONDO_TRY(rondo_fail_context(read_argument(item, &kernel->parameters[i], value), "arguments[%zu]", i));
+    RONDO_TRY(rondo_fail_context(read_argument(reader, item, &kernel->parameters[i], value), "arguments[%zu]", i));
     draft->args[i] = value;
   }
   draft->params.as.kernel.args = draft->args;
@@ -358,18 +446,15 @@ static rondo_status read_config(const rondo_json_value *object, node_draft *draf
 }
 
 static rondo_status read_kernel_node(json_reader *reader, const rondo_json_value *object, node_draft *draft) {
-  uint32_t index;
-  RONDO_TRY(get_u32(object, "kernel", &index));
-  if (index >= reader->kernels.count)
-    return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_OUT_OF_RANGE,
-                      "field 'kernel' is %" PRIu32 " but the document has %zu kernels", index, reader->kernels.count);
-  draft->params.as.kernel.kernel = reader->kernels.items[index];
+  rondo_kernel *kernel;
+  RONDO_TRY(get_kernel(reader, object, &kernel));
+  draft->params.as.kernel.kernel = kernel;
   rondo_grid *grid = &draft->params.as.kernel.grid;
   RONDO_TRY(read_three(object, "grid", &grid->x, &grid->y, &grid->z));
   RONDO_TRY(read_config(object, draft));
-  RONDO_TRY(make_values(reader, reader->kernels.items[index], draft));
-  RONDO_TRY(read_arguments(object, reader->kernels.items[index], draft));
-  return read_argument_bytes(object, reader->kernels.items[index], draft);
+  RONDO_TRY(make_values(reader, kernel, draft));
+  RONDO_TRY(read_arguments(reader, object, kernel, draft));
+  return read_argument_bytes(object, kernel, draft);
 }
 
 /* Device numbers, each at most once and below 64. Optional. */
@@ -389,14 +474,15 @@ static rondo_status read_peers(const rondo_json_value *object, uint64_t *out) {
 }
 
 /* Reads a field into the draft. SPECIAL fields were read before. */
-static rondo_status read_field(const rondo_json_value *object, const rondo_node_field *field, node_draft *draft) {
+static rondo_status read_field(json_reader *reader, const rondo_json_value *object, const rondo_node_field *field,
+                               node_draft *draft) {
   void *out = (char *)&draft->params + field->offset, *dropped;
   const rondo_json_value *value = rondo_json_get(object, field->name);
   switch (field->type) {
     case RONDO_FIELD_SPECIAL:
       return RONDO_OK;
     case RONDO_FIELD_ADDRESS:
-      return get_address(object, field->name, out);
+      return get_memory_address(reader, object, field->name, out);
     case RONDO_FIELD_HANDLE:
     case RONDO_FIELD_FUNCTION:
       return get_address(object, field->name, &dropped);
@@ -458,7 +544,7 @@ static rondo_status read_params(json_reader *reader, const rondo_json_value *obj
   const rondo_node_fields fields = rondo_node_fields_of(draft->params.kind);
   if (draft->params.kind == RONDO_NODE_KERNEL) RONDO_TRY(read_kernel_node(reader, object, draft));
   if (draft->params.kind == RONDO_NODE_CHILD) RONDO_TRY(read_child(reader, object, draft));
-  for (size_t i = 0; i < fields.count; i++) RONDO_TRY(read_field(object, &fields.items[i], draft));
+  for (size_t i = 0; i < fields.count; i++) RONDO_TRY(read_field(reader, object, &fields.items[i], draft));
   return RONDO_OK;
 }
 
@@ -565,7 +651,10 @@ static rondo_status read_graph(json_reader *reader, const rondo_json_value *obje
   *out = NULL;
   RONDO_TRY(get_text(object, "name", &name));
   RONDO_TRY(rondo_graph_make(NULL, &reader->allocator, name, out));
+  rondo_graph *outer = reader->graph;
+  reader->graph = *out;
   const rondo_status status = read_nodes(reader, *out, object);
+  reader->graph = outer;
   if (status == RONDO_OK) return RONDO_OK;
   rondo_graph_free(*out);
   *out = NULL;
@@ -609,7 +698,7 @@ static rondo_status read_document(json_reader *reader, const rondo_json_value *d
 
 rondo_status rondo_graph_read_json(const rondo_allocator *allocator, const char *bytes, size_t count,
                                    rondo_graph **out) {
-  json_reader reader = {.allocator = *allocator};
+  json_reader reader = {.allocator = *allocator, .next_symbol = UINTPTR_MAX / 2 + 1};
   rondo_json_document document;
   *out = NULL;
   rondo_status status = rondo_json_parse(allocator, bytes, count, &document);

@@ -10,6 +10,7 @@
 
 #include "base/binary_search.h"
 #include "base/error.h"
+#include "graph/graph.h"
 #include "graph/graph_json_read.h"
 #include "graph/launch_config.h"
 #include "graph/node.h"
@@ -23,6 +24,7 @@ typedef struct listed_kernel {
 
 typedef struct json_writer {
   rondo_text text;
+  const rondo_graph *graph; /* whose nodes are being written */
   bool with_addresses;
   RONDO_ARRAY(listed_kernel) kernels;       /* sorted by address, for searching */
   RONDO_ARRAY(const rondo_kernel *) listed; /* by index */
@@ -58,6 +60,16 @@ static rondo_status list_kernels(json_writer *writer, const rondo_graph *graph) 
   return RONDO_OK;
 }
 
+/* After those of nodes, so that reading and writing again gives the same order. */
+static rondo_status list_symbol_kernels(json_writer *writer, const rondo_graph *graph) {
+  const rondo_graph *child;
+  for (size_t i = 0; i < graph->symbol_kernels.count; i++)
+    RONDO_TRY(list_kernel(writer, graph->symbol_kernels.items[i]));
+  for (uint32_t at = 0; (child = rondo_graph_next_child(graph, &at)) != NULL;)
+    RONDO_TRY(list_symbol_kernels(writer, child));
+  return RONDO_OK;
+}
+
 static void put_size(rondo_text *text, const char *key, uint64_t value) {
   rondo_json_key(text, key);
   rondo_json_u64(text, value);
@@ -80,6 +92,20 @@ static void begin_line(rondo_text *text) {
   rondo_json_object_begin(text);
 }
 
+/* Omitted if there are none. */
+static void put_symbols(rondo_text *text, const rondo_kernel *kernel) {
+  if (kernel->symbol_count == 0) return;
+  rondo_json_key(text, "symbols");
+  rondo_json_array_begin(text);
+  for (uint32_t i = 0; i < kernel->symbol_count; i++) {
+    rondo_json_object_begin(text);
+    put_text(text, "name", kernel->symbols[i].name);
+    put_size(text, "bytes", kernel->symbols[i].bytes);
+    rondo_json_object_end(text);
+  }
+  rondo_json_array_end(text);
+}
+
 static void put_kernel(rondo_text *text, const rondo_kernel *kernel) {
   begin_line(text);
   put_text(text, "name", kernel->name);
@@ -94,6 +120,7 @@ static void put_kernel(rondo_text *text, const rondo_kernel *kernel) {
     rondo_json_object_end(text);
   }
   rondo_json_array_end(text);
+  put_symbols(text, kernel);
   rondo_json_object_end(text);
 }
 
@@ -118,13 +145,31 @@ static void put_address(json_writer *writer, const char *key, const void *addres
   put_address_value(&writer->text, (uintptr_t)address);
 }
 
+/* Writes an address in a symbol, with or without addresses: the symbol and the offset in it. False for others. */
+static bool put_symbol_address(json_writer *writer, const char *key, const void *address) {
+  const rondo_kernel *kernel;
+  const rondo_code_symbol *symbol = rondo_graph_symbol_at(writer->graph, address, &kernel);
+  size_t at;
+  if (symbol == NULL || !find_kernel(writer, kernel, &at)) return false;
+  if (key != NULL) rondo_json_key(&writer->text, key);
+  rondo_json_object_begin(&writer->text);
+  put_size(&writer->text, "kernel", writer->kernels.items[at].index);
+  put_text(&writer->text, "symbol", symbol->name);
+  put_size(&writer->text, "offset", (uintptr_t)address - (uintptr_t)symbol->address);
+  rondo_json_object_end(&writer->text);
+  return true;
+}
+
 static void put_argument(json_writer *writer, const rondo_parameter *parameter, const void *value) {
-  uintptr_t address;
+  const void *address;
   if (parameter->access == RONDO_ACCESS_SCALAR) {
     rondo_json_hex(&writer->text, value, parameter->bytes);
-  } else if (writer->with_addresses) {
-    memcpy(&address, value, sizeof address);
-    put_address_value(&writer->text, address);
+    return;
+  }
+  memcpy(&address, value, sizeof address);
+  if (put_symbol_address(writer, NULL, address)) return;
+  if (writer->with_addresses) {
+    put_address_value(&writer->text, (uintptr_t)address);
   } else {
     rondo_json_string(&writer->text, NULL);
   }
@@ -201,6 +246,9 @@ static void put_field(json_writer *writer, const rondo_node_field *field, const 
     case RONDO_FIELD_SPECIAL:
       break;
     case RONDO_FIELD_ADDRESS:
+      if (!put_symbol_address(writer, field->name, *(const void *const *)value))
+        put_address(writer, field->name, *(const void *const *)value);
+      break;
     case RONDO_FIELD_HANDLE:
     case RONDO_FIELD_FUNCTION:
       put_address(writer, field->name, *(const void *const *)value);
@@ -276,11 +324,14 @@ static void put_node(json_writer *writer, const rondo_graph *graph, uint32_t slo
 }
 
 static void put_nodes(json_writer *writer, const rondo_graph *graph) {
+  const rondo_graph *outer = writer->graph;
+  writer->graph = graph;
   rondo_json_key(&writer->text, "nodes");
   rondo_json_array_begin(&writer->text);
   for (size_t i = 0; i < graph->nodes.count; i++)
     if (graph->nodes.items[i].live) put_node(writer, graph, (uint32_t)i);
   rondo_json_array_end(&writer->text);
+  writer->graph = outer;
 }
 
 static void put_document(json_writer *writer, const rondo_graph *graph) {
@@ -300,6 +351,7 @@ rondo_status rondo_graph_to_json(const rondo_graph *graph, bool with_addresses, 
   json_writer writer = {.with_addresses = with_addresses};
   rondo_text_init(&writer.text, &graph->allocator);
   rondo_status status = list_kernels(&writer, graph);
+  if (status == RONDO_OK) status = list_symbol_kernels(&writer, graph);
   if (status == RONDO_OK) {
     put_document(&writer, graph);
     status = rondo_text_hand_out(&writer.text, out_text);

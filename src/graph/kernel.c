@@ -99,6 +99,62 @@ static rondo_status lay_out(const char *name, const rondo_parameter *params, uin
   return RONDO_OK;
 }
 
+/* Symbols ---------------------------------------------------------------------------------------------------------- */
+
+rondo_code_symbol *rondo_kernel_symbol_named(const rondo_kernel *kernel, const char *name) {
+  for (uint32_t i = 0; i < kernel->symbol_count; i++)
+    if (kernel->symbols[i].name != NULL && strcmp(kernel->symbols[i].name, name) == 0) return &kernel->symbols[i];
+  return NULL;
+}
+
+const rondo_code_symbol *rondo_kernel_symbol_at(const rondo_kernel *kernel, const void *address) {
+  for (uint32_t i = 0; i < kernel->symbol_count; i++) {
+    const rondo_code_symbol *symbol = &kernel->symbols[i];
+    if (symbol->address != NULL && (uintptr_t)address - (uintptr_t)symbol->address < symbol->bytes) return symbol;
+  }
+  return NULL;
+}
+
+static rondo_status check_symbol(const rondo_kernel *kernel, const rondo_symbol *symbol, uint32_t index) {
+  if (symbol->name == NULL || symbol->name[0] == '\0')
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT,
+                      "kernel '%s': symbol %" PRIu32 " has no name: give that of the variable in its code",
+                      kernel->name, index);
+  if (rondo_kernel_symbol_named(kernel, symbol->name) != NULL)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_DUPLICATE_NAME,
+                      "kernel '%s': symbol '%s' is listed twice: list it once", kernel->name, symbol->name);
+  if (symbol->bytes <= PTRDIFF_MAX && (symbol->cpu == NULL || symbol->bytes > 0)) return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
+                    "kernel '%s': symbol '%s' has an address on CPU devices and %zu bytes: give the size of the "
+                    "variable",
+                    kernel->name, symbol->name, symbol->bytes);
+}
+
+static rondo_status copy_symbols(rondo_kernel *kernel, const rondo_kernel_options *options) {
+  const size_t count = options->symbol_count;
+  if (count > RONDO_MAX_SYMBOLS || (count > 0) != (options->symbols != NULL))
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
+                      "kernel '%s': a list of %zu symbols at %p: set both symbols and symbol_count, at most %d",
+                      kernel->name, count, (const void *)options->symbols, RONDO_MAX_SYMBOLS);
+  RONDO_TRY(rondo_allocate_items(&kernel->allocator, count, sizeof *kernel->symbols, &kernel->symbols));
+  kernel->symbol_count = (uint32_t)count;
+  for (uint32_t i = 0; i < kernel->symbol_count; i++) {
+    const rondo_symbol *from = &options->symbols[i];
+    RONDO_TRY(check_symbol(kernel, from, i));
+    RONDO_TRY(rondo_allocate_text(&kernel->allocator, from->name, &kernel->symbols[i].name));
+    kernel->symbols[i].cpu = from->cpu;
+    kernel->symbols[i].bytes = from->bytes;
+  }
+  return RONDO_OK;
+}
+
+static void free_symbols(rondo_kernel *kernel) {
+  for (uint32_t i = 0; i < kernel->symbol_count; i++) rondo_release_text(&kernel->allocator, kernel->symbols[i].name);
+  rondo_release(&kernel->allocator, kernel->symbols, kernel->symbol_count, sizeof *kernel->symbols);
+}
+
+/* Options ---------------------------------------------------------------------------------------------------------- */
+
 static rondo_status read_options(const rondo_kernel_options *given, rondo_kernel_options *out) {
   RONDO_TRY(RONDO_VERSIONED_READ("rondo_kernel_options", given, out));
   if (out->name == NULL || out->name[0] == '\0')
@@ -135,7 +191,7 @@ static rondo_status fill_in(rondo_kernel *kernel, const rondo_kernel_options *op
   kernel->cuda_image = options->cuda_image;
   kernel->cuda_function = options->cuda_function;
   kernel->block_threads = options->block_threads == 0 ? DEFAULT_BLOCK_THREADS : options->block_threads;
-  return RONDO_OK;
+  return copy_symbols(kernel, options);
 }
 
 rondo_status rondo_kernel_make(rondo_device *device, const rondo_allocator *allocator,
@@ -157,13 +213,24 @@ rondo_status rondo_kernel_make(rondo_device *device, const rondo_allocator *allo
   return RONDO_OK;
 }
 
+bool rondo_kernel_try_retain(rondo_kernel *kernel) {
+  unsigned references = atomic_load_explicit(&kernel->references, memory_order_relaxed);
+  while (references > 0)
+    if (atomic_compare_exchange_weak_explicit(&kernel->references, &references, references + 1, memory_order_relaxed,
+                                              memory_order_relaxed))
+      return true;
+  return false;
+}
+
 void rondo_kernel_release(rondo_kernel *kernel) {
   if (kernel == NULL) return;
   assert(atomic_load_explicit(&kernel->references, memory_order_relaxed) > 0);
   if (atomic_fetch_sub_explicit(&kernel->references, 1, memory_order_acq_rel) != 1) return;
+  if (kernel->forget_symbols != NULL) kernel->forget_symbols(kernel);
   if (kernel->driver_release != NULL) kernel->driver_release(kernel->driver_data);
   if (kernel->kept_release != NULL) kernel->kept_release(kernel->kept);
   const rondo_allocator allocator = kernel->allocator;
+  free_symbols(kernel);
   rondo_release_text(&allocator, kernel->name);
   rondo_release_text(&allocator, kernel->cuda_source);
   rondo_release(&allocator, kernel, 1, sizeof *kernel);

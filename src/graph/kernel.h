@@ -40,6 +40,15 @@ typedef struct rondo_queued_ranges {
 #define RONDO_ACCESS_COUNT 5
 extern const char *const rondo_access_names[RONDO_ACCESS_COUNT];
 
+/* A symbol of a kernel. `known` is the record that the layer above keeps of its memory. */
+typedef struct rondo_code_symbol {
+  char *name;
+  void *cpu;     /* as given */
+  char *address; /* on the kernel's device, set when the kernel is prepared; NULL: it has none */
+  size_t bytes;
+  void *known; /* NULL until its address is asked for */
+} rondo_code_symbol;
+
 struct rondo_kernel {
   atomic_uint references;
   rondo_allocator allocator;
@@ -63,6 +72,9 @@ struct rondo_kernel {
   uint32_t offsets[RONDO_MAX_PARAMETERS];
   void *driver_data; /* the driver's compiled form; freed by driver_release */
   void (*driver_release)(void *driver_data);
+  rondo_code_symbol *symbols;
+  uint32_t symbol_count;
+  void (*forget_symbols)(rondo_kernel *kernel); /* frees what is known of them; NULL: nothing */
   void *kept; /* data for the kernel's code, owned by the layer that made it; kept_release releases it */
   void (*kept_release)(void *kept);
 };
@@ -74,6 +86,13 @@ static inline void rondo_kernel_retain(rondo_kernel *kernel) {
   atomic_fetch_add_explicit(&kernel->references, 1, memory_order_relaxed);
 }
 void rondo_kernel_release(rondo_kernel *kernel); /* frees with the last; NULL is fine */
+/* For a caller that has no reference, but prevents that the kernel is freed. False if the last one is gone. */
+bool rondo_kernel_try_retain(rondo_kernel *kernel);
+
+/* The symbol that contains the address; NULL if there is none. */
+const rondo_code_symbol *rondo_kernel_symbol_at(const rondo_kernel *kernel, const void *address);
+/* The symbol of this name; NULL if there is none. */
+rondo_code_symbol *rondo_kernel_symbol_named(const rondo_kernel *kernel, const char *name);
 
 /* Copies an argument's value. Most are pointers or words, which take one load and one store. */
 static inline void rondo_argument_set(void *to, const void *from, uint32_t bytes) {

@@ -24,7 +24,8 @@ typedef enum rondo_allocation_kind {
   RONDO_ALLOCATION_STREAM_ORDERED = 2,
   RONDO_ALLOCATION_GRAPH = 3,
   RONDO_ALLOCATION_ARENA = 4, /* the part of an arena that has memory (arena.h) */
-  RONDO_ALLOCATION_SPACE = 5  /* all addresses of a graph or arena; only in the ring of freed allocations */
+  RONDO_ALLOCATION_SPACE = 5, /* all addresses of a graph or arena; only in the ring of freed allocations */
+  RONDO_ALLOCATION_SYMBOL = 6 /* a variable of a kernel's code (symbol_memory.h) */
 } rondo_allocation_kind;
 
 /* The first member of every owner's record. */

@@ -31,6 +31,7 @@ static void release_memory(void *state) {
   rondo_array_free(&allocator, &memory->orders);
   rondo_allocation_table_deinit(&allocator, &memory->table);
   rondo_allocation_table_deinit(&allocator, &memory->host);
+  rondo_range_index_deinit(&allocator, &memory->symbols);
   rondo_range_index_deinit(&allocator, &memory->own);
   pthread_mutex_destroy(&memory->lock);
   rondo_release(&allocator, memory, 1, sizeof *memory);
@@ -335,7 +336,8 @@ rondo_status rondo_memory_allocate(rondo_device_memory *memory, rondo_stream_ord
 /* The live block that starts at the address; NULL when there is none. Under the lock. */
 static rondo_block *find_block(const rondo_device_memory *memory, const void *address) {
   rondo_allocation *at = rondo_allocation_table_find(&memory->table, address);
-  while (at != NULL && (at->kind == RONDO_ALLOCATION_GRAPH || at->kind == RONDO_ALLOCATION_ARENA))
+  while (at != NULL && (at->kind == RONDO_ALLOCATION_GRAPH || at->kind == RONDO_ALLOCATION_ARENA ||
+                        at->kind == RONDO_ALLOCATION_SYMBOL))
     at = rondo_allocation_next(at);
   return (rondo_block *)at;
 }

@@ -61,6 +61,7 @@ typedef struct rondo_device_memory {
   rondo_allocation_table host;  /* memory for rondo_host_free */
   rondo_withheld withheld;
   struct rondo_host_watch *watches; /* notified of each rondo_host_free, linked by `next` */
+  rondo_range_index symbols;        /* variables of kernels; they are in `table` too */
   rondo_range_index own; /* the addresses of the device: chunks of pools, ranges of graphs, withheld host memory */
   rondo_order_table orders;
   rondo_pool immediate;                     /* rondo_malloc's */

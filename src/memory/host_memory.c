@@ -192,6 +192,7 @@ static bool is_watched(const rondo_host_watch *watch, const rondo_allocation *al
 static rondo_status look(rondo_host_watch *watch, const void *address, rondo_host_use *use, rondo_host_address *out) {
   rondo_device_memory *memory = watch->memory;
   const rondo_allocation *at = rondo_allocation_table_around(&memory->host, address);
+  if (rondo_range_find(&memory->symbols, address) != 0) return RONDO_OK;
   if (at == NULL) {
     const bool freed = rondo_memory_find_freed(memory, address, 1, NULL) != NULL;
     *out = freed ? RONDO_ADDRESS_FREED : RONDO_ADDRESS_FOREIGN;

@@ -164,6 +164,7 @@ void rondo_memory_check(const rondo_device_memory *memory) {
   rondo_allocation_table_check(&memory->table);
   rondo_allocation_table_check(&memory->host);
   (void)rondo_range_index_check(&memory->own);
+  (void)rondo_range_index_check(&memory->symbols);
   check_pools(memory);
   check_orders(&memory->orders);
   check_host(memory);

@@ -34,6 +34,7 @@ typedef enum address_kind {
   IN_ARENA,
   IN_GRAPH_ALLOCATION,
   IN_ALLOCATION,
+  IN_SYMBOL,
   IN_HOST_MEMORY,
   IN_FREED_ALLOCATION,
   ON_OTHER_DEVICE,
@@ -57,6 +58,7 @@ static const refusal refusals[][ADDRESS_KINDS] = {
                                "code that gave it to you"},
     [DEVICE_FREE][IN_GRAPH_ALLOCATION] = {INTERIOR, ": free its address,"},
     [DEVICE_FREE][IN_ALLOCATION] = {INTERIOR, ": free its address,"},
+    [DEVICE_FREE][IN_SYMBOL] = {WRONG, ", a variable of a kernel's code: it is freed with the kernel"},
     [DEVICE_FREE][IN_HOST_MEMORY] = {WRONG, ": free their address with rondo_host_free,"},
     [DEVICE_FREE][ON_OTHER_DEVICE] = {FOREIGN, ": free it there"},
     [DEVICE_FREE][UNKNOWN_ADDRESS] = {FOREIGN,
@@ -65,6 +67,7 @@ static const refusal refusals[][ADDRESS_KINDS] = {
     [HOST_FREE][IN_ARENA] = {WRONG, ", the memory of recordings: free it inside a recording"},
     [HOST_FREE][IN_GRAPH_ALLOCATION] = {WRONG, ": free its address with rondo_free or rondo_free_async,"},
     [HOST_FREE][IN_ALLOCATION] = {WRONG, ": free its address with rondo_free or rondo_free_async,"},
+    [HOST_FREE][IN_SYMBOL] = {WRONG, ", a variable of a kernel's code: it is freed with the kernel"},
     [HOST_FREE][IN_HOST_MEMORY] = {INTERIOR, ": free their address,"},
     [HOST_FREE][ON_OTHER_DEVICE] = {FOREIGN, ": free it there, with rondo_free or rondo_free_async"},
     [HOST_FREE][UNKNOWN_ADDRESS] = {FOREIGN, ": free the address that rondo_host_malloc returned"},
@@ -76,6 +79,7 @@ static const refusal refusals[][ADDRESS_KINDS] = {
     [FREE_NODE][IN_ALLOCATION] = {FOREIGN,
                                   ", of no alloc node: free it outside of graphs, with rondo_free or "
                                   "rondo_free_async"},
+    [FREE_NODE][IN_SYMBOL] = {FOREIGN, ", a variable of a kernel's code: it is freed with the kernel"},
     [FREE_NODE][IN_HOST_MEMORY] = {FOREIGN, ": free them with rondo_host_free"},
     [FREE_NODE][IN_FREED_ALLOCATION] = {FOREIGN, ", freed before: leave it out"},
     [FREE_NODE][ON_OTHER_DEVICE] = {FOREIGN, ": free it there"},
@@ -127,6 +131,7 @@ static address_kind describe_address(const rondo_device_memory *memory, free_cal
   snprintf(text, ADDRESS_TEXT, "%s allocation %s", into_text(into, *out_begin, address, false),
            at != NULL ? rondo_allocation_label(label, at) : rondo_named_size(label, freed->name, freed->bytes));
   if (at == NULL) return IN_FREED_ALLOCATION;
+  if (at->kind == RONDO_ALLOCATION_SYMBOL) return IN_SYMBOL;
   return at->kind == RONDO_ALLOCATION_GRAPH ? IN_GRAPH_ALLOCATION : IN_ALLOCATION;
 }
 
@@ -402,6 +407,7 @@ static void add(holders *self, const char *format, ...) {
 static bool add_allocation(void *owner, void *user) {
   const rondo_allocation *allocation = owner;
   holders *self = user;
+  if (allocation->kind == RONDO_ALLOCATION_SYMBOL) return true;
   if (allocation->kind == RONDO_ALLOCATION_GRAPH) {
     const rondo_graph_allocation *graph = (const rondo_graph_allocation *)allocation;
     if (atomic_load_explicit(&graph->life, memory_order_relaxed) != RONDO_LIFE_LIVE) return true;

@@ -42,6 +42,11 @@ void rondo_range_leave(rondo_range_index *index, uint32_t number);
  * ranges are not found. */
 uint32_t rondo_range_find(const rondo_range_index *index, const void *address);
 
+/* Whether it has no range, except missing ones. Without the lock. */
+static inline bool rondo_range_index_is_empty(const rondo_range_index *index) {
+  return atomic_load_explicit(&index->root, memory_order_relaxed) == 0;
+}
+
 /* The owner of that range; NULL for none. */
 void *rondo_range_around(const rondo_range_index *index, const void *address);
 

@@ -49,7 +49,8 @@ static void add_inside(dot_writer *writer, const rondo_graph *child, uint32_t sl
   add_nodes(writer, child, &inside);
 }
 
-static void add_node(dot_writer *writer, const rondo_graph_node *node, uint32_t slot, const dot_position *position) {
+static void add_node(dot_writer *writer, const rondo_graph *graph, uint32_t slot, const dot_position *position) {
+  const rondo_graph_node *node = &graph->nodes.items[slot];
   rondo_text *text = &writer->text;
   const rondo_node_params *params = &node->params;
   dot_position at = *position;
@@ -63,8 +64,11 @@ static void add_node(dot_writer *writer, const rondo_graph_node *node, uint32_t 
     rondo_text_add(text, " ");
     rondo_dot_add_name(text, params->name);
   }
-  const rondo_node_details details = {
-      .text = text, .is_dot = true, .with_addresses = writer->with_addresses, .max_parameters = RONDO_MAX_PARAMETERS};
+  const rondo_node_details details = {.text = text,
+                                      .graph = graph,
+                                      .is_dot = true,
+                                      .with_addresses = writer->with_addresses,
+                                      .max_parameters = RONDO_MAX_PARAMETERS};
   rondo_node_details_add(&details, params);
   rondo_text_add(text, "\"];\n");
   if (params->kind == RONDO_NODE_CHILD) {
@@ -75,7 +79,7 @@ static void add_node(dot_writer *writer, const rondo_graph_node *node, uint32_t 
 
 static void add_nodes(dot_writer *writer, const rondo_graph *graph, const dot_position *position) {
   for (size_t i = 0; i < graph->nodes.count; i++)
-    if (graph->nodes.items[i].live) add_node(writer, &graph->nodes.items[i], (uint32_t)i, position);
+    if (graph->nodes.items[i].live) add_node(writer, graph, (uint32_t)i, position);
   for (size_t i = 0; i < graph->nodes.count; i++) {
     const rondo_slots *dependents = &graph->nodes.items[i].dependents;
     for (size_t d = 0; d < dependents->count; d++)

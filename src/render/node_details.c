@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "graph/graph.h"
+
 enum { DOT_NAME_BYTES = 240, WORD_BYTES = 8 };
 
 /* What is being written. */
@@ -45,9 +47,21 @@ static const char *number_text(const writer *w, char out[RONDO_NUMBER_TEXT], uin
 
 #define NUMBER(w, number) number_text((w), (char[RONDO_NUMBER_TEXT]){""}, (number))
 
+/* An address in a symbol, which is the same in each process. */
+static bool add_symbol(writer *w, const char *what, const void *address) {
+  const rondo_kernel *kernel;
+  const rondo_code_symbol *symbol = rondo_graph_symbol_at(w->details->graph, address, &kernel);
+  if (symbol == NULL) return false;
+  const size_t offset = (uintptr_t)address - (uintptr_t)symbol->address;
+  rondo_text_add(begin_item(w), "%s ", what);
+  add_name(w, symbol->name);
+  if (offset > 0) rondo_text_add(w->text, " + %zu", offset);
+  return true;
+}
+
 static void add_address(writer *w, const char *what, const void *address) {
-  if (w->details->with_addresses && address != NULL)
-    rondo_text_add(begin_item(w), "%s 0x%" PRIxPTR, what, (uintptr_t)address);
+  if (address == NULL || add_symbol(w, what, address)) return;
+  if (w->details->with_addresses) rondo_text_add(begin_item(w), "%s 0x%" PRIxPTR, what, (uintptr_t)address);
 }
 
 /* The name of a kernel or an allocation, if the node has another. */

@@ -11,6 +11,7 @@
 
 typedef struct rondo_node_details {
   rondo_text *text;
+  const rondo_graph *graph; /* of the node */
   bool is_dot;
   bool with_addresses;
   uint32_t max_parameters; /* of a kernel */

@@ -28,6 +28,7 @@ void rondo_report_add_number(rondo_text *text, const rondo_report_model *model, 
 /* Adds the parameters of a node: "4 x 1 x 1 blocks, reads 0x7f00". */
 static void add_parameters(rondo_text *text, const rondo_report_model *model, uint32_t entry, bool brief) {
   const rondo_node_details details = {.text = text,
+                                      .graph = model->graphs.items[model->nodes.items[entry].graph].graph,
                                       .with_addresses = !model->options->no_addresses,
                                       .max_parameters = brief ? BRIEF_PARAMETERS : RONDO_MAX_PARAMETERS};
   rondo_node_details_add(&details, rondo_report_params(model, entry));

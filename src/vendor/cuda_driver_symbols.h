@@ -97,6 +97,9 @@ required(module_load, cuModuleLoadDataEx, 2010,
 required(module_unload, cuModuleUnload, 2000, (cu_module module))
 required(module_get_function, cuModuleGetFunction, 2000,
          (cu_function *function, cu_module module, const char *name))
+required(module_get_global, cuModuleGetGlobal, 3020,
+         (cu_address *address, size_t *bytes, cu_module module, const char *name))
+required(function_get_module, cuFuncGetModule, 11000, (cu_module *module, cu_function function))
 required(function_get_attribute, cuFuncGetAttribute, 2020,
          (int *value, cu_function_attribute attribute, cu_function function))
 required(function_most_blocks, cuOccupancyMaxActiveBlocksPerMultiprocessor, 6050,
@@ -192,5 +195,6 @@ required(kernel_get_function, cuKernelGetFunction, 12000, (cu_function *function
 optional(test_kernel, rondoTestKernel, 12040,
          (const char *name, rondo_cpu_function function, rondo_cpu_block_function block_function, size_t count,
           const rondo_parameter *parameters))
+optional(test_symbol, rondoTestSymbol, 12040, (const char *name, void *address, size_t bytes))
 
     /* clang-format on */

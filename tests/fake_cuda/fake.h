@@ -220,15 +220,34 @@ struct fake_function {
   fake_function *next; /* of the module */
   unsigned references; /* the module's and those of works */
   char *name;
+  fake_module *module;
   fake_kernel *kernel;    /* NULL: not registered yet */
   int max_dynamic_shared; /* an attribute */
 };
 
+/* A variable of code: a registered one of the program, which every module has. Never freed. */
+typedef struct fake_symbol {
+  struct fake_symbol *next;
+  char *name;
+  void *address;
+  size_t bytes;
+  unsigned modules; /* that were asked for it and are loaded */
+} fake_symbol;
+
+typedef struct fake_global {
+  struct fake_global *next; /* of the module */
+  fake_symbol *symbol;
+} fake_global;
+
 struct fake_module {
   fake_object object;
   fake_function *functions;
+  fake_global *globals;
   char *image;
 };
+
+/* Whether a loaded module has a variable at the address. */
+bool fake_symbol_contains(uint64_t address);
 
 /* What the function runs, bound at the first time; NULL when nothing is registered for its name. */
 fake_kernel *fake_function_kernel(fake_function *function);

@@ -84,7 +84,9 @@ static int ordinal_of(uint64_t address) {
   return m != NULL && m->start <= address ? m->memory->device->ordinal : -1;
 }
 
-bool fake_memory_is_device(uint64_t address) { return find_reservation(address, 1) != NULL; }
+bool fake_memory_is_device(uint64_t address) {
+  return find_reservation(address, 1) != NULL || fake_symbol_contains(address);
+}
 
 fake_presence fake_memory_presence(uint64_t address, size_t bytes) {
   const reservation *r = find_reservation(address, 1);

@@ -90,6 +90,12 @@ void fake_function_release(fake_function *function) {
 }
 
 void fake_module_free(fake_module *module) {
+  while (module->globals != NULL) {
+    fake_global *global = module->globals;
+    module->globals = global->next;
+    global->symbol->modules--;
+    free(global);
+  }
   while (module->functions != NULL) {
     fake_function *function = module->functions;
     module->functions = function->next;
@@ -100,6 +106,69 @@ void fake_module_free(fake_module *module) {
   free(module->image);
   free(module);
 }
+
+/* Variables -------------------------------------------------------------------------------------------------------- */
+
+static fake_symbol *symbols;
+
+static fake_symbol *find_symbol(const char *name) {
+  fake_symbol *symbol = symbols;
+  while (symbol != NULL && strcmp(symbol->name, name) != 0) symbol = symbol->next;
+  return symbol;
+}
+
+bool fake_symbol_contains(uint64_t address) {
+  for (const fake_symbol *symbol = symbols; symbol != NULL; symbol = symbol->next)
+    if (symbol->modules > 0 && address - fake_handle(symbol->address) < symbol->bytes) return true;
+  return false;
+}
+
+/* No call of the driver's, like the one for kernels. The first registration of a name counts. */
+cu_result fake_test_symbol(const char *name, void *address, size_t bytes) {
+  if (name == NULL || address == NULL || bytes == 0) return CU_INVALID_VALUE;
+  pthread_mutex_lock(&fake_lock);
+  if (find_symbol(name) == NULL) {
+    fake_symbol *symbol = fake_allocate(1, sizeof *symbol);
+    *symbol = (fake_symbol){symbols, fake_copy_of(name, strlen(name) + 1), address, bytes, 0};
+    symbols = symbol;
+  }
+  pthread_mutex_unlock(&fake_lock);
+  return CU_OK;
+}
+
+static void note_global(fake_module *module, fake_symbol *symbol) {
+  for (const fake_global *at = module->globals; at != NULL; at = at->next)
+    if (at->symbol == symbol) return;
+  fake_global *global = fake_allocate(1, sizeof *global);
+  *global = (fake_global){module->globals, symbol};
+  module->globals = global;
+  symbol->modules++;
+}
+
+cu_result fake_module_get_global(cu_address *address, size_t *bytes, cu_module handle, const char *name) {
+  cu_result code = fake_begin(CALL_module_get_global, FAKE_IN_CONTEXT);
+  if (code == CU_OK && name == NULL) code = CU_INVALID_VALUE;
+  fake_module *module = code == CU_OK ? fake_need(FAKE_CUDA_MODULE, fake_handle(handle)) : NULL;
+  if (code == CU_OK && module == NULL) code = CU_INVALID_HANDLE;
+  fake_symbol *symbol = code == CU_OK ? find_symbol(name) : NULL;
+  if (code == CU_OK && symbol == NULL) code = CU_NOT_FOUND;
+  if (code != CU_OK) return fake_end(code);
+  note_global(module, symbol);
+  if (address != NULL) *address = fake_handle(symbol->address);
+  if (bytes != NULL) *bytes = symbol->bytes;
+  return fake_end(CU_OK);
+}
+
+cu_result fake_function_get_module(cu_module *module, cu_function handle) {
+  cu_result code = fake_begin(CALL_function_get_module, FAKE_IN_CONTEXT);
+  if (code == CU_OK && module == NULL) code = CU_INVALID_VALUE;
+  const fake_function *function = code == CU_OK ? fake_need(FAKE_CUDA_FUNCTION, fake_handle(handle)) : NULL;
+  if (code == CU_OK && function == NULL) code = CU_INVALID_HANDLE;
+  if (code == CU_OK) *module = fake_as(cu_module, function->module);
+  return fake_end(code);
+}
+
+/* Loading ---------------------------------------------------------------------------------------------------------- */
 
 /* Fills the error log that the caller may have given. */
 static void write_log(unsigned count, const cu_jit_option *options, void **values) {
@@ -192,6 +261,7 @@ static fake_function *find_function(fake_module *module, const char *name) {
   function->references = 1;
   function->name = fake_copy_of(name, strlen(name) + 1);
   function->max_dynamic_shared = FAKE_DEFAULT_SHARED - static_shared_of(function);
+  function->module = module;
   function->next = module->functions;
   module->functions = function;
   fake_object_add(&function->object, FAKE_CUDA_FUNCTION, module->object.context);

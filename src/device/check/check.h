@@ -73,8 +73,10 @@ typedef struct check_work {
   cpu_queue *const *queue; /* where a finding goes; read when it runs */
   cpu_queue *own_queue;    /* of an enqueued work: what `queue` points to */
   rondo_node_kind kind;
-  rondo_node_where where; /* its text is the node's; RONDO_NO_NODE for enqueued works */
-  char *address;          /* ALLOC and FREE */
+  rondo_node_where where;           /* its text is the node's; RONDO_NO_NODE for enqueued works */
+  char *address;                    /* ALLOC and FREE */
+  const rondo_code_symbol *symbols; /* of a kernel: its code may write them. Valid as long as the kernel */
+  uint32_t symbol_count;
   uint32_t parameter_count;
   rondo_parameter parameters[RONDO_MAX_PARAMETERS];
   char name[CHECK_NAME_BYTES];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The memory that a launch may write, as it was before and as one order left it, so that another order starts from the
- * same bytes and can be compared with the first. Kernels declare by their parameters what they write. A kernel with a
+ * same bytes and can be compared with the first. Kernels declare by their parameters what they write, and may write
+ * their symbols too. A kernel with a
  * pointer in another parameter may write anything, so all live memory of the device is kept. Memory that is not an
  * allocation of the device is known for copies and fills only: a kernel that writes such memory cannot be run twice.
  * Nothing is kept if it would take too much memory.
@@ -65,7 +66,16 @@ static bool add_undeclared(check_snapshot *snapshot, const unsigned char *value,
   return true;
 }
 
+static bool add_symbols(check_snapshot *snapshot, const check_work *work) {
+  for (uint32_t i = 0; i < work->symbol_count; i++) {
+    const rondo_code_symbol *symbol = &work->symbols[i];
+    if (symbol->address != NULL && !add_written(snapshot, symbol->address, symbol->bytes)) return false;
+  }
+  return true;
+}
+
 static bool add_kernel(check_snapshot *snapshot, const check_work *work, bool *out_anything) {
+  if (!add_symbols(snapshot, work)) return false;
   for (uint32_t i = 0; i < work->parameter_count; i++) {
     const rondo_parameter *parameter = &work->parameters[i];
     if (parameter->access == RONDO_ACCESS_READ) continue;

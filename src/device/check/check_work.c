@@ -226,6 +226,8 @@ static void describe_work(check_work *work, check_state *check, const rondo_node
   (void)snprintf(work->name, sizeof work->name, "%s", params->name == NULL ? "" : params->name);
   if (params->kind != RONDO_NODE_KERNEL) return;
   const rondo_kernel *kernel = params->as.kernel.kernel;
+  work->symbols = kernel->symbols;
+  work->symbol_count = kernel->symbol_count;
   work->parameter_count = kernel->parameter_count;
   memcpy(work->parameters, kernel->parameters, kernel->parameter_count * sizeof *kernel->parameters);
 }

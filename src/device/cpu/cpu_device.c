@@ -125,6 +125,7 @@ static rondo_status config_check(const rondo_device *device, const rondo_kernel_
 
 /* A kernel whose function gets its block may be launched with shared memory. */
 static rondo_status kernel_prepare(rondo_device *base, rondo_kernel *kernel) {
+  for (uint32_t i = 0; i < kernel->symbol_count; i++) kernel->symbols[i].address = kernel->symbols[i].cpu;
   return kernel->cpu_block == NULL ? RONDO_OK : cpu_shared_memory_make((cpu_device *)base);
 }
 

@@ -319,6 +319,45 @@ rondo_status cuda_config_check(const rondo_device *device, const rondo_kernel_no
   return RONDO_OK;
 }
 
+/* Symbols ---------------------------------------------------------------------------------------------------------- */
+
+static rondo_status check_symbol(const rondo_kernel *kernel, const rondo_code_symbol *symbol, size_t bytes) {
+  if (symbol->bytes == 0 || symbol->bytes == bytes) return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
+                    "kernel '%s': symbol '%s' is declared with %zu bytes, its CUDA code has %zu", kernel->name,
+                    symbol->name, symbol->bytes, bytes);
+}
+
+static rondo_status find_symbol(cuda_device *device, const rondo_kernel *kernel, cu_module module,
+                                rondo_code_symbol *symbol) {
+  cu_address address;
+  size_t bytes;
+  const cu_result code = device->api->module_get_global(&address, &bytes, module, symbol->name);
+  RONDO_TRY(cuda_check(device, code,
+                       "the code of kernel '%s' has no variable '%s': declare it extern \"C\" __device__ or "
+                       "__constant__, or give the mangled name",
+                       kernel->name, symbol->name));
+  RONDO_TRY(check_symbol(kernel, symbol, bytes));
+  symbol->address = (char *)(uintptr_t)address;
+  symbol->bytes = bytes;
+  return RONDO_OK;
+}
+
+/* A function of the caller's is in a module of the caller's. */
+static rondo_status find_symbols(cuda_device *device, rondo_kernel *kernel, const cuda_kernel *loaded) {
+  cu_module module = loaded->module;
+  CUDA_SCOPE(scope);
+  if (kernel->symbol_count == 0) return RONDO_OK;
+  RONDO_TRY(cuda_enter(device, &scope));
+  if (module == NULL) {
+    const cu_result code = device->api->function_get_module(&module, loaded->function);
+    RONDO_TRY(cuda_check(device, code, "asking for the module of kernel '%s'", kernel->name));
+  }
+  for (uint32_t i = 0; i < kernel->symbol_count; i++)
+    RONDO_TRY(find_symbol(device, kernel, module, &kernel->symbols[i]));
+  return RONDO_OK;
+}
+
 static void release_kernel(void *data) { cuda_kernel_bury(data); }
 
 /* Compiles, and keeps what the PTX says instead of the PTX. */
@@ -383,10 +422,14 @@ rondo_status cuda_kernel_prepare(rondo_device *base, rondo_kernel *kernel) {
   if (device->api->test_kernel != NULL)
     (void)device->api->test_kernel(kernel->name, kernel->cpu, kernel->cpu_block, kernel->parameter_count,
                                    kernel->parameters);
+  if (device->api->test_symbol != NULL)
+    for (uint32_t i = 0; i < kernel->symbol_count; i++)
+      (void)device->api->test_symbol(kernel->symbols[i].name, kernel->symbols[i].cpu, kernel->symbols[i].bytes);
   rondo_status status = load_code(device, kernel, &findings, &loaded);
   if (loaded != NULL) {
     cuda_kernels_look(device);
     status = check_code(device, kernel, loaded, &findings);
+    if (status == RONDO_OK) status = find_symbols(device, kernel, loaded);
   }
   rondo_array_free(&device->base.allocator, &findings);
   if (status != RONDO_OK) {

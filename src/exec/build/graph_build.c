@@ -19,6 +19,7 @@
 #include "memory/graph_memory/graph_view.h"
 #include "memory/memory_errors.h"
 #include "memory/peer_access.h"
+#include "memory/symbol_memory.h"
 
 static const rondo_device_use graph_use = {.rank = 6, .name = "graph"};
 
@@ -187,6 +188,7 @@ rondo_status rondo_build_node(const char *call, rondo_graph *graph, const rondo_
   if (params->kind == RONDO_NODE_FREE) return build_free(call, graph, dependencies, count, params, out_node);
   if (params->kind == RONDO_NODE_CHILD) return build_child(call, graph, dependencies, count, params, out_node);
   RONDO_TRY(rondo_random_check_node(call, graph, params));
+  RONDO_TRY(rondo_fail_context(rondo_symbols_retain(graph, params), "%s", call));
   const rondo_status status = rondo_graph_insert_checked(graph, dependencies, count, params, out_node);
   return status == RONDO_OK ? RONDO_OK : rondo_fail_context(status, "%s", call);
 }
@@ -348,6 +350,7 @@ static rondo_status replace(const char *call, rondo_graph *graph, uint32_t slot,
   RONDO_TRY(rondo_graph_refuse_bound(graph, "cannot change its nodes, which rondo_exec_set_params can in its exec"));
   RONDO_TRY(rondo_work_check(call, graph->device, params));
   RONDO_TRY(rondo_random_check_node(call, graph, params));
+  RONDO_TRY(rondo_fail_context(rondo_symbols_retain(graph, params), "%s", call));
   return rondo_fail_context(rondo_graph_replace(graph, slot, params), "%s", call);
 }
 

@@ -9,6 +9,7 @@
 #include "exec/build/graph_build.h"
 #include "graph/edges.h"
 #include "graph/graph.h"
+#include "memory/symbol_memory.h"
 
 static const rondo_allocator *allocator_of(const rondo_importer *importer) { return &importer->graph->allocator; }
 
@@ -188,6 +189,7 @@ static rondo_status insert_child(rondo_importer *importer, const rondo_captured_
 
 static rondo_status insert_work(rondo_importer *importer, const rondo_captured_work *work, rondo_node *out) {
   if (work->child != 0) return insert_child(importer, work, out);
+  RONDO_TRY(rondo_symbols_retain(importer->graph, &work->params));
   return rondo_graph_insert(importer->graph, importer->order.items, importer->order.count, &work->params, out);
 }
 

@@ -26,6 +26,7 @@
 #include "graph/node_name.h"
 #include "graph/node_params.h"
 #include "graph/user_object.h"
+#include "memory/symbol_memory.h"
 
 /* One node -------------------------------------------------------------------------------------------------------- */
 
@@ -179,6 +180,7 @@ static rondo_status check_grid(const rondo_device *device, const rondo_kernel_no
 static rondo_status set_arguments(rondo_exec *exec, uint32_t index, const rondo_node_params *now,
                                   const rondo_kernel_node *kernel) {
   rondo_node_params then = {.kind = RONDO_NODE_KERNEL, .name = now->name, .as.kernel = *kernel};
+  RONDO_TRY(rondo_symbols_retain(exec->graph, &then));
   const rondo_grid *grid = &kernel->grid, *grid_now = &now->as.kernel.grid;
   if (grid->x != grid_now->x || grid->y != grid_now->y || grid->z != grid_now->z)
     RONDO_TRY(check_grid(exec->device, kernel, &then.as.kernel.grid));
@@ -200,6 +202,7 @@ static __attribute__((noinline)) rondo_status set_any_params(const char *call, r
   RONDO_TRY(rondo_work_check(call, exec->device, params));
   RONDO_TRY(rondo_work_check_runs(call, exec->device, params, where));
   RONDO_TRY(rondo_random_check_node(call, exec->lowering.origins.items[index].graph, params));
+  RONDO_TRY(rondo_fail_context(rondo_symbols_retain(exec->graph, params), "%s", call));
   rondo_node_params then = *params;
   rondo_node_params_resolve(&then);
   if (then.name == NULL) then.name = now->name;

@@ -51,6 +51,8 @@ saxpy_kernel make_saxpy(const rondo::device &device) {
       code);
 }
 
+int cxx_symbol[4]; /* a variable of a kernel's code */
+
 /* What is a stream's launch, as an object that is_invocable can ask. */
 struct launch_saxpy {
   template <class... A>
@@ -149,6 +151,31 @@ DEVICE_TEST(test_ad6_kernels_without_parameters_or_cpu_code) {
   const rondo::stream stream(device);
   stream.launch(nothing, rondo::grid(2));
   stream.synchronize();
+}
+
+DEVICE_TEST(test_ad8_symbols_are_spans) {
+  const rondo::device device(test_device_name());
+  const rondo_symbol listed = {"cxx_symbol", cxx_symbol, sizeof cxx_symbol};
+  rondo::kernel_code code;
+  code.cuda_source =
+      "extern \"C\" __device__ int cxx_symbol[4];\n"
+      "extern \"C\" __global__ void cxx_keeper() { cxx_symbol[0] = 0; }\n";
+  code.symbols = {&listed, 1};
+  const rondo::kernel<> keeper(
+      device, "cxx_keeper", [](rondo_blocks) {}, code);
+  const rondo::span<int> words = keeper.symbol<int>("cxx_symbol");
+  assert_int_equal(words.size(), 4);
+  const rondo::stream stream(device);
+  rondo::host_memory<int> host(device, 4);
+  for (int i = 0; i < 4; i++) host[i] = i + 1;
+  stream.copy(words, host);
+  stream.synchronize();
+  for (int i = 0; i < 4; i++) host[i] = 0;
+  stream.copy(host, words);
+  stream.synchronize();
+  assert_int_equal(host[3], 4);
+  const rondo::error error = thrown_by([&] { (void)keeper.symbol<int>("other"); });
+  assert_int_equal(error.reason(), RONDO_REASON_UNKNOWN_NAME);
 }
 
 DEVICE_TEST(test_ad6_memory_moves_and_is_freed) {
