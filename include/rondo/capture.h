@@ -20,13 +20,14 @@
  *   the kernel receives them (cuFuncGetParamInfo gives the position of each). Execs keep the kernel's attributes.
  *   Verification looks for addresses of graph memory in the arguments and gives warnings for them (<rondo/verify.h>).
  *   A kernel that was declared (<rondo/access.h>) has the declared parameters, and is verified like Rondo's own.
- * - Copies and fills become ordinary nodes. Host functions, events, copies of arrays, and all other kinds that the
- *   driver has become nodes of the kind FOREIGN (rondo_foreign_node). Nothing more is known about them.
+ * - Copies, fills and memory operations without barriers become ordinary nodes. Host functions, events, copies of
+ * arrays, and all other kinds that the driver has become nodes of the kind FOREIGN (rondo_foreign_node). Nothing more
+ * is known about them.
  * - Programmatic dependent launches become programmatic edges (rondo_graph_programmatic_edges).
  * - Memory that a library allocates from the driver during the capture (cuMemAllocAsync, or cuBLAS without a workspace)
  *   is managed by the driver, separately from Rondo's graph memory; rondo_exec_info.foreign_bytes counts it. This
- *   memory, and kinds of nodes that cannot be created again (conditional nodes, semaphores, batches of memory
- *   operations), bind the graph to what the driver captured. A bound graph can be instantiated once. It cannot be
+ *   memory, and kinds of nodes that cannot be created again (conditional nodes, semaphores, batches with
+ *   barriers), bind the graph to what the driver captured. A bound graph can be instantiated once. It cannot be
  *   cloned, embedded, relocated or updated from, and it cannot lose nodes or edges (UNSUPPORTED/FOREIGN_WORK; a warning
  *   in the log says so when the capture ends). To avoid this, give libraries their memory before the capture, for
  *   example with cublasSetWorkspace. Copies of such memory must be captured before it is freed. Later copies are

@@ -45,7 +45,8 @@ typedef enum rondo_node_kind {
   RONDO_NODE_EVENT_WAIT = 8,
   RONDO_NODE_ALLOC = 9,
   RONDO_NODE_FREE = 10,
-  RONDO_NODE_FOREIGN = 11 /* captured work of a library that no other kind can represent; see rondo_foreign_node */
+  RONDO_NODE_FOREIGN = 11, /* captured work of a library that no other kind can represent; see rondo_foreign_node */
+  RONDO_NODE_MEMORY_OPERATIONS = 12
 } rondo_node_kind;
 
 /* "kernel", "event_record", ...; "unknown" for another number. Thread-safe. */
@@ -122,6 +123,44 @@ typedef struct rondo_foreign_node {
   void *user;     /* the argument of a host function; else NULL */
 } rondo_foreign_node;
 
+/* The numbers are CUDA's. */
+typedef enum rondo_memory_operation_kind {
+  RONDO_OPERATION_WAIT_32 = 1, /* later work waits until the word at `address` fulfils the condition */
+  RONDO_OPERATION_WRITE_32 = 2,
+  RONDO_OPERATION_FLUSH = 3, /* makes remote writes visible that have reached the device (GPUDirect RDMA) */
+  RONDO_OPERATION_WAIT_64 = 4,
+  RONDO_OPERATION_WRITE_64 = 5
+} rondo_memory_operation_kind;
+
+typedef enum rondo_wait_condition {
+  RONDO_WAIT_GREATER_OR_EQUAL = 0, /* (int32_t)(word - value) >= 0, or int64_t: wrapping around does not matter */
+  RONDO_WAIT_EQUAL = 1,
+  RONDO_WAIT_AND = 2, /* (word & value) != 0 */
+  RONDO_WAIT_NOR = 3  /* ~(word | value) != 0 */
+} rondo_wait_condition;
+
+/* An operation on a word of 4 or 8 bytes in memory of the device, in host memory that the device can access, or, on
+ * CUDA, in memory of another process or device that is mapped. */
+typedef struct rondo_memory_operation {
+  rondo_memory_operation_kind kind;
+  rondo_wait_condition condition; /* of a wait; else 0 */
+  void *address;                  /* aligned to its size; NULL for FLUSH */
+  uint64_t value;                 /* below 2^32 for a word of 4 bytes; 0 for FLUSH */
+} rondo_memory_operation;
+
+#define RONDO_MAX_MEMORY_OPERATIONS 128
+
+/* Memory operations, which run one after another. What comes before a write is visible to whoever sees the word, on any
+ * device and on the host (a write with release order). What comes after a wait sees what was written before the write
+ * that ended the wait. A wait takes no thread and no processor of a GPU. Without a write that fulfils its condition, it
+ * never ends.
+ * Other threads, processes, devices and unordered nodes may access the words meanwhile: that is what they are for. So
+ * verification finds no races of operations, only accesses outside the lifetime or the end of an allocation. */
+typedef struct rondo_memory_operations_node {
+  const rondo_memory_operation *operations; /* copied */
+  size_t count;                             /* 1 to RONDO_MAX_MEMORY_OPERATIONS */
+} rondo_memory_operations_node;
+
 typedef struct rondo_node_params {
   rondo_node_kind kind;
   const char *name; /* optional, copied; default: the kernel's name for a kernel node, the allocation's name for an
@@ -136,6 +175,7 @@ typedef struct rondo_node_params {
     rondo_alloc_node alloc;
     void *free_address;
     rondo_foreign_node foreign; /* read only */
+    rondo_memory_operations_node memory_operations;
   } as;
 } rondo_node_params;
 
@@ -207,6 +247,16 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_graph_add_alloc(rondo_graph *graph, 
                                                             void **out_address, rondo_node *out_node);
 RONDO_API RONDO_MUST_USE rondo_status rondo_graph_add_free(rondo_graph *graph, const rondo_node *dependencies,
                                                            size_t count, void *address, rondo_node *out_node);
+
+/* Errors besides those of rondo_graph_add, which eager operations have too: INVALID_ARGUMENT with BAD_SIZE (no or too
+ * many operations, an address that is not aligned, a value that does not fit the word), BAD_OPTIONS (no such kind or
+ * condition; a condition, address or value that the kind does not have), NULL_ARGUMENT, OUT_OF_RANGE (a word that is
+ * not in the allocation in which it begins); UNSUPPORTED/NOT_SUPPORTED (the GPU has no 64-bit operations, no NOR or no
+ * FLUSH). CPU devices have all; a FLUSH has nothing to do there. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_graph_add_memory_operations(rondo_graph *graph,
+                                                                        const rondo_node *dependencies, size_t count,
+                                                                        const rondo_memory_operation *operations,
+                                                                        size_t operation_count, rondo_node *out_node);
 
 /* Removes a node and its edges. Errors: UNKNOWN_NODE; INVALID_STATE/EDGE_IN_USE if a reuse of addresses relies on the
  * node, naming the pair of nodes; CAPTURING_INTO. */
@@ -363,11 +413,13 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_graph_diff(const rondo_graph *a, con
  * to "arguments": host "function", "user"; copy the fields of rondo_copy and fill those of rondo_fill, with the numbers
  * that rondo_graph_get_params returns; child "child":{"name", "nodes"}; event_record and event_wait "event"; alloc
  * "bytes", "allocation" (its name), "peers" (numbers of devices, if any), "address"; free "address"; foreign "what",
- * "bytes", "bound" (true or false), "address". "programmatic", a list of [from, from port, to port, type], may follow
- * "dependencies"; a fifth number, 1, says that the edge orders the kernels. Fields that are addresses are strings, and
- * may be absent. "symbols", a list of {"name", "bytes"}, may follow the "parameters" of a kernel. An address in a
- * symbol is {"kernel":0, "symbol":"table", "offset":16} in place of a string, and always there. Bytes of a name that
- * are not UTF-8 are written as U+FFFD. Errors: OUT_OF_MEMORY. */
+ * "bytes", "bound" (true or false), "address"; memory_operations "operations", a list of {"kind", "condition",
+ * "address", "value"}, where "kind" is "wait_32" and so on, and only a wait has a "condition": ">=", "==", "&" or
+ * "nor". "programmatic", a list of [from, from port, to port, type], may follow "dependencies"; a fifth number, 1, says
+ * that the edge orders the kernels. Fields that are addresses are strings, and may be absent. "symbols", a list of
+ * {"name", "bytes"}, may follow the "parameters" of a kernel. An address in a symbol is {"kernel":0, "symbol":"table",
+ * "offset":16} in place of a string, and always there. Bytes of a name that are not UTF-8 are written as U+FFFD.
+ * Errors: OUT_OF_MEMORY. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_graph_to_dot(const rondo_graph *graph, bool with_addresses,
                                                          char **out_text);
 RONDO_API RONDO_MUST_USE rondo_status rondo_graph_to_json(const rondo_graph *graph, bool with_addresses,

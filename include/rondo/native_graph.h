@@ -26,7 +26,7 @@ typedef struct rondo_import_options {
  * the same kind, as in a capture (<rondo/capture.h>, Foreign work): a kernel has one parameter that holds all
  * arguments. Its attributes, such as clusters or priority, are kept, and so are the ports and types of edges
  * (rondo_graph_programmatic_edges). Host functions, events and copies of arrays become FOREIGN nodes. Memory nodes,
- * conditional nodes, semaphores and batches of memory operations become bound ones (rondo_foreign_node): such a graph
+ * conditional nodes, semaphores and batches with barriers become bound ones (rondo_foreign_node): such a graph
  * can be instantiated once, and the driver copies no graph with memory or conditional nodes, so it can only be imported
  * with takes_ownership. What the driver's graph retains (cuGraphRetainUserObject) is retained by the new graph, its
  * clones and their execs; functions, events, and what host functions use must live as long as those. options may be

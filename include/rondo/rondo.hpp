@@ -996,6 +996,9 @@ class stream_ref : public reference<rondo_stream> {
     const rondo_fill fill = detail::describe_fill(span(to), value);
     return enqueued(rondo_fill_async(get(), &fill));
   }
+  returns<void> memory_operations(span<const rondo_memory_operation> operations) const {
+    return enqueued(rondo_memory_operations_async(get(), operations.data(), operations.size()));
+  }
   /* The lambda runs on a thread of the library and must not call Rondo. */
   template <class F>
   returns<void> host(F &&function) const {
@@ -1102,6 +1105,10 @@ class graph : public handle<rondo_graph, rondo_graph_destroy> {
   returns<rondo_node> add_fill(span<const rondo_node> dependencies, To &&to, const detail::element_of<To> &value) {
     const rondo_fill fill = detail::describe_fill(span(to), value);
     return add(rondo_graph_add_fill, dependencies, &fill);
+  }
+  returns<rondo_node> add_memory_operations(span<const rondo_node> dependencies,
+                                            span<const rondo_memory_operation> operations) {
+    return add(rondo_graph_add_memory_operations, dependencies, operations.data(), operations.size());
   }
   returns<rondo_node> add_empty(span<const rondo_node> dependencies) {
     return add(rondo_graph_add_empty, dependencies);

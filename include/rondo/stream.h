@@ -120,6 +120,13 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_copy_box_async(rondo_stream *stream,
  * CAPTURE_INVALID, OUT_OF_MEMORY, IN_CALLBACK. Thread-compatible. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_fill_async(rondo_stream *stream, const rondo_fill *fill);
 
+/* Enqueues memory operations (see rondo_memory_operations_node), which are copied. A wait holds up later work of this
+ * stream alone. Errors as rondo_graph_add_memory_operations; CAPTURE_INVALID, OUT_OF_MEMORY, IN_CALLBACK.
+ * Thread-compatible. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_memory_operations_async(rondo_stream *stream,
+                                                                    const rondo_memory_operation *operations,
+                                                                    size_t count);
+
 /* Enqueues a host function (see rondo_host_function). `user` is passed to it unchanged. It must stay valid until the
  * function has run, or, in a capture, as long as the graph and its execs. Errors: INVALID_ARGUMENT/NULL_ARGUMENT,
  * CAPTURE_INVALID, OUT_OF_MEMORY, IN_CALLBACK. The next synchronization returns a failure of the function.

@@ -403,6 +403,23 @@ rondo_status rondo_device_check_limits(const rondo_device *device, const rondo_k
                     node->kernel->name, config->shared_bytes, device->name, device->limits.shared_bytes);
 }
 
+static const char *missing_operation(const rondo_operation_limits *limits, const rondo_memory_operation *operation) {
+  if (limits->lacks_64 && rondo_operation_bytes(operation) == sizeof(uint64_t)) return "operations on words of 64 bits";
+  if (limits->lacks_nor && operation->condition == RONDO_WAIT_NOR) return "waits with RONDO_WAIT_NOR";
+  return limits->lacks_flush && operation->kind == RONDO_OPERATION_FLUSH ? "flushes of remote writes" : NULL;
+}
+
+rondo_status rondo_device_check_operations(const rondo_device *device, const rondo_memory_operations_node *node) {
+  for (size_t i = 0; i < node->count; i++) {
+    const char *missing = missing_operation(&device->operations, &node->operations[i]);
+    if (missing != NULL)
+      return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_NOT_SUPPORTED,
+                        "memory operation %zu: device '%s' has no %s: leave it out, or use another kind or condition",
+                        i, device->name, missing);
+  }
+  return RONDO_OK;
+}
+
 void rondo_kernel_destroy(rondo_kernel *kernel) {
   if (kernel == NULL || kernel->device->is_inherited) return;
   rondo_device *device = kernel->device;

@@ -52,13 +52,19 @@ typedef struct rondo_launch_limits {
   bool clusters, cooperative;                /* it has them */
 } rondo_launch_limits;
 
+/* Memory operations that it lacks. */
+typedef struct rondo_operation_limits {
+  bool lacks_64, lacks_nor, lacks_flush;
+} rondo_operation_limits;
+
 struct rondo_device {
   const rondo_device_ops *ops; /* &tables.device */
   rondo_grid most_blocks;      /* of a grid, in each dimension; set by the driver, like the limits */
   rondo_launch_limits limits;
-  rondo_allocator allocator; /* counts its calls for the statistics */
-  char name[32];             /* "cpu:0" */
-  uint32_t index;            /* N of "cpu:N": the index among the devices of its driver */
+  rondo_operation_limits operations; /* set by the driver */
+  rondo_allocator allocator;         /* counts its calls for the statistics */
+  char name[32];                     /* "cpu:0" */
+  uint32_t index;                    /* N of "cpu:N": the index among the devices of its driver */
   bool synchronous;
   bool is_inherited;                    /* a parent process opened it, so this process cannot use it */
   int process;                          /* that opened it */
@@ -120,6 +126,10 @@ RONDO_MUST_USE static inline rondo_status rondo_device_check_launch(const rondo_
   RONDO_TRY(rondo_device_check_grid(device, node));
   return node->config == NULL ? RONDO_OK : device->ops->config_check(device, node);
 }
+
+/* UNSUPPORTED/NOT_SUPPORTED, with what is missing, unless the device has these memory operations. */
+RONDO_MUST_USE rondo_status rondo_device_check_operations(const rondo_device *device,
+                                                          const rondo_memory_operations_node *node);
 
 /* Fills the tables of a device for a forked child: calls that work or wait are refused, and calls that free do nothing.
  */

@@ -362,8 +362,8 @@ typedef struct rondo_queue_ops {
    * is freed in any case. */
   rondo_status (*destroy)(rondo_queue *queue);
 
-  /* Enqueues a KERNEL, HOST, COPY or FILL with resolved params. Copies what it needs of them. Must not allocate or
-   * lock; may wait while the queue is full. HOT */
+  /* Enqueues a KERNEL, HOST, COPY, FILL or MEMORY_OPERATIONS with resolved params. Copies what it needs of them. Must
+   * not allocate or lock, except for MEMORY_OPERATIONS; may wait while the queue is full. HOT */
   rondo_status (*submit)(rondo_queue *queue, const rondo_node_params *work);
 
   /* The event completes when the work so far is done. Later waits and queries mean this record. */

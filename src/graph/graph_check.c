@@ -45,7 +45,7 @@ static void check_child(const rondo_graph *graph, const rondo_graph_node *node, 
 /* Defaults are filled in, and no name is NULL. */
 static void check_contents(const rondo_graph *graph, const rondo_graph_node *node, uint32_t slot) {
   const rondo_node_params *params = &node->params;
-  assert(params->kind >= RONDO_NODE_KERNEL && params->kind <= RONDO_NODE_FOREIGN);
+  assert(params->kind >= RONDO_NODE_KERNEL && params->kind <= RONDO_NODE_LAST);
   assert(params->name != NULL);
   assert(params->kind == RONDO_NODE_KERNEL || node->argument_list == NULL);
   if (params->kind == RONDO_NODE_KERNEL) check_kernel(node);
@@ -57,6 +57,8 @@ static void check_contents(const rondo_graph *graph, const rondo_graph_node *nod
   }
   if (params->kind == RONDO_NODE_FILL)
     assert(params->as.fill.height > 0 && params->as.fill.pitch >= params->as.fill.width);
+  if (params->kind == RONDO_NODE_MEMORY_OPERATIONS)
+    assert(params->as.memory_operations.count > 0 && params->as.memory_operations.operations == node->arguments);
   if (rondo_node_is_memory(params)) assert(graph->has_memory);
   if (params->kind == RONDO_NODE_ALLOC)
     assert(params->as.alloc.name != NULL && (params->as.alloc.address != NULL || graph->device == NULL));

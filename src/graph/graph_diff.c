@@ -194,6 +194,13 @@ static uint64_t hash_kernel_node(uint64_t state, const rondo_kernel_node *node) 
   return rondo_launch_config_hash(state, node->config);
 }
 
+/* Values of operations are like arguments. */
+static uint64_t hash_operations(uint64_t state, const rondo_memory_operations_node *node) {
+  for (size_t i = 0; i < node->count; i++)
+    state = rondo_hash_u64(state, (uint64_t)node->operations[i].kind << 8 | (uint64_t)node->operations[i].condition);
+  return rondo_hash_u64(state, node->count);
+}
+
 static rondo_status hash_graph(const rondo_graph *graph, const rondo_graph *root, uint64_t *out);
 
 static rondo_status hash_params(const rondo_node_params *params, const rondo_graph *root, uint64_t *inout) {
@@ -202,6 +209,7 @@ static rondo_status hash_params(const rondo_node_params *params, const rondo_gra
   state = rondo_hash_text(state, params->name);
   for (size_t i = 0; i < fields.count; i++) state = rondo_node_field_hash(state, &fields.items[i], params);
   if (params->kind == RONDO_NODE_KERNEL) state = hash_kernel_node(state, &params->as.kernel);
+  if (params->kind == RONDO_NODE_MEMORY_OPERATIONS) state = hash_operations(state, &params->as.memory_operations);
   if (params->kind == RONDO_NODE_CHILD) {
     uint64_t inside;
     RONDO_TRY(hash_graph(params->as.child, root, &inside));

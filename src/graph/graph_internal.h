@@ -20,6 +20,8 @@
 #include "base/text.h"
 #include "graph/kernel.h"
 
+#define RONDO_NODE_LAST RONDO_NODE_MEMORY_OPERATIONS /* the highest kind */
+
 /* Slot numbers, ascending. */
 typedef RONDO_ARRAY(uint32_t) rondo_slots;
 
@@ -33,7 +35,7 @@ typedef struct rondo_graph_node {
   bool live;                /* false: a hole, and all else is zero */
   rondo_node_params params; /* own copies, resolved; params.name and as.alloc.name are never NULL */
   void *arguments; /* kernel: values at the kernel's offsets, in one block with the list; copy, fill: given numbers that
-                      have no effect (rondo_given_numbers); NULL */
+                      have no effect (rondo_given_numbers); memory operations: the operations; NULL */
   const void **argument_list; /* params.as.kernel.args */
   rondo_slots dependencies;
   rondo_slots dependents;
@@ -137,6 +139,25 @@ static inline bool rondo_node_names_event(const rondo_node_params *params) {
 }
 static inline bool rondo_node_is_memory(const rondo_node_params *params) {
   return params->kind == RONDO_NODE_ALLOC || params->kind == RONDO_NODE_FREE;
+}
+
+static inline bool rondo_operation_waits(const rondo_memory_operation *operation) {
+  return operation->kind == RONDO_OPERATION_WAIT_32 || operation->kind == RONDO_OPERATION_WAIT_64;
+}
+
+/* Of the word; 0 for a flush. */
+static inline size_t rondo_operation_bytes(const rondo_memory_operation *operation) {
+  if (operation->kind == RONDO_OPERATION_FLUSH) return 0;
+  return operation->kind >= RONDO_OPERATION_WAIT_64 ? sizeof(uint64_t) : sizeof(uint32_t);
+}
+
+/* Whether both have the same kinds of operations, so that an exec can change from one to the other. */
+static inline bool rondo_operations_alike(const rondo_memory_operations_node *a,
+                                          const rondo_memory_operations_node *b) {
+  if (a->count != b->count) return false;
+  for (size_t i = 0; i < a->count; i++)
+    if (a->operations[i].kind != b->operations[i].kind) return false;
+  return true;
 }
 
 /* False for a resolved copy or fill of more than one dimension. */

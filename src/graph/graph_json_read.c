@@ -333,6 +333,7 @@ typedef struct node_draft {
   const void *args[RONDO_MAX_PARAMETERS];
   size_t arg_bytes[RONDO_MAX_PARAMETERS];
   rondo_launch_config config;
+  rondo_memory_operation operations[RONDO_MAX_MEMORY_OPERATIONS];
 } node_draft;
 
 static rondo_status read_bytes(const rondo_json_value *value, unsigned char *out, size_t count) {
@@ -457,6 +458,43 @@ static rondo_status read_kernel_node(json_reader *reader, const rondo_json_value
   return read_argument_bytes(object, kernel, draft);
 }
 
+/* The index of a name in a list. */
+static rondo_status read_name(const rondo_json_value *object, const char *key, const char *const *names, int first,
+                              int last, int *out) {
+  const char *name;
+  char buffer[SHOWN_BYTES];
+  RONDO_TRY(get_text(object, key, &name));
+  for (*out = first; *out <= last; ++*out)
+    if (strcmp(name, names[*out]) == 0) return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_MALFORMED, "field '%s' is '%s', which is not known", key,
+                    shown(buffer, name));
+}
+
+static rondo_status read_operation(json_reader *reader, const rondo_json_value *object, rondo_memory_operation *out) {
+  static const char *const keys[] = {"kind", "condition", "address", "value", NULL};
+  int kind, condition = 0;
+  RONDO_TRY(check_keys(object, keys, no_fields));
+  RONDO_TRY(read_name(object, "kind", rondo_operation_names, RONDO_OPERATION_WAIT_32, RONDO_OPERATION_WRITE_64, &kind));
+  *out = (rondo_memory_operation){.kind = (rondo_memory_operation_kind)kind};
+  if (rondo_operation_waits(out))
+    RONDO_TRY(read_name(object, "condition", rondo_condition_names, 0, RONDO_WAIT_NOR, &condition));
+  out->condition = (rondo_wait_condition)condition;
+  RONDO_TRY(get_memory_address(reader, object, "address", &out->address));
+  return read_integer(rondo_json_get(object, "value"), "value", UINT64_MAX, &out->value);
+}
+
+static rondo_status read_operations(json_reader *reader, const rondo_json_value *object, node_draft *draft) {
+  const rondo_json_value *list;
+  RONDO_TRY(get_array(object, "operations", &list));
+  if (list->count > RONDO_MAX_MEMORY_OPERATIONS) return fail_field("operations", "has more entries than a node");
+  const rondo_json_value *item = rondo_json_first(list);
+  for (size_t i = 0; i < list->count; i++, item = rondo_json_next(item))
+    RONDO_TRY(rondo_fail_context(read_operation(reader, item, &draft->operations[i]), "operations[%zu]", i));
+  draft->params.as.memory_operations =
+      (rondo_memory_operations_node){.operations = draft->operations, .count = list->count};
+  return RONDO_OK;
+}
+
 /* Device numbers, each at most once and below 64. Optional. */
 static rondo_status read_peers(const rondo_json_value *object, uint64_t *out) {
   const rondo_json_value *peers;
@@ -507,7 +545,7 @@ static rondo_status read_field(json_reader *reader, const rondo_json_value *obje
 static rondo_status read_kind(const rondo_json_value *object, rondo_node_kind *out) {
   const char *name;
   RONDO_TRY(get_text(object, "kind", &name));
-  for (int kind = RONDO_NODE_KERNEL; kind <= RONDO_NODE_FOREIGN; kind++) {
+  for (int kind = RONDO_NODE_KERNEL; kind <= RONDO_NODE_LAST; kind++) {
     if (strcmp(name, rondo_node_kind_name((rondo_node_kind)kind)) != 0) continue;
     *out = (rondo_node_kind)kind;
     return RONDO_OK;
@@ -544,6 +582,7 @@ static rondo_status read_params(json_reader *reader, const rondo_json_value *obj
   const rondo_node_fields fields = rondo_node_fields_of(draft->params.kind);
   if (draft->params.kind == RONDO_NODE_KERNEL) RONDO_TRY(read_kernel_node(reader, object, draft));
   if (draft->params.kind == RONDO_NODE_CHILD) RONDO_TRY(read_child(reader, object, draft));
+  if (draft->params.kind == RONDO_NODE_MEMORY_OPERATIONS) RONDO_TRY(read_operations(reader, object, draft));
   for (size_t i = 0; i < fields.count; i++) RONDO_TRY(read_field(reader, object, &fields.items[i], draft));
   return RONDO_OK;
 }

@@ -271,6 +271,23 @@ static void put_field(json_writer *writer, const rondo_node_field *field, const 
   }
 }
 
+static void put_operation(json_writer *writer, const rondo_memory_operation *operation) {
+  rondo_text *text = &writer->text;
+  rondo_json_object_begin(text);
+  put_text(text, "kind", rondo_operation_names[operation->kind]);
+  if (rondo_operation_waits(operation)) put_text(text, "condition", rondo_condition_names[operation->condition]);
+  if (!put_symbol_address(writer, "address", operation->address)) put_address(writer, "address", operation->address);
+  put_size(text, "value", operation->value);
+  rondo_json_object_end(text);
+}
+
+static void put_operations(json_writer *writer, const rondo_memory_operations_node *node) {
+  rondo_json_key(&writer->text, "operations");
+  rondo_json_array_begin(&writer->text);
+  for (size_t i = 0; i < node->count; i++) put_operation(writer, &node->operations[i]);
+  rondo_json_array_end(&writer->text);
+}
+
 static void put_nodes(json_writer *writer, const rondo_graph *graph);
 
 static void put_child(json_writer *writer, const rondo_graph *child) {
@@ -285,6 +302,7 @@ static void put_params(json_writer *writer, const rondo_node_params *params) {
   const rondo_node_fields fields = rondo_node_fields_of(params->kind);
   if (params->kind == RONDO_NODE_KERNEL) put_kernel_node(writer, &params->as.kernel);
   if (params->kind == RONDO_NODE_CHILD) put_child(writer, params->as.child);
+  if (params->kind == RONDO_NODE_MEMORY_OPERATIONS) put_operations(writer, &params->as.memory_operations);
   for (size_t i = 0; i < fields.count; i++) put_field(writer, &fields.items[i], params);
 }
 

@@ -166,7 +166,7 @@ static rondo_status keep_given(const rondo_graph *owner, const rondo_node_params
 rondo_node_params rondo_node_given_params(const rondo_graph_node *node) {
   rondo_node_params params = node->params;
   const rondo_given_numbers *given = node->arguments;
-  if (given == NULL || params.kind == RONDO_NODE_KERNEL) return params;
+  if (given == NULL || (params.kind != RONDO_NODE_COPY && params.kind != RONDO_NODE_FILL)) return params;
   if (params.kind == RONDO_NODE_FILL) {
     params.as.fill.pitch = given->pitches[DST];
     params.as.fill.value = given->value;
@@ -209,6 +209,18 @@ void rondo_node_overwrite(rondo_graph *owner, rondo_graph_node *node, const rond
   node->params.name = name;
 }
 
+static rondo_status make_operations(rondo_graph *owner, const rondo_node_params *params, rondo_graph_node *out) {
+  const rondo_memory_operations_node *from = &params->as.memory_operations;
+  rondo_memory_operation *copy;
+  out->params.kind = RONDO_NODE_MEMORY_OPERATIONS;
+  RONDO_TRY(copy_text(owner, params->name, &out->params.name));
+  RONDO_TRY(rondo_allocate_items(&owner->small, from->count, sizeof *copy, &copy));
+  memcpy(copy, from->operations, from->count * sizeof *copy);
+  out->arguments = copy;
+  out->params.as.memory_operations = (rondo_memory_operations_node){.operations = copy, .count = from->count};
+  return RONDO_OK;
+}
+
 static rondo_status make_other(rondo_graph *owner, const rondo_node_params *params, rondo_graph_node *out) {
   const bool is_foreign = params->kind == RONDO_NODE_FOREIGN;
   out->params = *params;
@@ -230,6 +242,8 @@ static rondo_status make_contents(rondo_graph *owner, const rondo_node_params *p
       return make_child(owner, params, take_child, out);
     case RONDO_NODE_ALLOC:
       return make_alloc(owner, params, out);
+    case RONDO_NODE_MEMORY_OPERATIONS:
+      return make_operations(owner, params, out);
     default:
       return make_other(owner, params, out);
   }
@@ -263,6 +277,8 @@ void rondo_node_contents_free(rondo_graph *owner, rondo_graph_node *node) {
     rondo_graph_free(params->as.child);
   } else if (params->kind == RONDO_NODE_ALLOC) {
     rondo_release_text(allocator, (char *)params->as.alloc.name);
+  } else if (params->kind == RONDO_NODE_MEMORY_OPERATIONS) {
+    rondo_release(allocator, node->arguments, params->as.memory_operations.count, sizeof(rondo_memory_operation));
   } else if (params->kind == RONDO_NODE_FOREIGN) {
     rondo_release_text(allocator, (char *)params->as.foreign.what);
   } else {

@@ -45,6 +45,8 @@ static const rondo_node_field foreign_fields[] = {
     FIELD("what", TEXT, foreign.what), FIELD("bytes", SIZE, foreign.bytes), FIELD("bound", FLAG, foreign.is_bound),
     FIELD("address", ADDRESS, foreign.address)};
 
+static const rondo_node_field operations_fields[] = {SPECIAL("operations")};
+
 static const struct {
   const char *name;
   rondo_node_fields fields;
@@ -60,9 +62,13 @@ static const struct {
     [RONDO_NODE_ALLOC] = {"alloc", FIELDS(alloc_fields)},
     [RONDO_NODE_FREE] = {"free", FIELDS(free_fields)},
     [RONDO_NODE_FOREIGN] = {"foreign", FIELDS(foreign_fields)},
+    [RONDO_NODE_MEMORY_OPERATIONS] = {"memory_operations", FIELDS(operations_fields)},
 };
 
-static bool is_kind(rondo_node_kind kind) { return kind >= RONDO_NODE_KERNEL && kind <= RONDO_NODE_FOREIGN; }
+const char *const rondo_operation_names[] = {"", "wait_32", "write_32", "flush", "wait_64", "write_64"};
+const char *const rondo_condition_names[] = {">=", "==", "&", "nor"};
+
+static bool is_kind(rondo_node_kind kind) { return kind >= RONDO_NODE_KERNEL && kind <= RONDO_NODE_LAST; }
 
 const char *rondo_node_kind_name(rondo_node_kind kind) { return is_kind(kind) ? kinds[kind].name : "unknown"; }
 

@@ -36,6 +36,10 @@ typedef struct rondo_node_fields {
   size_t count;
 } rondo_node_fields;
 
+/* In JSON: by rondo_memory_operation_kind, "" for 0, and by rondo_wait_condition. */
+extern const char *const rondo_operation_names[RONDO_OPERATION_WRITE_64 + 1];
+extern const char *const rondo_condition_names[RONDO_WAIT_NOR + 1];
+
 rondo_node_fields rondo_node_fields_of(rondo_node_kind kind); /* no fields for an invalid kind */
 
 /* The address of the field in the parameters. */

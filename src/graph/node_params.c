@@ -226,6 +226,40 @@ static rondo_status check_foreign_shape(const char *where, const rondo_foreign_n
   return RONDO_OK;
 }
 
+static rondo_status check_operation_form(const char *where, size_t index, const rondo_memory_operation *operation) {
+  const bool waits = rondo_operation_waits(operation), flushes = operation->kind == RONDO_OPERATION_FLUSH;
+  const bool is_known = operation->kind >= RONDO_OPERATION_WAIT_32 && operation->kind <= RONDO_OPERATION_WRITE_64;
+  if (!is_known || operation->condition > (waits ? RONDO_WAIT_NOR : 0))
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
+                      "%s: memory operation %zu of the kind %d with the condition %d: use RONDO_OPERATION_, and "
+                      "RONDO_WAIT_ for waits alone",
+                      where, index, (int)operation->kind, (int)operation->condition);
+  if (flushes && (operation->address != NULL || operation->value != 0))
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
+                      "%s: memory operation %zu is a flush with an address or a value: it has neither", where, index);
+  const size_t bytes = rondo_operation_bytes(operation);
+  if ((uintptr_t)operation->address % (bytes == 0 ? 1 : bytes) != 0)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
+                      "%s: memory operation %zu is on a word of %zu bytes at %p: align the address to %zu", where,
+                      index, bytes, operation->address, bytes);
+  if (bytes == sizeof(uint32_t) && operation->value > UINT32_MAX)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
+                      "%s: memory operation %zu has the value %" PRIu64
+                      ", but its word has 4 bytes: use a kind with 64",
+                      where, index, operation->value);
+  return RONDO_OK;
+}
+
+static rondo_status check_operations_form(const char *where, const rondo_memory_operations_node *node) {
+  if (node->count == 0 || node->count > RONDO_MAX_MEMORY_OPERATIONS)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
+                      "%s: %zu memory operations: pass 1 to %d, and use another node for more", where, node->count,
+                      RONDO_MAX_MEMORY_OPERATIONS);
+  if (node->operations == NULL) return fail_null(where, "the list of memory operations is NULL");
+  for (size_t i = 0; i < node->count; i++) RONDO_TRY(check_operation_form(where, i, &node->operations[i]));
+  return RONDO_OK;
+}
+
 rondo_status rondo_node_shape_check(const char *where, const rondo_node_params *params) {
   copy_boxes boxes;
   size_t bytes;
@@ -248,6 +282,8 @@ rondo_status rondo_node_shape_check(const char *where, const rondo_node_params *
       return RONDO_OK;
     case RONDO_NODE_FOREIGN:
       return check_foreign_shape(where, &params->as.foreign);
+    case RONDO_NODE_MEMORY_OPERATIONS:
+      return check_operations_form(where, &params->as.memory_operations);
   }
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NODE_KIND,
                     "%s: %d is not a kind of node: use one of RONDO_NODE_", where, (int)params->kind);
@@ -312,6 +348,14 @@ static rondo_status check_fill(const char *where, const rondo_fill *fill) {
   return RONDO_OK;
 }
 
+static rondo_status check_operations(const char *where, const rondo_memory_operations_node *node) {
+  RONDO_TRY(check_operations_form(where, node));
+  for (size_t i = 0; i < node->count; i++)
+    if (node->operations[i].address == NULL && node->operations[i].kind != RONDO_OPERATION_FLUSH)
+      return fail_null(where, "the address of a memory operation is NULL");
+  return RONDO_OK;
+}
+
 static rondo_status check_kernel(const char *where, const rondo_device *device, const rondo_kernel_node *node) {
   RONDO_TRY(check_kernel_shape(where, node));
   return check_device(where, device, node->kernel->device, "kernel", node->kernel->name);
@@ -334,6 +378,8 @@ rondo_status rondo_node_params_check(const char *where, const rondo_device *devi
     case RONDO_NODE_EVENT_RECORD:
     case RONDO_NODE_EVENT_WAIT:
       return params->as.event == NULL ? fail_null(where, "the event is NULL") : RONDO_OK;
+    case RONDO_NODE_MEMORY_OPERATIONS:
+      return check_operations(where, &params->as.memory_operations);
     case RONDO_NODE_FREE:
       return params->as.free_address == NULL ? fail_null(where, "the address to free is NULL") : RONDO_OK;
     default:
@@ -430,6 +476,17 @@ static int compare_kernel_nodes(const rondo_kernel_node *a, const rondo_kernel_n
   return 0;
 }
 
+static bool same_operations(const rondo_memory_operations_node *a, const rondo_memory_operations_node *b,
+                            bool ignore_addresses) {
+  if (!rondo_operations_alike(a, b)) return false;
+  for (size_t i = 0; i < a->count; i++) {
+    const rondo_memory_operation *x = &a->operations[i], *y = &b->operations[i];
+    if (x->condition != y->condition || x->value != y->value) return false;
+    if (!ignore_addresses && x->address != y->address) return false;
+  }
+  return true;
+}
+
 static bool same_text(const char *a, const char *b) { return strcmp(a == NULL ? "" : a, b == NULL ? "" : b) == 0; }
 
 /* Whether the plain fields of two nodes of one kind are the same. Usually all bytes are. */
@@ -447,5 +504,8 @@ int rondo_node_params_compare(const rondo_node_params *a, const rondo_node_param
     const int difference = compare_kernel_nodes(&a->as.kernel, &b->as.kernel, ignore_addresses);
     if (difference != 0) return difference;
   }
+  if (a->kind == RONDO_NODE_MEMORY_OPERATIONS &&
+      !same_operations(&a->as.memory_operations, &b->as.memory_operations, ignore_addresses))
+    return RONDO_DIFFERENCE_PARAMS;
   return same_fields(a, b, ignore_addresses) && same_text(a->name, b->name) ? 0 : RONDO_DIFFERENCE_PARAMS;
 }

@@ -15,12 +15,22 @@ static size_t list_pointers(const rondo_kernel_node *work, rondo_node_address *o
   return count;
 }
 
+static size_t list_operations(const rondo_memory_operations_node *work, rondo_node_address *out) {
+  size_t count = 0;
+  _Static_assert(RONDO_MAX_MEMORY_OPERATIONS <= RONDO_MAX_PARAMETERS, "the list has room for all operations");
+  for (size_t i = 0; i < work->count; i++)
+    if (work->operations[i].address != NULL)
+      out[count++] = (rondo_node_address){.field = (uint32_t)i, .address = work->operations[i].address};
+  return count;
+}
+
 size_t rondo_node_addresses(const rondo_node_params *params, rondo_node_address out[RONDO_MAX_PARAMETERS]) {
   if (params->kind == RONDO_NODE_KERNEL) return list_pointers(&params->as.kernel, out);
   if (params->kind == RONDO_NODE_FILL) {
     out[0] = (rondo_node_address){.field = 0, .address = params->as.fill.dst};
     return 1;
   }
+  if (params->kind == RONDO_NODE_MEMORY_OPERATIONS) return list_operations(&params->as.memory_operations, out);
   if (params->kind != RONDO_NODE_COPY) return 0;
   out[0] = (rondo_node_address){.field = 0, .address = params->as.copy.dst};
   out[1] = (rondo_node_address){.field = 1, .address = params->as.copy.src};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The addresses that a node declares: pointer parameters of a kernel, source and destination of a copy, destination of
- * a fill.
+ * a fill, words of memory operations.
  */
 #ifndef RONDO_MEMORY_NODE_ADDRESSES_H
 #define RONDO_MEMORY_NODE_ADDRESSES_H
@@ -8,7 +8,8 @@
 #include "base/component.h"
 #include "graph/graph_internal.h"
 
-/* `field`: the number of a kernel's parameter; 0: the destination of a copy or fill; 1: the source of a copy. */
+/* `field`: the number of a kernel's parameter; 0: the destination of a copy or fill; 1: the source of a copy;
+ * the number of a memory operation. */
 typedef struct rondo_node_address {
   uint32_t field;
   const char *address;

@@ -158,6 +158,27 @@ static void add_foreign(writer *w, const rondo_foreign_node *foreign) {
   add_address(w, "at", foreign->address);
 }
 
+/* "waits for 0x7f00 >= 1", "writes 2 to 0x7f04" */
+static void add_operation(writer *w, const rondo_memory_operation *operation) {
+  static const char *const conditions[] = {"&gt;= ", "= ", "&amp; ", "nor "}, *const dot_conditions[] = {">= ", "= ",
+                                                                                                         "& ", "nor "};
+  if (operation->kind == RONDO_OPERATION_FLUSH) {
+    rondo_text_add(begin_item(w), "flushes");
+  } else if (rondo_operation_waits(operation)) {
+    rondo_text_add(begin_item(w), "waits for %s%" PRIu64,
+                   (w->details->is_dot ? dot_conditions : conditions)[operation->condition], operation->value);
+    add_address(w, "at", operation->address);
+  } else {
+    rondo_text_add(begin_item(w), "writes %" PRIu64, operation->value);
+    add_address(w, "to", operation->address);
+  }
+}
+
+static void add_operations(writer *w, const rondo_memory_operations_node *node) {
+  for (size_t i = 0; i < node->count && i < w->details->max_parameters; i++) add_operation(w, &node->operations[i]);
+  if (node->count > w->details->max_parameters) rondo_text_add(w->text, ", ...");
+}
+
 /* DOT has a cluster for the child instead. */
 static void add_child(writer *w, const rondo_graph *child) {
   if (w->details->is_dot) return;
@@ -170,7 +191,7 @@ static void add_child(writer *w, const rondo_graph *child) {
 /* What HTML says of kinds that have hardly any parameters. */
 static const char *const kind_words[] = {
     [RONDO_NODE_HOST] = "a host function", [RONDO_NODE_EVENT_RECORD] = "an event", [RONDO_NODE_EVENT_WAIT] = "an event",
-    [RONDO_NODE_FREE] = "an allocation",   [RONDO_NODE_EMPTY] = "nothing",         [RONDO_NODE_FOREIGN] = NULL};
+    [RONDO_NODE_FREE] = "an allocation",   [RONDO_NODE_EMPTY] = "nothing",         [RONDO_NODE_LAST] = NULL};
 
 void rondo_node_details_add(const rondo_node_details *details, const rondo_node_params *params) {
   writer w = {.details = details, .text = details->text, .times = details->is_dot ? "x" : "\xC3\x97"};
@@ -204,6 +225,9 @@ void rondo_node_details_add(const rondo_node_details *details, const rondo_node_
       break;
     case RONDO_NODE_FOREIGN:
       add_foreign(&w, &params->as.foreign);
+      break;
+    case RONDO_NODE_MEMORY_OPERATIONS:
+      add_operations(&w, &params->as.memory_operations);
       break;
     case RONDO_NODE_EMPTY:
       break;

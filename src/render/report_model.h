@@ -11,7 +11,7 @@
 #include "base/array.h"
 #include "render/graph_drawing.h"
 
-#define RONDO_REPORT_KINDS (RONDO_NODE_FOREIGN + 1)
+#define RONDO_REPORT_KINDS (RONDO_NODE_LAST + 1)
 #define RONDO_REPORT_PREFIX_BYTES 200
 
 /* The graph, or a child graph at any depth. */

@@ -81,6 +81,8 @@ required(memset_2d_16_async, cuMemsetD2D16Async, 3020,
          (cu_address dst, size_t pitch, unsigned short value, size_t width, size_t height, cu_stream stream))
 required(memset_2d_32_async, cuMemsetD2D32Async, 3020,
          (cu_address dst, size_t pitch, unsigned value, size_t width, size_t height, cu_stream stream))
+required(stream_batch_mem_op, cuStreamBatchMemOp, 11070,
+         (cu_stream stream, unsigned count, cu_memory_operation *operations, unsigned flags))
 required(stream_wait_value_32, cuStreamWaitValue32, 11070,
          (cu_stream stream, cu_address address, uint32_t value, unsigned flags))
 required(launch_host_function, cuLaunchHostFunc, 10000, (cu_stream stream, cu_host_function function, void *user))
@@ -145,6 +147,8 @@ required(graph_kernel_get_params, cuGraphKernelNodeGetParams, 12000, (cu_graph_n
 required(graph_copy_get_params, cuGraphMemcpyNodeGetParams, 10000, (cu_graph_node node, cu_copy *params))
 required(graph_memset_get_params, cuGraphMemsetNodeGetParams, 10000, (cu_graph_node node, cu_memset_params *params))
 required(graph_host_get_params, cuGraphHostNodeGetParams, 10000, (cu_graph_node node, cu_host_params *params))
+required(graph_memory_operations_get_params, cuGraphBatchMemOpNodeGetParams, 11070,
+         (cu_graph_node node, cu_memory_operations_params *params))
 required(graph_child_get_graph, cuGraphChildGraphNodeGetGraph, 10000, (cu_graph_node node, cu_graph *graph))
 required(graph_instantiate, cuGraphInstantiateWithParams, 12000,
          (cu_graph_exec *exec, cu_graph graph, cu_instantiate_params *params))
@@ -155,6 +159,8 @@ required(exec_set_kernel, cuGraphExecKernelNodeSetParams, 12000,
          (cu_graph_exec exec, cu_graph_node node, const cu_kernel_params *params))
 required(exec_set_copy, cuGraphExecMemcpyNodeSetParams, 10020,
          (cu_graph_exec exec, cu_graph_node node, const cu_copy *params, cu_context context))
+required(exec_set_memory_operations, cuGraphExecBatchMemOpNodeSetParams, 11070,
+         (cu_graph_exec exec, cu_graph_node node, const cu_memory_operations_params *params))
 required(exec_set_host, cuGraphExecHostNodeSetParams, 10020,
          (cu_graph_exec exec, cu_graph_node node, const cu_host_params *params))
 required(exec_set_event_record, cuGraphExecEventRecordNodeSetEvent, 11010,

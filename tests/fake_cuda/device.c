@@ -168,6 +168,9 @@ static cu_result read_attribute(cu_attribute attribute, int *value) {
               {CU_ATTRIBUTE_UNIFIED_ADDRESSING, 1},
               {CU_ATTRIBUTE_MAX_SHARED_BYTES, FAKE_MAX_SHARED},
               {CU_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT, 1},
+              {CU_ATTRIBUTE_64_BIT_MEMORY_OPERATIONS, 1},
+              {CU_ATTRIBUTE_WAIT_VALUE_NOR, 1},
+              {CU_ATTRIBUTE_FLUSH_REMOTE_WRITES, 0},
               {CU_ATTRIBUTE_MEMORY_POOLS, 0}}; /* memory nodes are not the fake driver's */
   if (attribute == CU_ATTRIBUTE_CLUSTER_LAUNCH || attribute == CU_ATTRIBUTE_COOPERATIVE_LAUNCH) {
     *value = fake_capability >= (attribute == CU_ATTRIBUTE_CLUSTER_LAUNCH ? 9 : 6);

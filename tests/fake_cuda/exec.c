@@ -267,6 +267,23 @@ cu_result fake_exec_set_host(cu_graph_exec handle, cu_graph_node node, const cu_
   return end_set(&c);
 }
 
+static bool are_alike(const fake_work *work, const cu_memory_operations_params *params) {
+  if (params == NULL || params->operations == NULL || params->count != work->of.operations.count) return false;
+  for (unsigned i = 0; i < params->count; i++)
+    if (params->operations[i].of.operation != work->of.operations.items[i].of.operation) return false;
+  return fake_find(FAKE_CUDA_CONTEXT, fake_handle(params->context)) == work->context;
+}
+
+/* Only addresses, values and conditions may change. */
+cu_result fake_exec_set_memory_operations(cu_graph_exec handle, cu_graph_node node,
+                                          const cu_memory_operations_params *params) {
+  change c = begin_set(CALL_exec_set_memory_operations, FAKE_IN_CONTEXT, handle, node, CU_NODE_BATCH_MEMORY_OPERATION);
+  const fake_work *now = c.code == CU_OK ? c.exec->program->works[c.place] : NULL;
+  if (c.code == CU_OK && !are_alike(now, params)) c.code = CU_INVALID_VALUE;
+  if (c.code == CU_OK) c.code = fake_work_operations(params->operations, params->count, now->context, &c.work);
+  return end_set(&c);
+}
+
 static cu_result set_event(fake_call call, cu_graph_exec handle, cu_graph_node node, cu_node_type type,
                            cu_event event) {
   change c = begin_set(call, FAKE_ANYWHERE, handle, node, type);

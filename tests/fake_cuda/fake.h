@@ -279,7 +279,10 @@ struct fake_work {
     cu_copy copy;
     cu_memset_params fill;
     cu_host_params host;
-    cu_memory_operation operation;
+    struct {
+      cu_memory_operation *items;
+      size_t count;
+    } operations;
     fake_event *event;
     fake_allocation *allocation;
   } of;
@@ -301,9 +304,11 @@ cu_result fake_work_fill(const cu_memset_params *params, fake_context *context, 
  */
 cu_result fake_work_look(const fake_work *work);
 cu_result fake_work_host(const cu_host_params *params, fake_context *context, fake_work **out);
-/* A wait for a value in host memory. */
-cu_result fake_work_operation(const cu_memory_operation *operation, fake_context *context, fake_work **out);
-bool fake_operation_is_over(const cu_memory_operation *operation);
+/* Operations on words of host memory or mapped memory. */
+cu_result fake_work_operations(const cu_memory_operation *operations, size_t count, fake_context *context,
+                               fake_work **out);
+/* Runs them from *inout_done on. False at a condition that is not fulfilled. */
+bool fake_operations_run(const fake_work *work, size_t *inout_done);
 cu_result fake_work_event(cu_event event, cu_node_type type, fake_work **out);
 void fake_work_retain(fake_work *work);
 void fake_work_release(fake_work *work); /* NULL is fine */

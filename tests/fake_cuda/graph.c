@@ -220,11 +220,10 @@ cu_result fake_graph_add_memory_operations(cu_graph_node *node, cu_graph graph, 
                                            size_t count, const cu_memory_operations_params *params) {
   cu_result code = fake_begin(CALL_graph_add_memory_operations, FAKE_IN_CONTEXT);
   fake_work *work = NULL;
-  if (code == CU_OK && (params == NULL || params->count != 1 || params->operations == NULL || params->flags != 0))
-    code = CU_INVALID_VALUE;
+  if (code == CU_OK && (params == NULL || params->flags != 0)) code = CU_INVALID_VALUE;
   fake_context *context = code == CU_OK ? fake_need(FAKE_CUDA_CONTEXT, fake_handle(params->context)) : NULL;
   if (code == CU_OK && context == NULL) code = CU_INVALID_VALUE;
-  if (code == CU_OK) code = fake_work_operation(params->operations, context, &work);
+  if (code == CU_OK) code = fake_work_operations(params->operations, params->count, context, &work);
   return end_add(code, node, graph, before, count, CU_NODE_BATCH_MEMORY_OPERATION, work);
 }
 
@@ -443,6 +442,18 @@ cu_result fake_graph_memset_get_params(cu_graph_node node, cu_memset_params *par
 cu_result fake_graph_host_get_params(cu_graph_node node, cu_host_params *params) {
   return get_params(CALL_graph_host_get_params, node, CU_NODE_HOST, offsetof(fake_work, of.host), params,
                     sizeof *params);
+}
+
+cu_result fake_graph_memory_operations_get_params(cu_graph_node handle, cu_memory_operations_params *params) {
+  cu_result code = fake_begin(CALL_graph_memory_operations_get_params, FAKE_ANYWHERE);
+  const fake_node *node = code == CU_OK ? fake_need(FAKE_CUDA_NODE, fake_handle(handle)) : NULL;
+  const bool is_good = node != NULL && node->type == CU_NODE_BATCH_MEMORY_OPERATION && params != NULL;
+  if (code == CU_OK && !is_good) code = CU_INVALID_VALUE;
+  if (code == CU_OK)
+    *params = (cu_memory_operations_params){.context = fake_as(cu_context, node->work->context),
+                                            .count = (unsigned)node->work->of.operations.count,
+                                            .operations = node->work->of.operations.items};
+  return fake_end(code);
 }
 
 cu_result fake_graph_child_get_graph(cu_graph_node handle, cu_graph *graph) {

@@ -160,10 +160,12 @@ void fake_program_release(fake_program *p) {
 typedef struct ready_list {
   size_t *nodes, count;
   uint64_t random;
+  size_t *done; /* for each node: how many of its memory operations have run */
 } ready_list;
 
-static bool is_waiting(const fake_program *p, size_t node, fake_marker *const *markers) {
-  if (p->types[node] == CU_NODE_BATCH_MEMORY_OPERATION) return !fake_operation_is_over(&p->works[node]->of.operation);
+/* Memory operations run here, as far as they get. */
+static bool is_waiting(const fake_program *p, const ready_list *ready, size_t node, fake_marker *const *markers) {
+  if (p->types[node] == CU_NODE_BATCH_MEMORY_OPERATION) return !fake_operations_run(p->works[node], &ready->done[node]);
   if (p->types[node] != CU_NODE_EVENT_WAIT || fake_marker_is_reached(markers[node])) return false;
   fake_marker_want(markers[node]);
   return true;
@@ -178,7 +180,7 @@ static size_t pick(const fake_program *p, ready_list *ready, fake_marker *const 
   }
   for (size_t i = 0; i < ready->count; i++) {
     const size_t place = (first + i) % ready->count, node = ready->nodes[place];
-    if (!is_waiting(p, node, markers)) return place;
+    if (!is_waiting(p, ready, node, markers)) return place;
   }
   return none;
 }
@@ -191,7 +193,8 @@ static void run_node(const fake_program *p, size_t node, fake_marker *marker) {
 
 void fake_program_run(const fake_program *p, const fake_context *context, fake_marker *const *markers) {
   size_t *missing = fake_copy_of(p->before, p->count * sizeof *missing);
-  ready_list ready = {fake_allocate(p->count, sizeof *ready.nodes), 0, fake_seed};
+  ready_list ready = {fake_allocate(p->count, sizeof *ready.nodes), 0, fake_seed,
+                      fake_allocate(p->count, sizeof *ready.done)};
   for (size_t i = 0; i < p->count; i++) {
     if (missing[i] == 0) ready.nodes[ready.count++] = i;
   }
@@ -210,4 +213,5 @@ void fake_program_run(const fake_program *p, const fake_context *context, fake_m
   }
   free(missing);
   free(ready.nodes);
+  free(ready.done);
 }

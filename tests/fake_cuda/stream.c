@@ -47,8 +47,9 @@ static void finish_program(fake_task *task) {
   fake_program_release(task->program);
 }
 
-static void wait_for_value(const fake_context *context, const cu_memory_operation *operation) {
-  while (fake_context_works(context) && !fake_operation_is_over(operation)) fake_wait_short();
+static void run_operations(const fake_context *context, const fake_work *work) {
+  size_t done = 0;
+  while (fake_context_works(context) && !fake_operations_run(work, &done)) fake_wait_short();
 }
 
 static void run_task(const fake_stream *stream, fake_task *task) {
@@ -56,7 +57,7 @@ static void run_task(const fake_stream *stream, fake_task *task) {
   fake_marker_want(task->wait);
   while (!fake_marker_is_reached(task->wait)) fake_wait();
   if (task->work != NULL && task->work->type == CU_NODE_BATCH_MEMORY_OPERATION)
-    wait_for_value(context, &task->work->of.operation);
+    run_operations(context, task->work);
   else if (task->work != NULL && fake_context_works(context))
     fake_work_run(task->work);
   if (task->program != NULL && fake_context_works(context))

@@ -181,7 +181,18 @@ cu_result fake_stream_wait_value_32(cu_stream handle, cu_address address, uint32
   fake_stream *stream = code == CU_OK ? fake_stream_need(handle) : NULL;
   fake_work *work;
   if (code == CU_OK && stream == NULL) code = CU_INVALID_HANDLE;
-  if (code == CU_OK) code = fake_work_operation(&wait, stream->object.context, &work);
+  if (code == CU_OK) code = fake_work_operations(&wait, 1, stream->object.context, &work);
+  if (code == CU_OK) code = give(stream, work);
+  return fake_end(code);
+}
+
+cu_result fake_stream_batch_mem_op(cu_stream handle, unsigned count, cu_memory_operation *operations, unsigned flags) {
+  cu_result code = fake_begin(CALL_stream_batch_mem_op, FAKE_IN_CONTEXT);
+  fake_stream *stream = code == CU_OK ? fake_stream_need(handle) : NULL;
+  fake_work *work;
+  if (code == CU_OK && stream == NULL) code = CU_INVALID_HANDLE;
+  if (code == CU_OK && flags != 0) code = CU_INVALID_VALUE;
+  if (code == CU_OK) code = fake_work_operations(operations, count, stream->object.context, &work);
   if (code == CU_OK) code = give(stream, work);
   return fake_end(code);
 }

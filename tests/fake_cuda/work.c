@@ -230,20 +230,65 @@ cu_result fake_work_host(const cu_host_params *params, fake_context *context, fa
   return CU_OK;
 }
 
-cu_result fake_work_operation(const cu_memory_operation *operation, fake_context *context, fake_work **out) {
+static bool is_long(const cu_memory_operation *operation) {
+  return operation->of.operation >= CU_OPERATION_WAIT_VALUE_64;
+}
+
+static bool waits(const cu_memory_operation *operation) {
+  return operation->of.operation == CU_OPERATION_WAIT_VALUE_32 || operation->of.operation == CU_OPERATION_WAIT_VALUE_64;
+}
+
+/* There are no flushes and no barriers. */
+static bool is_operation_good(const cu_memory_operation *operation) {
+  const int kind = operation->of.operation;
+  if (kind < CU_OPERATION_WAIT_VALUE_32 || kind > CU_OPERATION_WRITE_VALUE_64 || kind == CU_OPERATION_FLUSH)
+    return false;
+  if (operation->of.address == 0 || operation->of.address % (is_long(operation) ? 8 : 4) != 0) return false;
+  return operation->of.flags <= (waits(operation) ? CU_WAIT_VALUE_NOR : 0);
+}
+
+cu_result fake_work_operations(const cu_memory_operation *operations, size_t count, fake_context *context,
+                               fake_work **out) {
   *out = NULL;
-  const bool is_known = operation->of.operation == CU_OPERATION_WAIT_VALUE_32 && operation->of.address % 4 == 0 &&
-                        operation->of.flags <= CU_WAIT_VALUE_EQUAL;
-  if (!is_known || operation->of.address == 0 || fake_memory_is_device(operation->of.address)) return CU_INVALID_VALUE;
+  if (operations == NULL || count == 0 || count >= 256) return CU_INVALID_VALUE;
+  for (size_t i = 0; i < count; i++)
+    if (!is_operation_good(&operations[i])) return CU_INVALID_VALUE;
   *out = new_work(CU_NODE_BATCH_MEMORY_OPERATION, context);
-  (*out)->of.operation = *operation;
+  (*out)->of.operations.items = fake_copy_of(operations, count * sizeof *operations);
+  (*out)->of.operations.count = count;
   return CU_OK;
 }
 
-bool fake_operation_is_over(const cu_memory_operation *operation) {
-  const _Atomic uint32_t *word = (const _Atomic uint32_t *)(uintptr_t)operation->of.address;
-  const uint32_t value = (uint32_t)operation->of.value, now = atomic_load_explicit(word, memory_order_acquire);
-  return operation->of.flags == CU_WAIT_VALUE_EQUAL ? now == value : (int32_t)(now - value) >= 0;
+static bool is_fulfilled(const cu_memory_operation *operation) {
+  const void *address = (const void *)(uintptr_t)operation->of.address;
+  const uint64_t value = is_long(operation) ? operation->of.value : (uint32_t)operation->of.value;
+  const uint64_t word = is_long(operation)
+                            ? atomic_load_explicit((const _Atomic uint64_t *)address, memory_order_acquire)
+                            : atomic_load_explicit((const _Atomic uint32_t *)address, memory_order_acquire);
+  if (operation->of.flags == CU_WAIT_VALUE_EQUAL) return word == value;
+  if (operation->of.flags == CU_WAIT_VALUE_AND) return (word & value) != 0;
+  if (operation->of.flags == CU_WAIT_VALUE_NOR)
+    return is_long(operation) ? ~(word | value) != 0 : (uint32_t) ~(word | value) != 0;
+  return is_long(operation) ? (int64_t)(word - value) >= 0 : (int32_t)(word - value) >= 0;
+}
+
+static void write_value(const cu_memory_operation *operation) {
+  void *address = (void *)(uintptr_t)operation->of.address;
+  if (is_long(operation))
+    atomic_store_explicit((_Atomic uint64_t *)address, operation->of.value, memory_order_release);
+  else
+    atomic_store_explicit((_Atomic uint32_t *)address, (uint32_t)operation->of.value, memory_order_release);
+}
+
+bool fake_operations_run(const fake_work *work, size_t *inout_done) {
+  for (; *inout_done < work->of.operations.count; ++*inout_done) {
+    const cu_memory_operation *operation = &work->of.operations.items[*inout_done];
+    if (!waits(operation))
+      write_value(operation);
+    else if (!is_fulfilled(operation))
+      return false;
+  }
+  return true;
 }
 
 cu_result fake_work_event(cu_event handle, cu_node_type type, fake_work **out) {
@@ -267,6 +312,7 @@ void fake_work_release(fake_work *work) {
     free(work->of.kernel.bytes);
   }
   free(work->source);
+  if (work->type == CU_NODE_BATCH_MEMORY_OPERATION) free(work->of.operations.items);
   if (work->type == CU_NODE_EVENT_RECORD || work->type == CU_NODE_EVENT_WAIT) fake_event_release(work->of.event);
   if (work->type == CU_NODE_ALLOC || work->type == CU_NODE_FREE) fake_allocation_release(work->of.allocation);
   free(work);

@@ -243,7 +243,7 @@ rondo_status check_wrap_node(cpu_executable *executable, cpu_node_detail *detail
   check_state *check = executable->device->check;
   const bool allocates = params->kind == RONDO_NODE_ALLOC, frees = params->kind == RONDO_NODE_FREE;
   if (params->kind == RONDO_NODE_EMPTY || params->kind == RONDO_NODE_EVENT_RECORD ||
-      params->kind == RONDO_NODE_EVENT_WAIT)
+      params->kind == RONDO_NODE_EVENT_WAIT || params->kind == RONDO_NODE_MEMORY_OPERATIONS)
     return RONDO_OK;
   if (allocates) {
     const rondo_alloc_node *node = &params->as.alloc;
@@ -345,6 +345,9 @@ rondo_status check_submit(rondo_queue *base, const rondo_node_params *params) {
     case RONDO_NODE_FILL:
       submit_described(queue, params);
       return RONDO_OK;
+    case RONDO_NODE_MEMORY_OPERATIONS:
+      if (cpu_queue_is_behind(queue)) cpu_queue_catch_up(queue);
+      return cpu_queue_submit_operations(queue, &params->as.memory_operations);
     default:
       assert(params->kind == RONDO_NODE_HOST); /* no other kinds are enqueued */
       submit_host(queue, params);

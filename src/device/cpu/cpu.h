@@ -76,11 +76,18 @@ typedef struct cpu_semaphore {
   _Atomic bool failed; /* set after the failure */
   rondo_saved_error failure;
   void (*end)(void *user);
-  bool (*poll)(void *user); /* NULL: it is not polled */
+  bool (*poll)(void *user);  /* NULL: it is not polled */
+  void (*begin)(void *user); /* called when a wait begins, before it reads what is requested; or NULL */
   void *user;
 } cpu_semaphore;
 
 extern const rondo_semaphore_ops cpu_semaphore_ops;
+/* A queue or a task begins to wait for the point. */
+static inline void cpu_point_begin(cpu_point point) {
+  if (point.timeline == NULL || point.value != CPU_AS_ASKED) return;
+  const cpu_semaphore *semaphore = (const cpu_semaphore *)point.timeline;
+  if (semaphore->begin != NULL) semaphore->begin(semaphore->user);
+}
 /* The point that a wait that begins now waits for. */
 static inline cpu_point cpu_point_now(cpu_point point) {
   if (point.timeline == NULL || point.value != CPU_AS_ASKED) return point;
@@ -416,6 +423,7 @@ struct cpu_device {
   uint64_t launches_of_dead_queues;
   _Atomic uint64_t mapped_bytes, maps;
   _Atomic(cpu_shared_memory *) shared_memory; /* NULL before the first kernel that may use it */
+  _Atomic(struct cpu_watcher *) watcher;      /* cpu_operations.h; NULL before the first memory operations */
   struct check_state *check;                  /* of a checking device (check.h); else NULL */
 };
 

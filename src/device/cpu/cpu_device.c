@@ -12,6 +12,7 @@
 #include "device/cpu/cpu_event.h"
 #include "device/cpu/cpu_executable.h"
 #include "device/cpu/cpu_memory.h"
+#include "device/cpu/cpu_operations.h"
 #include "device/cpu/cpu_pool.h"
 #include "device/cpu/cpu_queue.h"
 #include "device/cpu/cpu_shared_memory.h"
@@ -42,6 +43,7 @@ static rondo_status device_close(rondo_device *base) {
   const rondo_status status = device_synchronize(base);
   cpu_executable_reap(device, true);
   cpu_shared_memory_free(device);
+  cpu_operations_stop(device);
   cpu_pool_stop(device);
   pthread_mutex_destroy(&device->lock);
   const rondo_allocator allocator = base->allocator;

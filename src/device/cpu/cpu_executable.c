@@ -15,6 +15,7 @@
 #include "device/cpu/cpu_checking.h"
 #include "device/cpu/cpu_event.h"
 #include "device/cpu/cpu_executable.h"
+#include "device/cpu/cpu_operations.h"
 #include "device/cpu/cpu_run.h"
 #include "device/cpu/cpu_timeline.h"
 #include "device/cpu/cpu_wait.h"
@@ -84,6 +85,21 @@ static rondo_status make_host(cpu_executable *executable, cpu_node_detail *detai
   return RONDO_OK;
 }
 
+/* A wait, which runs the operations when it begins. */
+static rondo_status make_operations(cpu_executable *executable, cpu_node_detail *detail,
+                                    const rondo_memory_operations_node *node) {
+  rondo_device_event *event;
+  void *unused;
+  RONDO_TRY(make_storage(executable, detail, 0, 0, &unused));
+  RONDO_TRY(cpu_operations_make(executable->device, node, false, &event));
+  detail->event = (cpu_event *)event;
+  return RONDO_OK;
+}
+
+static bool is_wait_kind(rondo_node_kind kind) {
+  return kind == RONDO_NODE_EVENT_WAIT || kind == RONDO_NODE_MEMORY_OPERATIONS;
+}
+
 static rondo_status make_node(cpu_executable *executable, cpu_node_detail *detail, const rondo_node_params *params) {
   void *unused;
   switch (params->kind) {
@@ -96,6 +112,8 @@ static rondo_status make_node(cpu_executable *executable, cpu_node_detail *detai
       return make_host(executable, detail, params);
     case RONDO_NODE_EVENT_RECORD:
       return make_record(executable, detail);
+    case RONDO_NODE_MEMORY_OPERATIONS:
+      return make_operations(executable, detail, &params->as.memory_operations);
     default: /* empty, alloc, free; an event wait is over before its task runs */
       return make_storage(executable, detail, 0, 0, &unused);
   }
@@ -192,17 +210,27 @@ static void settle(cpu_executable *executable) {
   free_changes(executable, atomic_exchange(&executable->spent_changes, NULL));
 }
 
-/* Event-wait nodes change only on the caller's side, where launches read them. */
+/* Event-wait nodes change only on the caller's side, where launches read them. The node gets the reference. */
 static void change_wait(cpu_node_detail *detail, rondo_device_event *event) {
-  cpu_event_retain((cpu_event *)event);
   cpu_event_release(detail->event);
   detail->event = (cpu_event *)event;
+}
+
+static rondo_status change_operations(cpu_executable *executable, cpu_node_detail *detail,
+                                      const rondo_memory_operations_node *node) {
+  rondo_device_event *event;
+  RONDO_TRY(cpu_operations_make(executable->device, node, false, &event));
+  change_wait(detail, event);
+  return RONDO_OK;
 }
 
 static rondo_status executable_set_params(rondo_executable *base, size_t index, const rondo_lowered_node *node) {
   cpu_executable *executable = (cpu_executable *)base;
   cpu_node_detail *detail = &executable->details[index];
+  if (detail->kind == RONDO_NODE_MEMORY_OPERATIONS)
+    return change_operations(executable, detail, &node->params->as.memory_operations);
   if (detail->kind == RONDO_NODE_EVENT_WAIT) {
+    cpu_event_retain((cpu_event *)node->event);
     change_wait(detail, node->event);
     return RONDO_OK;
   }
@@ -394,7 +422,7 @@ static rondo_status make_nodes(cpu_executable *executable, const rondo_lowered_g
     executable->names[position] = detail->name;
     if (detail->kind == RONDO_NODE_KERNEL) executable->kernel_count++;
     if (detail->kind == RONDO_NODE_EVENT_RECORD) executable->record_nodes[executable->record_count++] = (uint32_t)i;
-    if (detail->kind == RONDO_NODE_EVENT_WAIT) executable->wait_nodes[executable->wait_count++] = (uint32_t)i;
+    if (is_wait_kind(detail->kind)) executable->wait_nodes[executable->wait_count++] = (uint32_t)i;
     if (detail->node.blocks.last > 1) executable->parallel = true;
   }
   return RONDO_OK;
@@ -480,7 +508,7 @@ void cpu_executable_check(const cpu_executable *executable) {
 
 static bool is_wait(const void *user, uint32_t node) {
   const rondo_lowered_graph *graph = user;
-  return graph->nodes[node].params->kind == RONDO_NODE_EVENT_WAIT;
+  return is_wait_kind(graph->nodes[node].params->kind);
 }
 
 rondo_status cpu_executable_create(rondo_device *base, const rondo_lowered_graph *graph, rondo_executable **out) {

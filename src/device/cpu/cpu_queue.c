@@ -16,6 +16,7 @@
 #include "device/cpu/cpu_event.h"
 #include "device/cpu/cpu_executable.h"
 #include "device/cpu/cpu_grid.h"
+#include "device/cpu/cpu_operations.h"
 #include "device/cpu/cpu_pool.h"
 #include "device/cpu/cpu_queue.h"
 #include "device/cpu/cpu_run.h"
@@ -53,6 +54,7 @@ static void consume(cpu_queue *queue, const cpu_item *item) {
 
 /* Waits for a point. False if the queue was set aside: then it must not be used any more. */
 static bool pass(cpu_queue *queue, const cpu_item *item) {
+  cpu_point_begin(item->as.wait);
   const cpu_point point = cpu_point_now(item->as.wait);
   if (cpu_point_reached(point)) return true;
   queue->waiter = (cpu_waiter){.target = point.value, .queue = queue};
@@ -365,6 +367,23 @@ static void submit_host(cpu_queue *queue, const rondo_node_params *params) {
   publish(queue, head);
 }
 
+static void submit_wait(cpu_queue *queue, cpu_point point) {
+  uint64_t head;
+  cpu_item *item = begin_item(queue, CPU_WAIT, sizeof *item, &head);
+  cpu_timeline_retain(point.timeline);
+  item->as.wait = point;
+  publish(queue, head);
+}
+
+/* The wait keeps the batch. */
+rondo_status cpu_queue_submit_operations(cpu_queue *queue, const rondo_memory_operations_node *work) {
+  rondo_device_event *event;
+  RONDO_TRY(cpu_operations_make(queue->device, work, true, &event));
+  submit_wait(queue, ((cpu_event *)event)->point);
+  event->ops->destroy(event);
+  return RONDO_OK;
+}
+
 static rondo_status queue_submit(rondo_queue *base, const rondo_node_params *params) {
   cpu_queue *queue = (cpu_queue *)base;
   switch (params->kind) {
@@ -374,19 +393,13 @@ static rondo_status queue_submit(rondo_queue *base, const rondo_node_params *par
     case RONDO_NODE_FILL:
       submit_described(queue, params);
       return RONDO_OK;
+    case RONDO_NODE_MEMORY_OPERATIONS:
+      return cpu_queue_submit_operations(queue, &params->as.memory_operations);
     default:
       assert(params->kind == RONDO_NODE_HOST); /* the public calls enqueue no other kinds */
       submit_host(queue, params);
       return RONDO_OK;
   }
-}
-
-static void submit_wait(cpu_queue *queue, cpu_point point) {
-  uint64_t head;
-  cpu_item *item = begin_item(queue, CPU_WAIT, sizeof *item, &head);
-  cpu_timeline_retain(point.timeline);
-  item->as.wait = point;
-  publish(queue, head);
 }
 
 static rondo_status queue_wait(rondo_queue *base, rondo_device_event *event) {

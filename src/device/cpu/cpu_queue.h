@@ -17,6 +17,9 @@ RONDO_MUST_USE rondo_status cpu_queue_create(rondo_device *device, const char *l
 cpu_item *cpu_queue_begin(cpu_queue *queue, cpu_operation operation, size_t bytes, uint64_t *out_head);
 void cpu_queue_publish(cpu_queue *queue, uint64_t head);
 
+/* Enqueues memory operations. Errors: OUT_OF_MEMORY, LIMIT_EXCEEDED. */
+RONDO_MUST_USE rondo_status cpu_queue_submit_operations(cpu_queue *queue, const rondo_memory_operations_node *work);
+
 /* Takes ownership of the queue and runs at most `budget` items. False if another thread owns it. The caller keeps the
  * struct alive. */
 bool cpu_queue_drain(cpu_queue *queue, cpu_participant *self, uint64_t budget);

@@ -209,6 +209,7 @@ static inline bool run_task(cpu_executable *executable, cpu_participant *self, u
     run_nodes(executable, self, task->first, task->count);
     return true;
   }
+  cpu_point_begin(executable->bindings->points[task->mark]);
   const cpu_point point = cpu_point_now(executable->bindings->points[task->mark]);
   cpu_waiter *waiter = &executable->waiters[task->mark];
   *waiter = (cpu_waiter){.target = point.value, .executable = executable, .task = number};

@@ -12,6 +12,7 @@
 #include "device/cuda/cuda_graph_export.h"
 #include "device/cuda/cuda_kernel.h"
 #include "device/cuda/cuda_launch_params.h"
+#include "device/cuda/cuda_operations.h"
 #include "device/cuda/cuda_placeholder_memory.h"
 #include "device/cuda/cuda_queue.h"
 #include "graph/user_object.h"
@@ -455,6 +456,32 @@ static void read_foreign(cu_node_type type, rondo_captured_work *out) {
               is_bound_type(type), type != CU_NODE_EVENT_WAIT && type != CU_NODE_EVENT_RECORD);
 }
 
+/* Operations that Rondo has no node for are kept as they are. */
+static rondo_status read_operations(cuda_captured *captured, cu_graph_node node, rondo_captured_work *out) {
+  cuda_device *device = device_of(captured);
+  rondo_memory_operation *operations = captured->operations;
+  size_t count;
+  RONDO_TRY(cuda_check(device, cuda_operations_read(device->api, node, operations, &count),
+                       "reading captured memory operations"));
+  if (count == 0) {
+    read_foreign(CU_NODE_BATCH_MEMORY_OPERATION, out);
+    return RONDO_OK;
+  }
+  out->params.kind = RONDO_NODE_MEMORY_OPERATIONS;
+  out->params.as.memory_operations = (rondo_memory_operations_node){.operations = operations, .count = count};
+  return RONDO_OK;
+}
+
+static cu_result ask_bound(const cuda_api *api, cu_graph_node node, cu_node_type type, bool *out) {
+  rondo_memory_operation operations[RONDO_MAX_MEMORY_OPERATIONS];
+  size_t count;
+  *out = is_bound_type(type);
+  if (type != CU_NODE_BATCH_MEMORY_OPERATION) return CU_OK;
+  const cu_result code = cuda_operations_read(api, node, operations, &count);
+  *out = count == 0;
+  return code;
+}
+
 /* Whether a graph or one of its child graphs has a bound node. */
 static rondo_status find_bound(cuda_device *device, cu_graph graph, bool *out) {
   cuda_graph_nodes nodes = {0};
@@ -464,8 +491,8 @@ static rondo_status find_bound(cuda_device *device, cu_graph graph, bool *out) {
     cu_graph child = NULL;
     cu_result code = device->api->graph_node_get_type(nodes.items[i], &type);
     if (code == CU_OK && type == CU_NODE_GRAPH) code = device->api->graph_child_get_graph(nodes.items[i], &child);
+    if (code == CU_OK) code = ask_bound(device->api, nodes.items[i], type, out);
     status = cuda_check(device, code, "reading a captured child graph");
-    *out = status == RONDO_OK && is_bound_type(type);
     if (child != NULL) status = find_bound(device, child, out);
   }
   rondo_array_free(&device->base.allocator, &nodes);
@@ -518,6 +545,7 @@ static rondo_status capture_read(rondo_captured *base, uint64_t name, rondo_capt
   RONDO_TRY(cuda_require(device));
   RONDO_TRY(cuda_check(device, device->api->graph_node_get_type(node, &type), "asking what a captured node is"));
   if (type == CU_NODE_GRAPH) return read_child(captured, node, out);
+  if (type == CU_NODE_BATCH_MEMORY_OPERATION) return read_operations(captured, node, out);
   if (type != CU_NODE_KERNEL)
     return cuda_check(device, read_plain(device->api, node, type, out), "reading a captured node of kind %d",
                       (int)type);

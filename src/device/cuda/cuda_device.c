@@ -150,6 +150,7 @@ static cu_result ask_attributes(cuda_device *device) {
   const cuda_api *api = device->api;
   size_t bytes = 0;
   int is_unified = 0, x = 0, y = 0, z = 0, shared = 0, clusters = 0, cooperative = 0;
+  int has_64 = 0, has_nor = 0, has_flush = 0;
   const struct {
     cu_attribute attribute;
     int *value;
@@ -162,7 +163,10 @@ static cu_result ask_attributes(cuda_device *device) {
               {CU_ATTRIBUTE_MAX_GRID_Z, &z},
               {CU_ATTRIBUTE_MAX_SHARED_BYTES, &shared},
               {CU_ATTRIBUTE_CLUSTER_LAUNCH, &clusters},
-              {CU_ATTRIBUTE_COOPERATIVE_LAUNCH, &cooperative}};
+              {CU_ATTRIBUTE_COOPERATIVE_LAUNCH, &cooperative},
+              {CU_ATTRIBUTE_64_BIT_MEMORY_OPERATIONS, &has_64},
+              {CU_ATTRIBUTE_WAIT_VALUE_NOR, &has_nor},
+              {CU_ATTRIBUTE_FLUSH_REMOTE_WRITES, &has_flush}};
   cu_result code = api->device_get(&device->handle, device->ordinal);
   if (code == CU_OK) code = api->device_get_name(device->description, sizeof device->description, device->handle);
   if (code == CU_OK) code = api->device_get_uuid(&device->uuid, device->handle);
@@ -177,6 +181,8 @@ static cu_result ask_attributes(cuda_device *device) {
       .shared_bytes = (uint32_t)shared,
       .clusters = clusters != 0,
       .cooperative = cooperative != 0};
+  device->base.operations =
+      (rondo_operation_limits){.lacks_64 = has_64 == 0, .lacks_nor = has_nor == 0, .lacks_flush = has_flush == 0};
   return code;
 }
 

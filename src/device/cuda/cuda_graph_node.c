@@ -14,6 +14,7 @@
 #include "device/cuda/cuda_graph_node.h"
 #include "device/cuda/cuda_host_function.h"
 #include "device/cuda/cuda_launch_params.h"
+#include "device/cuda/cuda_operations.h"
 #include "graph/launch_config.h"
 #include "graph/node_name.h"
 
@@ -94,6 +95,20 @@ static rondo_status make_copy(cuda_executable *executable, const rondo_copy *cop
   return RONDO_OK;
 }
 
+static rondo_status make_operations(cuda_executable *executable, const rondo_memory_operations_node *node,
+                                    cuda_node *out) {
+  out->storage_bytes = node->count * sizeof(cu_memory_operation);
+  RONDO_TRY(rondo_allocate(cuda_allocator_of(executable), 1, out->storage_bytes, &out->storage));
+  cuda_operations_params(node, out->storage);
+  return RONDO_OK;
+}
+
+static cu_memory_operations_params operations_of(const cuda_device *device, const cuda_node *node) {
+  return (cu_memory_operations_params){.context = device->context,
+                                       .count = (unsigned)(node->storage_bytes / sizeof(cu_memory_operation)),
+                                       .operations = node->storage};
+}
+
 static rondo_status make_foreign(cuda_executable *executable, const rondo_foreign_node *foreign, cuda_node *out) {
   executable->has_foreign = true;
   out->is_bound = foreign->is_bound;
@@ -122,6 +137,8 @@ static rondo_status make(cuda_executable *executable, const rondo_lowered_node *
       return RONDO_OK;
     case RONDO_NODE_FOREIGN:
       return make_foreign(executable, &params->as.foreign, out);
+    case RONDO_NODE_MEMORY_OPERATIONS:
+      return make_operations(executable, &params->as.memory_operations, out);
     case RONDO_NODE_CHILD: /* only in exported graphs */
       return RONDO_OK;
     default:
@@ -253,6 +270,10 @@ cu_result cuda_node_add(const cuda_executable *executable, const cuda_node *node
       return api->graph_add_event_record(out, graph, before, count, node->as.event);
     case RONDO_NODE_EVENT_WAIT:
       return api->graph_add_event_wait(out, graph, before, count, node->as.event);
+    case RONDO_NODE_MEMORY_OPERATIONS: {
+      const cu_memory_operations_params operations = operations_of(device, node);
+      return api->graph_add_memory_operations(out, graph, before, count, &operations);
+    }
     default:
       return api->graph_add_empty(out, graph, before, count);
   }
@@ -294,6 +315,10 @@ cu_result cuda_node_change(const cuda_executable *executable, const cuda_built *
       return api->exec_set_event_record(built->exec, handle, node->as.event);
     case RONDO_NODE_EVENT_WAIT:
       return api->exec_set_event_wait(built->exec, handle, node->as.event);
+    case RONDO_NODE_MEMORY_OPERATIONS: {
+      const cu_memory_operations_params operations = operations_of(device, node);
+      return api->exec_set_memory_operations(built->exec, handle, &operations);
+    }
     default:
       return CU_OK;
   }
@@ -344,6 +369,8 @@ cu_result cuda_node_submit(const cuda_executable *executable, const cuda_node *n
       return api->event_record(node->as.event, stream);
     case RONDO_NODE_EVENT_WAIT:
       return api->stream_wait_event(stream, node->as.event, 0);
+    case RONDO_NODE_MEMORY_OPERATIONS:
+      return api->stream_batch_mem_op(stream, operations_of(device, node).count, node->storage, 0);
     default:
       return CU_OK;
   }

@@ -14,6 +14,7 @@
 #include "device/cuda/cuda_host_function.h"
 #include "device/cuda/cuda_kernel.h"
 #include "device/cuda/cuda_launch_params.h"
+#include "device/cuda/cuda_operations.h"
 #include "device/cuda/cuda_queue.h"
 
 /* Failures of host functions --------------------------------------------------------------------------------------- */
@@ -143,6 +144,9 @@ static rondo_status queue_submit(rondo_queue *base, const rondo_node_params *wor
     case RONDO_NODE_FILL:
       return cuda_check(device, submit_fill(api, queue->stream, &work->as.fill), "a fill of %zu x %zu elements on %s",
                         work->as.fill.width, work->as.fill.height, queue->label);
+    case RONDO_NODE_MEMORY_OPERATIONS:
+      return cuda_check(device, cuda_operations_submit(device, queue->stream, &work->as.memory_operations),
+                        "%zu memory operations on %s", work->as.memory_operations.count, queue->label);
     default:
       assert(work->kind == RONDO_NODE_HOST); /* no other kind is enqueued */
       return submit_host(queue, &work->as.host);

@@ -272,6 +272,14 @@ rondo_status rondo_graph_add_event_wait(rondo_graph *graph, const rondo_node *de
   return add("rondo_graph_add_event_wait", graph, dependencies, count, &params, out_node);
 }
 
+rondo_status rondo_graph_add_memory_operations(rondo_graph *graph, const rondo_node *dependencies, size_t count,
+                                               const rondo_memory_operation *operations, size_t operation_count,
+                                               rondo_node *out_node) {
+  rondo_node_params params = {.kind = RONDO_NODE_MEMORY_OPERATIONS,
+                              .as.memory_operations = {.operations = operations, .count = operation_count}};
+  return add("rondo_graph_add_memory_operations", graph, dependencies, count, &params, out_node);
+}
+
 rondo_status rondo_graph_add_alloc(rondo_graph *graph, const rondo_node *dependencies, size_t count, size_t bytes,
                                    const char *name, void **out_address, rondo_node *out_node) {
   if (out_address == NULL && out_node != NULL) *out_node = (rondo_node){0};

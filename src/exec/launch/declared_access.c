@@ -79,11 +79,26 @@ static rondo_status check_kernel(access_check *self, const char *call, uint32_t 
   return RONDO_OK;
 }
 
+static rondo_status check_operations(access_check *self, const char *call, uint32_t index,
+                                     const rondo_memory_operations_node *work) {
+  for (size_t i = 0; i < work->count; i++) {
+    const rondo_memory_operation *operation = &work->operations[i];
+    const size_t bytes = rondo_operation_bytes(operation);
+    char what[48];
+    if (operation->address == NULL || is_fine(self, index, operation->address, bytes)) continue;
+    snprintf(what, sizeof what, "word of memory operation %zu", i);
+    RONDO_TRY(check_range(self, call, index, what, operation->address, bytes));
+  }
+  return RONDO_OK;
+}
+
 static rondo_status check_node(access_check *self, const char *call, uint32_t index) {
   const rondo_node_params *params = rondo_exec_params(self->exec, index);
   rondo_extent extents[RONDO_MOST_EXTENTS];
   if (self->exec->disabled[index]) return RONDO_OK;
   if (params->kind == RONDO_NODE_KERNEL) return check_kernel(self, call, index, &params->as.kernel);
+  if (params->kind == RONDO_NODE_MEMORY_OPERATIONS)
+    return check_operations(self, call, index, &params->as.memory_operations);
   if (params->kind != RONDO_NODE_COPY && params->kind != RONDO_NODE_FILL) return RONDO_OK;
   const size_t count = rondo_node_extents(params, extents);
   for (size_t i = 0; i < count; i++)

@@ -298,7 +298,8 @@ static bool same_pointers(const rondo_kernel_node *now, const rondo_kernel_node 
 bool rondo_exec_same_accesses(const rondo_exec *exec, uint32_t index, const rondo_node_params *then) {
   const rondo_node_params *now = rondo_exec_params(exec, index);
   if (then->kind == RONDO_NODE_KERNEL) return same_pointers(&now->as.kernel, &then->as.kernel);
-  const bool accesses = then->kind == RONDO_NODE_COPY || then->kind == RONDO_NODE_FILL;
+  const bool accesses =
+      then->kind == RONDO_NODE_COPY || then->kind == RONDO_NODE_FILL || then->kind == RONDO_NODE_MEMORY_OPERATIONS;
   return !accesses || rondo_node_params_compare(now, then, false) == 0;
 }
 

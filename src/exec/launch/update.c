@@ -75,8 +75,11 @@ static rondo_status check_kind(const char *call, const rondo_node_params *now, c
   return RONDO_OK;
 }
 
-/* Shapes of more than one dimension cannot change. `then` is resolved. */
+/* Shapes of more than one dimension cannot change, and neither can the kinds of memory operations. `then` is resolved.
+ */
 static bool can_change_to(const rondo_node_params *now, const rondo_node_params *then) {
+  if (now->kind == RONDO_NODE_MEMORY_OPERATIONS)
+    return rondo_operations_alike(&now->as.memory_operations, &then->as.memory_operations);
   return (rondo_node_is_plain(now) && rondo_node_is_plain(then)) || rondo_node_params_compare(now, then, false) == 0;
 }
 
@@ -84,6 +87,11 @@ static rondo_status check_shapes(const char *call, const rondo_node_params *now,
                                  const rondo_node_where *where) {
   char label[RONDO_LABEL_BYTES];
   if (can_change_to(now, then)) return RONDO_OK;
+  if (now->kind == RONDO_NODE_MEMORY_OPERATIONS)
+    return rondo_fail_node(RONDO_UPDATE_REFUSED, RONDO_REASON_PARAMETERS_CHANGED, where->number,
+                           "%s: %s has %zu memory operations: an exec can only change their addresses, values and "
+                           "conditions, not their number and kinds: instantiate the graph again",
+                           call, rondo_node_label_at(label, now, where), now->as.memory_operations.count);
   return rondo_fail_node(
       RONDO_UPDATE_REFUSED, RONDO_REASON_PARAMETERS_CHANGED, where->number,
       "%s: %s has, or would have, more than one dimension: an exec can only change one-dimensional copies "
@@ -335,7 +343,8 @@ static rondo_status compare_node(const rondo_exec *exec, const rondo_exec_draft 
                          "a library captured it, so it cannot be compared: instantiate the new graph");
   if (!can_change_to(now, then))
     return refuse_update(to, RONDO_REASON_PARAMETERS_CHANGED, exec, draft, index,
-                         "an exec can only change one-dimensional copies and fills");
+                         "an exec can only change one-dimensional copies and fills, and memory operations of the same "
+                         "kinds");
   if (then->kind == RONDO_NODE_KERNEL && exec->device->ops->kernel_check(exec->device, &then->as.kernel) != RONDO_OK)
     return refuse_update(to, RONDO_REASON_FUNCTION_CHANGED, exec, draft, index,
                          "the new kernel has no code for the device");

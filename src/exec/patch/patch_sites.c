@@ -351,11 +351,33 @@ static rondo_status report_unknown(finder *f, const word *at) {
   return RONDO_OK;
 }
 
+/* Words of memory operations do not move: an input that one is in must be copied. */
+static rondo_status visit_operations(finder *f, const seen_node *node, word *at) {
+  const rondo_memory_operations_node *now = &node->params[NOW]->as.memory_operations;
+  at->parameter = RONDO_PATCH_NO_PARAMETER;
+  at->bytes = WORD;
+  for (size_t i = 0; i < now->count; i++) {
+    const void *address[RECORDINGS], *value[RECORDINGS];
+    for (int k = 0; k < RECORDINGS; k++) {
+      const rondo_memory_operation *operation = &node->params[k]->as.memory_operations.operations[i];
+      address[k] = &operation->address;
+      value[k] = &operation->value;
+    }
+    at->is_pointer = true;
+    at->is_written = !rondo_operation_waits(&now->operations[i]);
+    RONDO_TRY(classify_values(f, address, at));
+    at->is_pointer = at->is_written = false;
+    RONDO_TRY(classify_values(f, value, at));
+  }
+  return RONDO_OK;
+}
+
 static rondo_status visit_node(finder *f, uint32_t index, const seen_node *node) {
   const rondo_node_params *now = node->params[NOW];
   word at = {.node = index};
   if (now->kind == RONDO_NODE_KERNEL) return visit_kernel(f, node, &at);
   if (now->kind == RONDO_NODE_FOREIGN && now->as.foreign.is_opaque) return report_unknown(f, &at);
+  if (now->kind == RONDO_NODE_MEMORY_OPERATIONS) return visit_operations(f, node, &at);
   at.can_change = (now->kind == RONDO_NODE_COPY || now->kind == RONDO_NODE_FILL) && rondo_node_is_plain(now);
   for (size_t i = 0; i < sizeof node_words / sizeof node_words[0]; i++) {
     const void *where[RECORDINGS];
@@ -376,6 +398,10 @@ static rondo_status visit_node(finder *f, uint32_t index, const seen_node *node)
 static rondo_reason compare_forms(const rondo_node_params *now, const rondo_node_params *then) {
   rondo_node_params alike = *then;
   if (now->kind != then->kind) return RONDO_REASON_NODE_KIND_CHANGED;
+  if (now->kind == RONDO_NODE_MEMORY_OPERATIONS)
+    return rondo_operations_alike(&now->as.memory_operations, &then->as.memory_operations)
+               ? RONDO_REASON_NONE
+               : RONDO_REASON_PARAMETERS_CHANGED;
   alike.name = now->name;
   if (now->kind == RONDO_NODE_FILL) alike.as.fill.value = now->as.fill.value;
   const int difference = rondo_node_params_compare(now, &alike, true);

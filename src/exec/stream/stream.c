@@ -267,6 +267,13 @@ rondo_status rondo_host_async(rondo_stream *stream, rondo_host_function function
   return enqueue_or_capture(stream, "rondo_host_async", &work);
 }
 
+rondo_status rondo_memory_operations_async(rondo_stream *stream, const rondo_memory_operation *operations,
+                                           size_t count) {
+  rondo_node_params work = {.kind = RONDO_NODE_MEMORY_OPERATIONS,
+                            .as.memory_operations = {.operations = operations, .count = count}};
+  return enqueue_or_capture(stream, "rondo_memory_operations_async", &work);
+}
+
 /* Waiting --------------------------------------------------------------------------------------------------------- */
 
 /* The checks of a call that queries a stream's state: its own capture forbids it, then other captures. */

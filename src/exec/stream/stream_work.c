@@ -3,6 +3,8 @@
  */
 #include "exec/stream/stream_work.h"
 
+#include <stdio.h>
+
 #include "exec/stream/stream_internal.h"
 #include "graph/node_name.h"
 #include "graph/node_params.h"
@@ -25,6 +27,21 @@ static rondo_status check_extents(const char *call, const rondo_device *device, 
   return RONDO_OK;
 }
 
+static rondo_status check_operations(const char *call, const rondo_device *device,
+                                     const rondo_memory_operations_node *work, bool now) {
+  rondo_device_memory *memory = device == NULL ? NULL : rondo_device_memory_made(device);
+  if (device != NULL) RONDO_TRY(rondo_fail_context(rondo_device_check_operations(device, work), "%s", call));
+  for (size_t i = 0; i < work->count && memory != NULL; i++) {
+    const rondo_memory_operation *operation = &work->operations[i];
+    const size_t bytes = rondo_operation_bytes(operation);
+    char what[48];
+    if (operation->address == NULL) continue;
+    snprintf(what, sizeof what, "word of memory operation %zu", i);
+    RONDO_TRY(rondo_memory_check_range(memory, call, what, operation->address, bytes, now));
+  }
+  return RONDO_OK;
+}
+
 /* A copy that passes the end of an allocation often overlaps the next one. The message should be about the end. */
 static rondo_status check_params(const char *call, const rondo_device *device, const rondo_node_params *params,
                                  bool now) {
@@ -41,6 +58,8 @@ static rondo_status check_params(const char *call, const rondo_device *device, c
 rondo_status rondo_work_check(const char *call, const rondo_device *device, const rondo_node_params *params) {
   RONDO_TRY(check_params(call, device, params, false));
   if (rondo_node_names_event(params)) return rondo_require_device(call, "the event", device, params->as.event->device);
+  if (params->kind == RONDO_NODE_MEMORY_OPERATIONS)
+    return check_operations(call, device, &params->as.memory_operations, false);
   return has_extents(params) ? check_extents(call, device, params, false) : RONDO_OK;
 }
 
@@ -56,5 +75,7 @@ rondo_status rondo_work_fail_code(const char *call, rondo_status status, const r
 rondo_status rondo_work_check_now(const char *call, const rondo_device *device, const rondo_node_params *params) {
   RONDO_TRY(check_params(call, device, params, true));
   if (has_extents(params)) RONDO_TRY(check_extents(call, device, params, true));
+  if (params->kind == RONDO_NODE_MEMORY_OPERATIONS)
+    RONDO_TRY(check_operations(call, device, &params->as.memory_operations, true));
   return rondo_work_check_runs(call, device, params, NULL);
 }

@@ -135,7 +135,7 @@ static rondo_status walk_access(rondo_verifier *verifier, uint32_t access) {
   if (region != NULL && region->is_refused)
     RONDO_TRY(note_access(verifier, RONDO_MISTAKE_NO_ACCESS, access, use->region));
   RONDO_TRY(check_extent(verifier, access, use->region));
-  return is_line(verifier) ? RONDO_OK : rondo_verify_race(verifier, access);
+  return is_line(verifier) || use->is_atomic ? RONDO_OK : rondo_verify_race(verifier, access);
 }
 
 /* Alloc and free nodes access nothing, so a node is either among the accesses or among the regions. */
@@ -166,6 +166,7 @@ static bool has_pointer(const rondo_node_params *params) {
     case RONDO_NODE_FREE:
     case RONDO_NODE_COPY:
     case RONDO_NODE_FILL:
+    case RONDO_NODE_MEMORY_OPERATIONS:
       return true;
     case RONDO_NODE_KERNEL:
       for (uint32_t i = 0; i < params->as.kernel.kernel->parameter_count; i++)

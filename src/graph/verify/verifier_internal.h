@@ -42,6 +42,7 @@ typedef struct rondo_access_use {
   uint16_t part;       /* the parameter; for a copy 0 is the destination, 1 the source */
   uint16_t offset;     /* bytes into an undeclared parameter */
   bool writes;
+  bool is_atomic;  /* a memory operation: no races are looked for */
   bool is_scanned; /* a word of an undeclared parameter that may be an address */
 } rondo_access_use;
 

@@ -141,6 +141,22 @@ static rondo_status collect_boxes(rondo_verifier *verifier, uint32_t node, const
   return RONDO_OK;
 }
 
+/* Operations wait for unordered writes on purpose, so they make no races. */
+static rondo_status collect_operations(rondo_verifier *verifier, uint32_t node,
+                                       const rondo_memory_operations_node *work) {
+  for (size_t i = 0; i < work->count; i++) {
+    const rondo_memory_operation *operation = &work->operations[i];
+    const uintptr_t begin = (uintptr_t)operation->address;
+    rondo_access_use use = {.node = node,
+                            .box = RONDO_NONE,
+                            .part = (uint16_t)i,
+                            .writes = !rondo_operation_waits(operation),
+                            .is_atomic = true};
+    if (begin != 0) RONDO_TRY(add_access(verifier, &use, begin, end_of(begin, rondo_operation_bytes(operation))));
+  }
+  return RONDO_OK;
+}
+
 /* The addresses whose lifetimes the graph's own nodes determine, from the lowest to one past the highest. */
 typedef struct address_span {
   uintptr_t low, high;
@@ -263,6 +279,8 @@ static rondo_status collect_accesses(rondo_verifier *verifier, const address_spa
     const rondo_node_params *params = rondo_verifier_params(verifier, i);
     if (params->kind == RONDO_NODE_COPY || params->kind == RONDO_NODE_FILL)
       RONDO_TRY(collect_boxes(verifier, i, params));
+    if (params->kind == RONDO_NODE_MEMORY_OPERATIONS)
+      RONDO_TRY(collect_operations(verifier, i, &params->as.memory_operations));
     if (params->kind != RONDO_NODE_KERNEL) continue;
     RONDO_TRY(collect_pointers(verifier, i, &params->as.kernel));
     if (span->low < span->high) RONDO_TRY(collect_scanned(verifier, i, &params->as.kernel, span));

@@ -44,6 +44,10 @@ static void set_address(rondo_node_params *params, uint32_t field, void *address
 }
 
 void rondo_relocation_rewrite(rondo_graph_node *node, uint32_t field, void *address) {
+  if (node->params.kind == RONDO_NODE_MEMORY_OPERATIONS) {
+    ((rondo_memory_operation *)node->arguments)[field].address = address;
+    return;
+  }
   if (node->params.kind != RONDO_NODE_KERNEL) {
     set_address(&node->params, field, address);
     return;
@@ -536,6 +540,10 @@ static rondo_status translate_address(const rondo_relocation *relocation, const 
 }
 
 static void put_address(rondo_relocated_params *out, uint32_t field, void *address) {
+  if (out->params.kind == RONDO_NODE_MEMORY_OPERATIONS) {
+    out->operations[field].address = address;
+    return;
+  }
   if (out->params.kind != RONDO_NODE_KERNEL) {
     set_address(&out->params, field, address);
     return;
@@ -552,6 +560,11 @@ rondo_status rondo_relocation_translate(const rondo_relocation *relocation, cons
   if (at->params->kind == RONDO_NODE_KERNEL) {
     for (size_t i = 0; i < at->params->as.kernel.arg_count; i++) out->args[i] = at->params->as.kernel.args[i];
     out->params.as.kernel.args = out->args;
+  }
+  rondo_memory_operations_node *work = &out->params.as.memory_operations;
+  if (at->params->kind == RONDO_NODE_MEMORY_OPERATIONS) {
+    memcpy(out->operations, work->operations, work->count * sizeof *work->operations);
+    work->operations = out->operations;
   }
   const size_t count = rondo_node_addresses(at->params, fields);
   for (size_t i = 0; i < count; i++) {

@@ -75,6 +75,7 @@ typedef struct rondo_relocated_params {
   rondo_node_params params;
   const void *args[RONDO_MAX_PARAMETERS];
   void *addresses[RONDO_MAX_PARAMETERS];
+  rondo_memory_operation operations[RONDO_MAX_MEMORY_OPERATIONS];
 } rondo_relocated_params;
 
 /* Rewrites new parameters for the node at `at->index`, which contain the graph's addresses. `edges` and errors as for

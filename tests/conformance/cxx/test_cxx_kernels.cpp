@@ -257,3 +257,20 @@ DEVICE_TEST(test_ad3_launches_and_nodes_take_a_configuration) {
   const rondo::error error = thrown_by([&] { stream.launch(mirror, rondo::grid(1), config, words); });
   assert_int_equal(error.reason(), RONDO_REASON_BAD_SIZE);
 }
+
+DEVICE_TEST(test_ad8_memory_operations_in_cxx) {
+  const rondo::device device(test_device_name());
+  const rondo::stream stream(device);
+  const rondo::memory<std::uint32_t> words(device, 2);
+  const rondo_memory_operation operations[] = {
+      {RONDO_OPERATION_WRITE_32, RONDO_WAIT_GREATER_OR_EQUAL, words.get(), 6},
+      {RONDO_OPERATION_WAIT_32, RONDO_WAIT_EQUAL, words.get(), 6},
+      {RONDO_OPERATION_WRITE_32, RONDO_WAIT_GREATER_OR_EQUAL, words.get() + 1, 7}};
+  stream.memory_operations(operations);
+  rondo::graph graph(device);
+  graph.add_memory_operations({}, operations);
+  rondo::host_memory<std::uint32_t> host(device, 2);
+  stream.copy(host, words);
+  stream.synchronize();
+  assert_int_equal(host[1], 7);
+}

@@ -555,8 +555,8 @@ SCENE_TEST(test_gx8_foreign_memory_is_copied_before_it_is_freed) {
   assert_usable(s);
 }
 
-/* Nodes that Rondo has no kind for are kept as the driver reports them. */
-SCENE_TEST(test_gx8_unknown_kinds_are_kept) {
+/* A library's memory operations become nodes like those of a program. */
+SCENE_TEST(test_ad8_memory_operations_of_libraries) {
   enter(s);
   void *pinned;
   assert_ok(rondo_host_malloc(s->t->device, 64, &pinned));
@@ -566,8 +566,9 @@ SCENE_TEST(test_gx8_unknown_kinds_are_kept) {
   assert_foreign(foreign_wait_value(s->foreign, s->native, pinned, 0));
   own(s, 3, 1);
   rondo_graph *graph = end(s);
-  rondo_node_params params = test_node_params(graph, find_kind(graph, RONDO_NODE_FOREIGN, NULL));
-  assert_string_equal(params.as.foreign.what, "batch of memory operations");
+  const rondo_node_params params = test_node_params(graph, find_kind(graph, RONDO_NODE_MEMORY_OPERATIONS, NULL));
+  assert_int_equal(params.as.memory_operations.count, 1);
+  assert_ptr_equal(params.as.memory_operations.operations[0].address, pinned);
   run_twice_from_one(s, graph, 10, 64);
   assert_ok(rondo_host_free(s->t->device, pinned));
 }
