@@ -238,12 +238,13 @@ static bool waits(const cu_memory_operation *operation) {
   return operation->of.operation == CU_OPERATION_WAIT_VALUE_32 || operation->of.operation == CU_OPERATION_WAIT_VALUE_64;
 }
 
-/* There are no flushes and no barriers. */
+/* There are no flushes and no barriers. A word must be mapped, as far as the fake driver knows its address. */
 static bool is_operation_good(const cu_memory_operation *operation) {
   const int kind = operation->of.operation;
   if (kind < CU_OPERATION_WAIT_VALUE_32 || kind > CU_OPERATION_WRITE_VALUE_64 || kind == CU_OPERATION_FLUSH)
     return false;
   if (operation->of.address == 0 || operation->of.address % (is_long(operation) ? 8 : 4) != 0) return false;
+  if (fake_memory_presence(operation->of.address, 4) == FAKE_ABSENT) return false;
   return operation->of.flags <= (waits(operation) ? CU_WAIT_VALUE_NOR : 0);
 }
 

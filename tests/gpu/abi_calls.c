@@ -43,6 +43,7 @@ typedef CUlaunchAttributeValue cu_launch_value;
 typedef CUDA_HOST_NODE_PARAMS cu_host_params;
 typedef CUDA_MEM_ALLOC_NODE_PARAMS cu_alloc_params;
 typedef CUDA_BATCH_MEM_OP_NODE_PARAMS cu_memory_operations_params;
+typedef CUstreamBatchMemOpParams cu_memory_operation;
 typedef CUgraphEdgeData cu_edge_data;
 typedef CUgraphNodeType cu_node_type;
 typedef CUDA_GRAPH_INSTANTIATE_PARAMS cu_instantiate_params;
@@ -51,6 +52,7 @@ typedef CUgraphExecUpdateResultInfo cu_update_result;
 /* The fake driver's own. */
 typedef CUresult (*PFN_rondoTestKernel_v12040)(const char *, rondo_cpu_function, rondo_cpu_block_function, size_t,
                                                const rondo_parameter *);
+typedef CUresult (*PFN_rondoTestSymbol_v12040)(const char *, void *, size_t);
 
 #define required(member, symbol, version, arguments) PFN_##symbol##_v##version member;
 #define optional required

@@ -10,6 +10,7 @@
 #include "device/cuda/cuda_foreign_nodes.h"
 #include "device/cuda/cuda_graph_build.h"
 #include "device/cuda/cuda_graph_node.h"
+#include "device/cuda/cuda_operations.h"
 #include "device/cuda/cuda_placeholder_memory.h"
 #include "graph/byte_box.h"
 
@@ -279,6 +280,7 @@ static bool is_bound(const cuda_executable *executable) {
 
 /* A fill is a kernel, except in a captured graph, where it is as the library made it. */
 static bool needs_placeholders(const cuda_node *node, bool is_in_bound) {
+  if (node->kind == RONDO_NODE_MEMORY_OPERATIONS) return true;
   return node->kind == RONDO_NODE_COPY || (node->kind == RONDO_NODE_FILL && is_in_bound && node->captured != 0);
 }
 
@@ -286,6 +288,10 @@ static rondo_status add_placeholders(const cuda_executable *executable, bool is_
   for (size_t i = 0; i < executable->count; i++) {
     const cuda_node *node = &executable->nodes[i];
     if (!needs_placeholders(node, is_in_bound)) continue;
+    if (node->kind == RONDO_NODE_MEMORY_OPERATIONS) {
+      RONDO_TRY(cuda_operations_add_placeholders(to, node->storage, node->storage_bytes / sizeof(cu_memory_operation)));
+      continue;
+    }
     RONDO_TRY(node->kind == RONDO_NODE_COPY
                   ? cuda_placeholders_add_copy(to, &node->as.copy)
                   : cuda_placeholders_add(to, node->as.fill.dst, rondo_fill_bytes(&node->as.fill)));

@@ -22,6 +22,17 @@ cu_result cuda_operations_submit(const cuda_device *device, cu_stream stream,
   return device->api->stream_batch_mem_op(stream, (unsigned)node->count, operations, 0);
 }
 
+rondo_status cuda_operations_add_placeholders(cuda_placeholders *to, const cu_memory_operation *operations,
+                                              size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    const bool is_long = operations[i].of.operation >= CU_OPERATION_WAIT_VALUE_64;
+    const void *word = (const void *)(uintptr_t)operations[i].of.address;
+    if (operations[i].of.operation == CU_OPERATION_FLUSH) continue;
+    RONDO_TRY(cuda_placeholders_add(to, word, is_long ? sizeof(uint64_t) : sizeof(uint32_t)));
+  }
+  return RONDO_OK;
+}
+
 /* False for barriers, and for flags besides the condition. */
 static bool read_one(const cu_memory_operation *from, rondo_memory_operation *out) {
   const int kind = from->of.operation;

@@ -17,6 +17,7 @@
 #include "device/cuda/cuda_graph_build.h"
 #include "device/cuda/cuda_graph_node.h"
 #include "device/cuda/cuda_host_function.h"
+#include "device/cuda/cuda_operations.h"
 #include "device/cuda/cuda_placeholder_memory.h"
 #include "graph/launch_config.h"
 
@@ -57,12 +58,16 @@ static rondo_status rebuild_unless(cu_result code, cuda_executable *executable, 
 
 static rondo_status change_node(cuda_executable *executable, const cuda_node *changed, cu_result *out_code) {
   cuda_placeholders placeholders;
-  if (changed->kind != RONDO_NODE_COPY) {
+  const bool is_copy = changed->kind == RONDO_NODE_COPY;
+  if (!is_copy && changed->kind != RONDO_NODE_MEMORY_OPERATIONS) {
     *out_code = cuda_node_change(executable, &executable->built, changed);
     return RONDO_OK;
   }
   rondo_status status = cuda_placeholders_begin(cuda_device_of(executable->base.device), &placeholders);
-  if (status == RONDO_OK) status = cuda_placeholders_add_copy(&placeholders, &changed->as.copy);
+  if (status == RONDO_OK)
+    status = is_copy ? cuda_placeholders_add_copy(&placeholders, &changed->as.copy)
+                     : cuda_operations_add_placeholders(&placeholders, changed->storage,
+                                                        changed->storage_bytes / sizeof(cu_memory_operation));
   if (status == RONDO_OK) *out_code = cuda_node_change(executable, &executable->built, changed);
   cuda_placeholders_end(&placeholders);
   return status;

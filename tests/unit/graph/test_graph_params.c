@@ -11,12 +11,12 @@ static rondo_status check(const rondo_node_params *params) {
 }
 
 GRAPH_TEST(test_kind_names) {
-  static const char *const names[] = {"kernel",       "host",       "copy",  "fill", "empty",  "child",
-                                      "event_record", "event_wait", "alloc", "free", "foreign"};
-  for (int kind = RONDO_NODE_KERNEL; kind <= RONDO_NODE_FOREIGN; kind++)
+  static const char *const names[] = {"kernel",       "host",       "copy",  "fill", "empty",   "child",
+                                      "event_record", "event_wait", "alloc", "free", "foreign", "memory_operations"};
+  for (int kind = RONDO_NODE_KERNEL; kind <= RONDO_NODE_LAST; kind++)
     assert_string_equal(rondo_node_kind_name((rondo_node_kind)kind), names[kind - 1]);
   assert_string_equal(rondo_node_kind_name((rondo_node_kind)0), "unknown");
-  assert_string_equal(rondo_node_kind_name((rondo_node_kind)12), "unknown");
+  assert_string_equal(rondo_node_kind_name((rondo_node_kind)(RONDO_NODE_LAST + 1)), "unknown");
   assert_string_equal(rondo_node_kind_name((rondo_node_kind)-1), "unknown");
 }
 
@@ -34,8 +34,8 @@ GRAPH_TEST(test_labels) {
 GRAPH_TEST(test_unknown_kinds) {
   assert_invalid(check(NULL), RONDO_REASON_NULL_ARGUMENT);
   assert_invalid(check(&(rondo_node_params){0}), RONDO_REASON_NODE_KIND);
-  assert_invalid(check(&(rondo_node_params){.kind = (rondo_node_kind)12}), RONDO_REASON_NODE_KIND);
-  assert_message("here: 12");
+  assert_invalid(check(&(rondo_node_params){.kind = (rondo_node_kind)(RONDO_NODE_LAST + 1)}), RONDO_REASON_NODE_KIND);
+  assert_message("is not a kind of node");
   assert_ok(check(&(rondo_node_params){.kind = RONDO_NODE_EMPTY}));
 }
 
