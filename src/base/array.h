@@ -30,9 +30,12 @@
     assert(((array)->items == NULL) == ((array)->capacity == 0)); \
   } while (0)
 
-/* Makes room for `want` items in all. The array is unchanged on failure. */
+/* Makes room for `want` items in all. The array is unchanged on failure. It is a comparison if there is room. `array`
+ * and `want` may be evaluated more than once. */
 #define rondo_array_reserve(allocator, array, want) \
-  rondo_array_reserve_bytes((allocator), &(array)->items, &(array)->capacity, (want), sizeof *(array)->items)
+  ((want) <= (array)->capacity                      \
+       ? (rondo_status)RONDO_OK                     \
+       : rondo_array_reserve_bytes((allocator), &(array)->items, &(array)->capacity, (want), sizeof *(array)->items))
 
 /* `value` points to one item, which may be in the array. The array is unchanged on failure. It is a plain assignment if
  * there is capacity. `array` and `value` may be evaluated more than once. */
