@@ -186,7 +186,7 @@ typedef struct rondo_captured_edge {
 
 /* A captured node: KERNEL, COPY, FILL, EMPTY, CHILD or FOREIGN. */
 typedef struct rondo_captured_work {
-  rondo_node_params params; /* the caller gets a reference to a KERNEL's kernel; a CHILD's graph is NULL */
+  rondo_node_params params; /* a CHILD's graph is NULL */
   uint64_t child;           /* the driver's id of a CHILD's graph */
 } rondo_captured_work;
 
@@ -238,7 +238,7 @@ struct rondo_capture_ops {
   rondo_status (*nodes)(rondo_captured *captured, uint64_t graph, const uint64_t **out, size_t *out_count);
   /* What a node depends on. */
   rondo_status (*before)(rondo_captured *captured, uint64_t node, const rondo_captured_edge **out, size_t *out_count);
-  /* Reads a node. Names are valid as long as the kernel, or are constant; arguments until the next call. */
+  /* Reads a node. Names are valid as long as the kernel, or are constant; kernels and arguments until the next call. */
   rondo_status (*read)(rondo_captured *captured, uint64_t node, rondo_captured_work *out);
   /* For now no node will be read: releases what reading has kept. */
   void (*end_reading)(rondo_captured *captured);

@@ -131,6 +131,7 @@ static bool is_field_same(const rondo_config_field *field, const rondo_launch_co
 
 bool rondo_launch_config_differs(const rondo_launch_config *a, const rondo_launch_config *b) {
   if (a == NULL || b == NULL) return a != b;
+  if (memcmp(a, b, sizeof *a) == 0) return false; /* usually; bytes between the fields may differ */
   for (size_t i = 0; i < RONDO_CONFIG_FIELDS; i++)
     if (!is_field_same(&rondo_config_fields[i], a, b)) return true;
   return false;

@@ -167,7 +167,6 @@ static rondo_captured_edge edge_of(cu_graph_node node, const cu_edge_data *data)
 
 static rondo_status keep_edges(cuda_captured *captured, const cu_graph_node *nodes, const cu_edge_data *data,
                                size_t count) {
-  captured->edges_of = 0;
   RONDO_TRY(rondo_array_reserve(allocator_of(captured), &captured->edges, count));
   for (size_t i = 0; i < count; i++) captured->edges.items[i] = edge_of(nodes[i], data == NULL ? NULL : &data[i]);
   captured->edges.count = count;
@@ -194,7 +193,6 @@ static rondo_status capture_frontier(rondo_captured *base, rondo_queue *queue, b
   CUDA_SCOPE(scope);
   *out_is_active = false;
   captured->edges.count = 0;
-  captured->edges_of = 0;
   RONDO_TRY(cuda_queue_require_thread((const cuda_queue *)queue));
   RONDO_TRY(cuda_enter(device_of(captured), &scope));
   const rondo_status status = read_frontier(captured, (const cuda_queue *)queue, out_is_active);
@@ -361,9 +359,8 @@ static rondo_status list_before(cuda_captured *captured, cu_graph_node node, siz
     RONDO_TRY(rondo_array_reserve(allocator_of(captured), &captured->handles, capacity));
     RONDO_TRY(rondo_array_reserve(allocator_of(captured), &captured->data, capacity));
     *out_count = capacity;
-    RONDO_TRY(cuda_check(
-        device, api->graph_node_get_dependencies(node, captured->handles.items, captured->data.items, out_count),
-        "listing what a captured node depends on"));
+    CUDA_TRY(device, api->graph_node_get_dependencies(node, captured->handles.items, captured->data.items, out_count),
+             "listing what a captured node depends on");
     if (*out_count < capacity) return RONDO_OK;
     RONDO_TRY(cuda_check(device, api->graph_node_get_dependencies(node, NULL, NULL, &capacity),
                          "counting what a captured node depends on"));
@@ -377,11 +374,8 @@ static rondo_status capture_before(rondo_captured *base, uint64_t name, const ro
   size_t count;
   *out_count = 0;
   RONDO_TRY(cuda_require(device_of(captured)));
-  if (captured->edges_of != name) {
-    RONDO_TRY(list_before(captured, cuda_captured_handle(name), &count));
-    RONDO_TRY(keep_edges(captured, captured->handles.items, captured->data.items, count));
-    captured->edges_of = name;
-  }
+  RONDO_TRY(list_before(captured, cuda_captured_handle(name), &count));
+  RONDO_TRY(keep_edges(captured, captured->handles.items, captured->data.items, count));
   *out = captured->edges.items;
   *out_count = captured->edges.count;
   return RONDO_OK;
@@ -543,7 +537,7 @@ static rondo_status capture_read(rondo_captured *base, uint64_t name, rondo_capt
   cu_node_type type;
   *out = (rondo_captured_work){0};
   RONDO_TRY(cuda_require(device));
-  RONDO_TRY(cuda_check(device, device->api->graph_node_get_type(node, &type), "asking what a captured node is"));
+  CUDA_TRY(device, device->api->graph_node_get_type(node, &type), "asking what a captured node is");
   if (type == CU_NODE_GRAPH) return read_child(captured, node, out);
   if (type == CU_NODE_BATCH_MEMORY_OPERATION) return read_operations(captured, node, out);
   if (type != CU_NODE_KERNEL)

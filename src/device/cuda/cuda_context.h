@@ -37,6 +37,13 @@ void cuda_leave(cuda_scope *scope);
 /* OK for CU_OK. Else the status of the code, and an error with the code's number and name and a message that says what
  * was tried. NOT_READY has no error. A code that destroys the context makes the device lost. */
 rondo_status cuda_check(cuda_device *device, cu_result code, const char *format, ...) RONDO_PRINTF(3, 4);
+/* cuda_check, and the end of the calling function unless the code is CU_OK: for calls that are made once for each node,
+ * where passing the format costs too much. */
+#define CUDA_TRY(device, code, ...)                                                                         \
+  do {                                                                                                      \
+    const cu_result cuda_try_code = (code);                                                                 \
+    if (__builtin_expect(cuda_try_code != CU_OK, 0)) return cuda_check(device, cuda_try_code, __VA_ARGS__); \
+  } while (0)
 /* The same for an error about one node. `doing` is a word such as "patching ". The message names the node and, unless
  * it is NULL, the graph by its label. */
 rondo_status cuda_check_node(cuda_device *device, cu_result code, const cuda_node *node, const char *doing,

@@ -50,6 +50,7 @@ static rondo_status find_arguments(cuda_captured *captured, cu_function function
       return fail_argument(bytes, offset);
     const cuda_argument place = {(uint32_t)offset, (uint32_t)bytes};
     RONDO_TRY(rondo_array_push(allocator, &captured->places, &place));
+    out->has_gaps = out->has_gaps || offset != out->bytes;
     if (offset + bytes > out->bytes) out->bytes = offset + bytes;
   }
   RONDO_TRY(rondo_allocate_copy(allocator, captured->places.items, captured->places.count, sizeof *out->arguments,
@@ -62,9 +63,10 @@ static rondo_status find_arguments(cuda_captured *captured, cu_function function
 static rondo_status gather_arguments(cuda_captured *captured, void *const *arguments,
                                      const cuda_foreign_kernel *foreign) {
   RONDO_TRY(rondo_array_reserve(&captured->base.device->allocator, &captured->values, foreign->bytes));
-  if (foreign->bytes > 0) memset(captured->values.items, 0, foreign->bytes);
+  if (foreign->has_gaps) memset(captured->values.items, 0, foreign->bytes);
   for (size_t i = 0; i < foreign->count; i++)
-    memcpy(captured->values.items + foreign->arguments[i].offset, arguments[i], foreign->arguments[i].bytes);
+    rondo_argument_set(captured->values.items + foreign->arguments[i].offset, arguments[i],
+                       foreign->arguments[i].bytes);
   captured->argument_values = captured->values.items;
   return RONDO_OK;
 }
@@ -144,11 +146,15 @@ static rondo_status finish_kernel(cuda_captured *captured, const cu_kernel_param
   if (status == RONDO_OK) status = find_parameters(captured, params, foreign, declaration);
   if (status == RONDO_OK) status = make_kernel(device, name, foreign, declaration, out);
   rondo_kernel_release(declaration);
-  if (status == RONDO_OK)
-    ((cuda_kernel *)(*out)->driver_data)->foreign = foreign;
-  else
+  if (status != RONDO_OK) {
     cuda_foreign_kernel_free(device, foreign);
-  return status;
+    return status;
+  }
+  ((cuda_kernel *)(*out)->driver_data)->foreign = foreign;
+  const rondo_kernel_node launch = {.kernel = *out, .config = &foreign->config};
+  rondo_launch_config resolved;
+  foreign->is_configured = rondo_launch_config_resolve(&launch, &resolved);
+  return RONDO_OK;
 }
 
 /* A kernel of a library object (cuLibrary) has another handle, with a function for each context. */
@@ -159,7 +165,8 @@ static rondo_status read_params(cuda_device *device, cu_graph_node node, cu_kern
     RONDO_TRY(cuda_enter(device, &scope));
     code = device->api->kernel_get_function(&out->function, out->kernel);
   }
-  return cuda_check(device, code, "reading a captured kernel");
+  CUDA_TRY(device, code, "reading a captured kernel");
+  return RONDO_OK;
 }
 
 /* The GPU of another context; -1 if the driver does not say. */
@@ -192,8 +199,7 @@ static rondo_status read_config(cuda_device *device, cu_graph_node node, const c
                                 rondo_launch_config *out) {
   *out = (rondo_launch_config){.block = {params->block_x, params->block_y, params->block_z},
                                .shared_bytes = params->shared_bytes};
-  RONDO_TRY(cuda_check(device, cuda_node_attributes_read(device->api, node, out),
-                       "reading the attributes of a captured kernel"));
+  CUDA_TRY(device, cuda_node_attributes_read(device->api, node, out), "reading the attributes of a captured kernel");
   if (rondo_launch_config_has_attributes(out))
     atomic_store_explicit(&device->has_attributes, true, memory_order_relaxed);
   return RONDO_OK;
@@ -207,8 +213,8 @@ static cu_kernel_params shared_params(const cu_kernel_params *params) {
   return shared;
 }
 
-static rondo_status make_foreign(cuda_captured *captured, const cu_kernel_params *params, size_t buffer_bytes,
-                                 rondo_kernel **out) {
+static rondo_status make_foreign(cuda_captured *captured, const cu_kernel_params *params,
+                                 const rondo_launch_config *config, size_t buffer_bytes, rondo_kernel **out) {
   cuda_device *device = device_of(captured);
   cuda_foreign_kernel *foreign;
   CUDA_SCOPE(scope);
@@ -217,7 +223,7 @@ static rondo_status make_foreign(cuda_captured *captured, const cu_kernel_params
   foreign->captured = &captured->base;
   rondo_captured_retain(&captured->base);
   foreign->params = shared_params(params);
-  foreign->config = captured->config;
+  foreign->config = *config;
   foreign->has_buffer = params->extra != NULL;
   foreign->bytes = buffer_bytes;
   return finish_kernel(captured, params, foreign, out);
@@ -239,17 +245,16 @@ static bool is_launched_alike(const cuda_foreign_kernel *foreign, const cu_kerne
 }
 
 /* Most graphs launch few functions many times. A kernel that was read lately is used again. */
-static rondo_status find_kernel(cuda_captured *captured, const cu_kernel_params *params, size_t buffer_bytes,
-                                rondo_kernel **out) {
+static rondo_status find_kernel(cuda_captured *captured, const cu_kernel_params *params,
+                                const rondo_launch_config *config, size_t buffer_bytes, rondo_kernel **out) {
   const uintptr_t at = (uintptr_t)params->function >> 4;
   rondo_kernel **const lately = &captured->kernels[(at ^ at >> 6) % CUDA_KERNELS_KEPT];
   rondo_kernel *made;
-  if (*lately == NULL || !is_launched_alike(cuda_foreign_of(*lately), params, &captured->config, buffer_bytes)) {
-    RONDO_TRY(make_foreign(captured, params, buffer_bytes, &made));
+  if (*lately == NULL || !is_launched_alike(cuda_foreign_of(*lately), params, config, buffer_bytes)) {
+    RONDO_TRY(make_foreign(captured, params, config, buffer_bytes, &made));
     rondo_kernel_release(*lately);
     *lately = made;
   }
-  rondo_kernel_retain(*lately);
   *out = *lately;
   return RONDO_OK;
 }
@@ -290,25 +295,21 @@ static rondo_status read_arguments(cuda_captured *captured, const cu_kernel_para
 rondo_status cuda_foreign_kernel_read(cuda_captured *captured, cu_graph_node node, rondo_kernel_node *out) {
   cu_kernel_params params = {0};
   size_t buffer_bytes = 0;
+  rondo_launch_config config;
   rondo_kernel *kernel;
-  *out = (rondo_kernel_node){0};
   captured->argument_values = NULL;
   RONDO_TRY(read_params(device_of(captured), node, &params));
   RONDO_TRY(refuse_other_context(device_of(captured), &params));
-  RONDO_TRY(read_config(device_of(captured), node, &params, &captured->config));
+  RONDO_TRY(read_config(device_of(captured), node, &params, &config));
   if (params.extra != NULL) RONDO_TRY(find_buffer(params.extra, &captured->argument_values, &buffer_bytes));
-  RONDO_TRY(find_kernel(captured, &params, buffer_bytes, &kernel));
-  const rondo_status status = read_arguments(captured, &params, kernel, buffer_bytes);
-  if (status != RONDO_OK) {
-    rondo_kernel_release(kernel);
-    return status;
-  }
-  *out = (rondo_kernel_node){
-      .kernel = kernel,
-      .grid = {params.grid_x, params.grid_y, params.grid_z},
-      .args = cuda_foreign_of(kernel)->is_declared ? captured->argument_list.items : &captured->argument_values,
-      .arg_count = kernel->parameter_count,
-      .config = &captured->config};
+  RONDO_TRY(find_kernel(captured, &params, &config, buffer_bytes, &kernel));
+  RONDO_TRY(read_arguments(captured, &params, kernel, buffer_bytes));
+  const cuda_foreign_kernel *foreign = cuda_foreign_of(kernel);
+  *out = (rondo_kernel_node){.kernel = kernel,
+                             .grid = {params.grid_x, params.grid_y, params.grid_z},
+                             .args = foreign->is_declared ? captured->argument_list.items : &captured->argument_values,
+                             .arg_count = kernel->parameter_count,
+                             .config = foreign->is_configured ? &foreign->config : NULL};
   return RONDO_OK;
 }
 

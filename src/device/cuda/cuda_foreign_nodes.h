@@ -36,11 +36,11 @@ typedef struct cuda_captured {
   RONDO_ARRAY(unsigned char) values;
   RONDO_ARRAY(cuda_argument) places;
   const void *argument_values;             /* of the kernel that was read last: `values`, or the driver's memory */
-  rondo_launch_config config;              /* likewise */
   RONDO_ARRAY(const void *) argument_list; /* the arguments of a declared kernel that was read last */
   rondo_memory_operation operations[RONDO_MAX_MEMORY_OPERATIONS]; /* of the node that was read last */
   uint64_t edges_of; /* the node that `edges` lead to; 0: they are a frontier */
-  /* Kernels that were read lately: references, until the reading ends, because each refers to this. */
+  /* Kernels that were read lately: references, until the reading ends, because each refers to this. A node whose kernel
+   * is launched alike uses the same one. */
   rondo_kernel *kernels[CUDA_KERNELS_KEPT];
 } cuda_captured;
 
@@ -51,10 +51,12 @@ struct cuda_foreign_kernel {
   cu_kernel_params params;  /* without arguments and grid */
   bool is_declared;         /* the rondo_kernel has the declared parameters in place of that scalar */
   bool has_buffer;          /* the arguments were given as one buffer, else one by one */
+  bool has_gaps;            /* some of `bytes` belong to no argument */
   size_t count;             /* of arguments; 0 when they are a buffer */
   cuda_argument *arguments;
   size_t bytes;
-  rondo_launch_config config; /* of the launch */
+  rondo_launch_config config; /* of the launch, resolved */
+  bool is_configured;         /* it is not the default */
 };
 
 extern const rondo_capture_ops cuda_capture_ops;
@@ -64,8 +66,7 @@ static inline cu_graph_node cuda_captured_handle(uint64_t name) { return (cu_gra
 /* The nodes of a captured graph. */
 RONDO_MUST_USE rondo_status cuda_list_nodes(cuda_device *device, cu_graph graph, cuda_graph_nodes *out);
 
-/* A captured kernel node as a rondo_kernel. The caller gets a reference to it. out->args is valid until the next call
- * with `captured`. */
+/* A captured kernel node as a rondo_kernel. It and out->args are valid until the next call with `captured`. */
 RONDO_MUST_USE rondo_status cuda_foreign_kernel_read(cuda_captured *captured, cu_graph_node node,
                                                      rondo_kernel_node *out);
 void cuda_foreign_forget_kernels(cuda_captured *captured);                        /* the reading has ended */

@@ -159,34 +159,36 @@ cu_result cuda_node_attributes_set(const cuda_device *device, cu_graph_node node
   return code;
 }
 
-static cu_result read_attribute(const cuda_api *api, cu_graph_node node, cu_launch_attribute_id id,
-                                cu_launch_value *out) {
-  *out = (cu_launch_value){.number = 0};
-  return api->graph_kernel_get_attribute(node, id, out);
-}
-
-/* A driver without an attribute does not know it, so no node has it. */
-static cu_result read_percent(const cuda_api *api, cu_graph_node node, rondo_launch_config *out) {
+static cu_result read_number(const cuda_api *api, cu_graph_node node, cu_launch_attribute_id id, int *out) {
   cu_launch_value value;
-  if (api->version < PERCENT_VERSION) return CU_OK;
-  const cu_result code = read_attribute(api, node, CU_LAUNCH_SHARED_PERCENT, &value);
-  if (code == CU_OK && value.number > 0 && value.number <= 100) out->shared_percent = (uint32_t)value.number;
+  value.number = 0;
+  const cu_result code = api->graph_kernel_get_attribute(node, id, &value);
+  *out = value.number;
   return code;
 }
 
+static cu_result read_cluster(const cuda_api *api, cu_graph_node node, rondo_dimensions *out) {
+  cu_launch_value value;
+  value.size.x = value.size.y = value.size.z = 0;
+  const cu_result code = api->graph_kernel_get_attribute(node, CU_LAUNCH_CLUSTER, &value);
+  *out = (rondo_dimensions){value.size.x, value.size.y, value.size.z};
+  return code;
+}
+
+/* A driver without an attribute does not know it, so no node has it. */
 cu_result cuda_node_attributes_read(const cuda_api *api, cu_graph_node node, rondo_launch_config *out) {
-  cu_launch_value cluster, cooperative, priority, domain;
-  cu_result code = read_attribute(api, node, CU_LAUNCH_CLUSTER, &cluster);
-  if (code == CU_OK) code = read_attribute(api, node, CU_LAUNCH_COOPERATIVE, &cooperative);
-  if (code == CU_OK) code = read_attribute(api, node, CU_LAUNCH_PRIORITY, &priority);
-  if (code == CU_OK) code = read_attribute(api, node, CU_LAUNCH_MEMORY_DOMAIN, &domain);
-  if (code == CU_OK) code = read_percent(api, node, out);
-  if (code != CU_OK) return code;
-  out->cluster = (rondo_dimensions){cluster.size.x, cluster.size.y, cluster.size.z};
-  out->cooperative = cooperative.number != 0;
-  out->priority = priority.number;
-  out->memory_domain = domain.number == 0 ? RONDO_MEMORY_DOMAIN_DEFAULT : RONDO_MEMORY_DOMAIN_REMOTE;
-  return CU_OK;
+  int cooperative = 0, priority = 0, domain = 0, percent = 0;
+  cu_result code = read_cluster(api, node, &out->cluster);
+  if (code == CU_OK) code = read_number(api, node, CU_LAUNCH_COOPERATIVE, &cooperative);
+  if (code == CU_OK) code = read_number(api, node, CU_LAUNCH_PRIORITY, &priority);
+  if (code == CU_OK) code = read_number(api, node, CU_LAUNCH_MEMORY_DOMAIN, &domain);
+  if (code == CU_OK && api->version >= PERCENT_VERSION)
+    code = read_number(api, node, CU_LAUNCH_SHARED_PERCENT, &percent);
+  out->cooperative = cooperative != 0;
+  out->priority = priority;
+  out->memory_domain = domain == 0 ? RONDO_MEMORY_DOMAIN_DEFAULT : RONDO_MEMORY_DOMAIN_REMOTE;
+  out->shared_percent = percent > 0 && percent <= 100 ? (uint32_t)percent : 0;
+  return code;
 }
 
 /* Launches --------------------------------------------------------------------------------------------------------- */

@@ -9,6 +9,7 @@
 #include "exec/build/graph_build.h"
 #include "graph/edges.h"
 #include "graph/graph.h"
+#include "graph/node_params.h"
 #include "memory/symbol_memory.h"
 
 static const rondo_allocator *allocator_of(const rondo_importer *importer) { return &importer->graph->allocator; }
@@ -27,51 +28,61 @@ static bool is_known(const rondo_importer *importer, uint64_t name) {
   return find_slot(importer, name, &slot);
 }
 
-/* Adds a node after all nodes that it depends on: depth first, with the stack `pending`. `added` maps the keys of the
- * nodes that are already there. `push_missing` pushes the dependencies of a node that are not there. */
-static rondo_status add_in_order(rondo_importer *importer, const rondo_handle_map *added, uint64_t key,
-                                 rondo_status (*push_missing)(rondo_importer *importer, uint64_t key),
-                                 rondo_status (*add)(rondo_importer *importer, uint64_t key)) {
-  uint64_t value;
+/* 0: it has none. */
+static uint64_t name_of(const rondo_importer *importer, uint32_t slot) {
+  return slot < importer->names.count ? importer->names.items[slot] : 0;
+}
+
+/* Adds a node after all nodes that it depends on: depth first, with the stack `pending`. `visit` adds the node of a
+ * key, or pushes the dependencies that are not there. */
+static rondo_status add_in_order(rondo_importer *importer, uint64_t key,
+                                 bool (*is_there)(const rondo_importer *importer, uint64_t key),
+                                 rondo_status (*visit)(rondo_importer *importer, uint64_t key)) {
   assert(key != 0);
-  if (rondo_handle_map_get(added, key, &value)) return RONDO_OK;
+  importer->pending.count = 0;
+  if (is_there(importer, key)) return RONDO_OK;
+  RONDO_TRY(visit(importer, key));
+  if (importer->pending.count == 0) return RONDO_OK; /* usually */
   importer->pending.count = 0;
   RONDO_TRY(rondo_array_push(allocator_of(importer), &importer->pending, &key));
   while (importer->pending.count > 0) {
     const size_t count = importer->pending.count;
     const uint64_t top = importer->pending.items[count - 1];
-    const bool is_there = rondo_handle_map_get(added, top, &value);
-    if (!is_there) RONDO_TRY(push_missing(importer, top));
-    if (importer->pending.count > count) continue;
-    if (!is_there) RONDO_TRY(add(importer, top));
-    importer->pending.count--;
+    if (!is_there(importer, top)) RONDO_TRY(visit(importer, top));
+    if (importer->pending.count == count) importer->pending.count--;
   }
   return RONDO_OK;
 }
 
-rondo_status rondo_importer_reserve(rondo_importer *importer) {
-  RONDO_TRY(rondo_handle_map_reserve(allocator_of(importer), &importer->slots));
-  return rondo_handle_map_reserve(allocator_of(importer), &importer->names);
+/* Reserves for `more` new nodes of the graph. */
+static rondo_status reserve_names(rondo_importer *importer, size_t more) {
+  RONDO_TRY(rondo_handle_map_reserve(allocator_of(importer), &importer->slots, more));
+  return rondo_array_reserve(allocator_of(importer), &importer->names, importer->graph->nodes.count + more);
 }
+
+rondo_status rondo_importer_reserve(rondo_importer *importer) { return reserve_names(importer, 1); }
 
 void rondo_importer_know(rondo_importer *importer, uint64_t name, uint32_t slot) {
   rondo_graph_node *node = rondo_graph_at(importer->graph, slot);
-  assert(name != 0 && !is_known(importer, name));
+  assert(name != 0 && !is_known(importer, name) && slot < importer->names.capacity);
   rondo_handle_map_put(&importer->slots, name, (uint64_t)slot + 1);
-  rondo_handle_map_put(&importer->names, (uint64_t)slot + 1, name);
+  if (slot >= importer->names.count) importer->names.count = (size_t)slot + 1; /* unused capacity is zero */
+  importer->names.items[slot] = name;
   if (node->captured == 0) node->captured = name; /* else it is from an earlier capture into the same graph */
 }
 
-/* Adds the slot key - 1 to the driver's graph. All its dependencies have names. */
-static rondo_status place(rondo_importer *importer, uint64_t key) {
-  const uint32_t slot = (uint32_t)(key - 1);
+static bool has_name(const rondo_importer *importer, uint64_t key) {
+  return name_of(importer, (uint32_t)(key - 1)) != 0;
+}
+
+/* Adds a slot to the driver's graph. All its dependencies have names. */
+static rondo_status place(rondo_importer *importer, uint32_t slot) {
   const rondo_slots *dependencies = &rondo_graph_at(importer->graph, slot)->dependencies;
   const rondo_allocator *allocator = allocator_of(importer);
   uint64_t *before, name;
   RONDO_TRY(rondo_importer_reserve(importer));
   RONDO_TRY(rondo_allocate_items(allocator, dependencies->count, sizeof *before, &before));
-  for (size_t i = 0; i < dependencies->count; i++)
-    (void)rondo_handle_map_get(&importer->names, (uint64_t)dependencies->items[i] + 1, &before[i]);
+  for (size_t i = 0; i < dependencies->count; i++) before[i] = name_of(importer, dependencies->items[i]);
   for (size_t i = 0; i < dependencies->count; i++) assert(before[i] != 0);
   const rondo_status status =
       importer->captured->ops->place(importer->captured, NULL, before, dependencies->count, &name);
@@ -80,22 +91,21 @@ static rondo_status place(rondo_importer *importer, uint64_t key) {
   return status;
 }
 
-/* Pushes the dependencies without a name of the slot key - 1 on the stack `pending`. */
-static rondo_status push_nameless(rondo_importer *importer, uint64_t key) {
+/* Places the slot key - 1, or pushes its dependencies without a name. */
+static rondo_status visit_slot(rondo_importer *importer, uint64_t key) {
   const rondo_slots *dependencies = &rondo_graph_at(importer->graph, (uint32_t)(key - 1))->dependencies;
+  const size_t pending = importer->pending.count;
   for (size_t i = 0; i < dependencies->count; i++) {
     const uint64_t dependency = (uint64_t)dependencies->items[i] + 1;
-    uint64_t name;
-    if (!rondo_handle_map_get(&importer->names, dependency, &name))
+    if (!has_name(importer, dependency))
       RONDO_TRY(rondo_array_push(allocator_of(importer), &importer->pending, &dependency));
   }
-  return RONDO_OK;
+  return importer->pending.count > pending ? RONDO_OK : place(importer, (uint32_t)(key - 1));
 }
 
 rondo_status rondo_importer_name(rondo_importer *importer, uint32_t slot, uint64_t *out) {
-  const uint64_t wanted = (uint64_t)slot + 1;
-  RONDO_TRY(add_in_order(importer, &importer->names, wanted, push_nameless, place));
-  (void)rondo_handle_map_get(&importer->names, wanted, out);
+  RONDO_TRY(add_in_order(importer, (uint64_t)slot + 1, has_name, visit_slot));
+  *out = name_of(importer, slot);
   assert(*out != 0);
   return RONDO_OK;
 }
@@ -132,7 +142,8 @@ rondo_status rondo_importer_order_after(rondo_importer *importer, const uint64_t
   return complete_order(importer);
 }
 
-/* Collects the dependencies, which are known, and the programmatic edges of a node. */
+/* Collects the dependencies and the programmatic edges of a node. Those that are not known are pushed on the stack
+ * `pending`. */
 static rondo_status collect_edges(rondo_importer *importer, uint64_t name) {
   rondo_captured *captured = importer->captured;
   const rondo_captured_edge *edges;
@@ -142,10 +153,9 @@ static rondo_status collect_edges(rondo_importer *importer, uint64_t name) {
   for (size_t i = 0; i < count; i++) {
     rondo_programmatic_edge loose = {
         .from_port = edges[i].from_port, .to_port = edges[i].to_port, .type = edges[i].type};
-    const bool found = find_slot(importer, edges[i].node, &loose.from);
-    assert(found);
-    (void)found;
-    if (edges[i].is_programmatic)
+    if (!find_slot(importer, edges[i].node, &loose.from))
+      RONDO_TRY(rondo_array_push(allocator_of(importer), &importer->pending, &edges[i].node));
+    else if (edges[i].is_programmatic)
       RONDO_TRY(rondo_array_push(allocator_of(importer), &importer->loose, &loose));
     else
       RONDO_TRY(add_to_order(importer, loose.from));
@@ -187,44 +197,50 @@ static rondo_status insert_child(rondo_importer *importer, const rondo_captured_
   return status;
 }
 
+/* A kernel is one of the device, so that only its launch is checked. */
 static rondo_status insert_work(rondo_importer *importer, const rondo_captured_work *work, rondo_node *out) {
+  rondo_graph *graph = importer->graph;
   if (work->child != 0) return insert_child(importer, work, out);
-  RONDO_TRY(rondo_symbols_retain(importer->graph, &work->params));
-  return rondo_graph_insert(importer->graph, importer->order.items, importer->order.count, &work->params, out);
+  RONDO_TRY(rondo_symbols_retain(graph, &work->params));
+  if (work->params.kind != RONDO_NODE_KERNEL)
+    return rondo_graph_insert(graph, importer->order.items, importer->order.count, &work->params, out);
+  RONDO_TRY(rondo_node_shape_check("graph", &work->params));
+  return rondo_graph_insert_checked(graph, importer->order.items, importer->order.count, &work->params, out);
 }
 
-/* Everything that can fail comes before the node is added. */
+/* Imports a node whose edges were collected. Everything that can fail comes before the node is added. */
 static rondo_status import_node(rondo_importer *importer, uint64_t name) {
   rondo_graph *graph = importer->graph;
   rondo_captured_work work;
   rondo_node node;
-  RONDO_TRY(collect_edges(importer, name));
   RONDO_TRY(rondo_importer_reserve(importer));
   RONDO_TRY(
       rondo_array_reserve(&graph->allocator, &graph->programmatic, graph->programmatic.count + importer->loose.count));
   RONDO_TRY(importer->captured->ops->read(importer->captured, name, &work));
   const rondo_status status = insert_work(importer, &work, &node);
-  if (work.params.kind == RONDO_NODE_KERNEL) rondo_kernel_release(work.params.as.kernel.kernel);
   if (status != RONDO_OK) return rondo_fail_context(status, "work that a library captured");
   rondo_importer_know(importer, name, rondo_node_number(node));
-  link_loose(importer, rondo_node_number(node));
+  if (importer->loose.count > 0) link_loose(importer, rondo_node_number(node));
   return RONDO_OK;
 }
 
-/* Pushes the node's unknown dependencies on the stack `pending`. */
-static rondo_status push_unknown(rondo_importer *importer, uint64_t name) {
-  rondo_captured *captured = importer->captured;
-  const rondo_captured_edge *edges;
-  size_t count;
-  RONDO_TRY(captured->ops->before(captured, name, &edges, &count));
-  for (size_t i = 0; i < count; i++)
-    if (!is_known(importer, edges[i].node))
-      RONDO_TRY(rondo_array_push(allocator_of(importer), &importer->pending, &edges[i].node));
-  return RONDO_OK;
+/* Imports the node, or pushes its unknown dependencies. */
+static rondo_status visit_name(rondo_importer *importer, uint64_t name) {
+  const size_t pending = importer->pending.count;
+  RONDO_TRY(collect_edges(importer, name));
+  return importer->pending.count > pending ? RONDO_OK : import_node(importer, name);
 }
 
 rondo_status rondo_importer_add(rondo_importer *importer, uint64_t name) {
-  return add_in_order(importer, &importer->slots, name, push_unknown, import_node);
+  return add_in_order(importer, name, is_known, visit_name);
+}
+
+/* Reserves for the nodes of a list that are not known, so that nothing grows node by node. */
+static rondo_status reserve_all(rondo_importer *importer, size_t listed) {
+  rondo_graph *graph = importer->graph;
+  const size_t known = importer->slots.count, more = listed > known ? listed - known : 0;
+  RONDO_TRY(reserve_names(importer, more));
+  return rondo_array_reserve(&graph->allocator, &graph->nodes, graph->nodes.count + more);
 }
 
 /* Copies the driver's list, which is valid only until the next call. */
@@ -233,9 +249,8 @@ rondo_status rondo_importer_add_all(rondo_importer *importer, uint64_t graph) {
   uint64_t *names;
   size_t count;
   RONDO_TRY(importer->captured->ops->nodes(importer->captured, graph, &listed, &count));
-  RONDO_TRY(rondo_allocate_items(allocator_of(importer), count, sizeof *names, &names));
-  for (size_t i = 0; i < count; i++) names[i] = listed[i];
-  rondo_status status = RONDO_OK;
+  RONDO_TRY(rondo_allocate_copy(allocator_of(importer), listed, count, sizeof *names, &names));
+  rondo_status status = reserve_all(importer, count);
   for (size_t i = 0; i < count && status == RONDO_OK; i++) status = rondo_importer_add(importer, names[i]);
   rondo_release(allocator_of(importer), names, count, sizeof *names);
   return status;
@@ -246,9 +261,7 @@ rondo_status rondo_importer_add_all(rondo_importer *importer, uint64_t graph) {
 void rondo_importer_forget(rondo_importer *importer) {
   for (size_t i = 0; i < importer->graph->nodes.count; i++) {
     rondo_graph_node *node = &importer->graph->nodes.items[i];
-    uint64_t name;
-    if (node->live && rondo_handle_map_get(&importer->names, (uint64_t)i + 1, &name) && node->captured == name)
-      node->captured = 0;
+    if (node->live && node->captured == name_of(importer, (uint32_t)i)) node->captured = 0;
   }
 }
 
@@ -256,7 +269,7 @@ void rondo_importer_free(rondo_importer *importer) {
   const rondo_allocator *allocator = allocator_of(importer);
   if (importer->captured != NULL) importer->captured->ops->end_reading(importer->captured);
   rondo_handle_map_free(allocator, &importer->slots);
-  rondo_handle_map_free(allocator, &importer->names);
+  rondo_array_free(allocator, &importer->names);
   rondo_array_free(allocator, &importer->pending);
   rondo_array_free(allocator, &importer->order);
   rondo_array_free(allocator, &importer->loose);

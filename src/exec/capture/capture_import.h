@@ -23,7 +23,7 @@ typedef struct rondo_importer {
   rondo_captured *captured; /* a reference; NULL: the driver captures nothing */
   rondo_graph *graph;
   rondo_handle_map slots;                     /* the driver's name of a node -> 1 + its slot */
-  rondo_handle_map names;                     /* the reverse */
+  RONDO_ARRAY(uint64_t) names;                /* the reverse, by slot; 0: it has none */
   RONDO_ARRAY(uint64_t) pending;              /* workspace: a stack of nodes to import */
   RONDO_ARRAY(rondo_node) order;              /* workspace: dependencies of the current node */
   RONDO_ARRAY(rondo_programmatic_edge) loose; /* workspace: its programmatic edges, whose `to` is not yet set */

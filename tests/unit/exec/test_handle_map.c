@@ -21,7 +21,7 @@ UNIT_TEST(test_what_was_put_is_found) {
   assert_false(rondo_handle_map_get(&map, 5, &value));
   assert_int_equal(value, 0);
   for (uint64_t i = 1; i <= COUNT; i++) {
-    assert_int_equal(rondo_handle_map_reserve(&allocator.table, &map), RONDO_OK);
+    assert_int_equal(rondo_handle_map_reserve(&allocator.table, &map, 1), RONDO_OK);
     rondo_handle_map_put(&map, i << 12, i);
   }
   for (uint64_t i = 1; i <= COUNT; i++) {
@@ -40,7 +40,7 @@ UNIT_TEST(test_growing_fails_without_harm) {
   uint64_t value, count = 0;
   test_allocator_init(&allocator);
   allocator.fail_at = 2;
-  while (rondo_handle_map_reserve(&allocator.table, &map) == RONDO_OK) {
+  while (rondo_handle_map_reserve(&allocator.table, &map, 1) == RONDO_OK) {
     rondo_handle_map_put(&map, count + 1, count);
     count++;
   }
@@ -49,7 +49,7 @@ UNIT_TEST(test_growing_fails_without_harm) {
     assert_true(rondo_handle_map_get(&map, i + 1, &value));
     assert_int_equal(value, i);
   }
-  assert_int_equal(rondo_handle_map_reserve(&allocator.table, &map), RONDO_OK);
+  assert_int_equal(rondo_handle_map_reserve(&allocator.table, &map, 1), RONDO_OK);
   rondo_handle_map_free(&allocator.table, &map);
   assert_int_equal(allocator.live, 0);
 }
