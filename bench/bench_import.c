@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * rondo_bench import (AD-2): what it costs to import a graph of the driver and to hand out the driver's form of a
- * graph, beside what the driver's own calls cost: to copy the graph, and to copy it and read the parameters of its
- * nodes. The graph is a line of captured kernels. Only on CUDA devices.
+ * graph, beside what the driver's own calls cost: to copy the graph, and to copy it and read what an importer has to
+ * know of its nodes, which is their kinds, edges with data, kernel parameters and launch attributes. The graph is a
+ * line of captured kernels. Only on CUDA devices.
  */
 #include "bench/bench_kernels.h"
 #include "bench/bench_target.h"
@@ -10,10 +11,25 @@
 
 enum { MOST_ROUNDS = 500, FEWEST_ROUNDS = 5 };
 
-enum { COPY, COPY_AND_READ, IMPORT, TAKE_OVER, HAND_OUT, HAND_OUT_CHANGED, QUANTITIES };
-static const char *const names[QUANTITIES] = {[COPY] = "copy_by_driver", [COPY_AND_READ] = "copy_and_read_by_driver",
-                                              [IMPORT] = "import",       [TAKE_OVER] = "import_taking_ownership",
-                                              [HAND_OUT] = "hand_out",   [HAND_OUT_CHANGED] = "hand_out_changed"};
+enum {
+  COPY,
+  COPY_AND_READ,
+  COPY_AND_READ_PARAMS,
+  IMPORT,
+  TAKE_OVER,
+  HAND_OUT,
+  HAND_OUT_CHANGED,
+  HAND_OUT_OTHER,
+  QUANTITIES
+};
+static const char *const names[QUANTITIES] = {[COPY] = "copy_by_driver",
+                                              [COPY_AND_READ] = "copy_and_read_by_driver",
+                                              [COPY_AND_READ_PARAMS] = "copy_and_read_params_by_driver",
+                                              [IMPORT] = "import",
+                                              [TAKE_OVER] = "import_taking_ownership",
+                                              [HAND_OUT] = "hand_out",
+                                              [HAND_OUT_CHANGED] = "hand_out_changed",
+                                              [HAND_OUT_OTHER] = "hand_out_other_topology"};
 
 typedef struct import_bench {
   bench_base base;
@@ -43,21 +59,45 @@ static void note(import_bench *b, int quantity, uint64_t begin) {
 
 /* By the driver's own calls ---------------------------------------------------------------------------------------- */
 
-static void read_nodes(const import_bench *b, bare_graph graph) {
+/* Cooperative, cluster, priority, memory domain and carve-out: those that a rondo_launch_config has. */
+static const int attributes[] = {2, 4, 8, 10, 14};
+
+/* The driver has no call that reads several attributes, or several nodes. */
+static void read_node(const bare_driver *driver, bare_node node) {
+  enum { MOST = 16 };
+  bare_node before[MOST];
+  bare_edge_data data[MOST];
+  bare_kernel_params params;
+  bare_attribute_value value;
+  size_t count = MOST;
+  int type;
+  check_bare(driver->graph_node_get_type(node, &type));
+  check_bare(driver->graph_node_get_dependencies(node, before, data, &count));
+  check_bare(driver->graph_kernel_get_params(node, &params));
+  for (size_t i = 0; i < sizeof attributes / sizeof attributes[0]; i++)
+    check_bare(driver->graph_kernel_get_attribute(node, attributes[i], &value));
+}
+
+static void read_nodes(const import_bench *b, bare_graph graph, bool reads_params_alone) {
   const bare_driver *driver = &bare_target_device(b->bare)->driver;
   size_t count = (size_t)b->nodes;
   bare_kernel_params params;
   check_bare(driver->graph_get_nodes(graph, b->read, &count));
-  for (size_t i = 0; i < count; i++) check_bare(driver->graph_kernel_get_params(b->read[i], &params));
+  for (size_t i = 0; i < count; i++) {
+    if (reads_params_alone)
+      check_bare(driver->graph_kernel_get_params(b->read[i], &params));
+    else
+      read_node(driver, b->read[i]);
+  }
 }
 
-static void time_driver(import_bench *b, bool reads) {
+static void time_driver(import_bench *b, int quantity) {
   const bare_driver *driver = &bare_target_device(b->bare)->driver;
   bare_graph copy;
   const uint64_t begin = clock_ns();
   check_bare(driver->graph_clone(&copy, b->graph.graph));
-  if (reads) read_nodes(b, copy);
-  note(b, reads ? COPY_AND_READ : COPY, begin);
+  if (quantity != COPY) read_nodes(b, copy, quantity == COPY_AND_READ_PARAMS);
+  note(b, quantity, begin);
   check_bare(driver->graph_destroy(copy));
 }
 
@@ -80,6 +120,12 @@ static void change(rondo_graph *graph) {
   check(rondo_graph_set_params(graph, first, &params));
 }
 
+/* Adds a node, so that the driver's form has to be built from all nodes. */
+static void extend(rondo_graph *graph) {
+  rondo_node node;
+  check(rondo_graph_add_empty(graph, NULL, 0, &node));
+}
+
 static void time_import(import_bench *b) {
   rondo_graph *graph;
   const uint64_t begin = clock_ns();
@@ -88,6 +134,8 @@ static void time_import(import_bench *b) {
   time_hand_out(b, graph, HAND_OUT);
   change(graph);
   time_hand_out(b, graph, HAND_OUT_CHANGED);
+  extend(graph);
+  time_hand_out(b, graph, HAND_OUT_OTHER);
   check(rondo_graph_destroy(graph));
 }
 
@@ -113,8 +161,9 @@ static int measure(void *bench) {
   b->read = bench_allocate((size_t)b->nodes, sizeof *b->read);
   for (size_t i = 0; i < QUANTITIES; i++) bench_samples_create(&b->times[i], MOST_ROUNDS);
   for (rounds r = rounds_begin(b->base.seconds, FEWEST_ROUNDS, MOST_ROUNDS); rounds_next(&r);) {
-    time_driver(b, false);
-    time_driver(b, true);
+    time_driver(b, COPY);
+    time_driver(b, COPY_AND_READ);
+    time_driver(b, COPY_AND_READ_PARAMS);
     time_import(b);
     time_take_over(b);
   }
@@ -147,10 +196,10 @@ const benchmark bench_import = {
     .summary = "importing a graph of the driver, and handing one out",
     .description =
         "Measures on a CUDA device what it costs the host to import a graph of captured kernels, as a copy and\n"
-        "with its ownership, and to hand out the driver's form of the imported graph, as it is and after a change.\n"
-        "import_ratio compares with copying the graph and reading its nodes by the driver's own calls,\n"
-        "hand_out_ratio and hand_out_changed_ratio with copying it. Times are microseconds: medians, with minimum\n"
-        "and maximum.",
+        "with its ownership, and to hand out the driver's form of the imported graph, as it is, after a kernel got\n"
+        "other parameters, and after a node was added. import_ratio compares with copying the graph and reading its\n"
+        "nodes by the driver's own calls, hand_out_ratio and hand_out_changed_ratio with copying it. Times are\n"
+        "microseconds: medians, with minimum and maximum.",
     BENCH_STATE(defaults),
     BENCH_OPTIONS(rows),
     .measure = measure,

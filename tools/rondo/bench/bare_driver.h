@@ -38,6 +38,17 @@ typedef struct bare_kernel_params {
   bare_context context;
 } bare_kernel_params;
 
+/* CUgraphEdgeData */
+typedef struct bare_edge_data {
+  unsigned char from_port, to_port, type, reserved[5];
+} bare_edge_data;
+
+/* CUlaunchAttributeValue */
+typedef union bare_attribute_value {
+  char padding[64];
+  int number;
+} bare_attribute_value;
+
 /* CUgraphExecUpdateResultInfo */
 typedef struct bare_update_result {
   int result;
@@ -92,6 +103,11 @@ enum {
   ROW(graph_clone, "cuGraphClone", 10000, (bare_graph * copy, bare_graph graph))                                      \
   ROW(graph_get_nodes, "cuGraphGetNodes", 10000, (bare_graph graph, bare_node * nodes, size_t * count))               \
   ROW(graph_kernel_get_params, "cuGraphKernelNodeGetParams", 12000, (bare_node node, bare_kernel_params * params))    \
+  ROW(graph_node_get_type, "cuGraphNodeGetType", 10000, (bare_node node, int *type))                                  \
+  ROW(graph_node_get_dependencies, "cuGraphNodeGetDependencies", 12030,                                               \
+      (bare_node node, bare_node * before, bare_edge_data * data, size_t * count))                                    \
+  ROW(graph_kernel_get_attribute, "cuGraphKernelNodeGetAttribute", 11000,                                             \
+      (bare_node node, int id, bare_attribute_value *value))                                                          \
   ROW(exec_update, "cuGraphExecUpdate", 12000, (bare_exec exec, bare_graph graph, bare_update_result * result))       \
   ROW(exec_set_kernel, "cuGraphExecKernelNodeSetParams", 12000,                                                       \
       (bare_exec exec, bare_node node, const bare_kernel_params *params))                                             \
