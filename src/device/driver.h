@@ -474,6 +474,7 @@ struct rondo_physical {
   size_t bytes;
 };
 
+  bool is_handed_out; /* `native` has returned its handle, so that callers may launch it too; set by the driver */
 /* A driver, in the registry. */
 typedef struct rondo_driver {
   const char *name; /* "cpu": opens "cpu", "cpu:N" and "cpu:<word>" */

@@ -518,7 +518,7 @@ rondo_status cpu_executable_create(rondo_device *base, const rondo_lowered_graph
   cpu_executable_reap(device, false);
   RONDO_TRY(rondo_allocate_aligned(&base->allocator, 1, sizeof(cpu_executable), RONDO_CACHE_LINE, &memory));
   cpu_executable *executable = memory;
-  executable->base = (rondo_executable){&base->tables.executable, base};
+  executable->base = (rondo_executable){.ops = &base->tables.executable, .device = base};
   executable->device = device;
   executable->node_count = graph->node_count;
   rondo_status status = rondo_task_graph_make(&base->allocator, (uint32_t)graph->node_count, graph->successor_start,

@@ -86,7 +86,7 @@ void cuda_executable_check(const cuda_executable *executable) {
   assert(handles == executable->handle_count && hosts == executable->host_count);
   assert(kernels == executable->kernel_count && disabled == executable->disabled_count);
   assert(executable->built.graph != NULL && executable->built.exec != NULL);
-  assert((executable->last != NULL) == (hosts > 0 || executable->is_handed_out));
+  assert((executable->last != NULL) == (hosts > 0 || executable->base.is_handed_out));
   assert(executable->direct == NULL || (hosts == 0 && executable->before == NULL && !executable->is_stale));
 #endif
 }
@@ -214,7 +214,7 @@ static rondo_status follow_launches(const cuda_executable *executable, const cud
 static void mark_end(const cuda_executable *executable) {
   const cuda_event last = {.event = executable->last};
   rondo_saved_error before;
-  if (!executable->is_handed_out || cuda_is_lost(cuda_device_of(executable->base.device))) return;
+  if (!executable->base.is_handed_out || cuda_is_lost(cuda_device_of(executable->base.device))) return;
   rondo_error_save(&before);
   rondo_status_ignore(follow_launches(executable, &last), "then its launches are not waited for");
   rondo_error_restore(&before);
@@ -428,7 +428,7 @@ static rondo_status executable_native(rondo_executable *base, void **out) {
   if (executable->last == NULL)
     RONDO_TRY(cuda_check(device, device->api->event_create(&executable->last, CU_EVENT_FLAG_DISABLE_TIMING),
                          "making an event on device '%s'", device->base.name));
-  executable->is_handed_out = true;
+  base->is_handed_out = true;
   *out = executable->built.exec;
   return RONDO_OK;
 }
@@ -513,7 +513,7 @@ rondo_status cuda_executable_make(cuda_device *device, const rondo_lowered_graph
   cuda_executable *executable;
   *out = NULL;
   RONDO_TRY(rondo_allocate_items(&device->base.allocator, 1, sizeof *executable, &executable));
-  executable->base = (rondo_executable){&device->base.tables.executable, &device->base};
+  executable->base = (rondo_executable){.ops = &device->base.tables.executable, .device = &device->base};
   executable->node_room = graph->node_count;
   const rondo_status status = make_contents(executable, graph);
   if (status == RONDO_OK)

@@ -89,9 +89,8 @@ struct cuda_executable {
   rondo_captured *captured; /* what its graph was captured as: a reference, or NULL */
   cu_graph_exec before;     /* replaced by `built`; the next launch waits for it; or NULL */
   uint64_t patch_runs;      /* so far */
-  bool is_handed_out;       /* callers may launch it too (rondo_exec_native) */
   /* Only with host functions. */
-  cu_event last;            /* recorded after the last launch, or, if it is handed out, when it is destroyed */
+  cu_event last;            /* recorded after the last launch, or, if its handle was returned, when it is destroyed */
   cuda_host_work *replaced; /* records that earlier launches may still call; by next */
   cuda_queue *queue;        /* where the current launch reports failures; written by the driver's thread */
   cuda_queue *queue_set;    /* the last queue that was set by a launch */

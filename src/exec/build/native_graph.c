@@ -233,7 +233,5 @@ rondo_status rondo_exec_native(rondo_exec *exec, void **out_native) {
   RONDO_TRY(require_graphs(call, exec->device));
   const char *const extra = extra_of(exec);
   if (extra != NULL) return fail_extra(call, rondo_graph_label(label, exec->graph), extra);
-  RONDO_TRY(rondo_fail_context(exec->executable->ops->native(exec->executable, out_native), "%s", call));
-  exec->is_handed_out = true;
-  return RONDO_OK;
+  return rondo_fail_context(exec->executable->ops->native(exec->executable, out_native), "%s", call);
 }

@@ -28,7 +28,6 @@ struct rondo_exec {
   bool verify, auto_free, relocate; /* as in the options */
   bool relocates;                   /* graph memory of the second clone has other addresses */
   uint64_t last_queue;              /* its number, of the last launch; see rondo_exec_last_queue */
-  bool is_handed_out;               /* the caller may launch the driver's executable too (rondo_exec_native) */
   uint64_t launches, updates;
   uint64_t checked;          /* the device's count of ended allocations when all that the nodes access was allocated */
   rondo_freed_marks unfreed; /* what was freed before that, or before the exec was created */
@@ -55,7 +54,7 @@ typedef struct rondo_exec rondo_exec_draft;
 
 /* For rondo_launched_objects_retire. */
 static inline uint64_t rondo_exec_last_queue(const rondo_exec *exec) {
-  return exec->is_handed_out ? RONDO_QUEUE_UNKNOWN : exec->last_queue;
+  return exec->executable->is_handed_out ? RONDO_QUEUE_UNKNOWN : exec->last_queue;
 }
 
 /* Whether a launch can skip the check that all memory is allocated that the nodes declare to access
