@@ -229,6 +229,12 @@ struct rondo_capture_ops {
    * themselves. It has no bound nodes. The only slot that may be called for *out is `destroy`. any */
   rondo_status (*export)(rondo_device *device, const rondo_lowered_graph *graph, rondo_executable **out,
                          void **out_native);
+  /* The same for a graph that differs from `native` in some kernels only: a copy of it, in which those are as `changed`
+   * says, a lowered graph without edges. `native` is the graph of `exported`, or an imported one, with the nodes that
+   * `captured` of the kernels names, if that is NULL. Configurations of launches are as they were. `native` and
+   * `exported` must stay as long as *out. any */
+  rondo_status (*revise)(rondo_device *device, void *native, const rondo_executable *exported,
+                         const rondo_lowered_graph *changed, rondo_executable **out, void **out_native);
 
   /* From now on, kernels of libraries that are read have the parameters of the declaration, if they have its function,
    * or else its name. The device keeps a reference to the declaration, which replaces an earlier one. any */
@@ -468,13 +474,13 @@ struct rondo_device_event {
 struct rondo_executable {
   const rondo_executable_ops *ops;
   rondo_device *device;
+  bool is_handed_out; /* `native` has returned its handle, so that callers may launch it too; set by the driver */
 };
 struct rondo_physical {
   rondo_device *device;
   size_t bytes;
 };
 
-  bool is_handed_out; /* `native` has returned its handle, so that callers may launch it too; set by the driver */
 /* A driver, in the registry. */
 typedef struct rondo_driver {
   const char *name; /* "cpu": opens "cpu", "cpu:N" and "cpu:<word>" */

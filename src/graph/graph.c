@@ -99,6 +99,7 @@ void rondo_graph_free(rondo_graph *graph) {
   rondo_array_free(&allocator, &graph->programmatic);
   for (size_t i = 0; i < graph->symbol_kernels.count; i++) rondo_kernel_release(graph->symbol_kernels.items[i]);
   rondo_array_free(&allocator, &graph->symbol_kernels);
+  rondo_array_free(&allocator, &graph->native_changes);
   rondo_slab_free(&graph->slab);
   rondo_release_text(&allocator, graph->name);
   release_attachment(&graph->memory);
@@ -142,8 +143,30 @@ rondo_graph *rondo_graph_next_child(const rondo_graph *graph, uint32_t *inout_sl
 void rondo_graph_note_change(rondo_graph *graph) {
   for (rondo_graph *at = graph; at != NULL; at = at->parent) {
     atomic_store_explicit(&at->verified, 0, memory_order_relaxed);
-    at->is_native_stale = true;
+    at->is_native_stale = at->is_native_other = true;
   }
+}
+
+/* The node will have these parameters. If a kernel keeps its launch configuration, the driver's form of the graph can
+ * follow. */
+static void note_params(rondo_graph *graph, uint32_t slot, const rondo_node_params *params) {
+  rondo_graph_node *node = rondo_graph_at(graph, slot);
+  const bool was_other = graph->is_native_other;
+  rondo_graph_note_change(graph);
+  if (was_other || params->kind != RONDO_NODE_KERNEL) return;
+  if (!rondo_launch_config_same(node->params.as.kernel.config, params->as.kernel.config)) return;
+  if (!node->is_listed && graph->native_changes.count == graph->native_changes.capacity) return;
+  graph->is_native_other = false;
+  if (node->is_listed) return;
+  node->is_listed = true;
+  graph->native_changes.items[graph->native_changes.count++] = slot;
+}
+
+void rondo_graph_clear_changes(rondo_graph *graph) {
+  for (size_t i = 0; i < graph->native_changes.count; i++)
+    graph->nodes.items[graph->native_changes.items[i]].is_listed = false;
+  graph->native_changes.count = 0;
+  graph->is_native_stale = graph->is_native_other = false;
 }
 
 /* Node ids -------------------------------------------------------------------------------------------------------- */
@@ -349,7 +372,7 @@ void rondo_graph_put(rondo_graph *graph, uint32_t slot, rondo_graph_node *prepar
   rondo_graph_node *node = rondo_graph_at(graph, slot);
   rondo_graph_node old = *node;
   assert(prepared->params.kind == old.params.kind);
-  rondo_graph_note_change(graph);
+  note_params(graph, slot, &prepared->params);
   node->params = prepared->params;
   node->arguments = prepared->arguments;
   node->argument_list = prepared->argument_list;
@@ -373,7 +396,7 @@ bool rondo_graph_fits(const rondo_graph *graph, uint32_t slot, const rondo_node_
 void rondo_graph_overwrite(rondo_graph *graph, uint32_t slot, const rondo_node_params *params) {
   rondo_graph_node *node = rondo_graph_at(graph, slot);
   assert(rondo_graph_fits(graph, slot, params));
-  rondo_graph_note_change(graph);
+  note_params(graph, slot, params);
   if (params->kind != RONDO_NODE_KERNEL) {
     rondo_node_overwrite(graph, node, params);
     return;

@@ -21,6 +21,9 @@ RONDO_MUST_USE rondo_status rondo_graph_insert_at(rondo_graph *graph, uint32_t n
 /* The graph has changed: invalidates what was noted about it and about the graphs that contain it. */
 void rondo_graph_note_change(rondo_graph *graph);
 
+/* The driver's form was built from all nodes as they are now. */
+void rondo_graph_clear_changes(rondo_graph *graph);
+
 /* Fails with UNKNOWN_NODE unless the slot has a live node. */
 RONDO_MUST_USE rondo_status rondo_graph_check_slot(const rondo_graph *graph, uint32_t slot);
 

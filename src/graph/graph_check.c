@@ -106,6 +106,14 @@ void rondo_graph_check_node(const rondo_graph *graph, uint32_t slot) {
   assert(node->captured == 0 || graph->captured.object != NULL || graph->captures > 0);
 }
 
+/* The list of changes and the nodes in it agree. */
+static void check_changes(const rondo_graph *graph) {
+  size_t listed = 0;
+  rondo_array_check(&graph->native_changes);
+  for (size_t i = 0; i < graph->nodes.count; i++) listed += graph->nodes.items[i].is_listed;
+  assert(graph->is_native_other || listed == graph->native_changes.count);
+}
+
 static void check_hole(const rondo_graph_node *node) {
   assert(node->params.kind == 0 && node->params.name == NULL && node->arguments == NULL);
   assert(node->dependencies.count == 0 && node->dependents.count == 0);
@@ -136,6 +144,7 @@ void rondo_graph_check(const rondo_graph *graph) {
     assert(graph->symbol_kernels.items[i]->symbol_count > 0 && graph->symbol_kernels.items[i]->device == graph->device);
     for (size_t j = 0; j < i; j++) assert(graph->symbol_kernels.items[j] != graph->symbol_kernels.items[i]);
   }
+  check_changes(graph);
   rondo_object_list_check(&graph->objects);
 }
 

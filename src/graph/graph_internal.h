@@ -33,6 +33,7 @@ typedef struct rondo_counted_event {
 
 typedef struct rondo_graph_node {
   bool live;                /* false: a hole, and all else is zero */
+  bool is_listed;           /* in the graph's native_changes */
   rondo_node_params params; /* own copies, resolved; params.name and as.alloc.name are never NULL */
   void *arguments; /* kernel: values at the kernel's offsets, in one block with the list; copy, fill: given numbers that
                       have no effect (rondo_given_numbers); memory operations: the operations; NULL */
@@ -101,6 +102,10 @@ struct rondo_graph {
   rondo_graph_attachment random;   /* its random numbers, set by the layer above; as `hold` */
   rondo_graph_attachment native;   /* the driver's form of the graph, set by the layer above; clones have none */
   bool is_native_stale;            /* the graph has changed since then */
+  bool is_native_other;            /* by more than native_changes lists; the layer above sets both to false */
+  /* Kernels that got other code, grids or arguments since the driver's form was last built from all nodes. The layer
+   * above reserves the capacity; a kernel that does not fit is more than this lists. */
+  rondo_slots native_changes;
 };
 
 static inline rondo_graph_node *rondo_graph_at(const rondo_graph *graph, uint32_t slot) { /* slot of a live node */

@@ -143,7 +143,10 @@ required(graph_get_nodes, cuGraphGetNodes, 10000, (cu_graph graph, cu_graph_node
 required(graph_get_edges, cuGraphGetEdges, 12030,
          (cu_graph graph, cu_graph_node *from, cu_graph_node *to, cu_edge_data *data, size_t *count))
 required(graph_node_get_type, cuGraphNodeGetType, 10000, (cu_graph_node node, cu_node_type *type))
+required(graph_find_in_clone, cuGraphNodeFindInClone, 10000, (cu_graph_node *node, cu_graph_node of, cu_graph clone))
 required(graph_kernel_get_params, cuGraphKernelNodeGetParams, 12000, (cu_graph_node node, cu_kernel_params *params))
+required(graph_kernel_set_params, cuGraphKernelNodeSetParams, 12000,
+         (cu_graph_node node, const cu_kernel_params *params))
 required(graph_copy_get_params, cuGraphMemcpyNodeGetParams, 10000, (cu_graph_node node, cu_copy *params))
 required(graph_memset_get_params, cuGraphMemsetNodeGetParams, 10000, (cu_graph_node node, cu_memset_params *params))
 required(graph_host_get_params, cuGraphHostNodeGetParams, 10000, (cu_graph_node node, cu_host_params *params))

@@ -426,6 +426,7 @@ struct fake_node {
   size_t index;    /* in the graph */
   fake_work *work; /* NULL: empty or a child */
   fake_graph *child;
+  cu_graph_node source; /* the node that it was cloned from; or NULL */
 };
 
 struct fake_graph {

@@ -61,6 +61,7 @@ static fake_graph *copy_graph(const fake_graph *graph) {
     const fake_node *node = graph->nodes[i];
     fake_work_retain(node->work);
     fake_node *made = append_node(copy, node->type, node->work);
+    made->source = fake_as(cu_graph_node, (fake_node *)node);
     if (node->child != NULL) made->child = copy_graph(node->child);
     if (made->child != NULL) made->child->owner = made;
   }
@@ -278,6 +279,17 @@ cu_result fake_graph_clone(cu_graph *out, cu_graph handle) {
   return fake_end(code);
 }
 
+cu_result fake_graph_find_in_clone(cu_graph_node *out, cu_graph_node of, cu_graph handle) {
+  cu_result code = fake_begin(CALL_graph_find_in_clone, FAKE_ANYWHERE);
+  const fake_graph *graph = code == CU_OK ? need_graph(handle) : NULL;
+  size_t i = 0;
+  if (code == CU_OK && (out == NULL || of == NULL || graph == NULL)) code = CU_INVALID_VALUE;
+  while (code == CU_OK && i < graph->count && graph->nodes[i]->source != of) i++;
+  if (code == CU_OK && i == graph->count) code = CU_INVALID_VALUE;
+  if (code == CU_OK) *out = fake_as(cu_graph_node, graph->nodes[i]);
+  return fake_end(code);
+}
+
 /* Edges ----------------------------------------------------------------------------------------------------------- */
 
 /* The place of an edge, or the number of edges. */
@@ -427,6 +439,21 @@ static cu_result get_params(fake_call call, cu_graph_node node, cu_node_type typ
 cu_result fake_graph_kernel_get_params(cu_graph_node node, cu_kernel_params *params) {
   return get_params(CALL_graph_kernel_get_params, node, CU_NODE_KERNEL, offsetof(fake_work, of.kernel.params), params,
                     sizeof *params);
+}
+
+/* The node keeps its attributes. */
+cu_result fake_graph_kernel_set_params(cu_graph_node handle, const cu_kernel_params *params) {
+  cu_result code = fake_begin(CALL_graph_kernel_set_params, FAKE_IN_CONTEXT);
+  fake_node *node = code == CU_OK ? fake_need(FAKE_CUDA_NODE, fake_handle(handle)) : NULL;
+  fake_work *work = NULL;
+  const bool is_kernel = node != NULL && node->type == CU_NODE_KERNEL;
+  if (code == CU_OK && (!is_kernel || params == NULL)) code = CU_INVALID_VALUE;
+  if (code == CU_OK) code = fake_work_kernel(params, &node->work->of.kernel.attributes, &work);
+  if (code == CU_OK) {
+    fake_work_release(node->work);
+    node->work = work;
+  }
+  return fake_end(code);
 }
 
 cu_result fake_graph_copy_get_params(cu_graph_node node, cu_copy *params) {

@@ -77,6 +77,8 @@ static rondo_status import_all(work *w) {
   TRY(rondo_graph_nodes(w->graphs[0], &first, &count));
   TRY(rondo_graph_get_params(w->graphs[0], first, &params));
   TRY(rondo_graph_set_params(w->graphs[0], first, &params));
+  TRY(rondo_graph_native(w->graphs[0], &native)); /* a copy, with the kernel set */
+  TRY(rondo_graph_add_empty(w->graphs[0], NULL, 0, &first));
   TRY(rondo_graph_native(w->graphs[0], &native));
   TRY(rondo_graph_import(w->device, native, NULL, &w->graphs[1]));
   TRY(rondo_graph_import(w->device, w->taken, &taking, &w->graphs[2]));
@@ -158,6 +160,9 @@ static const char *const names[] = {
     "cuGraphNodeGetType",
     "cuGraphNodeGetDependencies",
     "cuGraphKernelNodeGetParams",
+    "cuGraphKernelNodeGetAttribute",
+    "cuGraphNodeFindInClone",
+    "cuGraphKernelNodeSetParams",
     "cuFuncGetParamInfo",
     "cuFuncGetName",
     "cuGraphMemcpyNodeGetParams",

@@ -561,6 +561,7 @@ const rondo_capture_ops cuda_capture_ops = {
     .import = capture_import,
     .native = capture_native,
     .export = cuda_graph_export,
+    .revise = cuda_graph_revise,
     .declare = cuda_declare,
     .nodes = capture_nodes,
     .before = capture_before,

@@ -138,11 +138,6 @@ static void free_memory(cuda_executable *executable) {
 }
 
 void cuda_executable_free(cuda_executable *executable) {
-  while (executable->inner != NULL) {
-    cuda_executable *inner = executable->inner;
-    executable->inner = inner->next_inner;
-    cuda_executable_free(inner);
-  }
   release_objects(executable);
   free_memory(executable);
 }
@@ -488,13 +483,12 @@ static rondo_status make_nodes(cuda_executable *executable, const rondo_lowered_
     if (node->kind == RONDO_NODE_HOST) executable->host_count++;
     if (node->kind == RONDO_NODE_KERNEL) executable->kernel_count++;
   }
-  return RONDO_OK;
+  return rondo_allocate_items(cuda_allocator_of(executable), executable->handle_count, sizeof(cu_graph_node),
+                              &executable->handles);
 }
 
 static rondo_status make_driver_objects(cuda_executable *executable) {
   cuda_device *device = cuda_device_of(executable->base.device);
-  RONDO_TRY(rondo_allocate_items(cuda_allocator_of(executable), executable->handle_count, sizeof(cu_graph_node),
-                                 &executable->handles));
   RONDO_TRY(cuda_build(executable, &executable->built, executable->handles));
   if (executable->host_count == 0) return RONDO_OK;
   return cuda_check(device, device->api->event_create(&executable->last, CU_EVENT_FLAG_DISABLE_TIMING),
@@ -509,11 +503,13 @@ static rondo_status make_contents(cuda_executable *executable, const rondo_lower
   return make_nodes(executable, graph);
 }
 
-rondo_status cuda_executable_make(cuda_device *device, const rondo_lowered_graph *graph, cuda_executable **out) {
+rondo_status cuda_executable_make(cuda_device *device, const rondo_lowered_graph *graph, bool is_exported,
+                                  cuda_executable **out) {
   cuda_executable *executable;
   *out = NULL;
   RONDO_TRY(rondo_allocate_items(&device->base.allocator, 1, sizeof *executable, &executable));
   executable->base = (rondo_executable){.ops = &device->base.tables.executable, .device = &device->base};
+  executable->is_exported = is_exported;
   executable->node_room = graph->node_count;
   const rondo_status status = make_contents(executable, graph);
   if (status == RONDO_OK)
@@ -530,7 +526,7 @@ rondo_status cuda_executable_create(rondo_device *base, const rondo_lowered_grap
   *out = NULL;
   RONDO_TRY(cuda_enter(device, &scope));
   cuda_executables_reap(device, false);
-  RONDO_TRY(cuda_executable_make(device, graph, &executable));
+  RONDO_TRY(cuda_executable_make(device, graph, false, &executable));
   const rondo_status status = make_driver_objects(executable);
   if (status != RONDO_OK) {
     cuda_executable_free(executable);

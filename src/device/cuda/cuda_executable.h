@@ -35,6 +35,7 @@ struct cuda_node {
     rondo_fill fill;
     cuda_host_work *host;
     cu_event event;
+    cuda_executable *child; /* of an exported graph's child node: it owns what the child's nodes use */
   } as;
   void *storage; /* a captured copy's cu_copy; the list by which a foreign kernel gets its arguments; or NULL */
   size_t storage_bytes;
@@ -49,7 +50,7 @@ static inline const char *cuda_node_label(char buffer[RONDO_LABEL_BYTES], const 
 }
 
 /* How many of the driver's nodes it is, if it is not left out. */
-static inline size_t cuda_node_parts(const cuda_node *node) {
+static inline size_t cuda_node_parts(const cuda_node *node) { /* an exported host function has only the first */
   if (node->kind == RONDO_NODE_COPY) return node->storage != NULL ? 1 : cuda_copy_parts(&node->as.copy);
   return node->kind == RONDO_NODE_HOST ? 2 : 1;
 }
@@ -74,6 +75,7 @@ struct cuda_executable {
   cu_graph_node *handles; /* of `built` */
   cuda_built built;
   size_t count, host_count, edge_count, disabled_count;
+  bool is_exported;    /* its graph is for callers (cuda_graph_export.c), and is never instantiated here */
   bool has_foreign;    /* has work of libraries, which runs in graphs only */
   bool has_priorities; /* nodes were given priorities, so that each runs with its own */
   bool is_made;
@@ -98,8 +100,6 @@ struct cuda_executable {
   cuda_built timed;
   cu_event *stamps;           /* two for each node: before it and after it */
   cuda_executable *next_dead; /* waits for its last launch */
-  cuda_executable *inner;     /* of an exported graph: the child graphs, by next_inner; they own what nodes use */
-  cuda_executable *next_inner;
 };
 
 static inline const rondo_allocator *cuda_allocator_of(const cuda_executable *executable) {
@@ -111,10 +111,10 @@ static inline const rondo_allocator *cuda_allocator_of(const cuda_executable *ex
 RONDO_MUST_USE rondo_status cuda_executable_create(rondo_device *device, const rondo_lowered_graph *graph,
                                                    rondo_executable **out);
 
-/* An executable with nodes, which has nothing of the driver's yet. The second frees it, also later. In the device's
- * context. */
+/* An executable with nodes, which has nothing of the driver's yet. The second frees it, also later. In the
+ * device's context. */
 RONDO_MUST_USE rondo_status cuda_executable_make(cuda_device *device, const rondo_lowered_graph *graph,
-                                                 cuda_executable **out);
+                                                 bool is_exported, cuda_executable **out);
 void cuda_executable_free(cuda_executable *executable);
 RONDO_MUST_USE rondo_status cuda_queue_launch(rondo_queue *queue, rondo_executable *executable);
 RONDO_MUST_USE rondo_status cuda_queue_upload(rondo_queue *queue, rondo_executable *executable);

@@ -87,7 +87,7 @@ static rondo_status make_node_orders(const cuda_executable *executable, cuda_ord
   return RONDO_OK;
 }
 
-cuda_order cuda_order_plain(const cuda_executable *executable) {
+static cuda_order plain_order(const cuda_executable *executable) {
   cuda_order order = {.executable = executable};
   for (size_t i = 0; i < executable->count; i++) {
     const size_t count = executable->predecessor_start[i + 1] - executable->predecessor_start[i];
@@ -98,8 +98,8 @@ cuda_order cuda_order_plain(const cuda_executable *executable) {
 
 rondo_status cuda_order_make(const cuda_executable *executable, cuda_order *out) {
   *out = (cuda_order){.executable = executable};
-  if (has_order_alone(executable)) return make_node_orders(executable, out);
-  *out = cuda_order_plain(executable);
+  if (!executable->is_exported && has_order_alone(executable)) return make_node_orders(executable, out);
+  *out = plain_order(executable);
   return RONDO_OK;
 }
 
@@ -129,8 +129,30 @@ static bool begins_before(const cuda_executable *executable, uint32_t from, size
   return false;
 }
 
+/* The driver's node has a copy of the child graph, which uses what the child's executable owns. */
+static rondo_status add_child(const cuda_executable *executable, const cuda_node *node, cu_graph graph,
+                              const cu_graph_node *before, size_t count, cu_graph_node *out) {
+  cuda_device *device = cuda_device_of(executable->base.device);
+  cuda_executable *child = node->as.child;
+  rondo_status status = cuda_build_graph(child, &child->built.graph, child->handles);
+  if (status == RONDO_OK)
+    status = cuda_check_node(device, device->api->graph_add_child(out, graph, before, count, child->built.graph), node,
+                             "adding ", executable->label);
+  cuda_built_free(child, &child->built);
+  return status;
+}
+
+static rondo_status add_node(const cuda_executable *executable, const cuda_node *node, cu_graph graph,
+                             const cu_graph_node *before, size_t count, cu_graph_node *out) {
+  if (__builtin_expect(node->kind == RONDO_NODE_CHILD, 0))
+    return add_child(executable, node, graph, before, count, out);
+  const cu_result code = cuda_node_add(executable, node, graph, before, count, out);
+  if (__builtin_expect(code == CU_OK, 1)) return RONDO_OK;
+  return cuda_check_node(cuda_device_of(executable->base.device), code, node, "adding ", executable->label);
+}
+
 static rondo_status add_nodes(cuda_executable *executable, cu_graph graph, cu_graph_node *handles,
-                              const cuda_order *order, cu_graph_node *before, cuda_add_node add, void *user) {
+                              const cuda_order *order, cu_graph_node *before) {
   for (size_t i = 0; i < executable->count; i++) {
     const cuda_node *node = &executable->nodes[i];
     if (cuda_order_leaves_out(order, i)) continue;
@@ -141,7 +163,7 @@ static rondo_status add_nodes(cuda_executable *executable, cu_graph graph, cu_gr
       if (__builtin_expect(node->is_configured, 0) && begins_before(executable, predecessors[k], i)) continue;
       before[count++] = handles[predecessor->first + cuda_node_parts(predecessor) - 1];
     }
-    RONDO_TRY(add(executable, graph, i, before, count, &handles[node->first], user));
+    RONDO_TRY(add_node(executable, node, graph, before, count, &handles[node->first]));
   }
   return RONDO_OK;
 }
@@ -184,12 +206,12 @@ static rondo_status add_early(cuda_executable *executable, cu_graph graph, const
   return RONDO_OK;
 }
 
-rondo_status cuda_add_all(cuda_executable *executable, cu_graph graph, cu_graph_node *handles, const cuda_order *order,
-                          cuda_add_node add, void *user) {
+static rondo_status add_all(cuda_executable *executable, cu_graph graph, cu_graph_node *handles,
+                            const cuda_order *order) {
   const rondo_allocator *allocator = cuda_allocator_of(executable);
   cu_graph_node *before;
   RONDO_TRY(rondo_allocate_items(allocator, order->most, sizeof *before, &before));
-  rondo_status status = add_nodes(executable, graph, handles, order, before, add, user);
+  rondo_status status = add_nodes(executable, graph, handles, order, before);
   if (status == RONDO_OK) status = add_programmatic(executable, graph, handles, order);
   for (size_t i = 0; i < executable->count && status == RONDO_OK; i++)
     if (executable->nodes[i].is_configured) status = add_early(executable, graph, handles, i);
@@ -197,23 +219,14 @@ rondo_status cuda_add_all(cuda_executable *executable, cu_graph graph, cu_graph_
   return status;
 }
 
-static rondo_status add_node(cuda_executable *executable, cu_graph graph, size_t i, const cu_graph_node *before,
-                             size_t count, cu_graph_node *out_parts, void *user) {
-  (void)user;
-  const cuda_node *node = &executable->nodes[i];
-  const cu_result code = cuda_node_add(executable, node, graph, before, count, out_parts);
-  if (__builtin_expect(code == CU_OK, 1)) return RONDO_OK;
-  return cuda_check_node(cuda_device_of(executable->base.device), code, node, "adding ", executable->label);
-}
-
-static rondo_status build_graph(cuda_executable *executable, cu_graph *out, cu_graph_node *handles) {
+rondo_status cuda_build_graph(cuda_executable *executable, cu_graph *out, cu_graph_node *handles) {
   cuda_device *device = cuda_device_of(executable->base.device);
   cuda_order order;
   rondo_status status = cuda_order_make(executable, &order);
   if (status == RONDO_OK)
     status = cuda_check(device, device->api->graph_create(out, 0), "making %s on device '%s'", executable->label,
                         device->base.name);
-  if (status == RONDO_OK) status = cuda_add_all(executable, *out, handles, &order, add_node, NULL);
+  if (status == RONDO_OK) status = add_all(executable, *out, handles, &order);
   cuda_order_free(cuda_allocator_of(executable), &order);
   return status;
 }
@@ -328,7 +341,7 @@ static rondo_status build_and_instantiate(cuda_executable *executable, void *use
   if (is_bound(executable))
     RONDO_TRY(cuda_build_captured(executable, self->built, self->handles));
   else
-    RONDO_TRY(build_graph(executable, &self->built->graph, self->handles));
+    RONDO_TRY(cuda_build_graph(executable, &self->built->graph, self->handles));
   return cuda_instantiate(executable, self->built, self->handles);
 }
 

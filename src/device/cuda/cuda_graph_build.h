@@ -30,10 +30,9 @@ typedef struct cuda_order {
   size_t most;                  /* the length of the longest list of a node that is not left out */
 } cuda_order;
 
-/* Made from executable->nodes and predecessors. Free it after a failure too. */
+/* Made from executable->nodes and predecessors. Nothing is left out of an exported graph. Free it after a failure too.
+ */
 RONDO_MUST_USE rondo_status cuda_order_make(const cuda_executable *executable, cuda_order *out);
-/* Leaves nothing out. Nothing has to be freed. */
-cuda_order cuda_order_plain(const cuda_executable *executable);
 void cuda_order_free(const rondo_allocator *allocator, cuda_order *order);
 
 /* The *out_count nodes that the node comes after; or, if it is left out, that its successors come after. */
@@ -54,15 +53,11 @@ static inline bool cuda_order_leaves_out(const cuda_order *order, size_t node) {
 /* Whether `to` comes directly after `from`. Neither is left out. */
 bool cuda_order_has_edge(const cuda_order *order, uint32_t from, uint32_t to);
 
-/* Adds the nodes and edges of the executable to a graph, by a function that adds node `i` after others and sets the
- * handles of its parts. */
-typedef rondo_status (*cuda_add_node)(cuda_executable *executable, cu_graph graph, size_t i,
-                                      const cu_graph_node *before, size_t count, cu_graph_node *out_parts, void *user);
-RONDO_MUST_USE rondo_status cuda_add_all(cuda_executable *executable, cu_graph graph, cu_graph_node *handles,
-                                         const cuda_order *order, cuda_add_node add, void *user);
+/* Makes a graph of the executable's nodes and edges; the handles of their parts go to `handles`. In the device's
+ * context. After a failure, too, *out may have to be destroyed. */
+RONDO_MUST_USE rondo_status cuda_build_graph(cuda_executable *executable, cu_graph *out, cu_graph_node *handles);
 
-/* From the executable's nodes; the handles of their parts go to `handles`. In the device's context. Nothing is left on
- * failure. */
+/* Makes and instantiates such a graph, or the captured one for bound nodes. Nothing is left on failure. */
 RONDO_MUST_USE rondo_status cuda_build(cuda_executable *executable, cuda_built *out, cu_graph_node *handles);
 
 /* Builds the executable again from its nodes as they are now. In the device's context. */

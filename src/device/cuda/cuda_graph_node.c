@@ -2,7 +2,8 @@
  * Nodes of executables as the driver takes them: made from lowered nodes, added to graphs, changed in executable
  * graphs, and run one by one. A fill is a kernel (cuda_builtin_kernels.h). A host function is followed by a wait for
  * its gate (cuda_host_function.c). A copy whose slices the driver cannot describe is one node for each slice
- * (cuda_launch_params.c). Threads: the executable's owner.
+ * (cuda_launch_params.c). In a graph for callers, nodes are as a program would add them: a fill is a memset node, and a
+ * host function is called on the driver's thread. Threads: the executable's owner.
  */
 #include <assert.h>
 #include <string.h>
@@ -139,8 +140,9 @@ static rondo_status make(cuda_executable *executable, const rondo_lowered_node *
       return make_foreign(executable, &params->as.foreign, out);
     case RONDO_NODE_MEMORY_OPERATIONS:
       return make_operations(executable, &params->as.memory_operations, out);
-    case RONDO_NODE_CHILD: /* only in exported graphs */
-      return RONDO_OK;
+    case RONDO_NODE_CHILD:
+      assert(executable->is_exported);
+      return cuda_executable_make(cuda_device_of(executable->base.device), lowered->child, true, &out->as.child);
     default:
       assert(cuda_is_order_alone(out));
       return RONDO_OK;
@@ -165,10 +167,33 @@ void cuda_node_free(cuda_executable *executable, cuda_node *node) {
     cuda_gate_give(cuda_device_of(executable->base.device), node->as.host->gate);
     cuda_host_free(allocator, node->as.host);
   }
+  if (node->kind == RONDO_NODE_CHILD && node->as.child != NULL) cuda_executable_free(node->as.child);
   rondo_release(allocator, node->storage, 1, node->storage_bytes);
   rondo_release(allocator, (void *)(uintptr_t)node->config, 1, sizeof *node->config);
   rondo_kernel_release(node->kernel);
   *node = (cuda_node){0};
+}
+
+/* In graphs for callers -------------------------------------------------------------------------------------------- */
+
+static cu_result add_memset(const cuda_device *device, const rondo_fill *fill, cu_graph graph,
+                            const cu_graph_node *before, size_t count, cu_graph_node *out) {
+  const cu_memset_params params = {.dst = cuda_address(fill->dst),
+                                   .pitch = fill->pitch,
+                                   .value = fill->value,
+                                   .element_bytes = fill->element_bytes,
+                                   .width = fill->width,
+                                   .height = fill->height};
+  return device->api->graph_add_memset(out, graph, before, count, &params, device->context);
+}
+
+/* The second part is the first, because nodes that come after it depend on the last part. */
+static cu_result add_host_call(const cuda_device *device, const cuda_node *node, cu_graph graph,
+                               const cu_graph_node *before, size_t count, cu_graph_node *out) {
+  const cu_result code =
+      device->api->graph_add_host(out, graph, before, count, &(cu_host_params){cuda_call_host, node->as.host});
+  out[1] = out[0];
+  return code;
 }
 
 /* In a driver's graph ---------------------------------------------------------------------------------------------- */
@@ -176,6 +201,7 @@ void cuda_node_free(cuda_executable *executable, cuda_node *node) {
 static cu_result add_host(const cuda_executable *executable, const cuda_node *node, cu_graph graph,
                           const cu_graph_node *before, size_t count, cu_graph_node *out) {
   cuda_device *device = cuda_device_of(executable->base.device);
+  if (executable->is_exported) return add_host_call(device, node, graph, before, count, out);
   cu_memory_operation wait = {.of = {.operation = CU_OPERATION_WAIT_VALUE_32,
                                      .address = cuda_address(node->as.host->gate),
                                      .value = node->as.host->value,
@@ -243,9 +269,11 @@ static cu_result add_kernel(const cuda_executable *executable, const cuda_node *
   return set_attributes(executable, node, *out);
 }
 
-static cu_result add_fill(const cuda_device *device, const cuda_node *node, cu_graph graph, const cu_graph_node *before,
-                          size_t count, cu_graph_node *out) {
+static cu_result add_fill(const cuda_executable *executable, const cuda_node *node, cu_graph graph,
+                          const cu_graph_node *before, size_t count, cu_graph_node *out) {
+  const cuda_device *device = cuda_device_of(executable->base.device);
   cuda_fill fill;
+  if (executable->is_exported) return add_memset(device, &node->as.fill, graph, before, count, out);
   cuda_fill_params(device, &node->as.fill, &fill);
   return device->api->graph_add_kernel(out, graph, before, count, &fill.params);
 }
@@ -254,6 +282,7 @@ cu_result cuda_node_add(const cuda_executable *executable, const cuda_node *node
                         const cu_graph_node *before, size_t count, cu_graph_node *out) {
   const cuda_device *device = cuda_device_of(executable->base.device);
   const cuda_api *api = device->api;
+  assert(node->kind != RONDO_NODE_CHILD);
   switch (node->kind) {
     case RONDO_NODE_KERNEL:
       return add_kernel(executable, node, graph, before, count, out);
@@ -263,7 +292,7 @@ cu_result cuda_node_add(const cuda_executable *executable, const cuda_node *node
     case RONDO_NODE_COPY:
       return add_copies(executable, node, graph, before, count, out);
     case RONDO_NODE_FILL:
-      return add_fill(device, node, graph, before, count, out);
+      return add_fill(executable, node, graph, before, count, out);
     case RONDO_NODE_HOST:
       return add_host(executable, node, graph, before, count, out);
     case RONDO_NODE_EVENT_RECORD:

@@ -14,7 +14,8 @@ RONDO_MUST_USE rondo_status cuda_node_make(cuda_executable *executable, const ro
 void cuda_node_bind(cuda_node *node, const void *const *args);
 void cuda_node_free(cuda_executable *executable, cuda_node *node);
 
-/* Adds it to a driver's graph after `count` nodes. Nodes that come after it depend on the last of its parts. */
+/* Adds it to a driver's graph after `count` nodes, unless it is a child node (cuda_build_graph). Nodes that come after
+ * it depend on the last of its parts. */
 cu_result cuda_node_add(const cuda_executable *executable, const cuda_node *node, cu_graph graph,
                         const cu_graph_node *before, size_t count, cu_graph_node *out_parts);
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Graphs of the driver: importing them, and the driver's forms of graphs and execs. Importing makes a capture that has
  * ended of the driver's graph, so that nodes are read as those of captures are. The form of a graph is kept with the
- * graph. After a change a new form is made, and the earlier one is kept until the next. A graph that is as it was
- * imported needs no other form than the imported one.
+ * graph. After a change a new form is made, and the earlier one is kept until the next. If only kernels have changed,
+ * it is a copy of the last form that was built from all nodes or imported. A graph that is as it was imported needs no
+ * other form than the imported one.
  *
  * Invariant: the attachment `native` of a graph is NULL or a native_form, which only this file reads. Threads: as the
  * graph or exec.
@@ -19,22 +20,28 @@
 #include "graph/graph.h"
 #include "graph/node_name.h"
 
-/* The driver's form of a graph. */
+/* The driver's form of a graph. It was imported, built from all nodes, or copied from such a form. */
 typedef struct native_form {
   rondo_allocator allocator;
   void *handle;
   rondo_executable *executable; /* owns the handle; NULL: the graph's `captured` does */
+  struct native_form *whole;    /* what it was copied from, a reference; NULL: it is no copy */
   struct native_form *earlier;  /* of the graph before its last change: the caller may still launch it; or NULL */
+  size_t references;
 } native_form;
 
 static void release_form(void *object) {
   native_form *form = object;
-  if (form == NULL) return;
+  if (form == NULL || --form->references > 0) return;
   release_form(form->earlier);
   if (form->executable != NULL) form->executable->ops->destroy(form->executable);
+  release_form(form->whole);
   const rondo_allocator allocator = form->allocator;
   rondo_release(&allocator, form, 1, sizeof *form);
 }
+
+/* What copies of the form, if it is not NULL, are made from. */
+static native_form *whole_of(native_form *form) { return form == NULL || form->whole == NULL ? form : form->whole; }
 
 /* The graph keeps the form from before its last change, which the caller's exec may have been made from. */
 static rondo_status attach_form(rondo_graph *graph, const native_form *made) {
@@ -42,6 +49,8 @@ static rondo_status attach_form(rondo_graph *graph, const native_form *made) {
   RONDO_TRY(rondo_allocate_items(&graph->allocator, 1, sizeof *form, &form));
   *form = *made;
   form->allocator = graph->allocator;
+  form->references = 1;
+  if (form->whole != NULL) form->whole->references++;
   form->earlier = earlier;
   if (earlier != NULL) {
     release_form(earlier->earlier);
@@ -49,6 +58,15 @@ static rondo_status attach_form(rondo_graph *graph, const native_form *made) {
   }
   graph->native = (rondo_graph_attachment){.object = form, .release = release_form};
   graph->is_native_stale = false;
+  return RONDO_OK;
+}
+
+/* Attaches a form of all nodes. Later forms in which at most a quarter of them differ are copies of it, which takes
+ * less time than adding all nodes. */
+static rondo_status attach_whole(rondo_graph *graph, const native_form *made) {
+  RONDO_TRY(rondo_array_reserve(&graph->allocator, &graph->native_changes, graph->live_count / 4 + 1));
+  RONDO_TRY(attach_form(graph, made));
+  rondo_graph_clear_changes(graph);
   return RONDO_OK;
 }
 
@@ -68,7 +86,7 @@ static rondo_status add_nodes(rondo_graph *graph, rondo_captured *captured) {
   rondo_status status = rondo_importer_add_all(&importer, 0);
   rondo_importer_free(&importer);
   if (status == RONDO_OK && !graph->is_bound)
-    status = attach_form(graph, &(native_form){.handle = captured->ops->native(captured)});
+    status = attach_whole(graph, &(native_form){.handle = captured->ops->native(captured)});
   return status;
 }
 
@@ -171,7 +189,7 @@ static rondo_status check_level(const rondo_device *device, const level *of) {
   return RONDO_OK;
 }
 
-static rondo_status make_form(rondo_graph *graph) {
+static rondo_status build_form(rondo_graph *graph) {
   const char *const call = "rondo_graph_native";
   rondo_device *device = graph->device;
   level outermost = {0};
@@ -182,6 +200,49 @@ static rondo_status make_form(rondo_graph *graph) {
     status = rondo_fail_context(device->ops->capture->export(device, &outermost.view, &form.executable, &form.handle),
                                 "%s", call);
   free_level(&outermost);
+  if (status != RONDO_OK) return status;
+  status = attach_whole(graph, &form);
+  if (status != RONDO_OK) form.executable->ops->destroy(form.executable);
+  return status;
+}
+
+/* The kernels that have changed, as nodes of a lowered graph without edges. */
+static rondo_status lower_changes(const rondo_graph *graph, rondo_scratch *scratch, rondo_lowered_graph *out) {
+  const rondo_slots *changes = &graph->native_changes;
+  rondo_lowered_node *nodes;
+  uint32_t *starts;
+  RONDO_TRY(rondo_scratch_take(scratch, changes->count, sizeof *nodes, &nodes));
+  RONDO_TRY(rondo_scratch_take(scratch, changes->count + 1, sizeof *starts, &starts));
+  for (size_t i = 0; i < changes->count; i++) {
+    const rondo_graph_node *node = rondo_graph_at(graph, changes->items[i]);
+    const rondo_node_where where = {.number = changes->items[i], .own = changes->items[i]};
+    nodes[i] = rondo_lowered_of(&node->params, &where, node->captured);
+    RONDO_TRY(check_node(graph->device, &nodes[i]));
+  }
+  *out = (rondo_lowered_graph){.name = graph->name,
+                               .node_count = changes->count,
+                               .nodes = nodes,
+                               .successor_start = starts,
+                               .predecessor_start = starts};
+  return RONDO_OK;
+}
+
+static rondo_status copy_form(rondo_graph *graph, rondo_scratch *scratch, native_form *out) {
+  const rondo_capture_ops *ops = graph->device->ops->capture;
+  rondo_lowered_graph changed;
+  *out = (native_form){.whole = whole_of(graph->native.object)};
+  RONDO_TRY(lower_changes(graph, scratch, &changed));
+  return rondo_fail_context(
+      ops->revise(graph->device, out->whole->handle, out->whole->executable, &changed, &out->executable, &out->handle),
+      "rondo_graph_native");
+}
+
+/* The form of a graph in which only kernels have changed. */
+static rondo_status revise_form(rondo_graph *graph) {
+  rondo_scratch scratch = {.allocator = &graph->allocator};
+  native_form form;
+  rondo_status status = copy_form(graph, &scratch, &form);
+  rondo_scratch_free(&scratch);
   if (status != RONDO_OK) return status;
   status = attach_form(graph, &form);
   if (status != RONDO_OK) form.executable->ops->destroy(form.executable);
@@ -208,7 +269,9 @@ rondo_status rondo_graph_native(rondo_graph *graph, void **out_native) {
   *out_native = NULL;
   if (graph == NULL) return rondo_refuse_null("rondo_graph_native", "the graph");
   RONDO_TRY(check_graph(graph));
-  if (graph->native.object == NULL || graph->is_native_stale) RONDO_TRY(make_form(graph));
+  const bool is_made = graph->native.object != NULL;
+  if (!is_made || graph->is_native_stale)
+    RONDO_TRY(is_made && !graph->is_native_other ? revise_form(graph) : build_form(graph));
   *out_native = ((const native_form *)graph->native.object)->handle;
   return RONDO_OK;
 }

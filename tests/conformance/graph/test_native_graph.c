@@ -229,13 +229,21 @@ SCENE_TEST(test_ad2_import_hand_out_import_again_without_a_difference) {
   size_t count = 1;
   assert_ok(rondo_graph_nodes(graph, &first, &count));
   const rondo_node_params params = test_node_params(graph, first);
-  assert_ok(rondo_graph_set_params(graph, first, &params)); /* now the form is built from the nodes */
+  assert_ok(rondo_graph_set_params(graph, first, &params)); /* now the form is a copy, with the kernel set */
+  rondo_graph *copied = import(s, native_of(graph), false);
+  assert_same_graph(graph, copied);
+  clear(s);
+  assert_foreign(foreign_graph_run(s->foreign, native_of(graph), s->native));
+  assert_captured_ran(s);
+  rondo_node empty;
+  assert_ok(rondo_graph_add_empty(graph, NULL, 0, &empty)); /* now it is built from the nodes */
   rondo_graph *rebuilt = import(s, native_of(graph), false);
   assert_same_graph(graph, rebuilt);
   clear(s);
   assert_foreign(foreign_graph_run(s->foreign, native_of(graph), s->native));
   assert_captured_ran(s);
   end_import(rebuilt);
+  end_import(copied);
   end_import(again);
   end_import(graph);
 }
@@ -262,6 +270,32 @@ SCENE_TEST(test_ad2_the_form_of_a_graph_follows_its_changes) {
   clear(s); /* the earlier form is still there */
   assert_foreign(foreign_graph_run(s->foreign, before, s->native));
   assert_int_equal(word(s, 0), 3);
+}
+
+static uint32_t result_of(const scene *s, void *native) {
+  clear(s);
+  assert_foreign(foreign_graph_run(s->foreign, native, s->native));
+  return word(s, 0);
+}
+
+SCENE_TEST(test_ad2_the_form_of_a_graph_follows_its_kernels) {
+  enter(s);
+  const uint32_t four = 4, five = 5;
+  rondo_graph *graph = test_graph(s->t);
+  const rondo_node first = test_add_affine(s->t, graph, NULL, 0, s->words, 2, 1);
+  rondo_node last = test_add_affine(s->t, graph, &first, 1, s->words, 3, 1);
+  for (int i = 0; i < 4; i++) assert_ok(rondo_graph_add_empty(graph, &last, 1, &last));
+  void *before = native_of(graph);
+  assert_ok(rondo_graph_set_argument(graph, first, 0, &four));
+  void *then = native_of(graph);
+  assert_ptr_not_equal(then, before);
+  assert_int_equal(result_of(s, then), (1 * 4 + 1) * 3 + 1);
+  assert_int_equal(result_of(s, before), (1 * 2 + 1) * 3 + 1);
+  assert_ok(rondo_graph_set_argument(graph, first, 0, &five));
+  assert_int_equal(result_of(s, native_of(graph)), (1 * 5 + 1) * 3 + 1);
+  assert_int_equal(result_of(s, then), (1 * 4 + 1) * 3 + 1);
+  (void)test_add_affine(s->t, graph, &last, 1, s->words, 10, 0);
+  assert_int_equal(result_of(s, native_of(graph)), ((1 * 5 + 1) * 3 + 1) * 10);
 }
 
 /* Rondo's own nodes of all kinds. The child's change makes the form of the graph around it stale. */

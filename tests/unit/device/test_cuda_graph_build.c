@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Nodes that the driver's graph omits: the order of all other nodes stays the same, there are not more edges, and
- * graphs with memory consist only of their kernels.
+ * graphs with memory consist only of their kernels. And the calls that make the driver's form of a graph that changed.
  */
 #include "device/cuda/cuda_graph_build.h"
 
@@ -193,3 +193,41 @@ static void test_programmatic(test_fixture *t, bool with_path) {
 
 FAKE_TEST(programmatic_edges_replace_full_ones) { test_programmatic(t, false); }
 FAKE_TEST(programmatic_edges_beside_a_path_are_full) { test_programmatic(t, true); }
+
+/* The driver's forms of graphs (AD-2) ------------------------------------------------------------------------------ */
+
+static void assert_form(rondo_graph *graph, uint64_t clones, uint64_t added, uint64_t set) {
+  void *native;
+  fake->forget();
+  assert_ok(rondo_graph_native(graph, &native));
+  assert_int_equal(fake->calls("cuGraphClone"), clones);
+  assert_int_equal(fake->calls("cuGraphAddKernelNode"), added);
+  assert_int_equal(fake->calls("cuGraphKernelNodeSetParams"), set);
+}
+
+/* Kernels that change are set in a copy of the last form that was built. If more than a quarter of the nodes have
+ * changed, or something else has, the form is built from all nodes. */
+FAKE_TEST(ad2_a_form_with_other_kernels_is_copied) {
+  enum { NODES = 40, MOST = NODES / 4 + 1 };
+  rondo_graph *graph = test_graph(t);
+  uint32_t *words = test_words(t, 1);
+  const uint32_t value = 7;
+  rondo_node nodes[NODES];
+  for (int i = 0; i < NODES; i++) nodes[i] = add_set(t, graph, i > 0 ? &nodes[i - 1] : NULL, i > 0, 1, words);
+  assert_form(graph, 0, NODES, 0);
+  assert_form(graph, 0, 0, 0);
+  for (uint64_t i = 0; i < 3; i++) {
+    assert_ok(rondo_graph_set_argument(graph, nodes[i], 0, &value));
+    assert_ok(rondo_graph_set_argument(graph, nodes[i], 0, &value));
+    assert_form(graph, 1, 0, i + 1);
+  }
+  for (int i = 3; i <= MOST; i++) assert_ok(rondo_graph_set_argument(graph, nodes[i], 0, &value));
+  assert_form(graph, 0, NODES, 0);
+  rondo_node_params params = test_node_params(graph, nodes[4]);
+  params.as.kernel.config = &(const rondo_launch_config){.block = {2, 1, 1}};
+  assert_ok(rondo_graph_set_params(graph, nodes[4], &params));
+  assert_form(graph, 0, NODES, 0);
+  assert_ok(rondo_graph_set_argument(graph, nodes[4], 0, &value));
+  assert_ok(rondo_graph_remove_edges(graph, &nodes[0], &nodes[1], 1));
+  assert_form(graph, 0, NODES, 0);
+}
