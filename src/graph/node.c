@@ -249,18 +249,22 @@ static rondo_status make_contents(rondo_graph *owner, const rondo_node_params *p
   }
 }
 
-rondo_status rondo_node_contents_make(rondo_graph *owner, const rondo_node_params *params, bool take_child,
-                                      rondo_graph_node *out) {
-  const rondo_status status = make_contents(owner, params, NULL, take_child, out);
+static rondo_status make_or_free(rondo_graph *owner, const rondo_node_params *params, const void *values,
+                                 bool take_child, rondo_graph_node *out) {
+  const rondo_status status = make_contents(owner, params, values, take_child, out);
   if (status != RONDO_OK) rondo_node_contents_free(owner, out);
   return status;
 }
 
+rondo_status rondo_node_contents_make(rondo_graph *owner, const rondo_node_params *params, bool take_child,
+                                      rondo_graph_node *out) {
+  return make_or_free(owner, params, NULL, take_child, out);
+}
+
 rondo_status rondo_node_contents_copy(rondo_graph *owner, const rondo_graph_node *from, rondo_graph_node *out) {
+  if (from->params.kind == RONDO_NODE_KERNEL) return make_or_free(owner, &from->params, from->arguments, false, out);
   const rondo_node_params params = rondo_node_given_params(from);
-  const rondo_status status = make_contents(owner, &params, from->arguments, false, out);
-  if (status != RONDO_OK) rondo_node_contents_free(owner, out);
-  return status;
+  return make_or_free(owner, &params, from->arguments, false, out);
 }
 
 void rondo_node_contents_free(rondo_graph *owner, rondo_graph_node *node) {

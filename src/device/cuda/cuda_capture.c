@@ -155,7 +155,7 @@ static uint64_t capture_of(const rondo_queue *queue) {
 }
 
 /* The driver's edge. Without data it is a full edge. */
-static rondo_captured_edge edge_of(cu_graph_node node, const cu_edge_data *data) {
+static inline rondo_captured_edge edge_of(cu_graph_node node, const cu_edge_data *data) {
   rondo_captured_edge edge = {.node = name_of(node)};
   if (data == NULL) return edge;
   edge.from_port = data->from_port;
@@ -165,8 +165,8 @@ static rondo_captured_edge edge_of(cu_graph_node node, const cu_edge_data *data)
   return edge;
 }
 
-static rondo_status keep_edges(cuda_captured *captured, const cu_graph_node *nodes, const cu_edge_data *data,
-                               size_t count) {
+static inline rondo_status keep_edges(cuda_captured *captured, const cu_graph_node *nodes, const cu_edge_data *data,
+                                      size_t count) {
   RONDO_TRY(rondo_array_reserve(allocator_of(captured), &captured->edges, count));
   for (size_t i = 0; i < count; i++) captured->edges.items[i] = edge_of(nodes[i], data == NULL ? NULL : &data[i]);
   captured->edges.count = count;
@@ -350,32 +350,39 @@ static rondo_status capture_nodes(rondo_captured *base, uint64_t graph, const ui
   return RONDO_OK;
 }
 
-/* Lists what a node depends on, in the capture's working memory. Most lists are short: one call reads them. */
-static rondo_status list_before(cuda_captured *captured, cu_graph_node node, size_t *out_count) {
-  enum { SHORT = 16 };
+/* Lists what a node depends on, in the capture's working memory. */
+static rondo_status list_long_before(cuda_captured *captured, cu_graph_node node) {
   cuda_device *device = device_of(captured);
   const cuda_api *api = device->api;
-  for (size_t capacity = SHORT;;) {
-    RONDO_TRY(rondo_array_reserve(allocator_of(captured), &captured->handles, capacity));
-    RONDO_TRY(rondo_array_reserve(allocator_of(captured), &captured->data, capacity));
-    *out_count = capacity;
-    CUDA_TRY(device, api->graph_node_get_dependencies(node, captured->handles.items, captured->data.items, out_count),
-             "listing what a captured node depends on");
-    if (*out_count < capacity) return RONDO_OK;
-    RONDO_TRY(cuda_check(device, api->graph_node_get_dependencies(node, NULL, NULL, &capacity),
-                         "counting what a captured node depends on"));
-    capacity++; /* a list that is not full is whole */
-  }
+  size_t count = 0;
+  RONDO_TRY(cuda_check(device, api->graph_node_get_dependencies(node, NULL, NULL, &count),
+                       "counting what a captured node depends on"));
+  RONDO_TRY(rondo_array_reserve(allocator_of(captured), &captured->handles, count));
+  RONDO_TRY(rondo_array_reserve(allocator_of(captured), &captured->data, count));
+  RONDO_TRY(cuda_check(device,
+                       api->graph_node_get_dependencies(node, captured->handles.items, captured->data.items, &count),
+                       "listing what a captured node depends on"));
+  return keep_edges(captured, captured->handles.items, captured->data.items, count);
+}
+
+/* Most lists are short: one call reads them. A list that is not full is whole. */
+static rondo_status list_before(cuda_captured *captured, cu_graph_node node) {
+  enum { SHORT = 16 };
+  cu_graph_node handles[SHORT];
+  cu_edge_data data[SHORT];
+  cuda_device *device = device_of(captured);
+  size_t count = SHORT;
+  CUDA_TRY(device, device->api->graph_node_get_dependencies(node, handles, data, &count),
+           "listing what a captured node depends on");
+  return count < SHORT ? keep_edges(captured, handles, data, count) : list_long_before(captured, node);
 }
 
 static rondo_status capture_before(rondo_captured *base, uint64_t name, const rondo_captured_edge **out,
                                    size_t *out_count) {
   cuda_captured *captured = captured_of(base);
-  size_t count;
   *out_count = 0;
   RONDO_TRY(cuda_require(device_of(captured)));
-  RONDO_TRY(list_before(captured, cuda_captured_handle(name), &count));
-  RONDO_TRY(keep_edges(captured, captured->handles.items, captured->data.items, count));
+  RONDO_TRY(list_before(captured, cuda_captured_handle(name)));
   *out = captured->edges.items;
   *out_count = captured->edges.count;
   return RONDO_OK;

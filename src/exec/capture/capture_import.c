@@ -9,7 +9,7 @@
 #include "exec/build/graph_build.h"
 #include "graph/edges.h"
 #include "graph/graph.h"
-#include "graph/node_params.h"
+#include "graph/launch_config.h"
 #include "memory/symbol_memory.h"
 
 static const rondo_allocator *allocator_of(const rondo_importer *importer) { return &importer->graph->allocator; }
@@ -55,7 +55,7 @@ static rondo_status add_in_order(rondo_importer *importer, uint64_t key,
 }
 
 /* Reserves for `more` new nodes of the graph. */
-static rondo_status reserve_names(rondo_importer *importer, size_t more) {
+static inline rondo_status reserve_names(rondo_importer *importer, size_t more) {
   RONDO_TRY(rondo_handle_map_reserve(allocator_of(importer), &importer->slots, more));
   return rondo_array_reserve(allocator_of(importer), &importer->names, importer->graph->nodes.count + more);
 }
@@ -112,7 +112,7 @@ rondo_status rondo_importer_name(rondo_importer *importer, uint32_t slot, uint64
 
 /* Order ----------------------------------------------------------------------------------------------------------- */
 
-static rondo_status add_to_order(rondo_importer *importer, uint32_t slot) {
+static inline rondo_status add_to_order(rondo_importer *importer, uint32_t slot) {
   const rondo_node node = rondo_graph_id(importer->graph, slot);
   for (size_t i = 0; i < importer->order.count; i++)
     if (importer->order.items[i].id == node.id) return RONDO_OK;
@@ -120,14 +120,18 @@ static rondo_status add_to_order(rondo_importer *importer, uint32_t slot) {
 }
 
 /* Adds to the order the sources of programmatic edges to nodes in it. */
-static rondo_status complete_order(rondo_importer *importer) {
+static rondo_status add_sources(rondo_importer *importer) {
   const rondo_graph *graph = importer->graph;
-  for (size_t i = 0; graph->programmatic.count > 0 && i < importer->order.count; i++) {
+  for (size_t i = 0; i < importer->order.count; i++) {
     const uint32_t slot = rondo_node_number(importer->order.items[i]);
     for (size_t e = 0; e < graph->programmatic.count; e++)
       if (graph->programmatic.items[e].to == slot) RONDO_TRY(add_to_order(importer, graph->programmatic.items[e].from));
   }
   return RONDO_OK;
+}
+
+static inline rondo_status complete_order(rondo_importer *importer) {
+  return importer->graph->programmatic.count > 0 ? add_sources(importer) : RONDO_OK;
 }
 
 rondo_status rondo_importer_order_after(rondo_importer *importer, const uint64_t *names, size_t count) {
@@ -197,14 +201,20 @@ static rondo_status insert_child(rondo_importer *importer, const rondo_captured_
   return status;
 }
 
-/* A kernel is one of the device, so that only its launch is checked. */
+/* The driver gives a kernel of the device all its arguments, so that only the launch is checked. */
+static rondo_status check_launch(const rondo_kernel_node *node) {
+  rondo_grid grid;
+  RONDO_TRY(rondo_grid_check(node->kernel->name, node->grid, &grid));
+  return node->config == NULL ? RONDO_OK : rondo_launch_config_check(node);
+}
+
 static rondo_status insert_work(rondo_importer *importer, const rondo_captured_work *work, rondo_node *out) {
   rondo_graph *graph = importer->graph;
   if (work->child != 0) return insert_child(importer, work, out);
   RONDO_TRY(rondo_symbols_retain(graph, &work->params));
   if (work->params.kind != RONDO_NODE_KERNEL)
     return rondo_graph_insert(graph, importer->order.items, importer->order.count, &work->params, out);
-  RONDO_TRY(rondo_node_shape_check("graph", &work->params));
+  RONDO_TRY(check_launch(&work->params.as.kernel));
   return rondo_graph_insert_checked(graph, importer->order.items, importer->order.count, &work->params, out);
 }
 
@@ -213,7 +223,7 @@ static rondo_status import_node(rondo_importer *importer, uint64_t name) {
   rondo_graph *graph = importer->graph;
   rondo_captured_work work;
   rondo_node node;
-  RONDO_TRY(rondo_importer_reserve(importer));
+  RONDO_TRY(reserve_names(importer, 1));
   RONDO_TRY(
       rondo_array_reserve(&graph->allocator, &graph->programmatic, graph->programmatic.count + importer->loose.count));
   RONDO_TRY(importer->captured->ops->read(importer->captured, name, &work));
