@@ -1450,6 +1450,12 @@ static void attributes_of_kernel_nodes(void) {
   set_attribute(node, 4, "cluster", 2, 1, 1);
   row(cuGraphExecUpdate(exec, graph, &result), "cuGraphExecUpdate with other attributes (result %d)", result.result);
   set_attribute(node, 4, "no cluster", 0, 0, 0);
+  CUgraph clone;
+  CUgraphNode copy;
+  must(cuGraphClone(&clone, graph));
+  must(cuGraphNodeFindInClone(&copy, node, clone));
+  row(cuGraphKernelNodeSetParams(copy, &params), "a grid of 6 in a clone of the graph");
+  read_attributes(copy, "the node in the clone then");
 }
 
 static void run_probe(void (*probe)(void)) {
