@@ -86,8 +86,9 @@ static rondo_status add_training(const network *n, rondo_value logits) {
   TRY(rondo_program_input(n->program, "labels", RONDO_I32, (size_t[]){n->batch, CONTEXT}, 2, &labels));
   TRY(rondo_op_cross_entropy(n->program, logits, labels, &loss));
   TRY(rondo_program_cell(n->program, "rate", 0, &rate));
-  return rondo_program_adam(
-      n->program, loss, &(rondo_adam_options){RONDO_ADAM_OPTIONS_INIT, .learning_rate = rate, .weight_decay = 0.01f});
+  return rondo_program_adam(n->program, loss,
+                            &(rondo_adam_options){RONDO_ADAM_OPTIONS_INIT, .learning_rate = rate, .weight_decay = 0.01f,
+                                                  .decay_dimensions = 2});
 }
 
 static rondo_status compile(rondo_device *device, size_t batch, bool trains, rondo_compiled **out) {

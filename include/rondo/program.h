@@ -187,6 +187,24 @@ typedef struct rondo_rate_options {
 RONDO_API RONDO_MUST_USE rondo_status rondo_rate_at(const rondo_rate_options *options, uint64_t updates,
                                                     float *out_rate);
 
+/* Trained states whose options differ from the optimizer's own, as PyTorch's parameter groups (PR-1). Zero: the
+ * optimizer's. Arrays and values are read during the call.
+ *
+ * - learning_rate, schedule: the rate. Schedules count the same updates.
+ * - weight_decay applies to all states of the group, also to those of fewer dimensions than decay_dimensions;
+ *   no_decay: none.
+ * - max_norm: the norm of the group's gradients alone is clipped. The max_norm of rondo_gradient_options then concerns
+ *   the other states alone. */
+typedef struct rondo_parameter_group {
+  const rondo_value *states; /* state_count states, at least one; none is in another list or group */
+  size_t state_count;
+  rondo_value learning_rate;
+  const rondo_rate_options *schedule;
+  float weight_decay;
+  float max_norm;
+  bool no_decay;
+} rondo_parameter_group;
+
 typedef struct rondo_sgd_options {
   uint32_t struct_size;
   float weight_decay;                      /* times the parameter, added to its gradient */
@@ -195,8 +213,12 @@ typedef struct rondo_sgd_options {
   const rondo_gradient_options *gradients; /* may be NULL */
   const rondo_rate_options *schedule;      /* computes the rate on the device; NULL: the rate is learning_rate */
   const rondo_value *states; /* state_count states to train, in any order; read during the call. NULL: all F32 states
-                                that are not frozen and that the loss depends on */
+                                that are not frozen and that the loss depends on. States of groups are trained too */
   size_t state_count;
+  uint32_t decay_dimensions; /* weight_decay applies to states of at least so many dimensions: 2 leaves out biases and
+                                the parameters of norms; 0: to all */
+  const rondo_parameter_group *groups; /* group_count groups */
+  size_t group_count;
 } rondo_sgd_options;
 #define RONDO_SGD_OPTIONS_INIT .struct_size = sizeof(rondo_sgd_options)
 
@@ -205,34 +227,84 @@ typedef struct rondo_adam_options {
   float beta1, beta2, epsilon; /* 0 = 0.9, 0.999, 1e-8 */
   rondo_value learning_rate;   /* a scalar F32, such as a cell; no value with a schedule */
   float weight_decay; /* an update subtracts rate * weight_decay * p (AdamW: Loshchilov and Hutter 2019); 0: none */
-  uint32_t reserved;
-  const rondo_gradient_options *gradients; /* may be NULL */
-  const rondo_rate_options *schedule;      /* the rate is computed on the device; NULL: it is learning_rate */
-  const rondo_value *states;               /* as in rondo_sgd_options */
+  uint32_t decay_dimensions; /* this and the rest as in rondo_sgd_options */
+  const rondo_gradient_options *gradients;
+  const rondo_rate_options *schedule;
+  const rondo_value *states;
   size_t state_count;
+  const rondo_parameter_group *groups;
+  size_t group_count;
 } rondo_adam_options;
 #define RONDO_ADAM_OPTIONS_INIT .struct_size = sizeof(rondo_adam_options)
 
+typedef struct rondo_adagrad_options {
+  uint32_t struct_size;
+  float epsilon;      /* 0 = 1e-10 */
+  float rate_decay;   /* the rate is divided by 1 + rate_decay * (the number of updates before); PyTorch: lr_decay */
+  float initial_sum;  /* of squares; PyTorch: initial_accumulator_value */
+  float weight_decay; /* this and the rest as in rondo_sgd_options */
+  uint32_t decay_dimensions;
+  rondo_value learning_rate;
+  const rondo_gradient_options *gradients;
+  const rondo_rate_options *schedule;
+  const rondo_value *states;
+  size_t state_count;
+  const rondo_parameter_group *groups;
+  size_t group_count;
+} rondo_adagrad_options;
+#define RONDO_ADAGRAD_OPTIONS_INIT .struct_size = sizeof(rondo_adagrad_options)
+
+typedef struct rondo_rmsprop_options {
+  uint32_t struct_size;
+  float alpha, epsilon; /* 0 = 0.99, 1e-8 */
+  bool centered;        /* divide by the standard deviation of the gradient: subtract the square of its mean */
+  float weight_decay;   /* this and the rest as in rondo_sgd_options */
+  uint32_t decay_dimensions;
+  rondo_value learning_rate;
+  rondo_value momentum;
+  const rondo_gradient_options *gradients;
+  const rondo_rate_options *schedule;
+  const rondo_value *states;
+  size_t state_count;
+  const rondo_parameter_group *groups;
+  size_t group_count;
+} rondo_rmsprop_options;
+#define RONDO_RMSPROP_OPTIONS_INIT .struct_size = sizeof(rondo_rmsprop_options)
+
 /* Adds the gradients of `loss` and one update for each trained state, so that a run of the program is a whole training
- * step (FW-4). The trained states are those that the options list, or otherwise all F32 states that the loss depends on
- * and that are not frozen (rondo_state_options). Gradients need no zeroing, because each run writes them again. Without
- * a list, states that get no gradient do not change, for example the running statistics of a batch_norm in inference,
- * or states that are only used through rondo_op_stop_gradient. rondo_compiled_explain lists what is updated.
+ * step (FW-4). The trained states are those that the options and their groups list, or otherwise all F32 states that
+ * the loss depends on and that are not frozen (rondo_state_options). Gradients need no zeroing, because each run writes
+ * them again. Without a list, states that get no gradient do not change, for example the running statistics of a
+ * batch_norm in inference, or states that are only used through rondo_op_stop_gradient. rondo_compiled_explain lists
+ * what is updated.
  *
  * SGD: p -= rate g; with momentum (Polyak 1964) v = momentum v + g, p -= rate v, where v is the state
  * "<name>.momentum". Adam (Kingma and Ba 2015, algorithm 1, with bias correction) keeps its moments as states
  * "<name>.m", "<name>.v" and its step as the I32 state "adam.step", counted on the device. With a schedule, SGD counts
  * its updates in the I32 state "sgd.step". The host writes nothing between runs. Skipped updates (overflow,
- * accumulation) do not count (FW-5, RC-6). Errors as rondo_program_gradients. INVALID_ARGUMENT: no F32 state has a
- * gradient of the loss (NONE); a rate or momentum is not F32 (TYPE) or not a scalar (SHAPE); there is both a rate and a
- * schedule (BAD_OPTIONS) or neither (NULL_ARGUMENT); a number is out of range (OUT_OF_RANGE); an entry of the list is
- * not a state or not F32 (TYPE), has no gradient (NONE) or is frozen (BAD_OPTIONS); the list is empty (BAD_OPTIONS); an
- * entry is in the list twice, or a state or output of these names exists (DUPLICATE_NAME). INVALID_STATE: the program
- * already has an optimizer. After an error the program is unchanged. */
+ * accumulation) do not count (FW-5, RC-6).
+ *
+ * Adagrad (Duchi, Hazan and Singer 2011): s += g g, p -= rate g / (sqrt(s) + epsilon), where s is the state
+ * "<name>.sum". RMSprop (Tieleman and Hinton 2012): s = alpha s + (1 - alpha) g g, p -= rate g / (sqrt(s) + epsilon),
+ * where s is "<name>.square". centered: the root is of s - m m, at least 0, where m = alpha m + (1 - alpha) g is
+ * "<name>.mean". With momentum v = momentum v + g / (..), p -= rate v, where v is "<name>.momentum". Both add
+ * weight_decay p to g before. Updates are counted in "adagrad.step" and "rmsprop.step" where a rate depends on them.
+ * These are PyTorch's definitions.
+ *
+ * Errors as rondo_program_gradients. INVALID_ARGUMENT: no F32 state has a gradient of the loss (NONE); a rate or
+ * momentum is not F32 (TYPE) or not a scalar (SHAPE); there is both a rate and a schedule (BAD_OPTIONS) or neither
+ * (NULL_ARGUMENT); a number is out of range (OUT_OF_RANGE); an entry of the list is not a state or not F32 (TYPE), has
+ * no gradient (NONE) or is frozen (BAD_OPTIONS); the list or a group is empty, or a group has both a weight_decay and
+ * no_decay (BAD_OPTIONS); an entry is in lists or groups twice, or a state or output of these names exists
+ * (DUPLICATE_NAME). INVALID_STATE: the program already has an optimizer. After an error the program is unchanged. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_program_sgd(rondo_program *program, rondo_value loss,
                                                         const rondo_sgd_options *options);
 RONDO_API RONDO_MUST_USE rondo_status rondo_program_adam(rondo_program *program, rondo_value loss,
                                                          const rondo_adam_options *options);
+RONDO_API RONDO_MUST_USE rondo_status rondo_program_adagrad(rondo_program *program, rondo_value loss,
+                                                            const rondo_adagrad_options *options);
+RONDO_API RONDO_MUST_USE rondo_status rondo_program_rmsprop(rondo_program *program, rondo_value loss,
+                                                            const rondo_rmsprop_options *options);
 
 /* Compiled programs ----------------------------------------------------------------------------------------------- */
 
@@ -509,7 +581,7 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_compiled_get_gain(const rondo_compil
  *    "advice":[{"kind":"JOIN_WORKS", "message":"..."}],
  *    "executor":{"used":false, "reason":"SEQUENTIAL_FASTER", "expensive":3, "sequential_us":20.5, "executor_us":24.1},
  *    "memory":{"lower_bound":4096, "straight_bytes":4096, "order_peak":3072, "program_peak":5120},
- *    "updates":[{"optimizer":"adam", "states":["w", "b"]}],
+ *    "updates":[{"optimizer":"adam", "states":["w", "b"], "group":null}],
  *    "data_parallel":{"ranks":4, "buckets":3, "reduced_bytes":4096, "optimizer_bytes":1024}}
  * The policy is "always", "never" or "auto". The reason is REQUESTED or NO_GAIN (rondo_eager_reason), or null if
  * the program is recorded; the message explains it. Branches are "taken", "none", "refused" (RONDO_BRANCHES_NEVER),
@@ -517,8 +589,9 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_compiled_get_gain(const rondo_compil
  * those that are not staged. The gain is null while it is not known. Advice has the kinds MEASURE, RECORD,
  * LARGER_PIECE, JOIN_WORKS, WORK_BOUND, BRANCHES and INPUTS. The executor is null if the program has none; its reason
  * is SEQUENTIAL_FASTER, CHAIN or EXECUTOR_BUSY (rondo_sequential_reason), or null if it is used. The memory fields are
- * those of rondo_compiled_info. Updates list the states that each optimizer ("adam", "sgd" or "sgd_momentum") trains,
- * without its moments and counters; the text format names at most eight. data_parallel has fields of
+ * those of rondo_compiled_info. Updates list the states that the optimizer ("adam", "sgd", "sgd_momentum", "adagrad" or
+ * "rmsprop") trains, without its moments and counters, for each of its groups; the group is its number, from 0 on, or
+ * null for the optimizer's own options. The text format names at most eight states. data_parallel has fields of
  * rondo_compiled_info, or is null if the program is not data-parallel. Errors: INVALID_ARGUMENT (NULL, another format),
  * OUT_OF_MEMORY. Thread-compatible. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_compiled_explain(const rondo_compiled *compiled,

@@ -14,16 +14,16 @@ static struct {
   rondo_weights *checkpoint;
 } made;
 
-static rondo_status add_model(rondo_value *loss) {
+static rondo_status add_model(rondo_value *weights, rondo_value *loss) {
   const size_t rows = ROWS, table[] = {WORDS, WIDTH}, matrix[] = {WIDTH, WORDS};
-  rondo_value tokens, labels, weights, x;
+  rondo_value tokens, labels, x;
   TRY(rondo_program_input(made.program, "tokens", RONDO_I32, &rows, 1, &tokens));
   TRY(rondo_program_input(made.program, "labels", RONDO_I32, &rows, 1, &labels));
   const rondo_state_options divided = {RONDO_STATE_OPTIONS_INIT, .shard_rows = true};
   TRY(rondo_program_state_with(made.program, "table", RONDO_F32, table, 2, &divided, &x));
-  TRY(rondo_program_state(made.program, "weights", RONDO_F32, matrix, 2, &weights));
+  TRY(rondo_program_state(made.program, "weights", RONDO_F32, matrix, 2, weights));
   TRY(rondo_op_embedding(made.program, x, tokens, &x));
-  TRY(rondo_op_matmul(made.program, x, weights, (rondo_value){0}, &x));
+  TRY(rondo_op_matmul(made.program, x, *weights, (rondo_value){0}, &x));
   TRY(rondo_op_cross_entropy(made.program, x, labels, loss));
   return rondo_program_output(made.program, "loss", *loss);
 }
@@ -33,13 +33,16 @@ static rondo_status make_program(fault_rig *rig) {
   const rondo_data_parallel_options parallel = {RONDO_DATA_PARALLEL_OPTIONS_INIT, .shard_states = true,
                                                 .bucket_bytes = 256, .loss_output = "mean"};
   const rondo_gradient_options gradients = {RONDO_GRADIENT_OPTIONS_INIT, .accumulate = RUNS, .max_norm = 1};
-  rondo_value loss, rate;
+  rondo_value weights, loss, rate;
   TRY(rondo_communicator_create_all(&rig->device, 1, NULL, &made.communicator));
   TRY(rondo_program_create(&options, &made.program));
   TRY(rondo_program_data_parallel(made.program, made.communicator, &parallel));
-  TRY(add_model(&loss));
+  TRY(add_model(&weights, &loss));
   TRY(rondo_program_cell(made.program, "rate", 0.1f, &rate));
-  const rondo_adam_options adam = {RONDO_ADAM_OPTIONS_INIT, .learning_rate = rate, .gradients = &gradients};
+  const rondo_rate_options schedule = {RONDO_RATE_OPTIONS_INIT, .rate = 0.1f, .output = "weights.rate"};
+  const rondo_parameter_group group = {.states = &weights, .state_count = 1, .schedule = &schedule, .max_norm = 1};
+  const rondo_adam_options adam = {RONDO_ADAM_OPTIONS_INIT, .learning_rate = rate, .gradients = &gradients,
+                                   .groups = &group, .group_count = 1};
   return rondo_program_adam(made.program, loss, &adam);
 }
 

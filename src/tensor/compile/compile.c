@@ -113,7 +113,7 @@ static rondo_status initialise(const compiler *c) {
     if (rondo_value_is_transient(c->program, i) || is_shared || value->initial == 0) continue;
     uint32_t bits = 0;
     memcpy(&bits, &value->initial, sizeof bits);
-    RONDO_TRY(fill(c, rondo_layout_address(&c->layout, c->compiled, i), sizeof bits, bits));
+    RONDO_TRY(fill(c, rondo_layout_address(&c->layout, c->compiled, i), rondo_shape_bytes(&value->shape), bits));
   }
   RONDO_TRY(rondo_stream_synchronize(c->compiled->stream));
   rondo_index_checks_clear(&c->compiled->checks);
@@ -152,28 +152,17 @@ static void link_staged(const rondo_feeds *feeds, uint32_t value, uint32_t outpu
   named->in_arena = false;
 }
 
-/* Finds the optimizer that trains each value. A program has one; a rank may have no update of some of its states. */
-static void find_optimizers(const rondo_program *program, const char **trained_by) {
-  const char *optimizer = NULL;
-  for (size_t i = 0; i < program->operations.count; i++) {
-    const rondo_operator *row = program->operations.items[i].row;
-    if (row == &rondo_operator_adam || row == &rondo_operator_sgd || row == &rondo_operator_sgd_momentum)
-      optimizer = row->name;
-  }
-  for (size_t i = 0; i < program->values.count; i++)
-    if (program->values.items[i].trained) trained_by[i] = optimizer;
-}
-
-/* output: its number, for an output. trained_by: NULL for none. */
-static rondo_status name_value(const compiler *c, char kind, const char *name, uint32_t value, uint32_t output,
-                               const char *trained_by) {
+/* output: its number, for an output. */
+static rondo_status name_value(const compiler *c, char kind, const char *name, uint32_t value, uint32_t output) {
   rondo_compiled *compiled = c->compiled;
+  const rondo_program_value *of = &c->program->values.items[value];
   rondo_named_value named = {.kind = kind,
                              .shape = *rondo_program_shape(c->program, value),
                              .address = rondo_layout_address(&c->layout, compiled, value),
-                             .trained_by = trained_by,
-                             .is_sharded = c->program->values.items[value].is_sharded,
-                             .is_summed = c->program->values.items[value].is_summed,
+                             .trained_by = kind == 's' && of->trained ? c->program->optimizer : NULL,
+                             .group = of->group,
+                             .is_sharded = of->is_sharded,
+                             .is_summed = of->is_summed,
                              .in_arena = c->layout.locations[value].block == RONDO_BLOCK_ARENA};
   link_staged(&compiled->feeds, value, output, &named);
   RONDO_TRY(rondo_allocate_text(&compiled->allocator, name, &named.name));
@@ -182,31 +171,18 @@ static rondo_status name_value(const compiler *c, char kind, const char *name, u
   return status;
 }
 
-static rondo_status list_named(const compiler *c, const char *const *trained_by) {
+static rondo_status name_values(const compiler *c) {
   static const char kinds[] = {'s', 'c', 'i'};
   const rondo_program *program = c->program;
   for (size_t k = 0; k < sizeof kinds; k++) {
     for (uint32_t i = 0; i < program->values.count; i++) {
       const rondo_program_value *value = &program->values.items[i];
-      if (rondo_value_letter(value->kind) == kinds[k])
-        RONDO_TRY(name_value(c, kinds[k], value->name, i, 0, kinds[k] == 's' ? trained_by[i] : NULL));
+      if (rondo_value_letter(value->kind) == kinds[k]) RONDO_TRY(name_value(c, kinds[k], value->name, i, 0));
     }
   }
-  for (uint32_t i = 0; i < program->outputs.count; i++) {
-    RONDO_TRY(name_value(c, 'o', program->outputs.items[i].name, program->outputs.items[i].value, i, NULL));
-  }
+  for (uint32_t i = 0; i < program->outputs.count; i++)
+    RONDO_TRY(name_value(c, 'o', program->outputs.items[i].name, program->outputs.items[i].value, i));
   return RONDO_OK;
-}
-
-static rondo_status name_values(const compiler *c) {
-  const rondo_allocator *allocator = &c->compiled->allocator;
-  const size_t count = c->program->values.count;
-  const char **trained_by = NULL;
-  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *trained_by, &trained_by));
-  find_optimizers(c->program, trained_by);
-  const rondo_status status = list_named(c, trained_by);
-  rondo_release(allocator, trained_by, count, sizeof *trained_by);
-  return status;
 }
 
 static uint64_t count_parameters(const rondo_program *program) {
@@ -218,7 +194,7 @@ static uint64_t count_parameters(const rondo_program *program) {
     all += rondo_shape_elements(&value->shape);
     if (value->trained) trained += rondo_shape_elements(&value->shape);
   }
-  return program->has_optimizer ? trained : all;
+  return program->optimizer != NULL ? trained : all;
 }
 
 /* Of what optimizers keep for each trained state. */

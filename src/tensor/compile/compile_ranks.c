@@ -34,7 +34,7 @@ rondo_status rondo_compile_check_ranks(const char *call, const rondo_program *pr
                                        const rondo_compile_options *given) {
   const rondo_communicator *communicator = program->ranks.communicator;
   if (communicator == NULL) return RONDO_OK;
-  if (!program->has_optimizer && program->ranks.turn == RONDO_NO_VALUE)
+  if (program->optimizer == NULL && program->ranks.turn == RONDO_NO_VALUE)
     return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NONE,
                       "%s: %s is data-parallel, but has no gradients to reduce: add rondo_program_adam or "
                       "rondo_program_sgd",

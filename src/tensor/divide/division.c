@@ -359,6 +359,7 @@ static rondo_status declare_value(divider *d, rondo_program *program, uint32_t v
   if (of->kind == RONDO_VALUE_CONSTANT) return rondo_program_constant(program, of->initial, &d->values[value]);
   RONDO_TRY(rondo_program_declare(program, of->kind, of->name, &of->shape, of->initial, &d->values[value]));
   program->values.items[d->values[value]].trained = of->trained;
+  program->values.items[d->values[value]].group = of->group;
   program->values.items[d->values[value]].frozen = of->frozen;
   return RONDO_OK;
 }
@@ -420,7 +421,7 @@ static rondo_status add_outputs(const divider *d, uint32_t part, rondo_program *
 static rondo_status make_part(divider *d, uint32_t part) {
   RONDO_TRY(create_program(d, part));
   rondo_program *program = d->division->parts.items[part].program;
-  program->has_optimizer = d->program->has_optimizer;
+  program->optimizer = d->program->optimizer;
   mark_used(d, part);
   RONDO_TRY(declare_values(d, part, program));
   for (uint32_t i = 0; i < d->places.operations; i++)

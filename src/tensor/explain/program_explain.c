@@ -279,36 +279,48 @@ static void explain_memory(const rondo_compiled_info *info, rondo_document *out)
 
 /* Updates ---------------------------------------------------------------------------------------------------------- */
 
-/* The first state from index `from` on that this optimizer trains; NULL: any optimizer. The number of values if there
- * is none. */
-static size_t find_trained(const rondo_compiled *compiled, size_t from, const char *optimizer) {
-  for (; from < compiled->values.count; from++) {
-    const char *by = compiled->values.items[from].trained_by;
-    if (by != NULL && (optimizer == NULL || strcmp(by, optimizer) == 0)) break;
+/* The first state from index `from` on that is trained in the group of the state `like`; the number of values: any
+ * state that is trained. The number of values if there is none. */
+static size_t find_trained(const rondo_compiled *compiled, size_t from, size_t like) {
+  const size_t count = compiled->values.count;
+  for (; from < count; from++) {
+    const rondo_named_value *value = &compiled->values.items[from];
+    if (value->trained_by == NULL) continue;
+    if (like == count || value->group == compiled->values.items[like].group) break;
   }
   return from;
 }
 
+static void explain_group(const rondo_named_value *state, rondo_document *out) {
+  rondo_document_string(out, "optimizer", state->trained_by, state->group > 0 ? "%," : "%:");
+  if (state->group > 0) rondo_document_count(out, NULL, state->group - 1, " group %:");
+}
+
 static void explain_states(const rondo_compiled *compiled, size_t first, rondo_document *out) {
-  const char *optimizer = compiled->values.items[first].trained_by;
+  const rondo_named_value *state = &compiled->values.items[first];
   uint64_t count = 0, listed = 0;
-  for (size_t i = first; i < compiled->values.count; i = find_trained(compiled, i + 1, optimizer)) count++;
+  for (size_t i = first; i < compiled->values.count; i = find_trained(compiled, i + 1, first)) count++;
   rondo_document_label(out, "updates");
   rondo_document_object_begin(out, NULL);
-  rondo_document_string(out, "optimizer", optimizer, "%:");
+  explain_group(state, out);
   rondo_document_count(out, NULL, count, " % state(s)");
   rondo_document_list_begin(out, "states");
-  for (size_t i = first; i < compiled->values.count; i = find_trained(compiled, i + 1, optimizer), listed++)
+  for (size_t i = first; i < compiled->values.count; i = find_trained(compiled, i + 1, first), listed++)
     rondo_document_string_item(out, compiled->values.items[i].name, listed < MAX_NAMED ? "'%'" : NULL);
   rondo_document_list_end(out);
   rondo_document_count(out, NULL, count - MAX_NAMED, count > MAX_NAMED ? " and % more" : NULL);
+  if (state->group > 0)
+    rondo_document_count(out, "group", state->group - 1, NULL);
+  else
+    rondo_document_null(out, "group");
   rondo_document_object_end(out);
 }
 
 static void explain_updates(const rondo_compiled *compiled, rondo_document *out) {
+  const size_t end = compiled->values.count;
   rondo_document_list_begin(out, "updates");
-  for (size_t i = 0; (i = find_trained(compiled, i, NULL)) < compiled->values.count; i++)
-    if (find_trained(compiled, 0, compiled->values.items[i].trained_by) == i) explain_states(compiled, i, out);
+  for (size_t i = 0; (i = find_trained(compiled, i, end)) < end; i++)
+    if (find_trained(compiled, 0, i) == i) explain_states(compiled, i, out);
   rondo_document_list_end(out);
 }
 

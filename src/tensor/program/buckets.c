@@ -29,7 +29,7 @@ static size_t round_up(size_t count) { return (count + ALIGNMENT - 1) / ALIGNMEN
 static rondo_status check_program(const char *call, const rondo_program *program) {
   if (program->ranks.communicator != NULL)
     return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NONE, "%s: %s is data-parallel already", call, program->label);
-  if (!program->has_optimizer) return RONDO_OK;
+  if (program->optimizer == NULL) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NONE,
                     "%s: %s has an optimizer already, which does not reduce its gradients: call this before "
                     "rondo_program_adam or rondo_program_sgd",
@@ -222,12 +222,12 @@ static void name_flat(char name[FLAT_NAME], uint32_t bucket, const char *suffix)
 }
 
 static rondo_status declare_flat(rondo_program *program, const rondo_buckets *buckets, uint32_t number,
-                                 const char *suffix) {
+                                 const char *suffix, float initial) {
   char name[FLAT_NAME];
   rondo_shard shard = {.suffix = suffix};
   const rondo_shape shape = rondo_shape_vector(RONDO_F32, buckets->items.items[number].piece);
   name_flat(name, number, suffix);
-  RONDO_TRY(rondo_program_declare(program, RONDO_VALUE_STATE, name, &shape, 0, &shard.state));
+  RONDO_TRY(rondo_program_declare(program, RONDO_VALUE_STATE, name, &shape, initial, &shard.state));
   program->values.items[shard.state].of_optimizer = true;
   program->values.items[shard.state].is_sharded = true;
   for (size_t i = 0; i < buckets->members.count; i++) {
@@ -240,8 +240,9 @@ static rondo_status declare_flat(rondo_program *program, const rondo_buckets *bu
   return RONDO_OK;
 }
 
-rondo_status rondo_buckets_declare(rondo_program *program, const rondo_buckets *buckets, const char *suffix) {
-  for (uint32_t b = 0; b < buckets->items.count; b++) RONDO_TRY(declare_flat(program, buckets, b, suffix));
+rondo_status rondo_buckets_declare(rondo_program *program, const rondo_buckets *buckets, const char *suffix,
+                                   float initial) {
+  for (uint32_t b = 0; b < buckets->items.count; b++) RONDO_TRY(declare_flat(program, buckets, b, suffix, initial));
   return RONDO_OK;
 }
 
@@ -304,7 +305,7 @@ static uint64_t hash_values(const rondo_program *program, size_t count, uint64_t
     hash = rondo_hash_text(rondo_hash_u64(hash, value->kind), value->name);
     hash = rondo_hash_u64(rondo_hash_u64(hash, value->shape.type), value->shape.rank);
     hash = rondo_hash_bytes(hash, value->shape.dims, sizeof value->shape.dims);
-    hash = rondo_hash_u64(rondo_hash_u64(hash, value->frozen), value->trained);
+    hash = rondo_hash_u64(rondo_hash_u64(hash, value->frozen), value->trained ? value->group + 1 : 0);
     hash = rondo_hash_bytes(hash, &value->initial, sizeof value->initial);
   }
   return hash;
@@ -319,11 +320,9 @@ static uint64_t hash_attributes(const rondo_attributes *attributes, uint64_t has
 /* Those that have a part of a value, and the check that has the rank, differ. */
 static bool is_alike(const rondo_operator *row) { return !row->checks_indices && row->join == NULL; }
 
-void rondo_buckets_identify(rondo_program *program, rondo_program_mark mark, const rondo_attributes *optimizer,
-                            const char *const *companions) {
-  uint64_t hash = rondo_hash_text(RONDO_HASH_START, RONDO_VERSION_STRING);
-  hash = hash_attributes(optimizer, hash_values(program, mark.values, hash));
-  for (size_t k = 0; companions[k] != NULL; k++) hash = rondo_hash_text(hash, companions[k]);
+void rondo_buckets_identify(rondo_program *program, rondo_program_mark mark, uint64_t options) {
+  uint64_t hash = rondo_hash_text(rondo_hash_u64(RONDO_HASH_START, options), RONDO_VERSION_STRING);
+  hash = hash_values(program, mark.values, hash);
   for (size_t i = 0; i < program->operations.count; i++) {
     const rondo_operation *operation = &program->operations.items[i];
     const bool is_before = i < mark.operations;

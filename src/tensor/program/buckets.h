@@ -41,7 +41,7 @@ void rondo_buckets_list_parts(const rondo_program *program, const rondo_buckets 
 
 /* Declares the flat states "bucket.<number><suffix>" of all buckets, and finds one of them. `suffix` is static. */
 RONDO_MUST_USE rondo_status rondo_buckets_declare(rondo_program *program, const rondo_buckets *buckets,
-                                                  const char *suffix);
+                                                  const char *suffix, float initial);
 uint32_t rondo_buckets_state(const rondo_program *program, uint32_t bucket, const char *suffix);
 
 /* Adds the sum of the ranks' parts of the norm. */
@@ -52,9 +52,8 @@ RONDO_MUST_USE rondo_status rondo_buckets_join_norm(rondo_program *program, uint
 RONDO_MUST_USE rondo_status rondo_buckets_gather(rondo_program *program, const rondo_buckets *buckets,
                                                  const rondo_update_part *parts, size_t count);
 
-/* Sets the fingerprint: of everything up to the mark, and of what the optimizer added that is alike on all ranks.
- * companions: the suffixes of the optimizer's states, NULL after the last. The trained states are marked before. */
-void rondo_buckets_identify(rondo_program *program, rondo_program_mark mark, const rondo_attributes *optimizer,
-                            const char *const *companions);
+/* Sets the fingerprint: of everything up to the mark, of what the optimizer added that is alike on all ranks, and of
+ * its options, whose hash is given. The trained states are marked before. */
+void rondo_buckets_identify(rondo_program *program, rondo_program_mark mark, uint64_t options);
 
 #endif

@@ -138,10 +138,14 @@
   ROW(gradient_squares)          \
   ROW(norm_reduce)               \
   ROW(gradient_control)          \
+  ROW(gradient_clip)             \
+  ROW(squares_add)               \
   ROW(learning_rate)             \
   ROW(count_update)              \
   ROW(sgd)                       \
   ROW(sgd_momentum)              \
+  ROW(adagrad)                   \
+  ROW(rmsprop)                   \
   ROW(adam_step)                 \
   ROW(adam)                      \
   ROW(bucket_gather)             \

@@ -85,7 +85,7 @@ void rondo_program_roll_back(rondo_program *program, rondo_program_mark mark) {
     rondo_release_text(&program->allocator, program->values.items[--program->values.count].name);
   }
   program->ranks.turn = (uint32_t)mark.turn;
-  if (program->has_optimizer) return;
+  if (program->optimizer != NULL) return;
   program->ranks.buckets = 0;
   program->ranks.reduced_bytes = 0;
   program->ranks.shards.count = 0;

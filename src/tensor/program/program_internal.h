@@ -34,8 +34,9 @@ typedef struct rondo_program_value {
   rondo_value_kind kind;
   rondo_shape shape;
   char *name;            /* inputs, states and cells; else NULL */
-  float initial;         /* of cells, constants and scalar F32 states; else 0 */
-  bool trained;          /* a state that an optimizer updates */
+  float initial;         /* of F32 states, cells and constants: all elements; else 0 */
+  bool trained;          /* a state that an optimizer updates, */
+  uint32_t group;        /* and its group: 0 is that of the optimizer's own options */
   bool frozen;           /* a state that no optimizer may update */
   bool of_optimizer;     /* a state that an optimizer added for each trained one: moments, sums of gradients */
   bool is_sharded;       /* such a state that each rank has a part of */
@@ -85,7 +86,7 @@ struct rondo_program {
   char *name;
   char *label; /* for messages: "program 'mlp'", "the program" without a name */
   uint32_t serial;
-  bool has_optimizer;
+  const char *optimizer; /* the name of its updates' row; NULL: the program has none */
   rondo_program_ranks ranks;
   RONDO_ARRAY(rondo_program_value) values;
   RONDO_ARRAY(rondo_operation) operations;

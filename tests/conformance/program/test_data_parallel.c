@@ -20,7 +20,7 @@ enum { WEIGHTS = TABLE + FIRST + HIDDEN + SECOND + CLASSES };
 
 static const rondo_value none;
 
-typedef enum method { SGD, MOMENTUM, ADAM } method;
+typedef enum method { SGD, MOMENTUM, ADAM, ADAGRAD } method;
 
 typedef struct setting {
   uint32_t ranks; /* 0: one, without rondo_program_data_parallel */
@@ -32,6 +32,7 @@ typedef struct setting {
   bool bags, shard_rows; /* of the table, which is read by embedding_bag */
   float capacity_factor;
   bool has_mean; /* an output of the mean loss */
+  bool groups;   /* the bias and the second matrix have options of their own */
 } setting;
 
 typedef struct rank {
@@ -70,9 +71,9 @@ static const struct part {
 enum { PARTS = sizeof parts / sizeof parts[0] };
 
 /* A bag has two tokens. */
-static rondo_status add_model(rondo_program *program, const setting *s, rondo_value *loss) {
+static rondo_status add_model(rondo_program *program, const setting *s, rondo_value *states, rondo_value *loss) {
   const size_t batch = BATCH / count_of(s), bags[] = {batch / 2, 2}, rows = s->bags ? bags[0] : batch;
-  rondo_value states[PARTS], tokens, labels, x;
+  rondo_value tokens, labels, x;
   for (size_t i = 0; i < PARTS; i++) {
     const rondo_state_options options = {RONDO_STATE_OPTIONS_INIT, .shard_rows = s->shard_rows && i == 0,
                                          .capacity_factor = i == 0 ? s->capacity_factor : 0};
@@ -90,27 +91,45 @@ static rondo_status add_model(rondo_program *program, const setting *s, rondo_va
   return rondo_program_output(program, "loss", *loss);
 }
 
-static rondo_status add_optimizer(rondo_program *program, rondo_value loss, const setting *s) {
+/* The options of the two groups. */
+static void make_groups(const rondo_value *states, rondo_parameter_group *groups) {
+  static const rondo_rate_options schedule = {RONDO_RATE_OPTIONS_INIT, .rate = 0.01f, .warm_up = 3};
+  groups[0] = (rondo_parameter_group){.states = &states[2], .state_count = 1, .no_decay = true, .schedule = &schedule};
+  groups[1] = (rondo_parameter_group){.states = &states[3], .state_count = 1, .max_norm = 0.02f};
+}
+
+static rondo_status add_optimizer(rondo_program *program, rondo_value loss, const rondo_value *states,
+                                  const setting *s) {
   rondo_value rate, momentum = none;
+  rondo_parameter_group groups[2];
+  make_groups(states, groups);
   TRY(rondo_program_cell(program, "rate", s->by == ADAM ? 0.02f : 0.2f, &rate));
   if (s->by == MOMENTUM) TRY(rondo_program_cell(program, "momentum", 0.5f, &momentum));
-  const rondo_adam_options adam = {RONDO_ADAM_OPTIONS_INIT, .learning_rate = rate, .weight_decay = 0.01f,
-                                   .gradients = &s->gradients};
+  const rondo_adam_options adam = {RONDO_ADAM_OPTIONS_INIT,    .learning_rate = rate, .weight_decay = 0.01f,
+                                   .gradients = &s->gradients, .groups = groups,      .group_count = s->groups ? 2 : 0};
+  const rondo_adagrad_options adagrad = {RONDO_ADAGRAD_OPTIONS_INIT,
+                                         .learning_rate = rate,
+                                         .rate_decay = 0.125f,
+                                         .initial_sum = 0.25f,
+                                         .gradients = &s->gradients,
+                                         .groups = groups,
+                                         .group_count = s->groups ? 2 : 0};
   const rondo_sgd_options sgd = {RONDO_SGD_OPTIONS_INIT, .learning_rate = rate, .momentum = momentum,
                                  .gradients = &s->gradients};
+  if (s->by == ADAGRAD) return rondo_program_adagrad(program, loss, &adagrad);
   return s->by == ADAM ? rondo_program_adam(program, loss, &adam) : rondo_program_sgd(program, loss, &sgd);
 }
 
 static rondo_status make_program(rank *r) {
-  rondo_value loss;
+  rondo_value loss, states[PARTS];
   const rondo_program_options named = {RONDO_PROGRAM_OPTIONS_INIT, .name = "model", .allocator = &r->allocator.table};
   TRY(rondo_program_create(&named, &r->program));
   const rondo_data_parallel_options options = {RONDO_DATA_PARALLEL_OPTIONS_INIT, .shard_states = r->s->shards,
                                                .bucket_bytes = r->s->bucket_bytes,
                                                .loss_output = r->s->has_mean ? "mean loss" : NULL};
   if (r->s->ranks > 0) TRY(rondo_program_data_parallel(r->program, r->communicator, &options));
-  TRY(add_model(r->program, r->s, &loss));
-  return add_optimizer(r->program, loss, r->s);
+  TRY(add_model(r->program, r->s, states, &loss));
+  return add_optimizer(r->program, loss, states, r->s);
 }
 
 static rondo_status compile(rank *r) {
@@ -366,6 +385,20 @@ TEST(test_mm4_controlled_gradients_agree_with_one_rank) {
       const result expected = train_all(&alone), one = train_all(&s);
       assert_alike(&one, &expected);
     }
+  }
+  (void)t;
+}
+
+TEST(test_pr1_groups_train_on_ranks_as_on_one) {
+  const rondo_gradient_options controls[] = {{RONDO_GRADIENT_OPTIONS_INIT},
+                                             {RONDO_GRADIENT_OPTIONS_INIT, .max_norm = 0.05f, .accumulate = 3}};
+  for (int form = 0; form < 8; form++) {
+    const method by = form % 2 == 0 ? ADAM : ADAGRAD;
+    const setting alone = {.by = by, .gradients = controls[form / 4], .groups = true};
+    const setting s = {
+        .ranks = up_to(4), .by = by, .shards = form / 2 % 2 == 1, .gradients = controls[form / 4], .groups = true};
+    const result expected = train_all(&alone), one = train_all(&s);
+    assert_alike(&one, &expected);
   }
   (void)t;
 }

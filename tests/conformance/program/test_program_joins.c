@@ -15,7 +15,7 @@
 
 static const rondo_value none;
 
-typedef enum method { SGD, MOMENTUM, ADAM, METHODS } method;
+typedef enum method { SGD, MOMENTUM, ADAM, RMSPROP, METHODS } method;
 
 /* Programs --------------------------------------------------------------------------------------------------------- */
 
@@ -23,12 +23,17 @@ static void add_optimizer(rondo_program *program, rondo_value loss, method by,
                           const rondo_gradient_options *gradients) {
   rondo_value rate, momentum = none;
   assert_ok(rondo_program_cell(program, "rate", 0.05f, &rate));
-  if (by == MOMENTUM) assert_ok(rondo_program_cell(program, "momentum", 0.9f, &momentum));
+  if (by == MOMENTUM || by == RMSPROP) assert_ok(rondo_program_cell(program, "momentum", 0.9f, &momentum));
   const rondo_adam_options adam = {RONDO_ADAM_OPTIONS_INIT, .learning_rate = rate, .weight_decay = 0.01f,
                                    .gradients = gradients};
   const rondo_sgd_options sgd = {RONDO_SGD_OPTIONS_INIT, .learning_rate = rate, .momentum = momentum,
                                  .gradients = gradients};
-  assert_ok(by == ADAM ? rondo_program_adam(program, loss, &adam) : rondo_program_sgd(program, loss, &sgd));
+  const rondo_rmsprop_options rmsprop = {RONDO_RMSPROP_OPTIONS_INIT, .learning_rate = rate, .momentum = momentum,
+                                         .centered = true,           .weight_decay = 0.01f, .gradients = gradients};
+  if (by == RMSPROP)
+    assert_ok(rondo_program_rmsprop(program, loss, &rmsprop));
+  else
+    assert_ok(by == ADAM ? rondo_program_adam(program, loss, &adam) : rondo_program_sgd(program, loss, &sgd));
 }
 
 static rondo_value new_state(rondo_program *program, const char *kind, int layer, size_t rows, size_t columns) {

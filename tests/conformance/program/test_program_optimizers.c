@@ -15,7 +15,8 @@
 
 static const rondo_value none;
 
-typedef enum method { SGD, MOMENTUM, ADAM } method;
+/* RMSPROP_ALL is centered and has momentum. */
+typedef enum method { SGD, MOMENTUM, ADAM, ADAGRAD, RMSPROP, RMSPROP_ALL } method;
 
 /* The options of an optimizer. */
 typedef struct setting {
@@ -29,16 +30,33 @@ static const float rate_of_all = 0.1f, momentum_of_all = 0.5f;
 
 /* Programs --------------------------------------------------------------------------------------------------------- */
 
+static void add_adaptive(rondo_program *program, rondo_value loss, const setting *s, rondo_value rate,
+                         rondo_value momentum) {
+  const rondo_adagrad_options adagrad = {RONDO_ADAGRAD_OPTIONS_INIT, .learning_rate = rate, .weight_decay = s->decay,
+                                         .epsilon = s->epsilon,      .rate_decay = 0.25f,   .initial_sum = 0.5f,
+                                         .gradients = &s->gradients};
+  const rondo_rmsprop_options rmsprop = {RONDO_RMSPROP_OPTIONS_INIT, .learning_rate = rate,
+                                         .weight_decay = s->decay,   .epsilon = s->epsilon,
+                                         .alpha = s->beta1,          .centered = s->by == RMSPROP_ALL,
+                                         .momentum = momentum,       .gradients = &s->gradients};
+  assert_ok(s->by == ADAGRAD ? rondo_program_adagrad(program, loss, &adagrad)
+                             : rondo_program_rmsprop(program, loss, &rmsprop));
+}
+
 static void add_optimizer(rondo_program *program, rondo_value loss, const setting *s) {
   rondo_value rate, momentum = none;
   assert_ok(rondo_program_cell(program, "rate", rate_of_all, &rate));
-  if (s->by == MOMENTUM) assert_ok(rondo_program_cell(program, "momentum", momentum_of_all, &momentum));
+  if (s->by == MOMENTUM || s->by == RMSPROP_ALL)
+    assert_ok(rondo_program_cell(program, "momentum", momentum_of_all, &momentum));
   const rondo_adam_options adam = {RONDO_ADAM_OPTIONS_INIT,   .learning_rate = rate, .weight_decay = s->decay,
                                    .beta1 = s->beta1,         .beta2 = s->beta2,     .epsilon = s->epsilon,
                                    .gradients = &s->gradients};
   const rondo_sgd_options sgd = {RONDO_SGD_OPTIONS_INIT, .learning_rate = rate, .momentum = momentum,
                                  .weight_decay = s->decay, .gradients = &s->gradients};
-  assert_ok(s->by == ADAM ? rondo_program_adam(program, loss, &adam) : rondo_program_sgd(program, loss, &sgd));
+  if (s->by >= ADAGRAD)
+    add_adaptive(program, loss, s, rate, momentum);
+  else
+    assert_ok(s->by == ADAM ? rondo_program_adam(program, loss, &adam) : rondo_program_sgd(program, loss, &sgd));
 }
 
 static rondo_compiled *compile_setting(test_fixture *t, const setting *s, bool eager) {
@@ -86,7 +104,7 @@ static void run_setting(test_fixture *t, const setting *s, int runs, bool eager,
 /* Reference -------------------------------------------------------------------------------------------------------- */
 
 typedef struct reference {
-  double w[COUNT], first[COUNT], second[COUNT];
+  double w[COUNT], first[COUNT], second[COUNT], third[COUNT];
   int steps;
 } reference;
 
@@ -97,13 +115,33 @@ static void clip(double *g, double most) {
   for (int k = 0; k < COUNT && most > 0 && norm > most; k++) g[k] *= most / (norm + 1e-6);
 }
 
+/* As in the documentation of torch.optim.Adagrad and RMSprop. */
+static void update_adaptive(reference *r, const setting *s, double g, int k) {
+  const double rate = (double)rate_of_all, alpha = s->beta1 == 0 ? 0.99 : (double)s->beta1;
+  const double least = s->by == ADAGRAD ? 1e-10 : 1e-8, epsilon = s->epsilon == 0 ? least : (double)s->epsilon;
+  g += (double)s->decay * r->w[k];
+  if (s->by == ADAGRAD) {
+    if (r->steps == 1) r->first[k] = 0.5;
+    r->first[k] += g * g;
+    r->w[k] -= rate / (1 + (r->steps - 1) * 0.25) * g / (sqrt(r->first[k]) + epsilon);
+    return;
+  }
+  r->first[k] = alpha * r->first[k] + (1 - alpha) * g * g;
+  if (s->by == RMSPROP_ALL) r->second[k] = alpha * r->second[k] + (1 - alpha) * g;
+  const double momentum = s->by == RMSPROP_ALL ? (double)momentum_of_all : 0;
+  r->third[k] = momentum * r->third[k] + g / (sqrt(r->first[k] - r->second[k] * r->second[k]) + epsilon);
+  r->w[k] -= rate * r->third[k];
+}
+
 static void update(reference *r, const setting *s, const double *g) {
   const double rate = (double)rate_of_all, decay = (double)s->decay,
                epsilon = s->epsilon == 0 ? 1e-8 : (double)s->epsilon;
   const double beta1 = s->beta1 == 0 ? 0.9 : (double)s->beta1, beta2 = s->beta2 == 0 ? 0.999 : (double)s->beta2;
   r->steps++;
   for (int k = 0; k < COUNT; k++) {
-    if (s->by == ADAM) {
+    if (s->by >= ADAGRAD) {
+      update_adaptive(r, s, g[k], k);
+    } else if (s->by == ADAM) {
       r->first[k] = beta1 * r->first[k] + (1 - beta1) * g[k];
       r->second[k] = beta2 * r->second[k] + (1 - beta2) * g[k] * g[k];
       const double mean = r->first[k] / (1 - pow(beta1, r->steps)), square = r->second[k] / (1 - pow(beta2, r->steps));
@@ -145,7 +183,7 @@ TEST(test_fw4_optimizers_agree_with_plain_c) {
       {RONDO_GRADIENT_OPTIONS_INIT, .scale_loss = true},
       {RONDO_GRADIENT_OPTIONS_INIT, .scale_loss = true, .growth_interval = 2, .accumulate = 2, .max_norm = 0.5f},
   };
-  for (int by = SGD; by <= ADAM; by++) {
+  for (int by = SGD; by <= RMSPROP_ALL; by++) {
     for (size_t f = 0; f < 2 * sizeof forms / sizeof forms[0]; f++) {
       const setting s = {.by = (method)by, .decay = f % 2 == 0 ? 0 : 0.1f, .gradients = forms[f / 2]};
       float got[COUNT], again[COUNT], wanted[COUNT];
@@ -180,7 +218,7 @@ TEST(test_fw4_gradients_of_every_type_are_taken) {
       {RONDO_GRADIENT_OPTIONS_INIT, .scale_loss = true, .initial_scale = 256, .accumulate = 2, .max_norm = 0.5f},
   };
   static const rondo_type types[] = {RONDO_F16, RONDO_BF16};
-  for (int by = SGD; by <= ADAM; by++) {
+  for (int by = SGD; by <= RMSPROP_ALL; by++) {
     for (size_t f = 0; f < sizeof forms / sizeof forms[0]; f++) {
       float wanted[COUNT], got[COUNT];
       setting s = {.by = (method)by, .decay = 0.1f, .gradients = forms[f]};
@@ -331,7 +369,7 @@ static rondo_compiled *compile_fixed_norm(test_fixture *t, const setting *s) {
 TEST(test_fw4_states_without_a_gradient_are_left) {
   const float x[4 * CHANNELS] = {1, 2, 3, -1, 0.5f, 2, 3, 1, -2, 0, 1, 1};
   const float mean[CHANNELS] = {0.5f, -1, 2}, variance[CHANNELS] = {1, 4, 0.25f}, ones[CHANNELS] = {1, 1, 1};
-  for (int by = SGD; by <= ADAM; by++) {
+  for (int by = SGD; by <= RMSPROP_ALL; by++) {
     const setting s = {
         .by = (method)by, .decay = 0.1f, .gradients = {RONDO_GRADIENT_OPTIONS_INIT, .max_norm = 1, .accumulate = 2}};
     rondo_compiled *compiled = compile_fixed_norm(t, &s);

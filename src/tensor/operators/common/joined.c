@@ -79,8 +79,8 @@ rondo_status rondo_emit_joined(rondo_emitter *emitter, const rondo_joined_kernel
   rondo_joined_table table = {.first_blocks = {0}};
   void *pointers[RONDO_MAX_PARAMETERS] = {NULL};
   rondo_operand operands[RONDO_MAX_PARAMETERS] = {RONDO_OBJECT(table)};
-  const size_t first = 1 + shared_count, pointer_count = RONDO_MAX_JOINED * kernel->value_count;
-  assert(count > 0 && count <= RONDO_MAX_JOINED && kernel->typed < RONDO_MAX_OPERANDS);
+  const size_t first = 1 + shared_count, pointer_count = (size_t)kernel->max * kernel->value_count;
+  assert(count > 0 && count <= kernel->max && kernel->max <= RONDO_MAX_JOINED && kernel->typed < RONDO_MAX_OPERANDS);
   assert(first + pointer_count <= RONDO_MAX_PARAMETERS);
   fill_table(emitter, kernel, operations, count, &table);
   memcpy(operands + 1, shared, shared_count * sizeof *shared);

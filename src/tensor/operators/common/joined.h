@@ -5,8 +5,8 @@
  * its parameters, so that verification sees it.
  *
  * The parameters are the table, the arguments that all operations share, and then the pointers of RONDO_MAX_JOINED
- * operations; NULL where there are fewer. joined.cuh is the CUDA form. One input may have a different type in each
- * operation. Gradients may have any float type: each element is converted to F32 when it is read.
+ * operations, or of fewer; NULL where there are fewer. joined.cuh is the CUDA form. One input may have a different type
+ * in each operation. Gradients may have any float type: each element is converted to F32 when it is read.
  */
 #ifndef RONDO_TENSOR_OPERATORS_COMMON_JOINED_H
 #define RONDO_TENSOR_OPERATORS_COMMON_JOINED_H
@@ -58,6 +58,7 @@ typedef struct rondo_joined_kernel {
   rondo_grain grain;
   const uint32_t *offsets; /* of operations on parts: by value, the index of the attribute's size that has its first
                               element (tensor/program/optimizer_parts.h); NULL: operations are on whole values */
+  uint32_t max;            /* operations whose pointers it takes, at most RONDO_MAX_JOINED */
 } rondo_joined_kernel;
 
 /* `shared`: the arguments after the table (RONDO_OPERANDS), those of the first operation. */

@@ -9,6 +9,7 @@
 
 #define RONDO_CUDA_SOURCES(ROW) \
   ROW(adam)                     \
+  ROW(adaptive)                 \
   ROW(attention_append)         \
   ROW(bag_offsets)              \
   ROW(batch_norm_update)        \

@@ -119,7 +119,7 @@ static rondo_status emit_cast(rondo_emitter *emitter, const rondo_operation *ope
 
 static rondo_status emit_joined(rondo_emitter *emitter, const rondo_operation *const *operations, uint32_t count) {
   static const uint32_t values[] = {0, RONDO_RESULT_NUMBER(0)};
-  const rondo_joined_kernel kernel = {&cast_joined_code, values, 2, 0, RONDO_PACKED_GRAIN, NULL};
+  const rondo_joined_kernel kernel = {&cast_joined_code, values, 2, 0, RONDO_PACKED_GRAIN, NULL, RONDO_MAX_JOINED};
   const uint32_t to = (uint32_t)operations[0]->attributes.sizes[TYPE];
   return rondo_emit_joined(emitter, &kernel, operations, count, RONDO_OPERANDS(RONDO_OBJECT(to)));
 }

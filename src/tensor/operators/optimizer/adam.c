@@ -63,7 +63,7 @@ RONDO_OPERATOR(adam_step, .inputs = {"step", "control"}, .required = 1, .result_
 
 /* Update ----------------------------------------------------------------------------------------------------------- */
 
-enum { PARAMETER, FIRST, SECOND, GRADIENT, RATE, FACTORS, CONTROL }; /* inputs */
+enum { PARAMETER, GRADIENT, RATE, CONTROL, FACTORS, FIRST, SECOND }; /* inputs */
 
 typedef struct adam_rates {
   float rate;   /* times the first factor */
@@ -137,7 +137,8 @@ static rondo_status emit_adam(rondo_emitter *emitter, const rondo_operation *con
   static const uint32_t inputs[] = {PARAMETER, FIRST, SECOND, GRADIENT};
   static const uint32_t offsets[] = {RONDO_PART_PARAMETER, RONDO_PART_COMPANION, RONDO_PART_COMPANION,
                                      RONDO_PART_GRADIENT};
-  const rondo_joined_kernel kernel = {&adam_code, inputs, 4, GRADIENT, RONDO_ELEMENTWISE_GRAIN, offsets};
+  const rondo_joined_kernel kernel = {&adam_code, inputs,          4, GRADIENT, RONDO_ELEMENTWISE_GRAIN,
+                                      offsets,    RONDO_MAX_JOINED};
   const adam_numbers numbers = numbers_of(operations[0]);
   return rondo_emit_joined(
       emitter, &kernel, operations, count,
@@ -147,6 +148,6 @@ static rondo_status emit_adam(rondo_emitter *emitter, const rondo_operation *con
 static const rondo_join adam_join = {
     .max = RONDO_MAX_JOINED, .shared = 1u << RATE | 1u << FACTORS | 1u << CONTROL, .of_parts = true, .emit = emit_adam};
 
-RONDO_OPERATOR(adam, .inputs = {"parameter", "first moment", "second moment", "gradient", "rate", "factors", "control"},
-               .required = 6, .updates = 1u << PARAMETER | 1u << FIRST | 1u << SECOND, .infer = infer_adam,
+RONDO_OPERATOR(adam, .inputs = {"parameter", "gradient", "rate", "control", "factors", "first moment", "second moment"},
+               .required = 3, .updates = 1u << PARAMETER | 1u << FIRST | 1u << SECOND, .infer = infer_adam,
                .join = &adam_join);

@@ -54,7 +54,8 @@ static rondo_status infer_put(const rondo_program *program, const rondo_operatio
 static rondo_status emit_put(rondo_emitter *emitter, const rondo_operation *const *operations, uint32_t count) {
   static const uint32_t values[] = {RONDO_RESULT_NUMBER(0), COPIED};
   static const uint32_t offsets[] = {RONDO_PART_COMPANION, RONDO_PART_GRADIENT};
-  const rondo_joined_kernel kernel = {&copy_parts_code, values, 2, COPIED, RONDO_ELEMENTWISE_GRAIN, offsets};
+  const rondo_joined_kernel kernel = {&copy_parts_code, values,          2, COPIED, RONDO_ELEMENTWISE_GRAIN,
+                                      offsets,          RONDO_MAX_JOINED};
   const rondo_gate_memory open = {.count = 0};
   return rondo_emit_joined(emitter, &kernel, operations, count,
                            RONDO_OPERANDS(RONDO_OBJECT(open.count), RONDO_OBJECT(open.marks), RONDO_OBJECT(open.next)));
@@ -77,7 +78,8 @@ static rondo_status infer_take(const rondo_program *program, const rondo_operati
 static rondo_status emit_take(rondo_emitter *emitter, const rondo_operation *const *operations, uint32_t count) {
   static const uint32_t values[] = {PARAMETER, GATHERED};
   static const uint32_t offsets[] = {RONDO_PART_PARAMETER, RONDO_PART_GRADIENT};
-  const rondo_joined_kernel kernel = {&copy_parts_code, values, 2, GATHERED, RONDO_ELEMENTWISE_GRAIN, offsets};
+  const rondo_joined_kernel kernel = {&copy_parts_code, values,          2, GATHERED, RONDO_ELEMENTWISE_GRAIN,
+                                      offsets,          RONDO_MAX_JOINED};
   return rondo_emit_joined(emitter, &kernel, operations, count, RONDO_OPERANDS(RONDO_GATE));
 }
 

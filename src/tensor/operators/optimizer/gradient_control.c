@@ -3,7 +3,8 @@
  *   accumulate:        adds a gradient to a sum, which starts again in the first run of a round;
  *   gradient_squares:  adds the sums of squares of up to seven gradients to those of other gradients, in parts;
  *   gradient_control:  computes, from these sums, the loss scale and the counters, what optimizers do: [factor, apply],
- *                      and the norm.
+ *                      and the norm;
+ *   gradient_clip:     the same for a group of parameters, which is clipped by its own norm.
  *
  * Clipping by the global norm (Pascanu, Mikolov and Bengio 2013); dynamic loss scaling (Micikevicius et al. 2018), with
  * the rules of PyTorch's GradScaler: half after an overflow, twice after growth_interval good steps. Threads: as
@@ -64,7 +65,8 @@ static rondo_status infer_accumulate(const rondo_program *program, const rondo_o
 
 static rondo_status emit_accumulate(rondo_emitter *emitter, const rondo_operation *const *operations, uint32_t count) {
   static const uint32_t inputs[] = {SUM, ADDED};
-  const rondo_joined_kernel kernel = {&accumulate_code, inputs, 2, ADDED, RONDO_ELEMENTWISE_GRAIN, NULL};
+  const rondo_joined_kernel kernel = {&accumulate_code, inputs, 2, ADDED, RONDO_ELEMENTWISE_GRAIN, NULL,
+                                      RONDO_MAX_JOINED};
   return rondo_emit_joined(emitter, &kernel, operations, count, RONDO_OPERANDS(RONDO_GATE, RONDO_INPUT(RUNS)));
 }
 
@@ -153,7 +155,8 @@ static void list_gradients(const rondo_emitter *emitter, const rondo_operation *
   }
 }
 
-/* The intermediate sums stay in the kernel. */
+/* The intermediate sums stay in the kernel. The first number of the attributes is that of a set of gradients: sums of
+ * different sets are never joined. */
 static rondo_status emit_squares(rondo_emitter *emitter, const rondo_operation *const *operations, uint32_t count) {
   const void *x[MAX_SQUARED] = {NULL}, *args[3 + MAX_SQUARED];
   const float *before = rondo_emit_address(emitter, operations[0]->inputs[0]);
@@ -173,8 +176,7 @@ static rondo_status emit_squares(rondo_emitter *emitter, const rondo_operation *
   return rondo_emit_kernel(emitter, &gradient_squares_code, (rondo_grid){.x = PARTS}, args, 3 + MAX_SQUARED);
 }
 
-static const rondo_join squares_join = {
-    .max = MAX_SQUARES, .in_order = true, .of_any_attributes = true, .emit = emit_squares};
+static const rondo_join squares_join = {.max = MAX_SQUARES, .in_order = true, .of_parts = true, .emit = emit_squares};
 
 RONDO_OPERATOR(gradient_squares,
                .inputs = {"parts", "gradient", "gradient", "gradient", "gradient", "gradient", "gradient", "gradient"},
@@ -204,6 +206,11 @@ static void keep_scale(const control_numbers *n, bool is_finite, float *scale, i
   if (*scale < 0x1p126f) *scale *= 2.0f;
 }
 
+/* max_norm of 0: no clipping. */
+static float clip_factor(float norm, float max_norm) {
+  return max_norm > 0 && norm > max_norm ? max_norm / (norm + 1e-6f) : 1.0f;
+}
+
 static void gradient_control_cpu(rondo_blocks blocks, void *const *args) {
   const control_numbers *n = args[3];
   int32_t *runs = RONDO_ARG(int32_t *, 4);
@@ -220,8 +227,7 @@ static void gradient_control_cpu(rondo_blocks blocks, void *const *args) {
   float factor = 1.0f / (float)round;
   if (n->has_scale != 0) factor /= *scale;
   *norm = sqrtf(squares) * factor;
-  if (n->max_norm > 0 && *norm > n->max_norm) factor *= n->max_norm / (*norm + 1e-6f);
-  control[0] = factor;
+  control[0] = factor * clip_factor(*norm, n->max_norm);
   control[1] = is_last && is_finite && round > 0 ? 1.0f : 0.0f;
   if (!may_update) return;
   if (is_last && n->has_scale != 0) keep_scale(n, is_finite, scale, good);
@@ -261,3 +267,59 @@ static rondo_status emit_control(rondo_emitter *emitter, const rondo_operation *
 RONDO_OPERATOR(gradient_control, .inputs = {"runs", "squares", "scale", "good updates"}, .required = 1,
                .result_count = 2, .updates = 1u << RUNS_SO_FAR | 1u << SCALE | 1u << GOOD, .infer = infer_control,
                .emit = emit_control);
+
+/* Clip ------------------------------------------------------------------------------------------------------------- */
+
+enum { OF_ALL, OF_GROUP }; /* inputs: the control of all gradients, and the squares of these */
+
+static void gradient_clip_cpu(rondo_blocks blocks, void *const *args) {
+  const float max_norm = RONDO_ARG(float, 0);
+  const float *of_all = RONDO_ARG(const float *, 1), *parts = RONDO_ARG(const float *, 2);
+  float *control = RONDO_ARG(float *, 3), squares = 0;
+  (void)blocks; /* one */
+  for (size_t i = 0; i < PARTS; i++) squares += parts[i];
+  control[0] = of_all[0] * clip_factor(sqrtf(squares) * of_all[0], max_norm);
+  control[1] = of_all[1];
+}
+
+RONDO_UNTYPED_KERNEL(gradient_clip, gradient_control, RONDO_SCALAR(float), RONDO_READS, RONDO_READS, RONDO_WRITES);
+
+static rondo_status infer_clip(const rondo_program *program, const rondo_operation *operation, rondo_shape *results) {
+  results[0] = rondo_shape_vector(RONDO_F32, 2);
+  RONDO_TRY(rondo_require_input(program, operation, OF_ALL, RONDO_F32, 1));
+  return rondo_require_input(program, operation, OF_GROUP, RONDO_F32, 1);
+}
+
+static rondo_status emit_clip(rondo_emitter *emitter, const rondo_operation *operation) {
+  const float max_norm = operation->attributes.numbers[MAX_NORM];
+  return rondo_emit_operands(
+      emitter, operation, &gradient_clip_code, (rondo_grid){.x = 1},
+      RONDO_OPERANDS(RONDO_OBJECT(max_norm), RONDO_INPUT(OF_ALL), RONDO_INPUT(OF_GROUP), RONDO_RESULT(0)));
+}
+
+RONDO_OPERATOR(gradient_clip, .inputs = {"control", "squares"}, .required = 2, .result_count = 1, .is_late = true,
+               .infer = infer_clip, .emit = emit_clip);
+
+/* The sums of squares of two sets of gradients. */
+static void squares_add_cpu(rondo_blocks blocks, void *const *args) {
+  const float *a = RONDO_ARG(const float *, 0), *b = RONDO_ARG(const float *, 1);
+  float *parts = RONDO_ARG(float *, 2);
+  (void)blocks; /* one */
+  for (size_t i = 0; i < PARTS; i++) parts[i] = a[i] + b[i];
+}
+
+RONDO_UNTYPED_KERNEL(squares_add, gradient_control, RONDO_READS, RONDO_READS, RONDO_WRITES);
+
+static rondo_status infer_squares_add(const rondo_program *program, const rondo_operation *operation,
+                                      rondo_shape *results) {
+  results[0] = rondo_shape_vector(RONDO_F32, PARTS);
+  return rondo_require_same_shape(program, operation, 0, 1);
+}
+
+static rondo_status emit_squares_add(rondo_emitter *emitter, const rondo_operation *operation) {
+  return rondo_emit_operands(emitter, operation, &squares_add_code, (rondo_grid){.x = 1},
+                             RONDO_OPERANDS(RONDO_INPUT(0), RONDO_INPUT(1), RONDO_RESULT(0)));
+}
+
+RONDO_OPERATOR(squares_add, .inputs = {"parts", "parts"}, .required = 2, .result_count = 1, .is_late = true,
+               .infer = infer_squares_add, .emit = emit_squares_add);

@@ -92,6 +92,11 @@ __device__ inline void keep_scale(const control_numbers &n, bool finite, float *
   if (*scale < 0x1p126f) *scale *= 2.0f;
 }
 
+/* max_norm of 0: no clipping. */
+__device__ inline float clip_factor(float norm, float max_norm) {
+  return max_norm > 0 && norm > max_norm ? max_norm / (norm + 1e-6f) : 1.0f;
+}
+
 /* One thread computes. */
 extern "C" __global__ void gradient_control(GATE, control_numbers n, int *runs, const float *parts, float *scale,
                                             int *good, float *control, float *norm) {
@@ -103,11 +108,23 @@ extern "C" __global__ void gradient_control(GATE, control_numbers n, int *runs, 
   float factor = 1.0f / (float)round;
   if (n.has_scale) factor /= *scale;
   const float length = sqrtf(squares) * factor;
-  if (n.max_norm > 0 && length > n.max_norm) factor *= n.max_norm / (length + 1e-6f);
   *norm = length;
-  control[0] = factor;
+  control[0] = factor * clip_factor(length, n.max_norm);
   control[1] = last && finite && round > 0 ? 1.0f : 0.0f;
   if (!may_update(TO_GATE)) return;
   if (last && n.has_scale) keep_scale(n, finite, scale, good);
   *runs = last ? 0 : *runs + 1;
+}
+
+/* One thread computes. */
+extern "C" __global__ void gradient_clip(float max_norm, const float *of_all, const float *parts, float *control) {
+  if (first_element() > 0) return;
+  float squares = 0;
+  for (int i = 0; i < NORM_PARTS; i++) squares += parts[i];
+  control[0] = of_all[0] * clip_factor(sqrtf(squares) * of_all[0], max_norm);
+  control[1] = of_all[1];
+}
+
+extern "C" __global__ void squares_add(const float *a, const float *b, float *parts) {
+  for (size_t i = first_element(); i < NORM_PARTS; i += element_stride()) parts[i] = a[i] + b[i];
 }

@@ -11,7 +11,7 @@
 #include "tensor/operators/common/operator_tools.h"
 #include "tensor/program/optimizer_parts.h"
 
-enum { PARAMETER, GRADIENT, RATE, CONTROL, VELOCITY, MOMENTUM }; /* inputs; the last two with momentum only */
+enum { PARAMETER, GRADIENT, RATE, CONTROL, MOMENTUM, VELOCITY }; /* inputs; the last two with momentum only */
 enum { DECAY };                                                  /* numbers */
 
 typedef struct sgd_rates {
@@ -90,7 +90,8 @@ static rondo_status infer_sgd(const rondo_program *program, const rondo_operatio
 static rondo_status emit_sgd(rondo_emitter *emitter, const rondo_operation *const *operations, uint32_t count) {
   static const uint32_t inputs[] = {PARAMETER, GRADIENT, VELOCITY};
   static const uint32_t offsets[] = {RONDO_PART_PARAMETER, RONDO_PART_GRADIENT, RONDO_PART_COMPANION};
-  const rondo_joined_kernel kernel = {&sgd_code, inputs, 3, GRADIENT, RONDO_ELEMENTWISE_GRAIN, offsets};
+  const rondo_joined_kernel kernel = {&sgd_code, inputs,          3, GRADIENT, RONDO_ELEMENTWISE_GRAIN,
+                                      offsets,   RONDO_MAX_JOINED};
   const float decay = operations[0]->attributes.numbers[DECAY];
   for (uint32_t i = 0; i < count; i++) {
     const bool is_simple = operations[i]->row == &rondo_operator_sgd;
@@ -109,5 +110,5 @@ static const rondo_join sgd_join = {
 #define SGD_ROW .required = 3, .infer = infer_sgd, .join = &sgd_join
 
 RONDO_OPERATOR(sgd, SGD_ROW, .inputs = {"parameter", "gradient", "rate", "control"}, .updates = 1u << PARAMETER);
-RONDO_OPERATOR(sgd_momentum, SGD_ROW, .inputs = {"parameter", "gradient", "rate", "control", "velocity", "momentum"},
+RONDO_OPERATOR(sgd_momentum, SGD_ROW, .inputs = {"parameter", "gradient", "rate", "control", "momentum", "velocity"},
                .updates = 1u << PARAMETER | 1u << VELOCITY);

@@ -106,7 +106,8 @@ static bool sums_matrix(const rondo_program *program, const rondo_operation *ope
 static rondo_status emit_joined(rondo_emitter *emitter, const rondo_operation *const *operations, uint32_t count) {
   static const uint32_t values[] = {RONDO_RESULT_NUMBER(0), 0};
   const rondo_type type = rondo_emit_shape(emitter, operations[0]->inputs[0])->type;
-  const rondo_joined_kernel kernel = {&sum_matrix_joined_code[type], values, 2, 0, MATRIX_GRAIN, NULL};
+  const rondo_joined_kernel kernel = {
+      &sum_matrix_joined_code[type], values, 2, 0, MATRIX_GRAIN, NULL, RONDO_MAX_JOINED};
   columns_shapes shapes = {.of = {{0}}};
   assert(count <= RONDO_MAX_JOINED);
   for (uint32_t i = 0; i < count; i++)
