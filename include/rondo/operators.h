@@ -310,8 +310,10 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_dropout(rondo_program *program, r
  *   cross_entropy: logits [..., n] of any float, labels [...] I32 or I64 -> scalar F32: the mean over the labels of
  *                  -log softmax(logits)[label]. A label outside 0 <= i < n fails the run, like an index of embedding.
  *                  Options: rows with a certain label are ignored, also in the mean, which is 0 if all rows are
- *                  ignored; and label smoothing s (Szegedy et al. 2016), 0 .. 1: the label's share is 1 - s, and s is
- *                  spread evenly.
+ *                  ignored; label smoothing s (Szegedy et al. 2016), 0 .. 1: the label's share is 1 - s, and s is
+ *                  spread evenly; and a weight for each class, which multiplies its terms: the mean is the sum of the
+ *                  rows divided by the sum of their labels' weights, as in PyTorch, and 0 if that is 0. Weights have
+ *                  no gradient.
  *   mse:             value, target of one float type and shape -> scalar F32: the mean or sum of (value - target)^2.
  *   bce_with_logits: logits, target likewise: the mean or sum of the binary cross entropy of sigmoid(logits) with
  *                    target, 0 .. 1, in a form that does not overflow. */
@@ -323,10 +325,11 @@ typedef struct rondo_cross_entropy_options {
   float label_smoothing;
   int64_t ignored_label; /* any number; used if ignores_label */
   bool ignores_label;    /* false: no row is ignored */
+  rondo_value weights;   /* [n] F32, a weight for each class; no value: all are 1 */
 } rondo_cross_entropy_options;
 #define RONDO_CROSS_ENTROPY_OPTIONS_INIT .struct_size = sizeof(rondo_cross_entropy_options)
 
-/* options may be NULL: none. OUT_OF_RANGE for a smoothing that is not 0 .. 1. */
+/* options may be NULL: none. OUT_OF_RANGE for a smoothing that is not 0 .. 1; SHAPE and TYPE for other weights. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_cross_entropy_with(rondo_program *program, rondo_value logits,
                                                                   rondo_value labels,
                                                                   const rondo_cross_entropy_options *options,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * cross_entropy: labels of both types, rows that are ignored, label smoothing; wrong labels.
+ * cross_entropy: labels of both types, rows that are ignored, label smoothing, weights of classes (PR-1); wrong labels.
  */
 #include <math.h>
 
@@ -23,31 +23,43 @@ static void draw(uint64_t *seed, test_call *call) {
   call->sizes[IGNORED] = columns - 1;
 }
 
+/* PyTorch's weight=, which is F32 for all types of logits. */
+static void draw_weighted(uint64_t *seed, test_call *call) {
+  draw(seed, call);
+  const size_t columns = call->inputs[0].shape[call->inputs[0].rank - 1];
+  test_tensor *weights = test_add_float(call, &columns, 1, 0.25, 2);
+  weights->type = RONDO_F32;
+  weights->has_no_gradient = true;
+}
+
 static rondo_status build(const test_call *call, rondo_program *program, const rondo_value *in, rondo_value *result) {
   const rondo_cross_entropy_options options = {
       RONDO_CROSS_ENTROPY_OPTIONS_INIT, .label_smoothing = (float)call->numbers[SMOOTHING],
-      .ignores_label = call->sizes[IGNORES] == 1, .ignored_label = (int64_t)call->sizes[IGNORED]};
+      .ignores_label = call->sizes[IGNORES] == 1, .ignored_label = (int64_t)call->sizes[IGNORED],
+      .weights = call->input_count > 2 ? in[2] : (rondo_value){0}};
   return rondo_op_cross_entropy_with(program, in[0], in[1], &options, result);
 }
 
-static double row_loss(const double *x, size_t columns, size_t label, double smoothing) {
+/* weights: NULL for none. */
+static double row_loss(const double *x, size_t columns, size_t label, double smoothing, const double *weights) {
   double sum = 0, loss = 0;
   for (size_t i = 0; i < columns; i++) sum += exp(x[i]);
   for (size_t i = 0; i < columns; i++) {
     const double share = (i == label ? 1 - smoothing : 0) + smoothing / (double)columns;
-    loss -= share * (x[i] - log(sum));
+    loss -= share * (weights == NULL ? 1 : weights[i]) * (x[i] - log(sum));
   }
   return loss;
 }
 
 static void reference(const test_call *call, double *const *in, double *y) {
   const size_t columns = call->inputs[0].shape[call->inputs[0].rank - 1];
+  const double *weights = call->input_count > 2 ? in[2] : NULL;
   double total = 0, count = 0;
   for (size_t row = 0; row < test_input_elements(call, 1); row++) {
     const size_t label = (size_t)in[1][row];
     if (call->sizes[IGNORES] == 1 && label == call->sizes[IGNORED]) continue;
-    total += row_loss(in[0] + row * columns, columns, label, call->numbers[SMOOTHING]);
-    count++;
+    total += row_loss(in[0] + row * columns, columns, label, call->numbers[SMOOTHING], weights);
+    count += weights == NULL ? 1 : weights[label];
   }
   y[0] = count > 0 ? total / count : 0;
 }
@@ -126,6 +138,12 @@ TEST(test_what_does_not_fit) {
   assert_ok(rondo_program_input(program, "right", RONDO_I32, (size_t[]){4}, 1, &labels));
   rondo_cross_entropy_options options = {RONDO_CROSS_ENTROPY_OPTIONS_INIT, .label_smoothing = 1.5f};
   assert_invalid(rondo_op_cross_entropy_with(program, logits, labels, &options, &loss), RONDO_REASON_OUT_OF_RANGE);
+  options.label_smoothing = 0;
+  assert_ok(rondo_program_input(program, "few", RONDO_F32, (size_t[]){2}, 1, &options.weights));
+  assert_invalid(rondo_op_cross_entropy_with(program, logits, labels, &options, &loss), RONDO_REASON_SHAPE);
+  assert_message("weights must have 3 elements");
+  assert_ok(rondo_program_input(program, "half", RONDO_F16, (size_t[]){3}, 1, &options.weights));
+  assert_invalid(rondo_op_cross_entropy_with(program, logits, labels, &options, &loss), RONDO_REASON_TYPE);
 }
 
 #define OPERATOR .build = build, .reference = reference
@@ -138,6 +156,12 @@ static const test_operator rows[] = {
      .gradient_tolerance = 1e-5,
      .gradient_samples = 200},
     {.name = "cross_entropy", .draw = draw, OPERATOR, .takes_nan = true},
+    {.name = "weighted cross_entropy",
+     .draw = draw_weighted,
+     OPERATOR,
+     .tolerance = 2e-6,
+     .gradient_tolerance = 1e-5,
+     .gradient_samples = 200},
 };
 
 TEST_OPERATOR_MAIN(rows)

@@ -4,7 +4,8 @@
  * computes the mean, so that the order of the sum is fixed. Threads: as tensor/program/operator.h says.
  *
  * With s = label smoothing over n columns, the row's loss is log(sum) - (1 - s) z[label] - s / n * (sum of z), where z
- * is logits - maximum: the cross entropy with (1 - s) onehot + s / n.
+ * is logits - maximum: the cross entropy with (1 - s) onehot + s / n. With a weight for each class, the terms of the
+ * sum over columns are multiplied by it, and the mean is divided by the sum of the labels' weights, as in PyTorch.
  */
 #include <assert.h>
 #include <math.h>
@@ -13,8 +14,8 @@
 #include "tensor/operators/common/operator_rows.h"
 #include "tensor/operators/common/operator_tools.h"
 
-enum { LOGITS, LABELS };            /* inputs */
-enum { LOSS, MAXIMA, SUMS, COUNT }; /* results; COUNT: the rows that are not ignored */
+enum { LOGITS, LABELS, WEIGHTS };   /* inputs */
+enum { LOSS, MAXIMA, SUMS, COUNT }; /* results; COUNT: the rows that are not ignored, or the sum of their weights */
 enum { IGNORED };                   /* sizes: the ignored label, as a size_t */
 enum { SMOOTHING };                 /* numbers */
 enum { IGNORES };                   /* flags */
@@ -69,14 +70,34 @@ RONDO_INLINE float row_loss(rondo_type type, const rows_shape *shape, const void
   return loss - shape->to_each * row_sum_below(type, logits, first, largest, shape->columns);
 }
 
+/* The sum of weight · (log(sum) - z) over a row. */
+RONDO_INLINE float weighted_sum(rondo_type type, const void *x, size_t first, float largest, float log_sum,
+                                const float *weights, size_t columns) {
+  float sums[RONDO_LANES] = {0}, buffer[RONDO_CHUNK];
+  RONDO_EACH_CHUNK(at, length, 0, columns) {
+    const float *chunk = rondo_load_chunk(type, x, first + at, length, buffer), *by = weights + at;
+    RONDO_EACH_LANE(i, lane, length, sums[lane] += by[i] * (log_sum - (chunk[i] - largest)));
+  }
+  return rondo_join_lanes(sums);
+}
+
+RONDO_INLINE float weighted_loss(rondo_type type, const rows_shape *shape, const void *logits, size_t first,
+                                 size_t label, float largest, float sum, const float *weights) {
+  const float log_sum = logf(sum), at_label = rondo_load_one(type, logits, first + label);
+  const float loss = shape->to_label * weights[label] * (log_sum - (at_label - largest));
+  if (shape->is_smoothed == 0) return loss;
+  return loss + shape->to_each * weighted_sum(type, logits, first, largest, log_sum, weights, shape->columns);
+}
+
 RONDO_VECTORISED_KERNEL(cross_entropy_rows_cpu) {
   const rows_shape *shape = args[0];
   const void *logits = RONDO_ARG(const void *, 1);
   const void *labels = RONDO_ARG(const void *, 2);
-  float *losses = RONDO_ARG(float *, 3);
-  float *maxima = RONDO_ARG(float *, 4);
-  float *sums = RONDO_ARG(float *, 5);
-  const rondo_index_cell cell = rondo_begin_check(blocks, args + 6);
+  const float *weights = RONDO_ARG(const float *, 3);
+  float *losses = RONDO_ARG(float *, 4);
+  float *maxima = RONDO_ARG(float *, 5);
+  float *sums = RONDO_ARG(float *, 6);
+  const rondo_index_cell cell = rondo_begin_check(blocks, args + 7);
   RONDO_EACH_ITEM(row, blocks, shape->rows) {
     const size_t first = row * shape->columns;
     const int64_t given = rondo_index_at(labels, shape->wide_labels, row);
@@ -85,31 +106,48 @@ RONDO_VECTORISED_KERNEL(cross_entropy_rows_cpu) {
     losses[row] = 0;
     if (is_ignored(shape, given)) continue;
     const size_t label = rondo_check_index(cell, row, given, shape->columns) ? (size_t)given : 0;
-    losses[row] = row_loss(type, shape, logits, first, label, maxima[row], sums[row]);
+    losses[row] = weights == NULL ? row_loss(type, shape, logits, first, label, maxima[row], sums[row])
+                                  : weighted_loss(type, shape, logits, first, label, maxima[row], sums[row], weights);
   }
 }
 
-RONDO_TYPED_KERNEL(cross_entropy_rows, cross_entropy, RONDO_SCALAR(rows_shape), RONDO_READS, RONDO_READS, RONDO_WRITES,
-                   RONDO_WRITES, RONDO_WRITES, RONDO_CHECK_PARAMETERS);
+RONDO_TYPED_KERNEL(cross_entropy_rows, cross_entropy, RONDO_SCALAR(rows_shape), RONDO_READS, RONDO_READS, RONDO_READS,
+                   RONDO_WRITES, RONDO_WRITES, RONDO_WRITES, RONDO_CHECK_PARAMETERS);
+
+/* A wrong label counts as 0. */
+RONDO_INLINE size_t label_of(const rows_shape *shape, int64_t given) {
+  return given >= 0 && (uint64_t)given < shape->columns ? (size_t)given : 0;
+}
 
 static void cross_entropy_mean_cpu(rondo_blocks blocks, void *const *args) {
   const rows_shape *shape = args[0];
   const float *losses = RONDO_ARG(const float *, 1);
   const void *labels = RONDO_ARG(const void *, 2);
-  float *loss = RONDO_ARG(float *, 3);
-  float *out_count = RONDO_ARG(float *, 4);
+  const float *weights = RONDO_ARG(const float *, 3);
+  float *loss = RONDO_ARG(float *, 4);
+  float *out_count = RONDO_ARG(float *, 5);
   double sum = 0, count = 0;
   (void)blocks; /* one */
   for (size_t row = 0; row < shape->rows; row++) {
+    const int64_t given = rondo_index_at(labels, shape->wide_labels, row);
     sum += (double)losses[row];
-    if (!is_ignored(shape, rondo_index_at(labels, shape->wide_labels, row))) count++;
+    if (!is_ignored(shape, given)) count += weights == NULL ? 1.0 : (double)weights[label_of(shape, given)];
   }
-  *loss = count > 0 ? (float)(sum / count) : 0;
+  *loss = count != 0 ? (float)(sum / count) : 0;
   *out_count = (float)count;
 }
 
 RONDO_UNTYPED_KERNEL(cross_entropy_mean, cross_entropy_mean, RONDO_SCALAR(rows_shape), RONDO_READS, RONDO_READS,
-                     RONDO_WRITES, RONDO_WRITES);
+                     RONDO_READS, RONDO_WRITES, RONDO_WRITES);
+
+static rondo_status require_weights(const rondo_program *program, const rondo_operation *operation) {
+  const rondo_shape *weights = rondo_operation_input(program, operation, WEIGHTS);
+  RONDO_TRY(rondo_require_input(program, operation, WEIGHTS, RONDO_F32, 1));
+  const size_t columns = rondo_shape_last(rondo_operation_input(program, operation, LOGITS));
+  if (weights == NULL || weights->dims[0] == columns) return RONDO_OK;
+  return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE, "weights must have %zu elements, one for a class",
+                              columns);
+}
 
 /* Also for the gradient, whose first two inputs are the same. */
 static rondo_status require_logits_and_labels(const rondo_program *program, const rondo_operation *operation) {
@@ -135,6 +173,7 @@ static rondo_status infer_cross_entropy(const rondo_program *program, const rond
                                         rondo_shape *results) {
   const float smoothing = operation->attributes.numbers[SMOOTHING];
   RONDO_TRY(require_logits_and_labels(program, operation));
+  RONDO_TRY(require_weights(program, operation));
   if (!(smoothing >= 0 && smoothing <= 1)) {
     return rondo_fail_operation(program, operation, RONDO_REASON_OUT_OF_RANGE,
                                 "label smoothing is %g; it must be between 0 and 1", (double)smoothing);
@@ -149,8 +188,9 @@ static rondo_status infer_cross_entropy(const rondo_program *program, const rond
 static rondo_status differentiate_cross_entropy(rondo_program *program, const rondo_operation *operation,
                                                 const uint32_t *result_gradients, uint32_t *input_gradients) {
   const uint32_t inputs[] = {operation->inputs[LOGITS], operation->inputs[LABELS], operation->results[MAXIMA],
-                             operation->results[SUMS],  operation->results[COUNT], result_gradients[LOSS]};
-  return rondo_program_add(program, &rondo_operator_cross_entropy_gradient, inputs, 6, &operation->attributes,
+                             operation->results[SUMS],  operation->results[COUNT], result_gradients[LOSS],
+                             operation->inputs[WEIGHTS]};
+  return rondo_program_add(program, &rondo_operator_cross_entropy_gradient, inputs, 7, &operation->attributes,
                            &input_gradients[LOGITS]);
 }
 
@@ -169,16 +209,17 @@ static rondo_status emit_cross_entropy(rondo_emitter *emitter, const rondo_opera
   RONDO_TRY(rondo_emit_operands(
       emitter, operation, &cross_entropy_rows_code[type],
       rondo_emit_grid(emitter, shape.rows, rondo_row_grain(shape.columns)),
-      RONDO_OPERANDS(RONDO_OBJECT(shape), RONDO_INPUT(LOGITS), RONDO_INPUT(LABELS), RONDO_WORKSPACE,
-                     RONDO_RESULT(MAXIMA), RONDO_RESULT(SUMS), RONDO_CHECK(LABELS, shape.columns))));
+      RONDO_OPERANDS(RONDO_OBJECT(shape), RONDO_INPUT(LOGITS), RONDO_INPUT(LABELS), RONDO_INPUT(WEIGHTS),
+                     RONDO_WORKSPACE, RONDO_RESULT(MAXIMA), RONDO_RESULT(SUMS), RONDO_CHECK(LABELS, shape.columns))));
   return rondo_emit_operands(emitter, operation, &cross_entropy_mean_code, (rondo_grid){.x = 1},
                              RONDO_OPERANDS(RONDO_OBJECT(shape), RONDO_WORKSPACE, RONDO_INPUT(LABELS),
-                                            RONDO_RESULT(LOSS), RONDO_RESULT(COUNT)));
+                                            RONDO_INPUT(WEIGHTS), RONDO_RESULT(LOSS), RONDO_RESULT(COUNT)));
 }
 
-RONDO_OPERATOR(cross_entropy, .types = RONDO_FLOATS, .inputs = {"logits", "labels"}, .required = 2, .result_count = 4,
-               .checks_indices = true, .infer = infer_cross_entropy, .differentiate = differentiate_cross_entropy,
-               .prepare = prepare_cross_entropy, .emit = emit_cross_entropy);
+RONDO_OPERATOR(cross_entropy, .types = RONDO_FLOATS, .inputs = {"logits", "labels", "weights"}, .required = 2,
+               .result_count = 4, .checks_indices = true, .infer = infer_cross_entropy,
+               .differentiate = differentiate_cross_entropy, .prepare = prepare_cross_entropy,
+               .emit = emit_cross_entropy);
 
 rondo_status rondo_op_cross_entropy(rondo_program *program, rondo_value logits, rondo_value labels,
                                     rondo_value *out_value) {
@@ -188,7 +229,6 @@ rondo_status rondo_op_cross_entropy(rondo_program *program, rondo_value logits, 
 
 rondo_status rondo_op_cross_entropy_with(rondo_program *program, rondo_value logits, rondo_value labels,
                                          const rondo_cross_entropy_options *options, rondo_value *out_value) {
-  const rondo_value inputs[] = {logits, labels};
   rondo_cross_entropy_options given;
   if (out_value != NULL) *out_value = (rondo_value){0};
   RONDO_TRY(rondo_versioned_read("rondo_cross_entropy_options", options, &given, sizeof given));
@@ -196,32 +236,60 @@ rondo_status rondo_op_cross_entropy_with(rondo_program *program, rondo_value log
                                        .size_count = 1,
                                        .numbers = {given.label_smoothing},
                                        .flags = {given.ignores_label}};
-  return rondo_program_apply(program, &rondo_operator_cross_entropy, inputs, 2, &attributes, out_value);
+  const rondo_value inputs[] = {logits, labels, given.weights};
+  return rondo_program_apply(program, &rondo_operator_cross_entropy, inputs, 3, &attributes, out_value);
 }
 
 /* Gradient --------------------------------------------------------------------------------------------------------- */
 
+/* What the gradient of a row takes: without weights, that of the label is 1 and so is their mean. */
+typedef struct row_gradient {
+  float largest, factor; /* of the exponentials: the sum of all shares / the sum of the exponentials */
+  float to_label, to_each;
+  const float *weights; /* NULL: none */
+} row_gradient;
+
+/* `all`: the sum of the weights of all classes. */
+RONDO_INLINE row_gradient row_gradient_of(const rows_shape *shape, size_t label, float largest, float sum, float scale,
+                                          const float *weights, float all) {
+  row_gradient row = {largest, scale / sum, shape->to_label * scale, shape->to_each * scale, weights};
+  if (weights == NULL) return row;
+  row.to_label *= weights[label];
+  row.factor = (row.to_label + row.to_each * all) / sum;
+  return row;
+}
+
 /* dlogits = (softmax(logits) - (1 - s) onehot(label) - s / n) * dloss / count; 0 in rows that are ignored. */
 RONDO_INLINE void gradient_row(rondo_type type, const rows_shape *shape, const void *logits, size_t first,
-                               float largest, float sum, float scale, void *to) {
+                               const row_gradient *row, void *to) {
   float buffers[2][RONDO_CHUNK];
-  const float share = shape->to_each * scale;
+  const float share = row->to_each;
   RONDO_EACH_CHUNK(at, length, 0, shape->columns) {
     float *chunk = rondo_chunk_of(type, to, first + at, buffers[1]);
-    rondo_row_scaled_exp(rondo_load_chunk(type, logits, first + at, length, buffers[0]), largest, scale / sum, chunk,
-                         length);
-    RONDO_EACH_LANE(i, lane, length, chunk[i] -= share);
+    rondo_row_scaled_exp(rondo_load_chunk(type, logits, first + at, length, buffers[0]), row->largest, row->factor,
+                         chunk, length);
+    if (row->weights == NULL)
+      RONDO_EACH_LANE(i, lane, length, chunk[i] -= share);
+    else
+      RONDO_EACH_LANE(i, lane, length, chunk[i] -= share * row->weights[at + i]);
     rondo_store_chunk(type, to, first + at, length, chunk);
   }
 }
 
 /* The element of the label, computed again, because the stored one has been rounded. */
-RONDO_INLINE void gradient_of_label(rondo_type type, const rows_shape *shape, const void *logits, size_t at,
-                                    float largest, float sum, float scale, void *to) {
+RONDO_INLINE void gradient_of_label(rondo_type type, const void *logits, size_t at, size_t label,
+                                    const row_gradient *row, void *to) {
   const float x = rondo_load_one(type, logits, at);
   float made;
-  rondo_row_scaled_exp(&x, largest, scale / sum, &made, 1);
-  rondo_store_one(type, to, at, made - (shape->to_each * scale + shape->to_label * scale));
+  rondo_row_scaled_exp(&x, row->largest, row->factor, &made, 1);
+  const float share = row->weights == NULL ? row->to_each : row->to_each * row->weights[label];
+  rondo_store_one(type, to, at, made - (share + row->to_label));
+}
+
+static float sum_of(const float *weights, size_t count) {
+  float sum = 0;
+  for (size_t i = 0; weights != NULL && i < count; i++) sum += weights[i];
+  return sum;
 }
 
 RONDO_VECTORISED_KERNEL(cross_entropy_gradient_cpu) {
@@ -232,7 +300,9 @@ RONDO_VECTORISED_KERNEL(cross_entropy_gradient_cpu) {
   const float *sums = RONDO_ARG(const float *, 4);
   const float count = *RONDO_ARG(const float *, 5);
   const float dloss = *RONDO_ARG(const float *, 6);
-  void *gradient = RONDO_ARG(void *, 7);
+  const float *weights = RONDO_ARG(const float *, 7);
+  void *gradient = RONDO_ARG(void *, 8);
+  const float scale = count != 0 ? dloss / count : 0, all = sum_of(weights, shape->columns);
   RONDO_EACH_ITEM(row, blocks, shape->rows) {
     const size_t first = row * shape->columns;
     const int64_t given = rondo_index_at(labels, shape->wide_labels, row);
@@ -240,14 +310,15 @@ RONDO_VECTORISED_KERNEL(cross_entropy_gradient_cpu) {
       memset((char *)gradient + first * rondo_type_bytes(type), 0, shape->columns * rondo_type_bytes(type));
       continue;
     }
-    const size_t label = given >= 0 && (uint64_t)given < shape->columns ? (size_t)given : 0;
-    gradient_row(type, shape, logits, first, maxima[row], sums[row], dloss / count, gradient);
-    gradient_of_label(type, shape, logits, first + label, maxima[row], sums[row], dloss / count, gradient);
+    const size_t label = label_of(shape, given);
+    const row_gradient of = row_gradient_of(shape, label, maxima[row], sums[row], scale, weights, all);
+    gradient_row(type, shape, logits, first, &of, gradient);
+    gradient_of_label(type, logits, first + label, label, &of, gradient);
   }
 }
 
 RONDO_TYPED_KERNEL(cross_entropy_gradient, cross_entropy, RONDO_SCALAR(rows_shape), RONDO_READS, RONDO_READS,
-                   RONDO_READS, RONDO_READS, RONDO_READS, RONDO_READS, RONDO_WRITES);
+                   RONDO_READS, RONDO_READS, RONDO_READS, RONDO_READS, RONDO_READS, RONDO_WRITES);
 
 static rondo_status infer_cross_entropy_gradient(const rondo_program *program, const rondo_operation *operation,
                                                  rondo_shape *results) {
@@ -263,9 +334,9 @@ static rondo_status emit_cross_entropy_gradient(rondo_emitter *emitter, const ro
       emitter, operation, &cross_entropy_gradient_code[type],
       rondo_emit_grid(emitter, shape.rows, rondo_row_grain(shape.columns)),
       RONDO_OPERANDS(RONDO_OBJECT(shape), RONDO_INPUT(LOGITS), RONDO_INPUT(LABELS), RONDO_INPUT(2), RONDO_INPUT(3),
-                     RONDO_INPUT(4), RONDO_INPUT(5), RONDO_RESULT(0)));
+                     RONDO_INPUT(4), RONDO_INPUT(5), RONDO_INPUT(6), RONDO_RESULT(0)));
 }
 
-RONDO_OPERATOR(cross_entropy_gradient, .inputs = {"logits", "labels", "maxima", "sums", "count", "gradient"},
+RONDO_OPERATOR(cross_entropy_gradient, .inputs = {"logits", "labels", "maxima", "sums", "count", "gradient", "weights"},
                .required = 6, .result_count = 1, .infer = infer_cross_entropy_gradient,
                .emit = emit_cross_entropy_gradient);
