@@ -20,9 +20,9 @@
  *   TRY(rondo_compiled_read(compiled, "loss", &value, sizeof value));
  *
  * A run first computes the operators, each from the states as they were before the run. Then it applies the updates of
- * states (optimizers), in the order in which they were added. Operators whose results are not needed by an output or an
- * update do not run; of several operators that compute the same value, one runs. Within these rules the order is chosen
- * so that little memory is live at once, and independent operators may run in parallel.
+ * states (optimizers, assignments), in the order in which they were added. Operators whose results are not needed by an
+ * output or an update do not run; of several operators that compute the same value, one runs. Within these rules the
+ * order is chosen so that little memory is live at once, and independent operators may run in parallel.
  *
  * A program is thread-compatible and needs no device. A compiled program is thread-compatible; it owns a stream.
  *
@@ -294,9 +294,10 @@ typedef struct rondo_rmsprop_options {
  * Errors as rondo_program_gradients. INVALID_ARGUMENT: no F32 state has a gradient of the loss (NONE); a rate or
  * momentum is not F32 (TYPE) or not a scalar (SHAPE); there is both a rate and a schedule (BAD_OPTIONS) or neither
  * (NULL_ARGUMENT); a number is out of range (OUT_OF_RANGE); an entry of the list is not a state or not F32 (TYPE), has
- * no gradient (NONE) or is frozen (BAD_OPTIONS); the list or a group is empty, or a group has both a weight_decay and
- * no_decay (BAD_OPTIONS); an entry is in lists or groups twice, or a state or output of these names exists
- * (DUPLICATE_NAME). INVALID_STATE: the program already has an optimizer. After an error the program is unchanged. */
+ * no gradient (NONE), is frozen or is assigned (BAD_OPTIONS); the list or a group is empty, or a group has both a
+ * weight_decay and no_decay (BAD_OPTIONS); an entry is in lists or groups twice, or a state or output of these names
+ * exists (DUPLICATE_NAME). INVALID_STATE: the program already has an optimizer. After an error the program is
+ * unchanged. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_program_sgd(rondo_program *program, rondo_value loss,
                                                         const rondo_sgd_options *options);
 RONDO_API RONDO_MUST_USE rondo_status rondo_program_adam(rondo_program *program, rondo_value loss,
@@ -305,6 +306,30 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_program_adagrad(rondo_program *progr
                                                             const rondo_adagrad_options *options);
 RONDO_API RONDO_MUST_USE rondo_status rondo_program_rmsprop(rondo_program *program, rondo_value loss,
                                                             const rondo_rmsprop_options *options);
+
+/* At the end of a run, `state` becomes `value`, which has its type and shape (PR-3): moving averages, optimizers of the
+ * program's own (with rondo_program_gradients), the memory of a network that reads a stream. For a moving average of
+ * weights:
+ *
+ *   TRY(rondo_op_scale(program, average, 0.999f, &kept));
+ *   TRY(rondo_op_scale(program, weights, 0.001f, &part));
+ *   TRY(rondo_op_add(program, kept, part, &sum));
+ *   TRY(rondo_program_assign(program, average, sum));
+ *
+ * An assignment is an update: all operators and all other assignments read the states as they were before the run, so
+ * two states may exchange their values, and the average above is one of weights before each run. A run that fails
+ * changes nothing. A state is changed in one way: by one assignment, by the optimizer, or by an operator (the running
+ * statistics of batch_norm, the caches of attention_decode). Optimizers would train an F32 state on which the loss
+ * depends, so declare it as frozen or list the states to train.
+ *
+ * In a data-parallel program each rank assigns its own value. The states stay the same on all ranks if the values are
+ * computed from states alone; a value computed from a rank's part of the batch is that rank's.
+ *
+ * Errors: INVALID_ARGUMENT with TYPE (not a state; other types), SHAPE, NULL_ARGUMENT, UNKNOWN_NAME, BAD_OPTIONS (a
+ * table with shard_rows); INVALID_STATE (it is changed already); OUT_OF_MEMORY. After an error the program is
+ * unchanged. Later calls that would change the state return INVALID_ARGUMENT with BAD_OPTIONS. Thread-compatible. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_program_assign(rondo_program *program, rondo_value state,
+                                                           rondo_value value);
 
 /* Compiled programs ----------------------------------------------------------------------------------------------- */
 
@@ -591,9 +616,9 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_compiled_get_gain(const rondo_compil
  * is SEQUENTIAL_FASTER, CHAIN or EXECUTOR_BUSY (rondo_sequential_reason), or null if it is used. The memory fields are
  * those of rondo_compiled_info. Updates list the states that the optimizer ("adam", "sgd", "sgd_momentum", "adagrad" or
  * "rmsprop") trains, without its moments and counters, for each of its groups; the group is its number, from 0 on, or
- * null for the optimizer's own options. The text format names at most eight states. data_parallel has fields of
- * rondo_compiled_info, or is null if the program is not data-parallel. Errors: INVALID_ARGUMENT (NULL, another format),
- * OUT_OF_MEMORY. Thread-compatible. */
+ * null for the optimizer's own options. The optimizer "assign" lists the states of rondo_program_assign. The text
+ * format names at most eight states. data_parallel has fields of rondo_compiled_info, or is null if the program is not
+ * data-parallel. Errors: INVALID_ARGUMENT (NULL, another format), OUT_OF_MEMORY. Thread-compatible. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_compiled_explain(const rondo_compiled *compiled,
                                                              rondo_explain_format format, char **out_text);
 

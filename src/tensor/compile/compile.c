@@ -159,7 +159,10 @@ static rondo_status name_value(const compiler *c, char kind, const char *name, u
   rondo_named_value named = {.kind = kind,
                              .shape = *rondo_program_shape(c->program, value),
                              .address = rondo_layout_address(&c->layout, compiled, value),
-                             .trained_by = kind == 's' && of->trained ? c->program->optimizer : NULL,
+                             .trained_by = kind != 's'       ? NULL
+                                           : of->trained     ? c->program->optimizer
+                                           : of->is_assigned ? rondo_operator_assign.name
+                                                             : NULL,
                              .group = of->group,
                              .is_sharded = of->is_sharded,
                              .is_summed = of->is_summed,

@@ -361,6 +361,7 @@ static rondo_status declare_value(divider *d, rondo_program *program, uint32_t v
   program->values.items[d->values[value]].trained = of->trained;
   program->values.items[d->values[value]].group = of->group;
   program->values.items[d->values[value]].frozen = of->frozen;
+  program->values.items[d->values[value]].is_assigned = of->is_assigned;
   return RONDO_OK;
 }
 

@@ -279,14 +279,15 @@ static void explain_memory(const rondo_compiled_info *info, rondo_document *out)
 
 /* Updates ---------------------------------------------------------------------------------------------------------- */
 
-/* The first state from index `from` on that is trained in the group of the state `like`; the number of values: any
- * state that is trained. The number of values if there is none. */
+/* The first state from index `from` on that is updated as the state `like`, in its group; the number of values: any
+ * state that is updated. The number of values if there is none. */
 static size_t find_trained(const rondo_compiled *compiled, size_t from, size_t like) {
   const size_t count = compiled->values.count;
   for (; from < count; from++) {
     const rondo_named_value *value = &compiled->values.items[from];
     if (value->trained_by == NULL) continue;
-    if (like == count || value->group == compiled->values.items[like].group) break;
+    const rondo_named_value *other = like == count ? value : &compiled->values.items[like];
+    if (value->group == other->group && value->trained_by == other->trained_by) break;
   }
   return from;
 }

@@ -226,6 +226,19 @@ static rondo_status reserve(rondo_program *program, uint32_t results) {
   return RONDO_OK;
 }
 
+static rondo_status refuse_assigned(const rondo_program *program, const rondo_operation *operation) {
+  const bool assigns = operation->row == &rondo_operator_assign; /* rondo_program_assign checks more */
+  for (uint32_t k = 0; operation->row->updates != 0 && !assigns && k < RONDO_MAX_OPERANDS; k++) {
+    const uint32_t input = operation->inputs[k];
+    if (input == RONDO_NO_VALUE || !rondo_operation_updates(operation, k)) continue;
+    if (program->values.items[input].is_assigned)
+      return rondo_fail_operation(program, operation, RONDO_REASON_BAD_OPTIONS,
+                                  "%s is assigned by rondo_program_assign, and a run changes a state in one way",
+                                  operation->row->inputs[k]);
+  }
+  return RONDO_OK;
+}
+
 rondo_status rondo_program_add(rondo_program *program, const rondo_operator *row, const uint32_t *inputs,
                                uint32_t count, const rondo_attributes *attributes, uint32_t *out_results) {
   rondo_operation operation = {.row = row};
@@ -235,6 +248,7 @@ rondo_status rondo_program_add(rondo_program *program, const rondo_operator *row
   for (uint32_t i = 0; i < RONDO_MAX_RESULTS; i++) operation.results[i] = RONDO_NO_VALUE;
   if (attributes != NULL) operation.attributes = *attributes;
   RONDO_TRY(rondo_table_check_reader(program, &operation));
+  RONDO_TRY(refuse_assigned(program, &operation));
   RONDO_TRY(infer(program, &operation, shapes));
   RONDO_TRY(reserve(program, row->result_count));
   for (uint32_t i = 0; i < row->result_count; i++) {

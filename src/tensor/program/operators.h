@@ -149,7 +149,8 @@
   ROW(adam_step)                 \
   ROW(adam)                      \
   ROW(bucket_gather)             \
-  ROW(parameter_take)
+  ROW(parameter_take)            \
+  ROW(assign)
 
 #define RONDO_DECLARE_OPERATOR(name) extern const rondo_operator rondo_operator_##name;
 RONDO_OPERATORS(RONDO_DECLARE_OPERATOR)

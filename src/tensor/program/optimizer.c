@@ -223,12 +223,23 @@ static rondo_status collect(rondo_trainees *t, uint32_t loss) {
   return status;
 }
 
+static rondo_status refuse_assigned(const rondo_trainees *t, uint32_t state) {
+  char text[RONDO_CALL_TEXT];
+  if (!t->program->values.items[state].is_assigned) return RONDO_OK;
+  return rondo_fail(
+      RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
+      "%s: %s is assigned by rondo_program_assign, so it cannot be trained: declare it as frozen, or list "
+      "the states to train",
+      t->call, rondo_value_text(text, t->program, state));
+}
+
 /* Drops states without a gradient, because weight decay would shrink them. All states of a list have a gradient. */
 static rondo_status keep_differentiable(rondo_trainees *t) {
   size_t kept = 0;
   RONDO_TRY(require_gradients(t));
   for (size_t i = 0; i < t->count; i++) {
     if (t->gradients[i] == RONDO_NO_VALUE) continue;
+    RONDO_TRY(refuse_assigned(t, t->states[i]));
     t->groups[t->program->values.items[t->states[i]].group].is_used = true;
     t->states[kept] = t->states[i];
     t->gradients[kept++] = t->gradients[i];

@@ -74,6 +74,7 @@ void rondo_program_roll_back(rondo_program *program, rondo_program_mark mark) {
   while (program->operations.count > mark.operations) {
     const rondo_operation *last = &program->operations.items[--program->operations.count];
     RONDO_EACH_INPUT(i, last) program->values.items[last->inputs[i]].readers--;
+    if (last->row == &rondo_operator_assign) program->values.items[last->inputs[0]].is_assigned = false;
     rondo_operator_release(last->row);
   }
   while (program->outputs.count > mark.outputs) {
@@ -240,6 +241,13 @@ rondo_status rondo_program_cell(rondo_program *program, const char *name, float 
   return RONDO_OK;
 }
 
+rondo_status rondo_program_copy(rondo_program *program, uint32_t *inout_value) {
+  const uint32_t value = *inout_value;
+  rondo_attributes same_order = {.size_count = rondo_program_shape(program, value)->rank};
+  for (uint32_t i = 0; i < same_order.size_count; i++) same_order.sizes[i] = i;
+  return rondo_program_add(program, &rondo_operator_permute, &value, 1, &same_order, inout_value);
+}
+
 /* A view of a state or cell would show later changes by an update or the caller. So the output is a copy, which keeps
  * the value that the run computed with. */
 static rondo_status copy_view(rondo_program *program, uint32_t *inout_value) {
@@ -247,10 +255,7 @@ static rondo_status copy_view(rondo_program *program, uint32_t *inout_value) {
   while (program->values.items[root].view_of != RONDO_NO_VALUE) root = program->values.items[root].view_of;
   const rondo_value_kind kind = program->values.items[root].kind;
   if (root == *inout_value || (kind != RONDO_VALUE_STATE && kind != RONDO_VALUE_CELL)) return RONDO_OK;
-  const uint32_t value = *inout_value;
-  rondo_attributes same_order = {.size_count = rondo_program_shape(program, value)->rank};
-  for (uint32_t i = 0; i < same_order.size_count; i++) same_order.sizes[i] = i;
-  return rondo_program_add(program, &rondo_operator_permute, &value, 1, &same_order, inout_value);
+  return rondo_program_copy(program, inout_value);
 }
 
 static rondo_status add_output(rondo_program *program, const char *name, uint32_t value) {

@@ -19,6 +19,9 @@ RONDO_PRIVATE const rondo_shape *rondo_program_shape(const rondo_program *progra
 /* Adds a scalar F32 constant. */
 RONDO_MUST_USE rondo_status rondo_program_constant(rondo_program *program, float number, uint32_t *out_index);
 
+/* Adds a copy of a value, which keeps what the run computes with. */
+RONDO_MUST_USE rondo_status rondo_program_copy(rondo_program *program, uint32_t *inout_value);
+
 /* Adds a state, cell or input. Checks the name. */
 RONDO_MUST_USE rondo_status rondo_program_declare(rondo_program *program, rondo_value_kind kind, const char *name,
                                                   const rondo_shape *shape, float initial, uint32_t *out_index);

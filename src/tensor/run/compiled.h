@@ -43,10 +43,10 @@ typedef struct rondo_named_value {
   void *address;
   rondo_staged_input *input;   /* NULL: not staged; the address is the buffer's otherwise */
   rondo_staged_output *output; /* likewise */
-  const char *trained_by;      /* the operator that updates the state as an optimizer's; static; NULL: none */
-  uint32_t group;              /* then, its group in the options; 0: that of the optimizer's own */
-  bool is_sharded;             /* a state that each rank has a part of */
-  bool is_summed;              /* a state that each rank has its own sums in */
+  const char *trained_by; /* the operator that updates the state as an optimizer's, or assigns it; static; NULL: none */
+  uint32_t group;         /* then, its group in the options; 0: that of the optimizer's own */
+  bool is_sharded;        /* a state that each rank has a part of */
+  bool is_summed;         /* a state that each rank has its own sums in */
   bool in_arena;
   bool is_lost; /* another program has used the arena since this value was written or computed */
 } rondo_named_value;

@@ -113,6 +113,28 @@ TEST(test_optimizers_and_zeros) {
   }
 }
 
+/* Of these, the conformance suite has the numbers too. */
+DEVICE_TEST(test_other_updates) {
+  for (int kind = 0; kind < 2; kind++) {
+    rondo_program *program = test_new_program();
+    rondo_value w, b, rate, loss;
+    assert_ok(rondo_program_state(program, "w", RONDO_F32, NULL, 0, &w));
+    assert_ok(rondo_program_state(program, "b", RONDO_F32, NULL, 0, &b));
+    assert_ok(rondo_program_cell(program, "rate", 0.5f, &rate));
+    assert_ok(rondo_op_mul(program, w, b, &loss));
+    const rondo_parameter_group group = {.states = &b, .state_count = 1, .max_norm = 1};
+    const rondo_adagrad_options adagrad = {RONDO_ADAGRAD_OPTIONS_INIT, .learning_rate = rate, .groups = &group,
+                                           .group_count = 1};
+    const rondo_rmsprop_options rmsprop = {RONDO_RMSPROP_OPTIONS_INIT, .learning_rate = rate, .states = &b,
+                                           .state_count = 1};
+    if (kind == 1) assert_ok(rondo_program_assign(program, w, b));
+    assert_ok(kind == 0 ? rondo_program_adagrad(program, loss, &adagrad)
+                        : rondo_program_rmsprop(program, loss, &rmsprop));
+    note_rows(program);
+    rondo_program_destroy(program);
+  }
+}
+
 /* Owners of rows ---------------------------------------------------------------------------------------------------
  * A device sorts its indices for all owners, so the kernel runs with several without other ranks (MM-3). */
 

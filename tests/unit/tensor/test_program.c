@@ -398,7 +398,7 @@ UNIT_TEST(test_wrong_optimizers_are_refused) {
   assert_error(rondo_program_adam(c.program, c.loss, &adam), BAD, RONDO_REASON_DUPLICATE_NAME);
   assert_message("'v.m'");
   assert_as_before(c.program, &later);
-  assert_false(c.program->has_optimizer);
+  assert_null(c.program->optimizer);
   const rondo_sgd_options plain = {RONDO_SGD_OPTIONS_INIT, .learning_rate = rate};
   assert_ok(rondo_program_sgd(c.program, c.loss, &plain));
   assert_fails(rondo_program_adam(c.program, c.loss, &adam), RONDO_INVALID_STATE);

@@ -10,6 +10,7 @@
 #define RONDO_CUDA_SOURCES(ROW) \
   ROW(adam)                     \
   ROW(adaptive)                 \
+  ROW(assign)                   \
   ROW(attention_append)         \
   ROW(bag_offsets)              \
   ROW(batch_norm_update)        \
