@@ -84,16 +84,27 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_program_state(rondo_program *program
  * positions) or weights that should not be trained. Other states of type F32 are trained if a loss depends on them.
  * rondo_program_gradients gives gradients of both. options may be NULL.
  *
+ * sparse (PyTorch: nn.Embedding(sparse=True)): a table of type F32, [rows, columns]. An optimizer updates the rows
+ * alone that the run's look-ups read, so a step costs what these touch, not the table (PR-7). rondo_program_sgd without
+ * momentum, _adagrad and _adam can: Adam is lazy, so moments of other rows are not decayed, as in PyTorch's SparseAdam.
+ * Rows that are read several times get the sum of their gradients, in the order of the indices, with the same bits for
+ * any number of workers. Clipping and scaled losses work as usual. Weight decay and accumulation are refused, and so is
+ * training if anything but embedding and embedding_bag reads the table. The option concerns optimizers only: gradients
+ * of rondo_program_gradients are whole. In a data-parallel program it takes effect with shard_rows; without it, ranks
+ * reduce whole gradients.
+ *
  * shard_rows: the ranks of a data-parallel program divide the rows of the table between them (MM-3;
  * <rondo/data_parallel.h>, Tables). Each look-up sends at most capacity_factor * n / ranks of a rank's n indices to one
  * owner; 0: any number.
  *
- * Errors as above; INVALID_ARGUMENT with BAD_OPTIONS, and for shard_rows SHAPE (not 2 dimensions), TYPE (not a float),
- * OUT_OF_RANGE (capacity_factor is negative); INVALID_STATE (the program is not data-parallel yet). */
+ * Errors as above; INVALID_ARGUMENT with BAD_OPTIONS; for sparse SHAPE (not 2 dimensions), TYPE (not F32); for
+ * shard_rows SHAPE (not 2 dimensions), TYPE (not a float), OUT_OF_RANGE (capacity_factor is negative); INVALID_STATE
+ * (the program is not data-parallel yet). */
 typedef struct rondo_state_options {
   uint32_t struct_size;
   bool frozen;
   bool shard_rows;
+  bool sparse;
   float capacity_factor;
 } rondo_state_options;
 #define RONDO_STATE_OPTIONS_INIT .struct_size = sizeof(rondo_state_options)
@@ -296,7 +307,8 @@ typedef struct rondo_rmsprop_options {
  * (NULL_ARGUMENT); a number is out of range (OUT_OF_RANGE); an entry of the list is not a state or not F32 (TYPE), has
  * no gradient (NONE), is frozen or is assigned (BAD_OPTIONS); the list or a group is empty, or a group has both a
  * weight_decay and no_decay (BAD_OPTIONS); an entry is in lists or groups twice, or a state or output of these names
- * exists (DUPLICATE_NAME). INVALID_STATE: the program already has an optimizer. After an error the program is
+ * exists (DUPLICATE_NAME); a sparse state does not fit the options (BAD_OPTIONS). UNSUPPORTED: something else than
+ * look-ups reads a sparse state. INVALID_STATE: the program already has an optimizer. After an error the program is
  * unchanged. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_program_sgd(rondo_program *program, rondo_value loss,
                                                         const rondo_sgd_options *options);

@@ -305,7 +305,8 @@ static uint64_t hash_values(const rondo_program *program, size_t count, uint64_t
     hash = rondo_hash_text(rondo_hash_u64(hash, value->kind), value->name);
     hash = rondo_hash_u64(rondo_hash_u64(hash, value->shape.type), value->shape.rank);
     hash = rondo_hash_bytes(hash, value->shape.dims, sizeof value->shape.dims);
-    hash = rondo_hash_u64(rondo_hash_u64(hash, value->frozen), value->trained ? value->group + 1 : 0);
+    hash = rondo_hash_u64(rondo_hash_u64(hash, value->frozen + 2u * value->is_sparse),
+                          value->trained ? value->group + 1 : 0);
     hash = rondo_hash_bytes(hash, &value->initial, sizeof value->initial);
   }
   return hash;

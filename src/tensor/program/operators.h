@@ -11,6 +11,8 @@
 #define RONDO_OPERATORS(ROW)     \
   ROW(embedding)                 \
   ROW(embedding_gradient)        \
+  ROW(sort_indices)              \
+  ROW(embedding_rows)            \
   ROW(embedding_bag)             \
   ROW(embedding_bag_weights)     \
   ROW(bag_offsets)               \
@@ -149,6 +151,9 @@
   ROW(adam_step)                 \
   ROW(adam)                      \
   ROW(bucket_gather)             \
+  ROW(sgd_rows)                  \
+  ROW(adam_rows)                 \
+  ROW(adagrad_rows)              \
   ROW(parameter_take)            \
   ROW(assign)
 

@@ -18,6 +18,7 @@
 #include "tensor/program/program.h"
 #include "tensor/program/program_check.h"
 #include "tensor/program/shape.h"
+#include "tensor/program/sparse_gradient.h"
 
 rondo_trained_group *rondo_trainees_group(const rondo_trainees *t, const rondo_update_part *part) {
   const uint32_t group = t->program->values.items[part->state].group;
@@ -214,6 +215,7 @@ static rondo_status collect(rondo_trainees *t, uint32_t loss) {
   if (status == RONDO_OK) {
     status = rondo_allocate_items(&program->allocator, t->capacity, sizeof *t->gradients, &t->gradients);
   }
+  if (status == RONDO_OK) status = rondo_allocate_items(&program->allocator, t->capacity, sizeof *t->keys, &t->keys);
   if (status == RONDO_OK) status = rondo_allocate_items(&program->allocator, t->capacity, sizeof *t->parts, &t->parts);
   if (status == RONDO_OK) {
     rondo_program_mark_sources(program, loss, needed);
@@ -291,6 +293,35 @@ static void skip_casts(rondo_trainees *t) {
   }
 }
 
+/* What a sparse gradient cannot do, because it would touch all rows. */
+static rondo_status check_rows(const rondo_trainees *t, uint32_t state, const rondo_optimizer *by) {
+  const rondo_trained_group *group = &t->groups[t->program->values.items[state].group];
+  const bool decays = group->decay > 0 && group->decay_dimensions <= 2;
+  const char *why = by->rows_row == NULL            ? "this optimizer changes rows without a gradient"
+                    : decays                        ? "weight decay changes rows without a gradient"
+                    : t->setup.given.accumulate > 1 ? "its gradients are not summed over runs"
+                                                    : NULL;
+  char text[RONDO_CALL_TEXT];
+  if (why == NULL) return RONDO_OK;
+  return rondo_fail(
+      RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
+      "%s: %s is sparse, and %s: use SGD without momentum, Adam or Adagrad, without decay and accumulation, "
+      "for it, or do not declare it as sparse",
+      t->call, rondo_value_text(text, t->program, state), why);
+}
+
+/* Replaces the gradients of sparse states. */
+static rondo_status take_rows(const rondo_trainees *t, const rondo_optimizer *by) {
+  for (size_t i = 0; i < t->count; i++) {
+    uint32_t keys;
+    if (!rondo_state_is_sparse(t->program, t->states[i])) continue;
+    RONDO_TRY(check_rows(t, t->states[i], by));
+    RONDO_TRY(rondo_sparse_gradient(t->program, t->call, t->states[i], &t->gradients[i], &keys));
+    t->keys[i] = keys + 1;
+  }
+  return RONDO_OK;
+}
+
 /* Moves the tables whose rows are divided between ranks, of which each rank has all gradients of its own rows, to the
  * end. Returns the number of others. */
 static size_t sort_tables(rondo_trainees *t) {
@@ -323,7 +354,8 @@ static rondo_status list_parts(rondo_trainees *t, uint32_t loss) {
   const bool has_ranks = t->program->ranks.communicator != NULL;
   if (has_ranks) RONDO_TRY(rondo_buckets_begin(t->program, loss));
   for (size_t i = 0; i < t->count; i++)
-    t->parts[i] = (rondo_update_part){.state = t->states[i], .gradient = t->gradients[i], .bucket = RONDO_NO_VALUE};
+    t->parts[i] = (rondo_update_part){
+        .state = t->states[i], .gradient = t->gradients[i], .keys = t->keys[i], .bucket = RONDO_NO_VALUE};
   t->part_count = t->count;
   RONDO_TRY(rondo_gradients_accumulate(t));
   if (!has_ranks) return RONDO_OK;
@@ -394,7 +426,10 @@ static rondo_status add_update(const rondo_trainees *t, const rondo_update_part 
     if (by->companions[k] == NULL) continue;
     RONDO_TRY(rondo_optimizer_companion(t->program, part, by->companions[k], by->initial, companion));
   }
-  return rondo_program_add(t->program, by->row, inputs, rondo_operator_input_count(by->row), &attributes, NULL);
+  if (part->keys == 0)
+    return rondo_program_add(t->program, by->row, inputs, rondo_operator_input_count(by->row), &attributes, NULL);
+  inputs[RONDO_MAX_OPERANDS - 1] = part->keys - 1;
+  return rondo_program_add(t->program, by->rows_row, inputs, RONDO_MAX_OPERANDS, &attributes, NULL);
 }
 
 static rondo_status update_parts(const rondo_trainees *t, const rondo_optimizer *by) {
@@ -424,6 +459,7 @@ static rondo_status add_updates(rondo_trainees *t, uint32_t loss, rondo_optimize
   RONDO_TRY(rondo_program_differentiate(t->program, loss, t->setup.scale, t->states, t->count, t->gradients));
   RONDO_TRY(keep_differentiable(t));
   skip_casts(t);
+  RONDO_TRY(take_rows(t, by));
   const rondo_program_mark alike = rondo_program_get_mark(t->program);
   RONDO_TRY(list_parts(t, loss));
   RONDO_TRY(rondo_gradients_control(t));
@@ -458,6 +494,7 @@ rondo_status rondo_optimizer_add(rondo_program *program, rondo_value loss, const
   rondo_release(&program->allocator, t.groups, t.group_count, sizeof *t.groups);
   rondo_release(&program->allocator, t.states, t.capacity, sizeof *t.states);
   rondo_release(&program->allocator, t.gradients, t.capacity, sizeof *t.gradients);
+  rondo_release(&program->allocator, t.keys, t.capacity, sizeof *t.keys);
   rondo_release(&program->allocator, t.parts, t.capacity, sizeof *t.parts);
   rondo_buckets_free(program, &t.buckets);
   if (status != RONDO_OK) rondo_program_roll_back(program, mark);

@@ -35,6 +35,7 @@ typedef struct rondo_training_options {
 typedef struct rondo_optimizer {
   const char *call; /* the public function */
   const rondo_operator *row;
+  const rondo_operator *rows_row; /* of sparse gradients, whose keys are the last input; NULL: there is none */
   const char *companions[RONDO_COMPANIONS]; /* suffixes of the states that belong to each trained one; NULL: none */
   float initial;                            /* what companions begin with */
   uint32_t extra;                           /* a value that all updates read, or RONDO_NO_VALUE */
@@ -74,6 +75,7 @@ typedef struct rondo_trainees {
   size_t group_count;
   uint32_t *states;
   uint32_t *gradients;
+  uint32_t *keys; /* as in rondo_update_part */
   size_t count;
   size_t capacity;
   rondo_update_part *parts; /* what is updated; whole states, unless the program is data-parallel */

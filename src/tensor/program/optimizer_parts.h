@@ -17,6 +17,7 @@ enum { RONDO_PART_ALL, RONDO_PART_PARAMETER, RONDO_PART_COMPANION, RONDO_PART_GR
 /* What an optimizer updates by one operator: a trained state, or a part of it. */
 typedef struct rondo_update_part {
   uint32_t state, gradient;
+  uint32_t keys;   /* of a sparse gradient (sparse_gradient.h), plus one; 0: the gradient is a whole tensor */
   uint32_t bucket; /* whose flat states are the companions; RONDO_NO_VALUE: these have the shape of the state */
   size_t sizes[RONDO_PART_SIZES];
   size_t own_first,

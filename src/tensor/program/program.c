@@ -211,6 +211,15 @@ rondo_status rondo_program_state(rondo_program *program, const char *name, rondo
   return declare_shaped("rondo_program_state", program, RONDO_VALUE_STATE, name, type, shape, rank, out_value);
 }
 
+static rondo_status check_sparse(const char *call, rondo_type type, size_t rank) {
+  if (type != RONDO_F32)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_TYPE, "%s: sparse: the type is %s: give f32", call,
+                      rondo_type_name(type));
+  if (rank == 2) return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE,
+                    "%s: sparse: the shape has %zu dimension(s): give 2, [rows, columns]", call, rank);
+}
+
 rondo_status rondo_program_state_with(rondo_program *program, const char *name, rondo_type type, const size_t *shape,
                                       size_t rank, const rondo_state_options *options, rondo_value *out_value) {
   static const char call[] = "rondo_program_state_with";
@@ -219,11 +228,13 @@ rondo_status rondo_program_state_with(rondo_program *program, const char *name, 
   *out_value = (rondo_value){0};
   RONDO_TRY(rondo_versioned_read("rondo_state_options", options, &given, sizeof given));
   size_t part[2];
+  if (given.sparse) RONDO_TRY(check_sparse(call, type, rank));
   if (given.shard_rows) RONDO_TRY(rondo_table_divide(call, program, type, shape, rank, &given, part));
   RONDO_TRY(
       declare_shaped(call, program, RONDO_VALUE_STATE, name, type, given.shard_rows ? part : shape, rank, out_value));
   rondo_program_value *state = &program->values.items[program->values.count - 1];
   state->frozen = given.frozen;
+  state->is_sparse = given.sparse;
   state->is_sharded = given.shard_rows;
   state->table_rows = given.shard_rows ? shape[0] : 0;
   state->capacity_factor = given.capacity_factor;

@@ -29,6 +29,7 @@ typedef struct setting {
   uint64_t bucket_bytes;        /* 0: all in one */
   rondo_branch_policy branches;
   rondo_gradient_options gradients;
+  bool sparse;
   bool bags, shard_rows; /* of the table, which is read by embedding_bag */
   float capacity_factor;
   bool has_mean; /* an output of the mean loss */
@@ -76,6 +77,7 @@ static rondo_status add_model(rondo_program *program, const setting *s, rondo_va
   rondo_value tokens, labels, x;
   for (size_t i = 0; i < PARTS; i++) {
     const rondo_state_options options = {RONDO_STATE_OPTIONS_INIT, .shard_rows = s->shard_rows && i == 0,
+                                         .sparse = s->sparse && i == 0,
                                          .capacity_factor = i == 0 ? s->capacity_factor : 0};
     TRY(rondo_program_state_with(program, parts[i].name, RONDO_F32, parts[i].dims, parts[i].rank, &options,
                                  &states[i]));
@@ -398,6 +400,22 @@ TEST(test_pr1_groups_train_on_ranks_as_on_one) {
     const setting s = {
         .ranks = up_to(4), .by = by, .shards = form / 2 % 2 == 1, .gradients = controls[form / 4], .groups = true};
     const result expected = train_all(&alone), one = train_all(&s);
+    assert_alike(&one, &expected);
+  }
+  (void)t;
+}
+
+/* Of a table whose rows are divided, each rank updates those of its rows that any rank read. Where it is whole on each
+ * rank, gradients are whole. */
+TEST(test_pr7_ranks_update_rows) {
+  const rondo_gradient_options clipped = {RONDO_GRADIENT_OPTIONS_INIT, .max_norm = 0.05f};
+  for (int form = 0; form < 8; form++) {
+    const method by = form % 2 == 0 ? SGD : ADAGRAD;
+    setting alone = {.by = by, .bags = form / 2 % 2 == 1, .sparse = true, .gradients = clipped};
+    const result expected = train_all(&alone);
+    alone.ranks = up_to(4);
+    alone.shards = alone.shard_rows = form / 4 == 1;
+    const result one = train_all(&alone);
     assert_alike(&one, &expected);
   }
   (void)t;

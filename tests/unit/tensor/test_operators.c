@@ -135,6 +135,27 @@ DEVICE_TEST(test_other_updates) {
   }
 }
 
+DEVICE_TEST(test_updates_of_rows) {
+  for (int kind = 0; kind < 3; kind++) {
+    const rondo_state_options sparse = {RONDO_STATE_OPTIONS_INIT, .sparse = true};
+    rondo_program *program = test_new_program();
+    rondo_value table, index, rate, loss;
+    assert_ok(rondo_program_state_with(program, "t", RONDO_F32, (size_t[]){3, 1}, 2, &sparse, &table));
+    assert_ok(rondo_program_input(program, "index", RONDO_I32, NULL, 0, &index));
+    assert_ok(rondo_program_cell(program, "rate", 0.5f, &rate));
+    assert_ok(rondo_op_embedding(program, table, index, &loss));
+    assert_ok(rondo_op_reshape(program, loss, NULL, 0, &loss));
+    const rondo_sgd_options sgd = {RONDO_SGD_OPTIONS_INIT, .learning_rate = rate};
+    const rondo_adam_options adam = {RONDO_ADAM_OPTIONS_INIT, .learning_rate = rate};
+    const rondo_adagrad_options adagrad = {RONDO_ADAGRAD_OPTIONS_INIT, .learning_rate = rate};
+    assert_ok(kind == 0   ? rondo_program_sgd(program, loss, &sgd)
+              : kind == 1 ? rondo_program_adam(program, loss, &adam)
+                          : rondo_program_adagrad(program, loss, &adagrad));
+    note_rows(program);
+    rondo_program_destroy(program);
+  }
+}
+
 /* Owners of rows ---------------------------------------------------------------------------------------------------
  * A device sorts its indices for all owners, so the kernel runs with several without other ranks (MM-3). */
 

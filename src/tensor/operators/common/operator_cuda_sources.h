@@ -28,6 +28,7 @@
   ROW(dropout_advance)          \
   ROW(sgd)                      \
   ROW(slice)                    \
+  ROW(sort_indices)             \
   ROW(strided)                  \
   ROW(zeros)
 

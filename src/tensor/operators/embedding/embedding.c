@@ -11,9 +11,9 @@
 #include <assert.h>
 #include <string.h>
 
-#include "base/binary_search.h"
 #include "tensor/operators/common/operator_rows.h"
 #include "tensor/operators/common/operator_tools.h"
+#include "tensor/operators/embedding/embedding_bags.h"
 #include "tensor/operators/embedding/gather.h"
 #include "tensor/program/sharded_table.h"
 
@@ -21,71 +21,12 @@ enum { TABLE, INDICES, OFFSETS, WEIGHTS };              /* inputs of the operato
 enum { OF_INDICES, OF_RESULT, OF_OFFSETS, OF_WEIGHTS }; /* inputs of the table's gradient */
 enum { OF_TABLE, TABLE_INDICES, RESULT, BAG_OFFSETS };  /* inputs of the weights' gradient */
 enum { ROWS, COLUMNS };                                 /* sizes of the table, for its gradient */
-enum { MEAN, BAGS };                                    /* flags; BAGS: a result for each bag, not for each index */
-
-/* A scalar argument of the kernels; without padding. */
-typedef struct gather_shape {
-  size_t rows, columns;  /* of the table */
-  size_t count;          /* indices */
-  size_t bags, bag_size; /* bag_size 0: bags begin at offsets */
-  uint32_t wide_indices, is_mean;
-} gather_shape;
 
 /* Floats of a block. */
 #define GATHER_GRAIN 16384
 
 static rondo_grain grain_of(size_t columns) {
   return (rondo_grain){GATHER_GRAIN / columns + 1, rondo_row_grain(columns).cuda};
-}
-
-/* `table`: the shape of the table, or of its gradient. An embedding has no offsets. */
-static gather_shape shape_of(const rondo_emitter *emitter, const rondo_operation *operation, const rondo_shape *table,
-                             uint32_t indices, uint32_t offsets) {
-  const rondo_shape *of_indices = rondo_emit_shape(emitter, operation->inputs[indices]);
-  const rondo_shape *of_offsets = rondo_emit_shape(emitter, operation->inputs[offsets]);
-  gather_shape shape = {.rows = table->dims[0],
-                        .columns = table->dims[1],
-                        .count = rondo_shape_elements(of_indices),
-                        .wide_indices = of_indices->type == RONDO_I64,
-                        .is_mean = operation->attributes.flags[MEAN]};
-  if (of_offsets == NULL) shape.bag_size = operation->attributes.flags[BAGS] ? rondo_shape_last(of_indices) : 1;
-  shape.bags = of_offsets == NULL ? shape.count / shape.bag_size : rondo_shape_elements(of_offsets);
-  assert(shape.rows > 0 && shape.columns > 0 && shape.bags > 0);
-  return shape;
-}
-
-/* Bags ------------------------------------------------------------------------------------------------------------- */
-
-static size_t clamp_offset(int32_t offset, size_t count) {
-  return rondo_smaller(offset < 0 ? 0 : (size_t)offset, count);
-}
-
-/* The indices of a bag. */
-static rondo_span bag_span(const gather_shape *shape, const int32_t *offsets, size_t bag) {
-  if (offsets == NULL) return (rondo_span){bag * shape->bag_size, (bag + 1) * shape->bag_size};
-  const size_t first = clamp_offset(offsets[bag], shape->count);
-  const size_t last = bag + 1 < shape->bags ? clamp_offset(offsets[bag + 1], shape->count) : shape->count;
-  return (rondo_span){first, last < first ? first : last};
-}
-
-/* The last bag that begins at index i or before. */
-static size_t bag_of(const gather_shape *shape, const int32_t *offsets, size_t i) {
-  if (offsets == NULL) return i / shape->bag_size;
-  size_t next = 1, end = shape->bags; /* bag 0 begins at 0 */
-  RONDO_BINARY_SEARCH(next, end, middle, clamp_offset(offsets[middle], shape->count) <= i)
-  return next - 1;
-}
-
-/* The factor of all rows of a bag, apart from their weights. */
-static float bag_factor(const gather_shape *shape, const int32_t *offsets, size_t bag) {
-  if (shape->is_mean == 0) return 1.0f;
-  const rondo_span span = bag_span(shape, offsets, bag);
-  return span.last > span.first ? 1.0f / (float)(span.last - span.first) : 0;
-}
-
-static size_t row_at(const gather_shape *shape, const void *indices, size_t i) {
-  const int64_t index = rondo_index_at(indices, shape->wide_indices, i);
-  return index >= 0 && (uint64_t)index < shape->rows ? (size_t)index : 0;
 }
 
 static float weight_at(rondo_type type, const void *weights, size_t i) {
@@ -95,7 +36,7 @@ static float weight_at(rondo_type type, const void *weights, size_t i) {
 /* Embedding -------------------------------------------------------------------------------------------------------- */
 
 static void embedding_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
-  const gather_shape *shape = args[0];
+  const rondo_bag_shape *shape = args[0];
   const char *table = RONDO_ARG(const char *, 1);
   const void *indices = RONDO_ARG(const void *, 2);
   char *y = RONDO_ARG(char *, 3);
@@ -108,7 +49,7 @@ static void embedding_cpu(rondo_type type, rondo_blocks blocks, void *const *arg
   }
 }
 
-RONDO_TYPED_KERNEL(embedding, embedding, RONDO_SCALAR(gather_shape), RONDO_READS, RONDO_READS, RONDO_WRITES,
+RONDO_TYPED_KERNEL(embedding, embedding, RONDO_SCALAR(rondo_bag_shape), RONDO_READS, RONDO_READS, RONDO_WRITES,
                    RONDO_CHECK_PARAMETERS);
 
 static rondo_status require_table(const rondo_program *program, const rondo_operation *operation) {
@@ -148,18 +89,21 @@ static rondo_status differentiate_table(rondo_program *program, const rondo_oper
   return rondo_program_add_gradient(program, whole, &input_gradients[TABLE]);
 }
 
-/* A few rows are added to an existing gradient in place. */
+/* A few rows are added to an existing gradient in place. Of a sparse table, all look-ups are found
+ * (program/sparse_gradient.c). */
 static rondo_status differentiate_embedding(rondo_program *program, const rondo_operation *operation,
                                             const uint32_t *result_gradients, uint32_t *input_gradients) {
   const uint32_t inputs[] = {result_gradients[0], operation->inputs[INDICES]};
   bool is_added;
+  if (program->values.items[operation->inputs[TABLE]].is_sparse)
+    return differentiate_table(program, operation, result_gradients, input_gradients);
   RONDO_TRY(rondo_program_add_picked_gradient(program, inputs, 0, true, &input_gradients[TABLE], &is_added));
   return is_added ? RONDO_OK : differentiate_table(program, operation, result_gradients, input_gradients);
 }
 
 static rondo_status emit_embedding(rondo_emitter *emitter, const rondo_operation *operation) {
   const rondo_shape *table = rondo_emit_shape(emitter, operation->inputs[TABLE]);
-  const gather_shape shape = shape_of(emitter, operation, table, INDICES, OFFSETS);
+  const rondo_bag_shape shape = rondo_bag_shape_of(emitter, operation, table, INDICES, OFFSETS);
   return rondo_emit_operands(emitter, operation, &embedding_code[table->type],
                              rondo_emit_grid(emitter, shape.count, grain_of(shape.columns)),
                              RONDO_OPERANDS(RONDO_OBJECT(shape), RONDO_INPUT(TABLE), RONDO_INPUT(INDICES),
@@ -186,24 +130,24 @@ rondo_status rondo_op_embedding(rondo_program *program, rondo_value table, rondo
 /* Bags' results ---------------------------------------------------------------------------------------------------- */
 
 /* `length` columns of a bag's result, from `at` on. */
-static void add_bag(rondo_type type, const gather_shape *shape, rondo_span bag, const void *table, const void *indices,
-                    const void *weights, float factor, size_t at, size_t length, float *sums) {
+static void add_bag(rondo_type type, const rondo_bag_shape *shape, rondo_span bag, const void *table,
+                    const void *indices, const void *weights, float factor, size_t at, size_t length, float *sums) {
   float buffer[RONDO_CHUNK];
   memset(sums, 0, length * sizeof *sums);
   for (size_t i = bag.first; i < bag.last; i++) {
-    const size_t first = row_at(shape, indices, i) * shape->columns + at;
+    const size_t first = rondo_bag_row(shape, indices, i) * shape->columns + at;
     rondo_add_scaled(rondo_load_chunk(type, table, first, length, buffer), weight_at(type, weights, i), sums, length);
   }
   RONDO_EACH_LANE(i, lane, length, sums[i] *= factor);
 }
 
-static void check_bag(const gather_shape *shape, rondo_span bag, const void *indices, rondo_index_cell cell) {
+static void check_bag(const rondo_bag_shape *shape, rondo_span bag, const void *indices, rondo_index_cell cell) {
   for (size_t i = bag.first; i < bag.last; i++)
     (void)rondo_check_index(cell, i, rondo_index_at(indices, shape->wide_indices, i), shape->rows);
 }
 
 static void embedding_bag_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
-  const gather_shape *shape = args[0];
+  const rondo_bag_shape *shape = args[0];
   const void *table = RONDO_ARG(const void *, 1);
   const void *indices = RONDO_ARG(const void *, 2);
   const int32_t *offsets = RONDO_ARG(const int32_t *, 3);
@@ -212,17 +156,17 @@ static void embedding_bag_cpu(rondo_type type, rondo_blocks blocks, void *const 
   const rondo_index_cell cell = rondo_begin_check(blocks, args + 6);
   float buffer[RONDO_CHUNK];
   RONDO_EACH_ITEM(bag, blocks, shape->bags) {
-    const rondo_span in_bag = bag_span(shape, offsets, bag);
+    const rondo_span in_bag = rondo_bag_span(shape, offsets, bag);
     check_bag(shape, in_bag, indices, cell);
     RONDO_EACH_CHUNK(at, length, 0, shape->columns) {
       float *to = rondo_chunk_of(type, y, bag * shape->columns + at, buffer);
-      add_bag(type, shape, in_bag, table, indices, weights, bag_factor(shape, offsets, bag), at, length, to);
+      add_bag(type, shape, in_bag, table, indices, weights, rondo_bag_factor(shape, offsets, bag), at, length, to);
       rondo_store_chunk(type, y, bag * shape->columns + at, length, to);
     }
   }
 }
 
-RONDO_TYPED_KERNEL(embedding_bag, embedding, RONDO_SCALAR(gather_shape), RONDO_READS, RONDO_READS, RONDO_READS,
+RONDO_TYPED_KERNEL(embedding_bag, embedding, RONDO_SCALAR(rondo_bag_shape), RONDO_READS, RONDO_READS, RONDO_READS,
                    RONDO_READS, RONDO_WRITES, RONDO_CHECK_PARAMETERS);
 
 static rondo_status require_weights(const rondo_program *program, const rondo_operation *operation) {
@@ -277,7 +221,7 @@ static rondo_status differentiate_bag(rondo_program *program, const rondo_operat
 
 static rondo_status emit_bag(rondo_emitter *emitter, const rondo_operation *operation) {
   const rondo_shape *table = rondo_emit_shape(emitter, operation->inputs[TABLE]);
-  const gather_shape shape = shape_of(emitter, operation, table, INDICES, OFFSETS);
+  const rondo_bag_shape shape = rondo_bag_shape_of(emitter, operation, table, INDICES, OFFSETS);
   const size_t of_bag = shape.count / shape.bags + 1;
   const rondo_grain grain = {GATHER_GRAIN / of_bag / shape.columns + 1, rondo_row_grain(shape.columns).cuda};
   return rondo_emit_operands(
@@ -305,7 +249,8 @@ rondo_status rondo_op_embedding_bag(rondo_program *program, rondo_value table, r
                                     rondo_value weights, rondo_combine combine, rondo_value *out_value) {
   const rondo_operator *row = &rondo_operator_embedding_bag;
   const rondo_value given[] = {table, indices, offsets, weights};
-  const rondo_attributes attributes = {.flags = {combine == RONDO_COMBINE_MEAN, true}};
+  const rondo_attributes attributes = {
+      .flags = {[RONDO_BAG_MEAN] = combine == RONDO_COMBINE_MEAN, [RONDO_BAG_EACH] = true}};
   uint32_t inputs[4], result = 0;
   RONDO_TRY(rondo_program_begin(program, row->name, out_value));
   RONDO_TRY(rondo_require_combine(row->name, combine));
@@ -324,7 +269,7 @@ rondo_status rondo_op_embedding_bag(rondo_program *program, rondo_value table, r
 #define GRADIENT_COLUMNS 128
 #define MANY_PIECES 4096
 
-static rondo_grid gradient_grid(const rondo_emitter *emitter, const gather_shape *shape) {
+static rondo_grid gradient_grid(const rondo_emitter *emitter, const rondo_bag_shape *shape) {
   const size_t pieces = shape->rows * rondo_divide_up(shape->columns, GRADIENT_COLUMNS);
   if (rondo_emit_is_cuda(emitter)) {
     return rondo_emit_grid(emitter, pieces, (rondo_grain){.cuda = pieces < MANY_PIECES ? 1 : RONDO_CUDA_THREADS / 32});
@@ -341,10 +286,10 @@ typedef struct gather_memory {
   const int32_t *offsets;
 } gather_memory;
 
-static void add_index(const gather_memory *memory, const gather_shape *shape, size_t i, float *to) {
+static void add_index(const gather_memory *memory, const rondo_bag_shape *shape, size_t i, float *to) {
   float buffer[RONDO_CHUNK];
-  const size_t bag = bag_of(shape, memory->offsets, i);
-  const float factor = bag_factor(shape, memory->offsets, bag) * weight_at(memory->type, memory->weights, i);
+  const size_t bag = rondo_bag_of(shape, memory->offsets, i);
+  const float factor = rondo_bag_factor(shape, memory->offsets, bag) * weight_at(memory->type, memory->weights, i);
   RONDO_EACH_CHUNK(at, length, 0, shape->columns) {
     rondo_add_scaled(rondo_load_chunk(memory->type, memory->dy, bag * shape->columns + at, length, buffer), factor,
                      to + at, length);
@@ -352,12 +297,12 @@ static void add_index(const gather_memory *memory, const gather_shape *shape, si
 }
 
 /* `sums` is a whole table: the gradient itself if that is F32. */
-static void add_rows(const gather_memory *memory, const gather_shape *shape, rondo_span rows, float *sums,
+static void add_rows(const gather_memory *memory, const rondo_bag_shape *shape, rondo_span rows, float *sums,
                      void *gradient) {
   const size_t columns = shape->columns;
   memset(sums + rows.first * columns, 0, (rows.last - rows.first) * columns * sizeof *sums);
   for (size_t i = 0; i < shape->count; i++) {
-    const size_t row = row_at(shape, memory->indices, i);
+    const size_t row = rondo_bag_row(shape, memory->indices, i);
     if (row >= rows.first && row < rows.last) add_index(memory, shape, i, sums + row * columns);
   }
   assert(rows.first <= rows.last && rows.last <= shape->rows);
@@ -366,7 +311,7 @@ static void add_rows(const gather_memory *memory, const gather_shape *shape, ron
 }
 
 static void embedding_gradient_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
-  const gather_shape *shape = args[0];
+  const rondo_bag_shape *shape = args[0];
   const gather_memory memory = {.type = type,
                                 .indices = RONDO_ARG(const void *, 1),
                                 .dy = RONDO_ARG(const void *, 2),
@@ -377,7 +322,7 @@ static void embedding_gradient_cpu(rondo_type type, rondo_blocks blocks, void *c
   add_rows(&memory, shape, rondo_blocks_span(blocks, shape->rows, 1), sums, gradient);
 }
 
-RONDO_TYPED_KERNEL(embedding_gradient, embedding, RONDO_SCALAR(gather_shape), RONDO_READS, RONDO_READS, RONDO_READS,
+RONDO_TYPED_KERNEL(embedding_gradient, embedding, RONDO_SCALAR(rondo_bag_shape), RONDO_READS, RONDO_READS, RONDO_READS,
                    RONDO_READS, RONDO_WRITES, RONDO_WRITES);
 
 static rondo_status infer_embedding_gradient(const rondo_program *program, const rondo_operation *operation,
@@ -402,7 +347,7 @@ static rondo_status prepare_embedding_gradient(rondo_resources *resources, const
 
 static rondo_status emit_embedding_gradient(rondo_emitter *emitter, const rondo_operation *operation) {
   const rondo_shape *result = rondo_emit_shape(emitter, operation->results[0]);
-  const gather_shape shape = shape_of(emitter, operation, result, OF_INDICES, OF_OFFSETS);
+  const rondo_bag_shape shape = rondo_bag_shape_of(emitter, operation, result, OF_INDICES, OF_OFFSETS);
   return rondo_emit_operands(
       emitter, operation, &embedding_gradient_code[result->type], gradient_grid(emitter, &shape),
       RONDO_OPERANDS(RONDO_OBJECT(shape), RONDO_INPUT(OF_INDICES), RONDO_INPUT(OF_RESULT), RONDO_INPUT(OF_OFFSETS),
@@ -429,22 +374,22 @@ RONDO_INLINE float row_dot(rondo_type type, const void *x, size_t first, const v
 }
 
 RONDO_VECTORISED_KERNEL(embedding_bag_weights_cpu) {
-  const gather_shape *shape = args[0];
+  const rondo_bag_shape *shape = args[0];
   const void *table = RONDO_ARG(const void *, 1);
   const void *indices = RONDO_ARG(const void *, 2);
   const void *dy = RONDO_ARG(const void *, 3);
   const int32_t *offsets = RONDO_ARG(const int32_t *, 4);
   void *gradient = RONDO_ARG(void *, 5);
   RONDO_EACH_ITEM(i, blocks, shape->count) {
-    const size_t bag = bag_of(shape, offsets, i);
-    const float dot =
-        row_dot(type, table, row_at(shape, indices, i) * shape->columns, dy, bag * shape->columns, shape->columns);
-    rondo_store_one(type, gradient, i, bag_factor(shape, offsets, bag) * dot);
+    const size_t bag = rondo_bag_of(shape, offsets, i);
+    const float dot = row_dot(type, table, rondo_bag_row(shape, indices, i) * shape->columns, dy, bag * shape->columns,
+                              shape->columns);
+    rondo_store_one(type, gradient, i, rondo_bag_factor(shape, offsets, bag) * dot);
   }
 }
 
-RONDO_TYPED_KERNEL(embedding_bag_weights, embedding, RONDO_SCALAR(gather_shape), RONDO_READS, RONDO_READS, RONDO_READS,
-                   RONDO_READS, RONDO_WRITES);
+RONDO_TYPED_KERNEL(embedding_bag_weights, embedding, RONDO_SCALAR(rondo_bag_shape), RONDO_READS, RONDO_READS,
+                   RONDO_READS, RONDO_READS, RONDO_WRITES);
 
 static rondo_status infer_bag_weights(const rondo_program *program, const rondo_operation *operation,
                                       rondo_shape *results) {
@@ -456,7 +401,7 @@ static rondo_status infer_bag_weights(const rondo_program *program, const rondo_
 
 static rondo_status emit_bag_weights(rondo_emitter *emitter, const rondo_operation *operation) {
   const rondo_shape *table = rondo_emit_shape(emitter, operation->inputs[OF_TABLE]);
-  const gather_shape shape = shape_of(emitter, operation, table, TABLE_INDICES, BAG_OFFSETS);
+  const rondo_bag_shape shape = rondo_bag_shape_of(emitter, operation, table, TABLE_INDICES, BAG_OFFSETS);
   return rondo_emit_operands(emitter, operation, &embedding_bag_weights_code[table->type],
                              rondo_emit_grid(emitter, shape.count, grain_of(shape.columns)),
                              RONDO_OPERANDS(RONDO_OBJECT(shape), RONDO_INPUT(OF_TABLE), RONDO_INPUT(TABLE_INDICES),

@@ -5,53 +5,7 @@
  */
 #include "tensor/operators/common/element.cuh"
 #include "tensor/operators/common/operator_rows.cuh"
-
-struct gather_shape {
-  size_t rows, columns, count, bags, bag_size;
-  unsigned wide_indices, is_mean;
-};
-
-__device__ inline size_t row_at(const gather_shape &shape, const void *indices, size_t i) {
-  const long long index = index_at(indices, shape.wide_indices, i);
-  return is_index(index, shape.rows) ? (size_t)index : 0;
-}
-
-__device__ inline size_t clamp_offset(int offset, size_t count) {
-  return offset < 0 ? 0 : (size_t)offset < count ? (size_t)offset : count;
-}
-
-struct bag_span {
-  size_t first, last;
-};
-
-/* The indices of a bag. */
-__device__ inline bag_span span_of(const gather_shape &shape, const int *offsets, size_t bag) {
-  if (offsets == 0) return {bag * shape.bag_size, (bag + 1) * shape.bag_size};
-  const size_t first = clamp_offset(offsets[bag], shape.count);
-  const size_t last = bag + 1 < shape.bags ? clamp_offset(offsets[bag + 1], shape.count) : shape.count;
-  return {first, last < first ? first : last};
-}
-
-/* The last bag that begins at index i or before, by binary search. */
-__device__ inline size_t bag_of(const gather_shape &shape, const int *offsets, size_t i) {
-  if (offsets == 0) return shape.bag_size == 1 ? i : i / shape.bag_size;
-  size_t low = 0, high = shape.bags;
-  while (high - low > 1) {
-    const size_t middle = low + (high - low) / 2;
-    if (clamp_offset(offsets[middle], shape.count) <= i)
-      low = middle;
-    else
-      high = middle;
-  }
-  return low;
-}
-
-/* The factor of all rows of a bag, apart from their weights. */
-__device__ inline float bag_factor(const gather_shape &shape, const int *offsets, size_t bag) {
-  if (shape.is_mean == 0) return 1.0f;
-  const bag_span span = span_of(shape, offsets, bag);
-  return span.last > span.first ? 1.0f / (float)(span.last - span.first) : 0.0f;
-}
+#include "tensor/operators/embedding/embedding_bags.cuh"
 
 extern "C" __global__ void embedding_TYPE(gather_shape shape, const element *__restrict__ table,
                                           const void *__restrict__ indices, element *__restrict__ y, CHECK) {

@@ -4,7 +4,8 @@
  * 1 / (1 - beta^t) that correct the bias of the moments. The operator adam updates parameters and their moments; one
  * kernel updates several parameters. The decays and epsilon are fixed when the operator is added (attributes). The rate
  * is in device memory, where each run reads it (FW-5). The optional control input is [factor, apply] of
- * gradient_control.c: the gradient is multiplied by the factor, and nothing is updated if apply is 0. Threads: as
+ * gradient_control.c: the gradient is multiplied by the factor, and nothing is updated if apply is 0. adam_rows updates
+ * the rows of a sparse gradient alone (lazy Adam), with the factors of all updates. Threads: as
  * tensor/program/operator.h says.
  */
 #include <assert.h>
@@ -12,6 +13,7 @@
 
 #include "tensor/operators/common/joined.h"
 #include "tensor/operators/common/operator_tools.h"
+#include "tensor/operators/common/sparse_rows.h"
 #include "tensor/program/optimizer_parts.h"
 
 /* A scalar argument of the kernels; without padding. The attributes' numbers. */
@@ -151,3 +153,44 @@ static const rondo_join adam_join = {
 RONDO_OPERATOR(adam, .inputs = {"parameter", "gradient", "rate", "control", "factors", "first moment", "second moment"},
                .required = 3, .updates = 1u << PARAMETER | 1u << FIRST | 1u << SECOND, .infer = infer_adam,
                .join = &adam_join);
+
+/* Rows ------------------------------------------------------------------------------------------------------------- */
+
+static void adam_rows_cpu(rondo_blocks blocks, void *const *args) {
+  const rondo_slots *slots = args[0];
+  const adam_numbers *numbers = args[4];
+  const float *values = RONDO_ARG(const float *, 9);
+  float *p = RONDO_ARG(float *, 10), *m = RONDO_ARG(float *, 11), *v = RONDO_ARG(float *, 12);
+  adam_rates rates;
+  if (!read_rates(blocks, args + 1, &rates)) return;
+  RONDO_EACH_ROW(slot, row, blocks, slots, RONDO_ARG(const int64_t *, 8)) {
+    const size_t at = row * slots->columns;
+    adam_span(p + at, m + at, v + at, values + slot * slots->columns, slots->columns, *numbers, rates);
+  }
+}
+
+RONDO_UNTYPED_KERNEL(adam_rows, adam, RONDO_SCALAR(rondo_slots), SHARED, RONDO_READS, RONDO_READS, RONDO_UPDATES,
+                     RONDO_UPDATES, RONDO_UPDATES);
+
+static rondo_status infer_adam_rows(const rondo_program *program, const rondo_operation *operation,
+                                    rondo_shape *results) {
+  (void)results;
+  RONDO_TRY(rondo_require_input(program, operation, FACTORS, RONDO_F32, 1));
+  return rondo_require_rows(program, operation, FIRST, SECOND);
+}
+
+static rondo_status emit_adam_rows(rondo_emitter *emitter, const rondo_operation *operation) {
+  const rondo_slots slots = rondo_slots_of(emitter, operation);
+  const adam_numbers numbers = numbers_of(operation);
+  return rondo_emit_operands(
+      emitter, operation, &adam_rows_code, rondo_slot_grid(emitter, slots.count, slots.columns),
+      RONDO_OPERANDS(RONDO_OBJECT(slots), RONDO_GATE, RONDO_OBJECT(numbers), RONDO_INPUT(RATE), RONDO_INPUT(FACTORS),
+                     RONDO_INPUT(CONTROL), RONDO_INPUT(RONDO_ROWS_KEYS), RONDO_INPUT(GRADIENT), RONDO_INPUT(PARAMETER),
+                     RONDO_INPUT(FIRST), RONDO_INPUT(SECOND)));
+}
+
+RONDO_OPERATOR(adam_rows,
+               .inputs = {"parameter", "gradient", "rate", "control", "factors", "first moment", "second moment",
+                          "keys"},
+               .required = 3, .updates = 1u << PARAMETER | 1u << FIRST | 1u << SECOND, .infer = infer_adam_rows,
+               .emit = emit_adam_rows);

@@ -2,6 +2,7 @@
  * The CUDA kernels of adam.c.
  */
 #include "tensor/operators/common/joined.cuh"
+#include "tensor/operators/common/sparse_rows.cuh"
 
 struct adam_numbers {
   float beta1, beta2, epsilon, decay;
@@ -51,4 +52,18 @@ extern "C" __global__ void adam(joined_table table, GATE, adam_numbers numbers, 
   switch (share.operation) { EACH_JOINED(PICK) }
   each_gradient(share.type, g, share.first, share.elements, share.stride,
                 [&](size_t i, float gradient) { adam_one(numbers, rates, &p[i], &m[i], &v[i], gradient); });
+}
+
+extern "C" __global__ void adam_rows(row_slots slots, GATE, adam_numbers numbers, const float *rate,
+                                     const float *factors, const float *control, const long long *__restrict__ keys,
+                                     const float *__restrict__ values, float *__restrict__ p, float *__restrict__ m,
+                                     float *__restrict__ v) {
+  const adam_rates rates = read_rates(numbers, rate, factors, control);
+  if (!may_update(TO_GATE) || !control_applies(control)) return;
+  each_row(slots, keys, [&](size_t row, size_t slot, unsigned lane, unsigned lanes) {
+    for (size_t k = lane; k < slots.columns; k += lanes) {
+      const size_t at = row * slots.columns + k;
+      adam_one(numbers, rates, &p[at], &m[at], &v[at], values[slot * slots.columns + k]);
+    }
+  });
 }

@@ -5,7 +5,7 @@
  * of the mean gradient from s (centered), and have momentum: v = momentum * v + step, p -= rate * v. Weight decay first
  * adds decay * p to g. Both operators use one kernel, in which what is not there is NULL. The rate and the momentum are
  * in device memory, where each run reads them (FW-5). The optional control input is [factor, apply] of
- * gradient_control.c. Threads: as tensor/program/operator.h says.
+ * gradient_control.c. adagrad_rows updates the rows of a sparse gradient. Threads: as tensor/program/operator.h says.
  */
 #include <assert.h>
 #include <math.h>
@@ -13,6 +13,7 @@
 
 #include "tensor/operators/common/joined.h"
 #include "tensor/operators/common/operator_tools.h"
+#include "tensor/operators/common/sparse_rows.h"
 #include "tensor/program/optimizer_parts.h"
 
 enum { PARAMETER, GRADIENT, RATE, CONTROL, MOMENTUM, SQUARE, MEAN, VELOCITY }; /* inputs */
@@ -32,7 +33,7 @@ typedef struct adaptive_rates {
 
 static adaptive_numbers numbers_of(const rondo_operation *operation) {
   const float *numbers = operation->attributes.numbers;
-  const bool is_sum = operation->row == &rondo_operator_adagrad;
+  const bool is_sum = operation->row != &rondo_operator_rmsprop;
   return (adaptive_numbers){numbers[0], numbers[1], numbers[2], is_sum ? 1.0f : 1.0f - numbers[0]};
 }
 
@@ -155,3 +156,43 @@ static const rondo_join adaptive_join = {
 
 RONDO_OPERATOR(adagrad, ADAPTIVE_ROW);
 RONDO_OPERATOR(rmsprop, ADAPTIVE_ROW);
+
+/* Rows ------------------------------------------------------------------------------------------------------------- */
+
+enum { ROWS_VALUES = 9, ROWS_POINTERS }; /* arguments: the values of the gradient, and TO_P and TO_S */
+
+static void adagrad_rows_cpu(rondo_blocks blocks, void *const *args) {
+  const rondo_slots *slots = args[0];
+  const float *values = RONDO_ARG(const float *, ROWS_VALUES);
+  void *const none = NULL;
+  void *const pointers[] = {args[ROWS_POINTERS], args[ROWS_POINTERS + 1], (void *)&none, (void *)&none};
+  adaptive_rates rates;
+  if (!read_rates(blocks, args + 1, &rates)) return;
+  RONDO_EACH_ROW(slot, row, blocks, slots, RONDO_ARG(const int64_t *, 8)) {
+    RONDO_EACH_CHUNK(at, count, 0, slots->columns)
+      update_chunk(pointers, values + slot * slots->columns + at, row * slots->columns + at, count, args[4], &rates);
+  }
+}
+
+RONDO_UNTYPED_KERNEL(adagrad_rows, adaptive, RONDO_SCALAR(rondo_slots), SHARED, RONDO_READS, RONDO_READS, RONDO_UPDATES,
+                     RONDO_UPDATES);
+
+static rondo_status infer_adagrad_rows(const rondo_program *program, const rondo_operation *operation,
+                                       rondo_shape *results) {
+  (void)results;
+  return rondo_require_rows(program, operation, SQUARE, SQUARE);
+}
+
+static rondo_status emit_adagrad_rows(rondo_emitter *emitter, const rondo_operation *operation) {
+  const rondo_slots slots = rondo_slots_of(emitter, operation);
+  const adaptive_numbers numbers = numbers_of(operation);
+  return rondo_emit_operands(emitter, operation, &adagrad_rows_code,
+                             rondo_slot_grid(emitter, slots.count, slots.columns),
+                             RONDO_OPERANDS(RONDO_OBJECT(slots), RONDO_GATE, RONDO_OBJECT(numbers), RONDO_INPUT(RATE),
+                                            RONDO_INPUT(CONTROL), RONDO_INPUT(MOMENTUM), RONDO_INPUT(RONDO_ROWS_KEYS),
+                                            RONDO_INPUT(GRADIENT), RONDO_INPUT(PARAMETER), RONDO_INPUT(SQUARE)));
+}
+
+RONDO_OPERATOR(adagrad_rows, .inputs = {"parameter", "gradient", "rate", "control", "-", "squares", "-", "keys"},
+               .required = 3, .updates = 1u << PARAMETER | 1u << SQUARE, .infer = infer_adagrad_rows,
+               .emit = emit_adagrad_rows);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * The CUDA kernel of adaptive.c. What an operation does not have is NULL.
+ * The CUDA kernels of adaptive.c. What an operation does not have is NULL.
  */
 #include "tensor/operators/common/joined.cuh"
+#include "tensor/operators/common/sparse_rows.cuh"
 
 #define EACH_OF_TWENTY(ROW) EACH_OF_TEN(ROW, ) EACH_OF_TEN(ROW, 1)
 
@@ -53,4 +54,16 @@ extern "C" __global__ void adaptive(joined_table table, GATE, adaptive_numbers n
   switch (share.operation) { EACH_OF_TWENTY(PICK) }
   each_gradient(share.type, g, share.first, share.elements, share.stride,
                 [&](size_t i, float gradient) { adaptive_one(numbers, rates, to, gradient, i); });
+}
+
+extern "C" __global__ void adagrad_rows(row_slots slots, GATE, adaptive_numbers numbers, const float *rate,
+                                        const float *control, const float *momentum, const long long *__restrict__ keys,
+                                        const float *__restrict__ values, float *p, float *s) {
+  const adaptive_rates rates = {*rate, momentum == 0 ? 0.0f : *momentum, control_factor(control)};
+  const adaptive_states to = {p, s, 0, 0};
+  if (!may_update(TO_GATE) || !control_applies(control)) return;
+  each_row(slots, keys, [&](size_t row, size_t slot, unsigned lane, unsigned lanes) {
+    for (size_t k = lane; k < slots.columns; k += lanes)
+      adaptive_one(numbers, rates, to, values[slot * slots.columns + k], row * slots.columns + k);
+  });
 }

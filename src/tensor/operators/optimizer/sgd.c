@@ -3,12 +3,14 @@
  * (Polyak 1964): v = momentum * v + g, p -= rate * v. Weight decay first adds decay * p to g. The rate and the momentum
  * are in device memory, where each run reads them (FW-5). Both operators use the same kernels: without momentum, v and
  * momentum are NULL. The optional control input is [factor, apply] of gradient_control.c: g is multiplied by the
- * factor, and nothing is updated if apply is 0. Threads: as tensor/program/operator.h says.
+ * factor, and nothing is updated if apply is 0. sgd_rows updates the rows of a sparse gradient. Threads: as
+ * tensor/program/operator.h says.
  */
 #include <assert.h>
 
 #include "tensor/operators/common/joined.h"
 #include "tensor/operators/common/operator_tools.h"
+#include "tensor/operators/common/sparse_rows.h"
 #include "tensor/program/optimizer_parts.h"
 
 enum { PARAMETER, GRADIENT, RATE, CONTROL, MOMENTUM, VELOCITY }; /* inputs; the last two with momentum only */
@@ -112,3 +114,35 @@ static const rondo_join sgd_join = {
 RONDO_OPERATOR(sgd, SGD_ROW, .inputs = {"parameter", "gradient", "rate", "control"}, .updates = 1u << PARAMETER);
 RONDO_OPERATOR(sgd_momentum, SGD_ROW, .inputs = {"parameter", "gradient", "rate", "control", "momentum", "velocity"},
                .updates = 1u << PARAMETER | 1u << VELOCITY);
+
+/* Rows ------------------------------------------------------------------------------------------------------------- */
+
+static void sgd_rows_cpu(rondo_blocks blocks, void *const *args) {
+  const rondo_slots *slots = args[0];
+  const float *values = RONDO_ARG(const float *, 9);
+  float *p = RONDO_ARG(float *, 10);
+  sgd_rates rates;
+  if (!read_rates(blocks, args + 1, &rates)) return;
+  RONDO_EACH_ROW(slot, row, blocks, slots, RONDO_ARG(const int64_t *, 8))
+  sgd_span(p + row * slots->columns, values + slot * slots->columns, slots->columns, rates);
+}
+
+RONDO_UNTYPED_KERNEL(sgd_rows, sgd, RONDO_SCALAR(rondo_slots), SHARED, RONDO_READS, RONDO_READS, RONDO_UPDATES);
+
+static rondo_status infer_sgd_rows(const rondo_program *program, const rondo_operation *operation,
+                                   rondo_shape *results) {
+  (void)results;
+  return rondo_require_rows(program, operation, 1, 0);
+}
+
+static rondo_status emit_sgd_rows(rondo_emitter *emitter, const rondo_operation *operation) {
+  const rondo_slots slots = rondo_slots_of(emitter, operation);
+  const float decay = operation->attributes.numbers[DECAY];
+  return rondo_emit_operands(emitter, operation, &sgd_rows_code, rondo_slot_grid(emitter, slots.count, slots.columns),
+                             RONDO_OPERANDS(RONDO_OBJECT(slots), RONDO_GATE, RONDO_OBJECT(decay), RONDO_INPUT(RATE),
+                                            RONDO_INPUT(CONTROL), RONDO_INPUT(MOMENTUM), RONDO_INPUT(RONDO_ROWS_KEYS),
+                                            RONDO_INPUT(GRADIENT), RONDO_INPUT(PARAMETER)));
+}
+
+RONDO_OPERATOR(sgd_rows, .inputs = {"parameter", "gradient", "rate", "control", "-", "-", "-", "keys"}, .required = 3,
+               .updates = 1u << PARAMETER, .infer = infer_sgd_rows, .emit = emit_sgd_rows);

@@ -2,6 +2,7 @@
  * The CUDA kernels of sgd.c. v and momentum are NULL without momentum.
  */
 #include "tensor/operators/common/joined.cuh"
+#include "tensor/operators/common/sparse_rows.cuh"
 
 struct sgd_rates {
   float rate, momentum, decay, scale;
@@ -36,4 +37,15 @@ extern "C" __global__ void sgd(joined_table table, GATE, float decay, const floa
   switch (share.operation) { EACH_JOINED(PICK) }
   each_gradient(share.type, g, share.first, share.elements, share.stride,
                 [&](size_t i, float gradient) { sgd_one(rates, p, gradient, v, i); });
+}
+
+extern "C" __global__ void sgd_rows(row_slots slots, GATE, float decay, const float *rate, const float *control,
+                                    const float *momentum, const long long *__restrict__ keys,
+                                    const float *__restrict__ values, float *__restrict__ p) {
+  const sgd_rates rates = read_rates(decay, rate, control, momentum);
+  if (!may_update(TO_GATE) || !control_applies(control)) return;
+  each_row(slots, keys, [&](size_t row, size_t slot, unsigned lane, unsigned lanes) {
+    for (size_t k = lane; k < slots.columns; k += lanes)
+      sgd_one(rates, p + row * slots.columns, values[slot * slots.columns + k], 0, k);
+  });
 }

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT
+ * The CUDA kernels of sort_indices.c. A block sorts a tile of keys in shared memory, by a network of comparisons
+ * (Batcher 1968). A key's place among all is the number of smaller keys: its place in its tile, and what a binary
+ * search finds in each of the others. No two keys are equal.
+ */
+#include "tensor/operators/common/sparse_rows.cuh"
+#include "tensor/operators/embedding/embedding_bags.cuh"
+
+#define TILE 2048
+
+struct sort_shape {
+  size_t count, rows, tile;
+  u64 is_wide;
+};
+
+__device__ inline u64 key_of(const sort_shape &shape, const void *indices, size_t i) {
+  const long long index = index_at(indices, (unsigned)shape.is_wide, i);
+  return (u64)(is_index(index, shape.rows) ? (size_t)index : shape.rows) << 32 | (u64)i;
+}
+
+/* One step: exchanges keys at this distance that are in the wrong order. */
+__device__ inline void exchange(u64 *keys, unsigned size, unsigned distance) {
+  for (unsigned i = threadIdx.x; i < TILE / 2; i += BLOCK_THREADS) {
+    const unsigned low = 2 * i - (i & (distance - 1)), high = low + distance;
+    const u64 a = keys[low], b = keys[high];
+    if ((a > b) == ((low & size) == 0)) keys[low] = b, keys[high] = a;
+  }
+}
+
+/* The last argument is for CPUs. */
+extern "C" __global__ void sort_tiles(sort_shape shape, const void *__restrict__ indices, u64 *__restrict__ tiles,
+                                      u64 *) {
+  __shared__ u64 keys[TILE];
+  for (size_t first = (size_t)blockIdx.x * TILE; first < shape.count; first += (size_t)gridDim.x * TILE) {
+    __syncthreads(); /* the tile before has been stored */
+    for (unsigned i = threadIdx.x; i < TILE; i += BLOCK_THREADS)
+      keys[i] = first + i < shape.count ? key_of(shape, indices, first + i) : ~(u64)0;
+    for (unsigned size = 2; size <= TILE; size *= 2) {
+      for (unsigned distance = size / 2; distance > 0; distance /= 2) {
+        __syncthreads();
+        exchange(keys, size, distance);
+      }
+    }
+    __syncthreads();
+    for (unsigned i = threadIdx.x; i < TILE && first + i < shape.count; i += BLOCK_THREADS) tiles[first + i] = keys[i];
+  }
+}
+
+/* How many keys from `low` to before `high`, which are sorted, are less. */
+__device__ inline size_t count_less(const u64 *keys, size_t low, size_t high, u64 key) {
+  const size_t begin = low;
+  while (low < high) {
+    const size_t middle = low + (high - low) / 2;
+    if (keys[middle] < key)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low - begin;
+}
+
+extern "C" __global__ void sort_merge(sort_shape shape, const u64 *__restrict__ tiles, u64 *__restrict__ keys) {
+  for (size_t i = first_element(); i < shape.count; i += element_stride()) {
+    const u64 key = tiles[i];
+    size_t place = i % TILE;
+    for (size_t first = 0; first < shape.count; first += TILE) {
+      const size_t last = shape.count - first < TILE ? shape.count : first + TILE;
+      if (i < first || i >= last) place += count_less(tiles, first, last, key);
+    }
+    keys[place] = key;
+  }
+}
+
+/* The gradient of column k of the row that begins at a slot. */
+__device__ inline float row_sum(const gather_shape &shape, const long long *keys, const float *dy, const int *offsets,
+                                const float *weights, size_t slot, size_t k) {
+  const long long row = keys[slot] >> 32;
+  float sum = 0;
+  for (size_t j = slot; j < shape.count && keys[j] >> 32 == row; j++) {
+    const size_t i = (size_t)(keys[j] & 0xffffffffll), bag = bag_of(shape, offsets, i);
+    const float factor = bag_factor(shape, offsets, bag) * (weights != 0 ? weights[i] : 1.0f);
+    sum = fmaf(factor, dy[bag * shape.columns + k], sum);
+  }
+  return sum;
+}
+
+extern "C" __global__ void embedding_rows(gather_shape shape, const long long *__restrict__ keys,
+                                          const float *__restrict__ dy, const int *__restrict__ offsets,
+                                          const float *__restrict__ weights, float *__restrict__ values) {
+  const row_team team = team_of(shape.columns);
+  for (size_t slot = team.first; slot < shape.count; slot += team.stride) {
+    const bool is_first = slot_row(keys, shape.rows, slot) < shape.rows;
+    float *to = values + slot * shape.columns;
+    for (size_t k = team.lane; k < shape.columns; k += team.lanes)
+      to[k] = is_first ? row_sum(shape, keys, dy, offsets, weights, slot, k) : 0.0f;
+  }
+}
