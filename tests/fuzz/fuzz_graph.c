@@ -201,11 +201,12 @@ static rondo_status do_nothing(void *user) {
   return RONDO_OK;
 }
 
-/* The arguments of kernel nodes point here. */
+/* The arguments of kernel nodes, and what memory operations do, point here. */
 typedef struct argument_values {
   uint32_t scalar;
   void *address;
   const void *list[2];
+  rondo_memory_operation operations[2];
 } argument_values;
 
 static void choose_kernel(fuzz_run *run, rondo_kernel_node *out, argument_values *arguments) {
@@ -229,8 +230,18 @@ static void choose_copy(fuzz_run *run, rondo_copy *out) {
   out->src_slice_pitch = some_size(run);
 }
 
+static void choose_operations(fuzz_run *run, rondo_memory_operations_node *out, argument_values *arguments) {
+  for (size_t i = 0; i < 2; i++) {
+    arguments->operations[i] = (rondo_memory_operation){.kind = (rondo_memory_operation_kind)(take(run) % 8),
+                                                        .condition = (rondo_wait_condition)(take(run) % 5),
+                                                        .address = some_address(run),
+                                                        .value = some_size(run)};
+  }
+  *out = (rondo_memory_operations_node){.operations = arguments->operations, .count = take(run) % 3};
+}
+
 static void choose_params(fuzz_run *run, rondo_node_params *out, argument_values *arguments) {
-  *out = (rondo_node_params){.kind = (rondo_node_kind)(take(run) % 12), .name = some_name(run)};
+  *out = (rondo_node_params){.kind = (rondo_node_kind)(take(run) % 13), .name = some_name(run)};
   switch (out->kind) {
     case RONDO_NODE_KERNEL:
       choose_kernel(run, &out->as.kernel, arguments);
@@ -259,6 +270,9 @@ static void choose_params(fuzz_run *run, rondo_node_params *out, argument_values
       break;
     case RONDO_NODE_FOREIGN:
       out->as.foreign = (rondo_foreign_node){.what = take(run) == 255 ? NULL : "copy", .bytes = some_size(run)};
+      break;
+    case RONDO_NODE_MEMORY_OPERATIONS:
+      choose_operations(run, &out->as.memory_operations, arguments);
       break;
     case RONDO_NODE_EMPTY:
       break;
