@@ -10,10 +10,6 @@
 enum { FIRST_TAG = 2, TAG_SHIFT = 64 - 14 };
 enum { MOST_RANKS = 8, SMALL = 2 << 10, SEGMENT = 2 * RONDO_MPI_PAIRS_TEMPORARY };
 
-typedef struct part {
-  size_t at, count; /* elements of the segment */
-} part;
-
 bool rondo_mpi_pairs_fit(const rondo_mpi_group *group, const rondo_collective *work) {
   const bool is_power_of_two = (group->size & (group->size - 1)) == 0;
   return work->operation == RONDO_COLLECTIVE_ALL_REDUCE && group->size > 1 && group->size <= MOST_RANKS &&
@@ -26,8 +22,8 @@ static bool is_halved(const rondo_mpi_pairs *p) { return p->count * p->width > S
 static bool is_collecting(const rondo_mpi_pairs *p) { return p->step >= p->levels; }
 
 /* What a rank sums up after so many halvings. */
-static part part_of(const rondo_mpi_pairs *p, int rank, int halvings) {
-  part own = {0, p->count};
+static rondo_mpi_part part_of(const rondo_mpi_pairs *p, int rank, int halvings) {
+  rondo_mpi_part own = {0, p->count};
   if (!is_halved(p)) return own;
   for (int bit = p->group->size / 2; halvings > 0; bit /= 2, halvings--) {
     const size_t low = own.count / 2;
@@ -41,30 +37,27 @@ static int level_of(const rondo_mpi_pairs *p) { return is_collecting(p) ? 2 * p-
 
 static int partner_of(const rondo_mpi_pairs *p) { return p->group->rank ^ (p->group->size >> (level_of(p) + 1)); }
 
-static part received_part(const rondo_mpi_pairs *p) {
-  return part_of(p, is_collecting(p) ? partner_of(p) : p->group->rank, level_of(p) + 1);
-}
-
 /* Whether data arrives where the result will be, which then is combined with the source. */
 static bool arrives_in_place(const rondo_mpi_pairs *p) {
   return is_collecting(p) || (p->step == 0 && p->src != p->dst);
 }
 
-static rondo_status start_step(const rondo_mpi_pairs *p, MPI_Request requests[2]) {
-  const int partner = partner_of(p);
-  const part in = received_part(p), out = part_of(p, is_collecting(p) ? p->group->rank : partner, level_of(p) + 1);
+/* What concerns the receive is done while the partner's message is on its way: it is matched when the request is
+ * tested. */
+static rondo_status start_step(rondo_mpi_pairs *p, MPI_Request requests[2]) {
+  const int own = p->group->rank, partner = partner_of(p), halvings = level_of(p) + 1;
+  const rondo_mpi_part out = part_of(p, is_collecting(p) ? own : partner, halvings);
   const char *from = (p->step == 0 ? p->src : p->dst) + out.at * p->width;
-  char *to = arrives_in_place(p) ? p->dst + in.at * p->width : p->temporary;
-  /* The receive is posted while the partner's message is on its way: it is matched when the request is tested. */
   RONDO_MPI_TRY(MPI_Isend(from, (int)out.count, p->type, partner, p->tag, p->group->control, &requests[1]), "sending");
-  return rondo_mpi_check(MPI_Irecv(to, (int)in.count, p->type, partner, p->tag, p->group->control, &requests[0]),
+  p->in = part_of(p, is_collecting(p) ? partner : own, halvings);
+  char *to = arrives_in_place(p) ? p->dst + p->in.at * p->width : p->temporary;
+  return rondo_mpi_check(MPI_Irecv(to, (int)p->in.count, p->type, partner, p->tag, p->group->control, &requests[0]),
                          "receiving");
 }
 
 static void combine(const rondo_mpi_pairs *p) {
-  const part in = received_part(p);
-  if (is_collecting(p)) return;
-  p->combine(p->dst + in.at * p->width, arrives_in_place(p) ? p->src + in.at * p->width : p->temporary, in.count);
+  const size_t at = p->in.at * p->width;
+  if (!is_collecting(p)) p->combine(p->dst + at, arrives_in_place(p) ? p->src + at : p->temporary, p->in.count);
 }
 
 static rondo_status start_segment(rondo_mpi_pairs *p, MPI_Request requests[2]) {

@@ -22,6 +22,10 @@ struct rondo_mpi_group;
 /* Memory that an all-reduce needs beside its buffers: half of a segment, which should fit into a cache. */
 enum { RONDO_MPI_PAIRS_TEMPORARY = 512 << 10 };
 
+typedef struct rondo_mpi_part {
+  size_t at, count; /* elements of the segment */
+} rondo_mpi_part;
+
 typedef struct rondo_mpi_pairs {
   const struct rondo_mpi_group *group; /* NULL: another form is used */
   rondo_combine_function combine;
@@ -31,6 +35,7 @@ typedef struct rondo_mpi_pairs {
   const char *src;           /* of this segment */
   char *dst, *temporary;
   int levels, step;
+  rondo_mpi_part in; /* what this step receives */
 } rondo_mpi_pairs;
 
 /* The same on all ranks. */
