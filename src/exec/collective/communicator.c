@@ -147,7 +147,7 @@ static rondo_status plan_all(const char *call, const making *m, rondo_device *co
                         "%s: devices '%s' and '%s' are of different kinds: use one kind of device in a group", call,
                         devices[0]->name, devices[i]->name);
     for (uint32_t k = 0; k < i && !has_engines(devices[i]); k++)
-      if (devices[k] == devices[i])
+      if (devices[k]->index == devices[i]->index) /* perhaps opened twice */
         return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_MISMATCH,
                           "%s: ranks %" PRIu32 " and %" PRIu32 " are on device '%s': give each rank its own GPU", call,
                           k, i, devices[i]->name);

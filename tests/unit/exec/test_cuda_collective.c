@@ -65,17 +65,22 @@ DEVICES_TEST(refusals_while_joining_are_reported) {
 }
 
 DEVICES_TEST(a_group_needs_gpus_of_its_own_and_of_one_kind) {
-  rondo_device *cpu, *const gpu = first->fixture.device;
+  rondo_device *cpu, *again, *const gpu = first->fixture.device;
   rondo_communicator *made[2];
   assert_ok(rondo_device_open("cpu", NULL, &cpu));
+  assert_ok(rondo_device_open("cuda:0", NULL, &again));
   assert_error(rondo_communicator_create_all((rondo_device *[]){gpu, gpu}, 2, NULL, made), RONDO_INVALID_ARGUMENT,
                RONDO_REASON_MISMATCH);
   assert_message("ranks 0 and 1 are on device 'cuda:0': give each rank its own GPU");
+  assert_error(rondo_communicator_create_all((rondo_device *[]){gpu, again}, 2, NULL, made), RONDO_INVALID_ARGUMENT,
+               RONDO_REASON_MISMATCH);
+  assert_message("give each rank its own GPU");
   assert_error(rondo_communicator_create_all((rondo_device *[]){gpu, cpu}, 2, NULL, made), RONDO_INVALID_ARGUMENT,
                RONDO_REASON_MISMATCH);
   assert_message("'cuda:0' and 'cpu:0' are of different kinds");
   assert_null(made[0]);
   assert_null(made[1]);
+  assert_ok(rondo_device_close(again));
   assert_ok(rondo_device_close(cpu));
 }
 
