@@ -334,16 +334,28 @@ static int not_initialized(void) {
   return PASSED;
 }
 
+/* A call and a replay; the exec outlives MPI. */
 static int finalized_early(void) {
   scene s = {0};
+  rondo_graph *graph;
+  rondo_exec *exec;
   int level;
   REQUIRE(MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &level) == MPI_SUCCESS);
   (void)MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   if (open_scene(&s) != PASSED) return FAILED;
   REQUIRE(sum(&s, COUNT) == RONDO_OK);
+  REQUIRE(rondo_capture_begin(s.stream, RONDO_CAPTURE_THREAD_LOCAL) == RONDO_OK);
+  REQUIRE(rondo_barrier(s.communicator, s.stream) == RONDO_OK);
+  REQUIRE(rondo_capture_end(s.stream, &graph) == RONDO_OK);
+  REQUIRE(rondo_instantiate(graph, NULL, &exec) == RONDO_OK);
+  REQUIRE(rondo_graph_destroy(graph) == RONDO_OK);
   REQUIRE(MPI_Finalize() == MPI_SUCCESS);
-  REQUIRE(sum(&s, COUNT) != RONDO_OK);
+  REQUIRE(rondo_exec_launch(exec, s.stream) == RONDO_OK);
+  REQUIRE(rondo_stream_synchronize(s.stream) != RONDO_OK);
   REQUIRE(says("MPI_Finalize was called before the communicator was destroyed"));
+  REQUIRE(sum(&s, COUNT) == RONDO_INVALID_STATE);
+  REQUIRE(says("MPI_Finalize was called before the communicator was destroyed"));
+  rondo_exec_destroy(exec);
   return close_scene(&s);
 }
 
