@@ -23,7 +23,8 @@ RONDO_EXTERN_C_BEGIN
 
 typedef struct rondo_graph rondo_graph;
 typedef struct rondo_event rondo_event;
-typedef struct rondo_profile rondo_profile; /* <rondo/profile.h> */
+typedef struct rondo_profile rondo_profile;                       /* <rondo/profile.h> */
+typedef struct rondo_external_semaphore rondo_external_semaphore; /* <rondo/external_semaphore.h> */
 
 /* A handle of a node: a plain value, valid in one graph until the node is removed. Handles of another graph or of a
  * removed node are detected and refused. The zero value is no node. */
@@ -46,7 +47,9 @@ typedef enum rondo_node_kind {
   RONDO_NODE_ALLOC = 9,
   RONDO_NODE_FREE = 10,
   RONDO_NODE_FOREIGN = 11, /* captured work of a library that no other kind can represent; see rondo_foreign_node */
-  RONDO_NODE_MEMORY_OPERATIONS = 12
+  RONDO_NODE_MEMORY_OPERATIONS = 12,
+  RONDO_NODE_SEMAPHORE_SIGNAL = 13,
+  RONDO_NODE_SEMAPHORE_WAIT = 14
 } rondo_node_kind;
 
 /* "kernel", "event_record", ...; "unknown" for another number. Thread-safe. */
@@ -161,6 +164,20 @@ typedef struct rondo_memory_operations_node {
   size_t count;                             /* 1 to RONDO_MAX_MEMORY_OPERATIONS */
 } rondo_memory_operations_node;
 
+/* A semaphore, and the value of a timeline to which it is signalled or for which is waited. A binary semaphore has the
+ * value 0. */
+typedef struct rondo_semaphore_value {
+  rondo_external_semaphore *semaphore; /* a node keeps it, so it may be destroyed before the graph */
+  uint64_t value;
+} rondo_semaphore_value;
+
+#define RONDO_MAX_SEMAPHORES 64
+
+typedef struct rondo_semaphores_node {
+  const rondo_semaphore_value *values; /* copied */
+  size_t count;                        /* 1 to RONDO_MAX_SEMAPHORES */
+} rondo_semaphores_node;
+
 typedef struct rondo_node_params {
   rondo_node_kind kind;
   const char *name; /* optional, copied; default: the kernel's name for a kernel node, the allocation's name for an
@@ -176,6 +193,7 @@ typedef struct rondo_node_params {
     void *free_address;
     rondo_foreign_node foreign; /* read only */
     rondo_memory_operations_node memory_operations;
+    rondo_semaphores_node semaphores; /* signal and wait */
   } as;
 } rondo_node_params;
 
@@ -257,6 +275,17 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_graph_add_memory_operations(rondo_gr
                                                                         const rondo_node *dependencies, size_t count,
                                                                         const rondo_memory_operation *operations,
                                                                         size_t operation_count, rondo_node *out_node);
+
+/* Nodes that signal external semaphores or wait for them. Errors besides those of rondo_graph_add, which eager calls
+ * have too: INVALID_ARGUMENT with BAD_SIZE (no or too many semaphores), NULL_ARGUMENT, OTHER_DEVICE (a semaphore of
+ * another device), BAD_OPTIONS (a binary semaphore with a value). */
+RONDO_API RONDO_MUST_USE rondo_status rondo_graph_add_semaphore_signal(rondo_graph *graph,
+                                                                       const rondo_node *dependencies, size_t count,
+                                                                       const rondo_semaphore_value *values,
+                                                                       size_t value_count, rondo_node *out_node);
+RONDO_API RONDO_MUST_USE rondo_status rondo_graph_add_semaphore_wait(rondo_graph *graph, const rondo_node *dependencies,
+                                                                     size_t count, const rondo_semaphore_value *values,
+                                                                     size_t value_count, rondo_node *out_node);
 
 /* Removes a node and its edges. Errors: UNKNOWN_NODE; INVALID_STATE/EDGE_IN_USE if a reuse of addresses relies on the
  * node, naming the pair of nodes; CAPTURING_INTO. */
@@ -415,8 +444,9 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_graph_diff(const rondo_graph *a, con
  * "bytes", "allocation" (its name), "peers" (numbers of devices, if any), "address"; free "address"; foreign "what",
  * "bytes", "bound" (true or false), "address"; memory_operations "operations", a list of {"kind", "condition",
  * "address", "value"}, where "kind" is "wait_32" and so on, and only a wait has a "condition": ">=", "==", "&" or
- * "nor". "programmatic", a list of [from, from port, to port, type], may follow "dependencies"; a fifth number, 1, says
- * that the edge orders the kernels. Fields that are addresses are strings, and may be absent. "symbols", a list of
+ * "nor"; semaphore_signal and semaphore_wait "semaphores", a list of {"name", "value"}. "programmatic", a list of
+ * [from, from port, to port, type], may follow "dependencies"; a fifth number, 1, says that the edge orders the
+ * kernels. Fields that are addresses are strings, and may be absent. "symbols", a list of
  * {"name", "bytes"}, may follow the "parameters" of a kernel. An address in a symbol is {"kernel":0, "symbol":"table",
  * "offset":16} in place of a string, and always there. Bytes of a name that are not UTF-8 are written as U+FFFD.
  * Errors: OUT_OF_MEMORY. */
@@ -427,10 +457,10 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_graph_to_json(const rondo_graph *gra
 
 /* Reads what rondo_graph_to_json wrote. The result is a graph that is only data: its kernels have names, grids and
  * parameters but no code. Written again (without addresses) it gives the same text. Addresses of memory are kept as
- * numbers; functions, their user pointers and events become NULL. `bytes` need not end in NUL. The caller destroys the
- * graph. Thread-safe. Errors: INVALID_DATA with line and column, or with the node and field; INVALID_GRAPH (edges to
- * nodes that do not exist, to the node itself, or given twice); LIMIT_EXCEEDED (more than 2^20 nodes in all, 2^16
- * unused numbers, or child graphs more than 16 deep); OUT_OF_MEMORY. */
+ * numbers; functions, their user pointers and events become NULL, and semaphores names. `bytes` need not end in NUL.
+ * The caller destroys the graph. Thread-safe. Errors: INVALID_DATA with line and column, or with the node and field;
+ * INVALID_GRAPH (edges to nodes that do not exist, to the node itself, or given twice); LIMIT_EXCEEDED (more than 2^20
+ * nodes in all, 2^16 unused numbers, or child graphs more than 16 deep); OUT_OF_MEMORY. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_graph_from_json(const char *bytes, size_t count, rondo_graph **out_graph);
 
 RONDO_EXTERN_C_END

@@ -35,6 +35,7 @@
 #include <rondo/device.h>
 #include <rondo/exec.h>
 #include <rondo/executor.h>
+#include <rondo/external_semaphore.h>
 #include <rondo/files.h>
 #include <rondo/gain.h>
 #include <rondo/graph.h>

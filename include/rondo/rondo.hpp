@@ -999,6 +999,12 @@ class stream_ref : public reference<rondo_stream> {
   returns<void> memory_operations(span<const rondo_memory_operation> operations) const {
     return enqueued(rondo_memory_operations_async(get(), operations.data(), operations.size()));
   }
+  returns<void> signal(span<const rondo_semaphore_value> values) const {
+    return enqueued(rondo_semaphore_signal_async(get(), values.data(), values.size()));
+  }
+  returns<void> wait(span<const rondo_semaphore_value> values) const {
+    return enqueued(rondo_semaphore_wait_async(get(), values.data(), values.size()));
+  }
   /* The lambda runs on a thread of the library and must not call Rondo. */
   template <class F>
   returns<void> host(F &&function) const {
@@ -1109,6 +1115,14 @@ class graph : public handle<rondo_graph, rondo_graph_destroy> {
   returns<rondo_node> add_memory_operations(span<const rondo_node> dependencies,
                                             span<const rondo_memory_operation> operations) {
     return add(rondo_graph_add_memory_operations, dependencies, operations.data(), operations.size());
+  }
+  returns<rondo_node> add_semaphore_signal(span<const rondo_node> dependencies,
+                                           span<const rondo_semaphore_value> values) {
+    return add(rondo_graph_add_semaphore_signal, dependencies, values.data(), values.size());
+  }
+  returns<rondo_node> add_semaphore_wait(span<const rondo_node> dependencies,
+                                         span<const rondo_semaphore_value> values) {
+    return add(rondo_graph_add_semaphore_wait, dependencies, values.data(), values.size());
   }
   returns<rondo_node> add_empty(span<const rondo_node> dependencies) {
     return add(rondo_graph_add_empty, dependencies);

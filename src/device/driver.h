@@ -18,6 +18,7 @@
 
 #include <rondo/capture.h>
 #include <rondo/device.h>
+#include <rondo/external_semaphore.h>
 #include <rondo/graph.h>
 
 #include "base/allocation.h"
@@ -359,6 +360,11 @@ typedef struct rondo_device_ops {
 
   const rondo_semaphore_ops *semaphore; /* NULL: the device has none */
 
+  /* Imports an external semaphore: sets driver_data and driver_release. The descriptor belongs to the driver if that
+   * succeeds. NULL: the device has none. any */
+  rondo_status (*import_semaphore)(rondo_device *device, rondo_semaphore_type type, int descriptor,
+                                   rondo_external_semaphore *semaphore);
+
   const rondo_guard_ops *guard; /* NULL: the device does not watch lifetimes (info.guarded is false) */
 } rondo_device_ops;
 
@@ -368,8 +374,8 @@ typedef struct rondo_queue_ops {
    * is freed in any case. */
   rondo_status (*destroy)(rondo_queue *queue);
 
-  /* Enqueues a KERNEL, HOST, COPY, FILL or MEMORY_OPERATIONS with resolved params. Copies what it needs of them. Must
-   * not allocate or lock, except for MEMORY_OPERATIONS; may wait while the queue is full. HOT */
+  /* Enqueues a KERNEL, HOST, COPY, FILL, MEMORY_OPERATIONS or SEMAPHORE_ with resolved params. Copies what it needs of
+   * them. Must not allocate or lock, except for MEMORY_OPERATIONS; may wait while the queue is full. HOT */
   rondo_status (*submit)(rondo_queue *queue, const rondo_node_params *work);
 
   /* The event completes when the work so far is done. Later waits and queries mean this record. */

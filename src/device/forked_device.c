@@ -132,6 +132,7 @@ static void inherit_device(rondo_device_ops *ops) {
   ops->executable_create = no_executable;
   ops->capture = NULL;
   ops->semaphore = NULL;
+  ops->import_semaphore = NULL;
   if (ops->guard != NULL) ops->guard = &guard_ops;
 }
 

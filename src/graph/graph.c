@@ -386,7 +386,8 @@ bool rondo_graph_fits(const rondo_graph *graph, uint32_t slot, const rondo_node_
   if (params->kind != now->kind || (params->name != now->name && strcmp(params->name, now->name) != 0)) return false;
   if (now->kind == RONDO_NODE_CHILD || rondo_node_is_memory(now)) return false;
   /* they own what their parameters point to, which overwriting would replace */
-  if (now->kind == RONDO_NODE_FOREIGN || now->kind == RONDO_NODE_MEMORY_OPERATIONS) return false;
+  if (now->kind == RONDO_NODE_FOREIGN || now->kind == RONDO_NODE_MEMORY_OPERATIONS || rondo_node_names_semaphores(now))
+    return false;
   const rondo_kernel_node *kernel = &params->as.kernel, *kernel_now = &now->as.kernel;
   return now->kind != RONDO_NODE_KERNEL ||
          (kernel->kernel == kernel_now->kernel && kernel->arg_bytes == NULL && kernel_now->arg_bytes == NULL &&

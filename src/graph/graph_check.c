@@ -59,6 +59,8 @@ static void check_contents(const rondo_graph *graph, const rondo_graph_node *nod
     assert(params->as.fill.height > 0 && params->as.fill.pitch >= params->as.fill.width);
   if (params->kind == RONDO_NODE_MEMORY_OPERATIONS)
     assert(params->as.memory_operations.count > 0 && params->as.memory_operations.operations == node->arguments);
+  if (rondo_node_names_semaphores(params))
+    assert(params->as.semaphores.count > 0 && params->as.semaphores.values == node->arguments);
   if (rondo_node_is_memory(params)) assert(graph->has_memory);
   if (params->kind == RONDO_NODE_ALLOC)
     assert(params->as.alloc.name != NULL && (params->as.alloc.address != NULL || graph->device == NULL));

@@ -210,6 +210,7 @@ static rondo_status hash_params(const rondo_node_params *params, const rondo_gra
   for (size_t i = 0; i < fields.count; i++) state = rondo_node_field_hash(state, &fields.items[i], params);
   if (params->kind == RONDO_NODE_KERNEL) state = hash_kernel_node(state, &params->as.kernel);
   if (params->kind == RONDO_NODE_MEMORY_OPERATIONS) state = hash_operations(state, &params->as.memory_operations);
+  if (rondo_node_names_semaphores(params)) state = rondo_hash_u64(state, params->as.semaphores.count);
   if (params->kind == RONDO_NODE_CHILD) {
     uint64_t inside;
     RONDO_TRY(hash_graph(params->as.child, root, &inside));

@@ -20,7 +20,7 @@
 #include "base/text.h"
 #include "graph/kernel.h"
 
-#define RONDO_NODE_LAST RONDO_NODE_MEMORY_OPERATIONS /* the highest kind */
+#define RONDO_NODE_LAST RONDO_NODE_SEMAPHORE_WAIT /* the highest kind */
 
 /* Slot numbers, ascending. */
 typedef RONDO_ARRAY(uint32_t) rondo_slots;
@@ -36,7 +36,8 @@ typedef struct rondo_graph_node {
   bool is_listed;           /* in the graph's native_changes */
   rondo_node_params params; /* own copies, resolved; params.name and as.alloc.name are never NULL */
   void *arguments; /* kernel: values at the kernel's offsets, in one block with the list; copy, fill: given numbers that
-                      have no effect (rondo_given_numbers); memory operations: the operations; NULL */
+                      have no effect (rondo_given_numbers); memory operations: the operations; semaphores: their values;
+                      NULL */
   const void **argument_list; /* params.as.kernel.args */
   rondo_slots dependencies;
   rondo_slots dependents;
@@ -141,6 +142,9 @@ typedef struct rondo_extent {
 
 static inline bool rondo_node_names_event(const rondo_node_params *params) {
   return params->kind == RONDO_NODE_EVENT_RECORD || params->kind == RONDO_NODE_EVENT_WAIT;
+}
+static inline bool rondo_node_names_semaphores(const rondo_node_params *params) {
+  return params->kind == RONDO_NODE_SEMAPHORE_SIGNAL || params->kind == RONDO_NODE_SEMAPHORE_WAIT;
 }
 static inline bool rondo_node_is_memory(const rondo_node_params *params) {
   return params->kind == RONDO_NODE_ALLOC || params->kind == RONDO_NODE_FREE;

@@ -18,6 +18,7 @@
 #include "graph/node.h"
 #include "graph/node_fields.h"
 #include "graph/node_params.h"
+#include "graph/semaphore_data.h"
 
 #define MAX_NODES (UINT32_C(1) << 20) /* in a document, with all child graphs */
 #define MAX_HOLES (UINT32_C(1) << 16)
@@ -334,6 +335,7 @@ typedef struct node_draft {
   size_t arg_bytes[RONDO_MAX_PARAMETERS];
   rondo_launch_config config;
   rondo_memory_operation operations[RONDO_MAX_MEMORY_OPERATIONS];
+  rondo_semaphore_value semaphores[RONDO_MAX_SEMAPHORES]; /* references; zeros after the last */
 } node_draft;
 
 static rondo_status read_bytes(const rondo_json_value *value, unsigned char *out, size_t count) {
@@ -495,6 +497,34 @@ static rondo_status read_operations(json_reader *reader, const rondo_json_value 
   return RONDO_OK;
 }
 
+/* A semaphore that is only data. */
+static rondo_status read_semaphore(const json_reader *reader, const rondo_json_value *object,
+                                   rondo_semaphore_value *out) {
+  static const char *const keys[] = {"name", "value", NULL};
+  const char *name;
+  RONDO_TRY(check_keys(object, keys, no_fields));
+  RONDO_TRY(get_text(object, "name", &name));
+  RONDO_TRY(read_integer(rondo_json_get(object, "value"), "value", UINT64_MAX, &out->value));
+  RONDO_TRY(rondo_semaphore_make(NULL, &reader->allocator, name, &out->semaphore));
+  out->semaphore->is_timeline = true;
+  return RONDO_OK;
+}
+
+static rondo_status read_semaphores(const json_reader *reader, const rondo_json_value *object, node_draft *draft) {
+  const rondo_json_value *list;
+  RONDO_TRY(get_array(object, "semaphores", &list));
+  if (list->count > RONDO_MAX_SEMAPHORES) return fail_field("semaphores", "has more entries than a node");
+  draft->params.as.semaphores = (rondo_semaphores_node){.values = draft->semaphores, .count = list->count};
+  const rondo_json_value *item = rondo_json_first(list);
+  for (size_t i = 0; i < list->count; i++, item = rondo_json_next(item))
+    RONDO_TRY(rondo_fail_context(read_semaphore(reader, item, &draft->semaphores[i]), "semaphores[%zu]", i));
+  return RONDO_OK;
+}
+
+static void release_semaphores(const node_draft *draft) {
+  for (size_t i = 0; i < RONDO_MAX_SEMAPHORES; i++) rondo_semaphore_release(draft->semaphores[i].semaphore);
+}
+
 /* Device numbers, each at most once and below 64. Optional. */
 static rondo_status read_peers(const rondo_json_value *object, uint64_t *out) {
   const rondo_json_value *peers;
@@ -583,6 +613,7 @@ static rondo_status read_params(json_reader *reader, const rondo_json_value *obj
   if (draft->params.kind == RONDO_NODE_KERNEL) RONDO_TRY(read_kernel_node(reader, object, draft));
   if (draft->params.kind == RONDO_NODE_CHILD) RONDO_TRY(read_child(reader, object, draft));
   if (draft->params.kind == RONDO_NODE_MEMORY_OPERATIONS) RONDO_TRY(read_operations(reader, object, draft));
+  if (rondo_node_names_semaphores(&draft->params)) RONDO_TRY(read_semaphores(reader, object, draft));
   for (size_t i = 0; i < fields.count; i++) RONDO_TRY(read_field(reader, object, &fields.items[i], draft));
   return RONDO_OK;
 }
@@ -607,6 +638,7 @@ static rondo_status read_node(json_reader *reader, rondo_graph *graph, const ron
   RONDO_TRY(get_text(object, "name", &draft.params.name));
   const rondo_status status = add_node(reader, graph, number, object, &draft);
   rondo_release(&reader->allocator, draft.values, draft.value_bytes, 1);
+  release_semaphores(&draft);
   return status;
 }
 

@@ -15,6 +15,7 @@
 #include "graph/launch_config.h"
 #include "graph/node.h"
 #include "graph/node_fields.h"
+#include "graph/semaphore_data.h"
 
 /* A kernel and its index in the text's list of kernels. */
 typedef struct listed_kernel {
@@ -288,6 +289,18 @@ static void put_operations(json_writer *writer, const rondo_memory_operations_no
   rondo_json_array_end(&writer->text);
 }
 
+static void put_semaphores(rondo_text *text, const rondo_semaphores_node *node) {
+  rondo_json_key(text, "semaphores");
+  rondo_json_array_begin(text);
+  for (size_t i = 0; i < node->count; i++) {
+    rondo_json_object_begin(text);
+    put_text(text, "name", node->values[i].semaphore->name);
+    put_size(text, "value", node->values[i].value);
+    rondo_json_object_end(text);
+  }
+  rondo_json_array_end(text);
+}
+
 static void put_nodes(json_writer *writer, const rondo_graph *graph);
 
 static void put_child(json_writer *writer, const rondo_graph *child) {
@@ -303,6 +316,7 @@ static void put_params(json_writer *writer, const rondo_node_params *params) {
   if (params->kind == RONDO_NODE_KERNEL) put_kernel_node(writer, &params->as.kernel);
   if (params->kind == RONDO_NODE_CHILD) put_child(writer, params->as.child);
   if (params->kind == RONDO_NODE_MEMORY_OPERATIONS) put_operations(writer, &params->as.memory_operations);
+  if (rondo_node_names_semaphores(params)) put_semaphores(&writer->text, &params->as.semaphores);
   for (size_t i = 0; i < fields.count; i++) put_field(writer, &fields.items[i], params);
 }
 

@@ -13,6 +13,7 @@
 #include "graph/graph.h"
 #include "graph/launch_config.h"
 #include "graph/node_params.h"
+#include "graph/semaphore_data.h"
 
 /* A slab aligns to RONDO_SLAB_STEP only. */
 static const rondo_allocator *arguments_allocator(const rondo_graph *owner, const rondo_kernel *kernel) {
@@ -221,6 +222,25 @@ static rondo_status make_operations(rondo_graph *owner, const rondo_node_params 
   return RONDO_OK;
 }
 
+static rondo_status make_semaphores(rondo_graph *owner, const rondo_node_params *params, rondo_graph_node *out) {
+  const rondo_semaphores_node *from = &params->as.semaphores;
+  rondo_semaphore_value *copy;
+  out->params.kind = params->kind;
+  RONDO_TRY(copy_text(owner, params->name, &out->params.name));
+  RONDO_TRY(rondo_allocate_items(&owner->small, from->count, sizeof *copy, &copy));
+  memcpy(copy, from->values, from->count * sizeof *copy);
+  for (size_t i = 0; i < from->count; i++) rondo_semaphore_retain(copy[i].semaphore);
+  out->arguments = copy;
+  out->params.as.semaphores = (rondo_semaphores_node){.values = copy, .count = from->count};
+  return RONDO_OK;
+}
+
+static void free_semaphores(const rondo_graph *owner, rondo_graph_node *node) {
+  const rondo_semaphores_node *list = &node->params.as.semaphores;
+  for (size_t i = 0; i < list->count; i++) rondo_semaphore_release(list->values[i].semaphore);
+  rondo_release(&owner->small, node->arguments, list->count, sizeof *list->values);
+}
+
 static rondo_status make_other(rondo_graph *owner, const rondo_node_params *params, rondo_graph_node *out) {
   const bool is_foreign = params->kind == RONDO_NODE_FOREIGN;
   out->params = *params;
@@ -244,6 +264,9 @@ static rondo_status make_contents(rondo_graph *owner, const rondo_node_params *p
       return make_alloc(owner, params, out);
     case RONDO_NODE_MEMORY_OPERATIONS:
       return make_operations(owner, params, out);
+    case RONDO_NODE_SEMAPHORE_SIGNAL:
+    case RONDO_NODE_SEMAPHORE_WAIT:
+      return make_semaphores(owner, params, out);
     default:
       return make_other(owner, params, out);
   }
@@ -283,6 +306,8 @@ void rondo_node_contents_free(rondo_graph *owner, rondo_graph_node *node) {
     rondo_release_text(allocator, (char *)params->as.alloc.name);
   } else if (params->kind == RONDO_NODE_MEMORY_OPERATIONS) {
     rondo_release(allocator, node->arguments, params->as.memory_operations.count, sizeof(rondo_memory_operation));
+  } else if (rondo_node_names_semaphores(params)) {
+    free_semaphores(owner, node);
   } else if (params->kind == RONDO_NODE_FOREIGN) {
     rondo_release_text(allocator, (char *)params->as.foreign.what);
   } else {

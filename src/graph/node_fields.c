@@ -45,6 +45,7 @@ static const rondo_node_field foreign_fields[] = {
     FIELD("what", TEXT, foreign.what), FIELD("bytes", SIZE, foreign.bytes), FIELD("bound", FLAG, foreign.is_bound),
     FIELD("address", ADDRESS, foreign.address)};
 
+static const rondo_node_field semaphores_fields[] = {SPECIAL("semaphores")};
 static const rondo_node_field operations_fields[] = {SPECIAL("operations")};
 
 static const struct {
@@ -63,6 +64,8 @@ static const struct {
     [RONDO_NODE_FREE] = {"free", FIELDS(free_fields)},
     [RONDO_NODE_FOREIGN] = {"foreign", FIELDS(foreign_fields)},
     [RONDO_NODE_MEMORY_OPERATIONS] = {"memory_operations", FIELDS(operations_fields)},
+    [RONDO_NODE_SEMAPHORE_SIGNAL] = {"semaphore_signal", FIELDS(semaphores_fields)},
+    [RONDO_NODE_SEMAPHORE_WAIT] = {"semaphore_wait", FIELDS(semaphores_fields)},
 };
 
 const char *const rondo_operation_names[] = {"", "wait_32", "write_32", "flush", "wait_64", "write_64"};

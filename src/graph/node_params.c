@@ -15,6 +15,7 @@
 #include "graph/node.h"
 #include "graph/node_fields.h"
 #include "graph/node_params.h"
+#include "graph/semaphore_data.h"
 
 uint32_t rondo_node_number(rondo_node node) { return node.id == 0 ? RONDO_NO_NODE : (uint32_t)node.id; }
 
@@ -260,6 +261,14 @@ static rondo_status check_operations_form(const char *where, const rondo_memory_
   return RONDO_OK;
 }
 
+static rondo_status check_semaphores_form(const char *where, const rondo_semaphores_node *node) {
+  if (node->count == 0 || node->count > RONDO_MAX_SEMAPHORES)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
+                      "%s: %zu semaphores: pass 1 to %d, and use another node for more", where, node->count,
+                      RONDO_MAX_SEMAPHORES);
+  return node->values == NULL ? fail_null(where, "the list of semaphores is NULL") : RONDO_OK;
+}
+
 rondo_status rondo_node_shape_check(const char *where, const rondo_node_params *params) {
   copy_boxes boxes;
   size_t bytes;
@@ -284,6 +293,9 @@ rondo_status rondo_node_shape_check(const char *where, const rondo_node_params *
       return check_foreign_shape(where, &params->as.foreign);
     case RONDO_NODE_MEMORY_OPERATIONS:
       return check_operations_form(where, &params->as.memory_operations);
+    case RONDO_NODE_SEMAPHORE_SIGNAL:
+    case RONDO_NODE_SEMAPHORE_WAIT:
+      return check_semaphores_form(where, &params->as.semaphores);
   }
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NODE_KIND,
                     "%s: %d is not a kind of node: use one of RONDO_NODE_", where, (int)params->kind);
@@ -356,6 +368,22 @@ static rondo_status check_operations(const char *where, const rondo_memory_opera
   return RONDO_OK;
 }
 
+static rondo_status check_semaphore(const char *where, const rondo_device *device, const rondo_semaphore_value *value) {
+  const rondo_external_semaphore *semaphore = value->semaphore;
+  if (semaphore == NULL) return fail_null(where, "a semaphore is NULL");
+  RONDO_TRY(check_device(where, device, semaphore->device, "semaphore", semaphore->name));
+  if (semaphore->is_timeline || value->value == 0) return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
+                    "%s: the binary semaphore '%s' with the value %" PRIu64 ": only timelines have values, pass 0",
+                    where, semaphore->name, value->value);
+}
+
+static rondo_status check_semaphores(const char *where, const rondo_device *device, const rondo_semaphores_node *node) {
+  RONDO_TRY(check_semaphores_form(where, node));
+  for (size_t i = 0; i < node->count; i++) RONDO_TRY(check_semaphore(where, device, &node->values[i]));
+  return RONDO_OK;
+}
+
 static rondo_status check_kernel(const char *where, const rondo_device *device, const rondo_kernel_node *node) {
   RONDO_TRY(check_kernel_shape(where, node));
   return check_device(where, device, node->kernel->device, "kernel", node->kernel->name);
@@ -380,6 +408,9 @@ rondo_status rondo_node_params_check(const char *where, const rondo_device *devi
       return params->as.event == NULL ? fail_null(where, "the event is NULL") : RONDO_OK;
     case RONDO_NODE_MEMORY_OPERATIONS:
       return check_operations(where, &params->as.memory_operations);
+    case RONDO_NODE_SEMAPHORE_SIGNAL:
+    case RONDO_NODE_SEMAPHORE_WAIT:
+      return check_semaphores(where, device, &params->as.semaphores);
     case RONDO_NODE_FREE:
       return params->as.free_address == NULL ? fail_null(where, "the address to free is NULL") : RONDO_OK;
     default:
@@ -487,6 +518,15 @@ static bool same_operations(const rondo_memory_operations_node *a, const rondo_m
   return true;
 }
 
+static bool same_semaphores(const rondo_semaphores_node *a, const rondo_semaphores_node *b, bool ignore_addresses) {
+  if (a->count != b->count) return false;
+  for (size_t i = 0; i < a->count; i++) {
+    if (a->values[i].value != b->values[i].value) return false;
+    if (!ignore_addresses && a->values[i].semaphore != b->values[i].semaphore) return false;
+  }
+  return true;
+}
+
 static bool same_text(const char *a, const char *b) { return strcmp(a == NULL ? "" : a, b == NULL ? "" : b) == 0; }
 
 /* Whether the plain fields of two nodes of one kind are the same. Usually all bytes are. */
@@ -506,6 +546,8 @@ int rondo_node_params_compare(const rondo_node_params *a, const rondo_node_param
   }
   if (a->kind == RONDO_NODE_MEMORY_OPERATIONS &&
       !same_operations(&a->as.memory_operations, &b->as.memory_operations, ignore_addresses))
+    return RONDO_DIFFERENCE_PARAMS;
+  if (rondo_node_names_semaphores(a) && !same_semaphores(&a->as.semaphores, &b->as.semaphores, ignore_addresses))
     return RONDO_DIFFERENCE_PARAMS;
   return same_fields(a, b, ignore_addresses) && same_text(a->name, b->name) ? 0 : RONDO_DIFFERENCE_PARAMS;
 }

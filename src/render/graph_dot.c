@@ -26,12 +26,20 @@ typedef struct dot_position {
   int indent;
 } dot_position;
 
-static const char *const shapes[] = {[RONDO_NODE_KERNEL] = "box",         [RONDO_NODE_HOST] = "ellipse",
-                                     [RONDO_NODE_COPY] = "parallelogram", [RONDO_NODE_FILL] = "trapezium",
-                                     [RONDO_NODE_EMPTY] = "circle",       [RONDO_NODE_CHILD] = "folder",
-                                     [RONDO_NODE_EVENT_RECORD] = "cds",   [RONDO_NODE_EVENT_WAIT] = "octagon",
-                                     [RONDO_NODE_ALLOC] = "house",        [RONDO_NODE_FREE] = "invhouse",
-                                     [RONDO_NODE_FOREIGN] = "component",  [RONDO_NODE_MEMORY_OPERATIONS] = "cylinder"};
+static const char *const shapes[] = {[RONDO_NODE_KERNEL] = "box",
+                                     [RONDO_NODE_HOST] = "ellipse",
+                                     [RONDO_NODE_COPY] = "parallelogram",
+                                     [RONDO_NODE_FILL] = "trapezium",
+                                     [RONDO_NODE_EMPTY] = "circle",
+                                     [RONDO_NODE_CHILD] = "folder",
+                                     [RONDO_NODE_EVENT_RECORD] = "cds",
+                                     [RONDO_NODE_EVENT_WAIT] = "octagon",
+                                     [RONDO_NODE_ALLOC] = "house",
+                                     [RONDO_NODE_FREE] = "invhouse",
+                                     [RONDO_NODE_FOREIGN] = "component",
+                                     [RONDO_NODE_MEMORY_OPERATIONS] = "cylinder",
+                                     [RONDO_NODE_SEMAPHORE_SIGNAL] = "lpromoter",
+                                     [RONDO_NODE_SEMAPHORE_WAIT] = "rpromoter"};
 
 static const char *shape_of(rondo_node_kind kind) {
   assert(kind < sizeof shapes / sizeof shapes[0] && shapes[kind] != NULL);

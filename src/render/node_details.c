@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "graph/graph.h"
+#include "graph/semaphore_data.h"
 
 enum { DOT_NAME_BYTES = 240, WORD_BYTES = 8 };
 
@@ -179,6 +180,16 @@ static void add_operations(writer *w, const rondo_memory_operations_node *node) 
   if (node->count > w->details->max_parameters) rondo_text_add(w->text, ", ...");
 }
 
+/* "'frames' 3" */
+static void add_semaphores(writer *w, const rondo_semaphores_node *node) {
+  for (size_t i = 0; i < node->count && i < w->details->max_parameters; i++) {
+    const rondo_external_semaphore *semaphore = node->values[i].semaphore;
+    rondo_text_add(begin_item(w), semaphore->name[0] == '\0' ? "a semaphore" : "semaphore ");
+    add_name(w, semaphore->name);
+    if (node->values[i].value > 0) rondo_text_add(w->text, " %" PRIu64, node->values[i].value);
+  }
+}
+
 /* DOT has a cluster for the child instead. */
 static void add_child(writer *w, const rondo_graph *child) {
   if (w->details->is_dot) return;
@@ -228,6 +239,10 @@ void rondo_node_details_add(const rondo_node_details *details, const rondo_node_
       break;
     case RONDO_NODE_MEMORY_OPERATIONS:
       add_operations(&w, &params->as.memory_operations);
+      break;
+    case RONDO_NODE_SEMAPHORE_SIGNAL:
+    case RONDO_NODE_SEMAPHORE_WAIT:
+      add_semaphores(&w, &params->as.semaphores);
       break;
     case RONDO_NODE_EMPTY:
       break;

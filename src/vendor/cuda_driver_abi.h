@@ -25,6 +25,7 @@ typedef struct CUevent_st *cu_event;
 typedef struct CUgraph_st *cu_graph;
 typedef struct CUgraphNode_st *cu_graph_node;
 typedef struct CUgraphExec_st *cu_graph_exec;
+typedef struct CUextSemaphore_st *cu_external_semaphore;
 typedef void (*cu_host_function)(void *user);
 
 /* Codes. All others are passed on by number and name. */
@@ -264,6 +265,35 @@ typedef struct cu_memory_operations_params {
   cu_memory_operation *operations;
   unsigned flags;
 } cu_memory_operations_params;
+
+enum { CU_SEMAPHORE_OPAQUE_FD = 1, CU_SEMAPHORE_TIMELINE_FD = 9 };
+
+typedef struct cu_semaphore_handle {
+  int type; /* CU_SEMAPHORE_ */
+  union {
+    int descriptor;
+    struct {
+      void *handle;
+      const void *name;
+    } windows;
+  } handle;
+  unsigned flags, reserved[16];
+} cu_semaphore_handle;
+
+/* Signalling and waiting have the same layout, as far as it is used. */
+typedef struct cu_semaphore_params {
+  uint64_t value, others[8];
+  unsigned flags, reserved[16];
+} cu_semaphore_params;
+
+typedef cu_semaphore_params cu_signal_params, cu_wait_params;
+
+typedef struct cu_semaphores_params {
+  cu_external_semaphore *semaphores;
+  const cu_semaphore_params *params;
+  unsigned count;
+} cu_semaphores_params;
+typedef cu_semaphores_params cu_signals_params, cu_waits_params;
 
 /* All fields are zero for a dependency on full completion. */
 typedef struct cu_edge_data {

@@ -81,6 +81,13 @@ required(memset_2d_16_async, cuMemsetD2D16Async, 3020,
          (cu_address dst, size_t pitch, unsigned short value, size_t width, size_t height, cu_stream stream))
 required(memset_2d_32_async, cuMemsetD2D32Async, 3020,
          (cu_address dst, size_t pitch, unsigned value, size_t width, size_t height, cu_stream stream))
+required(import_external_semaphore, cuImportExternalSemaphore, 10000,
+         (cu_external_semaphore *semaphore, const cu_semaphore_handle *handle))
+required(destroy_external_semaphore, cuDestroyExternalSemaphore, 10000, (cu_external_semaphore semaphore))
+required(signal_semaphores_async, cuSignalExternalSemaphoresAsync, 10000,
+         (const cu_external_semaphore *semaphores, const cu_signal_params *params, unsigned count, cu_stream stream))
+required(wait_semaphores_async, cuWaitExternalSemaphoresAsync, 10000,
+         (const cu_external_semaphore *semaphores, const cu_wait_params *params, unsigned count, cu_stream stream))
 required(stream_batch_mem_op, cuStreamBatchMemOp, 11070,
          (cu_stream stream, unsigned count, cu_memory_operation *operations, unsigned flags))
 required(stream_wait_value_32, cuStreamWaitValue32, 11070,
@@ -127,6 +134,12 @@ required(graph_add_host, cuGraphAddHostNode, 10000,
 required(graph_add_memory_operations, cuGraphAddBatchMemOpNode, 11070,
          (cu_graph_node *node, cu_graph graph, const cu_graph_node *before, size_t count,
           const cu_memory_operations_params *params))
+required(graph_add_semaphore_signal, cuGraphAddExternalSemaphoresSignalNode, 11020,
+         (cu_graph_node *node, cu_graph graph, const cu_graph_node *before, size_t count,
+          const cu_signals_params *params))
+required(graph_add_semaphore_wait, cuGraphAddExternalSemaphoresWaitNode, 11020,
+         (cu_graph_node *node, cu_graph graph, const cu_graph_node *before, size_t count,
+          const cu_waits_params *params))
 required(graph_add_empty, cuGraphAddEmptyNode, 10000,
          (cu_graph_node *node, cu_graph graph, const cu_graph_node *before, size_t count))
 required(graph_add_event_record, cuGraphAddEventRecordNode, 11010,
@@ -164,6 +177,10 @@ required(exec_set_copy, cuGraphExecMemcpyNodeSetParams, 10020,
          (cu_graph_exec exec, cu_graph_node node, const cu_copy *params, cu_context context))
 required(exec_set_memory_operations, cuGraphExecBatchMemOpNodeSetParams, 11070,
          (cu_graph_exec exec, cu_graph_node node, const cu_memory_operations_params *params))
+required(exec_set_semaphore_signal, cuGraphExecExternalSemaphoresSignalNodeSetParams, 11020,
+         (cu_graph_exec exec, cu_graph_node node, const cu_signals_params *params))
+required(exec_set_semaphore_wait, cuGraphExecExternalSemaphoresWaitNodeSetParams, 11020,
+         (cu_graph_exec exec, cu_graph_node node, const cu_waits_params *params))
 required(exec_set_host, cuGraphExecHostNodeSetParams, 10020,
          (cu_graph_exec exec, cu_graph_node node, const cu_host_params *params))
 required(exec_set_event_record, cuGraphExecEventRecordNodeSetEvent, 11010,

@@ -284,6 +284,25 @@ cu_result fake_exec_set_memory_operations(cu_graph_exec handle, cu_graph_node no
   return end_set(&c);
 }
 
+/* Their number stays. */
+static cu_result set_semaphores(fake_call call, cu_graph_exec handle, cu_graph_node node, cu_node_type type,
+                                const cu_semaphores_params *params) {
+  change c = begin_set(call, FAKE_IN_CONTEXT, handle, node, type);
+  const fake_work *now = c.code == CU_OK ? c.exec->program->works[c.place] : NULL;
+  if (c.code == CU_OK && (params == NULL || params->count != now->of.semaphores.count)) c.code = CU_INVALID_VALUE;
+  if (c.code == CU_OK)
+    c.code = fake_work_semaphores(params->semaphores, params->params, params->count, type, now->context, &c.work);
+  return end_set(&c);
+}
+
+cu_result fake_exec_set_semaphore_signal(cu_graph_exec exec, cu_graph_node node, const cu_semaphores_params *params) {
+  return set_semaphores(CALL_exec_set_semaphore_signal, exec, node, CU_NODE_SEMAPHORE_SIGNAL, params);
+}
+
+cu_result fake_exec_set_semaphore_wait(cu_graph_exec exec, cu_graph_node node, const cu_semaphores_params *params) {
+  return set_semaphores(CALL_exec_set_semaphore_wait, exec, node, CU_NODE_SEMAPHORE_WAIT, params);
+}
+
 static cu_result set_event(fake_call call, cu_graph_exec handle, cu_graph_node node, cu_node_type type,
                            cu_event event) {
   change c = begin_set(call, FAKE_ANYWHERE, handle, node, type);

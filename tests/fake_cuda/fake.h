@@ -59,6 +59,7 @@ typedef struct fake_module fake_module;
 typedef struct fake_function fake_function;
 typedef struct fake_kernel fake_kernel;
 typedef struct fake_work fake_work;
+typedef struct fake_semaphore fake_semaphore;
 typedef struct fake_node fake_node;
 typedef struct fake_graph fake_graph;
 typedef struct fake_program fake_program;
@@ -283,6 +284,11 @@ struct fake_work {
       cu_memory_operation *items;
       size_t count;
     } operations;
+    struct {
+      fake_semaphore **items;
+      uint64_t *values;
+      size_t count;
+    } semaphores;
     fake_event *event;
     fake_allocation *allocation;
   } of;
@@ -309,6 +315,13 @@ cu_result fake_work_operations(const cu_memory_operation *operations, size_t cou
                                fake_work **out);
 /* Runs them from *inout_done on. False at a condition that is not fulfilled. */
 bool fake_operations_run(const fake_work *work, size_t *inout_done);
+
+/* Signals of external semaphores and waits for them (semaphore.c). The type is that of the node. */
+cu_result fake_work_semaphores(const cu_external_semaphore *semaphores, const cu_semaphore_params *params,
+                               unsigned count, cu_node_type type, fake_context *context, fake_work **out);
+void fake_work_release_semaphores(fake_work *work);
+/* Runs them from *inout_done on. False at a wait that is not over. */
+bool fake_semaphores_run(const fake_work *work, size_t *inout_done);
 cu_result fake_work_event(cu_event event, cu_node_type type, fake_work **out);
 void fake_work_retain(fake_work *work);
 void fake_work_release(fake_work *work); /* NULL is fine */

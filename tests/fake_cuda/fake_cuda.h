@@ -45,6 +45,7 @@ typedef enum fake_cuda_kind {
   FAKE_CUDA_MAPPING,
   FAKE_CUDA_HOST_MEMORY,
   FAKE_CUDA_POOL_MEMORY, /* of cuMemAllocAsync and of memory nodes */
+  FAKE_CUDA_SEMAPHORE,   /* external */
   FAKE_CUDA_KIND_COUNT,
   FAKE_CUDA_ANY = FAKE_CUDA_KIND_COUNT
 } fake_cuda_kind;

@@ -228,6 +228,26 @@ cu_result fake_graph_add_memory_operations(cu_graph_node *node, cu_graph graph, 
   return end_add(code, node, graph, before, count, CU_NODE_BATCH_MEMORY_OPERATION, work);
 }
 
+static cu_result add_semaphores(fake_call call, cu_node_type type, cu_graph_node *node, cu_graph graph,
+                                const cu_graph_node *before, size_t count, const cu_semaphores_params *params) {
+  cu_result code = fake_begin(call, FAKE_IN_CONTEXT);
+  fake_work *work = NULL;
+  if (code == CU_OK && params == NULL) code = CU_INVALID_VALUE;
+  if (code == CU_OK)
+    code = fake_work_semaphores(params->semaphores, params->params, params->count, type, fake_self.current, &work);
+  return end_add(code, node, graph, before, count, type, work);
+}
+
+cu_result fake_graph_add_semaphore_signal(cu_graph_node *node, cu_graph graph, const cu_graph_node *before,
+                                          size_t count, const cu_semaphores_params *params) {
+  return add_semaphores(CALL_graph_add_semaphore_signal, CU_NODE_SEMAPHORE_SIGNAL, node, graph, before, count, params);
+}
+
+cu_result fake_graph_add_semaphore_wait(cu_graph_node *node, cu_graph graph, const cu_graph_node *before, size_t count,
+                                        const cu_semaphores_params *params) {
+  return add_semaphores(CALL_graph_add_semaphore_wait, CU_NODE_SEMAPHORE_WAIT, node, graph, before, count, params);
+}
+
 cu_result fake_graph_add_empty(cu_graph_node *node, cu_graph graph, const cu_graph_node *before, size_t count) {
   const cu_result code = fake_begin(CALL_graph_add_empty, FAKE_ANYWHERE);
   return end_add(code, node, graph, before, count, CU_NODE_EMPTY, NULL);

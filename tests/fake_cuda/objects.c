@@ -21,7 +21,7 @@ static uint64_t next_handle = UINT64_C(0x2fa4e0000000);
 
 static const char *const kind_names[FAKE_CUDA_KIND_COUNT] = {
     "context", "stream",      "event",    "module",  "function",    "graph",       "node",
-    "exec",    "reservation", "physical", "mapping", "host memory", "pool memory",
+    "exec",    "reservation", "physical", "mapping", "host memory", "pool memory", "semaphore",
 };
 
 void *fake_allocate(size_t count, size_t bytes) {

@@ -163,9 +163,11 @@ typedef struct ready_list {
   size_t *done; /* for each node: how many of its memory operations have run */
 } ready_list;
 
-/* Memory operations run here, as far as they get. */
+/* Memory operations and semaphores run here, as far as they get. */
 static bool is_waiting(const fake_program *p, const ready_list *ready, size_t node, fake_marker *const *markers) {
   if (p->types[node] == CU_NODE_BATCH_MEMORY_OPERATION) return !fake_operations_run(p->works[node], &ready->done[node]);
+  if (p->types[node] == CU_NODE_SEMAPHORE_SIGNAL || p->types[node] == CU_NODE_SEMAPHORE_WAIT)
+    return !fake_semaphores_run(p->works[node], &ready->done[node]);
   if (p->types[node] != CU_NODE_EVENT_WAIT || fake_marker_is_reached(markers[node])) return false;
   fake_marker_want(markers[node]);
   return true;

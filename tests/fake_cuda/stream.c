@@ -49,14 +49,21 @@ static void finish_program(fake_task *task) {
 
 static void run_operations(const fake_context *context, const fake_work *work) {
   size_t done = 0;
-  while (fake_context_works(context) && !fake_operations_run(work, &done)) fake_wait_short();
+  bool (*const run)(const fake_work *work, size_t *inout_done) =
+      work->type == CU_NODE_BATCH_MEMORY_OPERATION ? fake_operations_run : fake_semaphores_run;
+  while (fake_context_works(context) && !run(work, &done)) fake_wait_short();
+}
+
+static bool may_wait(const fake_work *work) {
+  return work->type == CU_NODE_BATCH_MEMORY_OPERATION || work->type == CU_NODE_SEMAPHORE_SIGNAL ||
+         work->type == CU_NODE_SEMAPHORE_WAIT;
 }
 
 static void run_task(const fake_stream *stream, fake_task *task) {
   const fake_context *context = stream->object.context;
   fake_marker_want(task->wait);
   while (!fake_marker_is_reached(task->wait)) fake_wait();
-  if (task->work != NULL && task->work->type == CU_NODE_BATCH_MEMORY_OPERATION)
+  if (task->work != NULL && may_wait(task->work))
     run_operations(context, task->work);
   else if (task->work != NULL && fake_context_works(context))
     fake_work_run(task->work);

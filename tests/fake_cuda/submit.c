@@ -196,3 +196,24 @@ cu_result fake_stream_batch_mem_op(cu_stream handle, unsigned count, cu_memory_o
   if (code == CU_OK) code = give(stream, work);
   return fake_end(code);
 }
+
+static cu_result submit_semaphores(fake_call call, cu_node_type type, const cu_external_semaphore *semaphores,
+                                   const cu_semaphore_params *params, unsigned count, cu_stream handle) {
+  cu_result code = fake_begin(call, FAKE_IN_CONTEXT);
+  fake_stream *stream = code == CU_OK ? fake_stream_need(handle) : NULL;
+  fake_work *work;
+  if (code == CU_OK && stream == NULL) code = CU_INVALID_HANDLE;
+  if (code == CU_OK) code = fake_work_semaphores(semaphores, params, count, type, stream->object.context, &work);
+  if (code == CU_OK) code = give(stream, work);
+  return fake_end(code);
+}
+
+cu_result fake_signal_semaphores_async(const cu_external_semaphore *semaphores, const cu_semaphore_params *params,
+                                       unsigned count, cu_stream stream) {
+  return submit_semaphores(CALL_signal_semaphores_async, CU_NODE_SEMAPHORE_SIGNAL, semaphores, params, count, stream);
+}
+
+cu_result fake_wait_semaphores_async(const cu_external_semaphore *semaphores, const cu_semaphore_params *params,
+                                     unsigned count, cu_stream stream) {
+  return submit_semaphores(CALL_wait_semaphores_async, CU_NODE_SEMAPHORE_WAIT, semaphores, params, count, stream);
+}

@@ -314,6 +314,8 @@ void fake_work_release(fake_work *work) {
   }
   free(work->source);
   if (work->type == CU_NODE_BATCH_MEMORY_OPERATION) free(work->of.operations.items);
+  if (work->type == CU_NODE_SEMAPHORE_SIGNAL || work->type == CU_NODE_SEMAPHORE_WAIT)
+    fake_work_release_semaphores(work);
   if (work->type == CU_NODE_EVENT_RECORD || work->type == CU_NODE_EVENT_WAIT) fake_event_release(work->of.event);
   if (work->type == CU_NODE_ALLOC || work->type == CU_NODE_FREE) fake_allocation_release(work->of.allocation);
   free(work);

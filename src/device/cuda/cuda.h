@@ -159,13 +159,14 @@ struct cuda_kernel {
   cuda_device *device;
   cu_module module; /* NULL: the code belongs to a library or to the user */
   cu_function function;
-  int most_threads;               /* of a block; of a library's kernel 0, not known */
-  _Atomic uint64_t resident;      /* the last answer for a cooperative launch (cuda_kernel.c) */
-  _Atomic uint32_t shared_bytes;  /* dynamic shared memory that the driver allows now: 0 before it was asked */
-  cuda_foreign_kernel *foreign;   /* if a library launched it; else NULL */
-  struct cuda_captured *captured; /* this is not a kernel but a captured graph that went out of use; else NULL */
-  uint64_t epoch;                 /* when it went out of use */
-  cuda_kernel *next;              /* of the dead ones */
+  int most_threads;                /* of a block; of a library's kernel 0, not known */
+  _Atomic uint64_t resident;       /* the last answer for a cooperative launch (cuda_kernel.c) */
+  _Atomic uint32_t shared_bytes;   /* dynamic shared memory that the driver allows now: 0 before it was asked */
+  cuda_foreign_kernel *foreign;    /* if a library launched it; else NULL */
+  cu_external_semaphore semaphore; /* this is not a kernel but an external semaphore; else NULL */
+  struct cuda_captured *captured;  /* this is not a kernel but a captured graph that went out of use; else NULL */
+  uint64_t epoch;                  /* when it went out of use */
+  cuda_kernel *next;               /* of the dead ones */
 };
 
 /* DEVICE_LOST with the code that lost the device. `what` was tried. */

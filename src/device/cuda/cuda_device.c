@@ -14,6 +14,7 @@
 #include "device/cuda/cuda_host_function.h"
 #include "device/cuda/cuda_kernel.h"
 #include "device/cuda/cuda_memory.h"
+#include "device/cuda/cuda_operations.h"
 #include "device/cuda/cuda_placeholder_memory.h"
 #include "device/cuda/cuda_queue.h"
 
@@ -138,6 +139,7 @@ static const rondo_device_ops device_ops = {
     .knows_address = cuda_knows_address,
     .has_address = cuda_has_address,
     .capture = &cuda_capture_ops,
+    .import_semaphore = cuda_import_semaphore,
 };
 
 /* Opening ---------------------------------------------------------------------------------------------------------- */

@@ -110,6 +110,13 @@ static cu_memory_operations_params operations_of(const cuda_device *device, cons
                                        .operations = node->storage};
 }
 
+static rondo_status make_semaphores(cuda_executable *executable, const rondo_semaphores_node *node, cuda_node *out) {
+  out->storage_bytes = cuda_semaphores_bytes(node->count);
+  RONDO_TRY(rondo_allocate(cuda_allocator_of(executable), 1, out->storage_bytes, &out->storage));
+  cuda_semaphores_fill(node, out->storage);
+  return RONDO_OK;
+}
+
 static rondo_status make_foreign(cuda_executable *executable, const rondo_foreign_node *foreign, cuda_node *out) {
   executable->has_foreign = true;
   out->is_bound = foreign->is_bound;
@@ -140,6 +147,9 @@ static rondo_status make(cuda_executable *executable, const rondo_lowered_node *
       return make_foreign(executable, &params->as.foreign, out);
     case RONDO_NODE_MEMORY_OPERATIONS:
       return make_operations(executable, &params->as.memory_operations, out);
+    case RONDO_NODE_SEMAPHORE_SIGNAL:
+    case RONDO_NODE_SEMAPHORE_WAIT:
+      return make_semaphores(executable, &params->as.semaphores, out);
     case RONDO_NODE_CHILD:
       assert(executable->is_exported);
       return cuda_executable_make(cuda_device_of(executable->base.device), lowered->child, true, &out->as.child);
@@ -278,6 +288,13 @@ static cu_result add_fill(const cuda_executable *executable, const cuda_node *no
   return device->api->graph_add_kernel(out, graph, before, count, &fill.params);
 }
 
+static cu_result add_semaphores(const cuda_api *api, const cuda_node *node, cu_graph graph, const cu_graph_node *before,
+                                size_t count, cu_graph_node *out) {
+  const cu_semaphores_params params = cuda_semaphores_in(node->storage, node->storage_bytes);
+  return node->kind == RONDO_NODE_SEMAPHORE_SIGNAL ? api->graph_add_semaphore_signal(out, graph, before, count, &params)
+                                                   : api->graph_add_semaphore_wait(out, graph, before, count, &params);
+}
+
 cu_result cuda_node_add(const cuda_executable *executable, const cuda_node *node, cu_graph graph,
                         const cu_graph_node *before, size_t count, cu_graph_node *out) {
   const cuda_device *device = cuda_device_of(executable->base.device);
@@ -303,6 +320,9 @@ cu_result cuda_node_add(const cuda_executable *executable, const cuda_node *node
       const cu_memory_operations_params operations = operations_of(device, node);
       return api->graph_add_memory_operations(out, graph, before, count, &operations);
     }
+    case RONDO_NODE_SEMAPHORE_SIGNAL:
+    case RONDO_NODE_SEMAPHORE_WAIT:
+      return add_semaphores(api, node, graph, before, count, out);
     default:
       return api->graph_add_empty(out, graph, before, count);
   }
@@ -323,6 +343,13 @@ static cu_result change_copies(const cuda_executable *executable, const cuda_bui
     code = device->api->exec_set_copy(built->exec, executable->handles[node->first + part], &params, device->context);
   }
   return code;
+}
+
+static cu_result change_semaphores(const cuda_api *api, cu_graph_exec exec, cu_graph_node handle,
+                                   const cuda_node *node) {
+  const cu_semaphores_params params = cuda_semaphores_in(node->storage, node->storage_bytes);
+  return node->kind == RONDO_NODE_SEMAPHORE_SIGNAL ? api->exec_set_semaphore_signal(exec, handle, &params)
+                                                   : api->exec_set_semaphore_wait(exec, handle, &params);
 }
 
 cu_result cuda_node_change(const cuda_executable *executable, const cuda_built *built, const cuda_node *node) {
@@ -348,6 +375,9 @@ cu_result cuda_node_change(const cuda_executable *executable, const cuda_built *
       const cu_memory_operations_params operations = operations_of(device, node);
       return api->exec_set_memory_operations(built->exec, handle, &operations);
     }
+    case RONDO_NODE_SEMAPHORE_SIGNAL:
+    case RONDO_NODE_SEMAPHORE_WAIT:
+      return change_semaphores(api, built->exec, handle, node);
     default:
       return CU_OK;
   }
@@ -400,6 +430,11 @@ cu_result cuda_node_submit(const cuda_executable *executable, const cuda_node *n
       return api->stream_wait_event(stream, node->as.event, 0);
     case RONDO_NODE_MEMORY_OPERATIONS:
       return api->stream_batch_mem_op(stream, operations_of(device, node).count, node->storage, 0);
+    case RONDO_NODE_SEMAPHORE_SIGNAL:
+    case RONDO_NODE_SEMAPHORE_WAIT: {
+      const cu_semaphores_params semaphores = cuda_semaphores_in(node->storage, node->storage_bytes);
+      return cuda_semaphores_submit(device, stream, node->kind, &semaphores);
+    }
     default:
       return CU_OK;
   }

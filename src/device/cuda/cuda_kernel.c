@@ -31,7 +31,9 @@ static void free_kernel(cuda_kernel *kernel) {
   cuda_foreign_kernel_free(device, kernel->foreign);
   cuda_captured_free(kernel->captured);
   cuda_enter_to_free(device, &scope);
-  if (kernel->module != NULL) (void)device->api->module_unload(kernel->module); /* gone already on a lost device */
+  /* Gone already on a lost device. */
+  if (kernel->module != NULL) (void)device->api->module_unload(kernel->module);
+  if (kernel->semaphore != NULL) (void)device->api->destroy_external_semaphore(kernel->semaphore);
   rondo_release(&device->base.allocator, kernel, 1, sizeof *kernel);
 }
 

@@ -3,6 +3,10 @@
  */
 #include "device/cuda/cuda_operations.h"
 
+#include "device/cuda/cuda_context.h"
+#include "device/cuda/cuda_kernel.h"
+#include "graph/semaphore_data.h"
+
 void cuda_operations_params(const rondo_memory_operations_node *node, cu_memory_operation *out) {
   for (size_t i = 0; i < node->count; i++) {
     const rondo_memory_operation *operation = &node->operations[i];
@@ -57,4 +61,68 @@ cu_result cuda_operations_read(const cuda_api *api, cu_graph_node node,
     if (!read_one(&params.operations[i], &out[i])) return CU_OK;
   *out_count = params.count;
   return CU_OK;
+}
+
+/* Semaphores ------------------------------------------------------------------------------------------------------ */
+
+static rondo_status fail_import(cuda_device *device, cu_result code, const rondo_external_semaphore *semaphore,
+                                int descriptor) {
+  if (code != CU_INVALID_VALUE && code != CU_INVALID_HANDLE)
+    return cuda_check(device, code, "importing semaphore '%s' from the file descriptor %d to device '%s'",
+                      semaphore->name, descriptor, device->base.name);
+  return rondo_fail_driver(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS, (int32_t)code,
+                           cuda_code_name(device->api, code),
+                           "device '%s' does not take the file descriptor %d for a semaphore of this type: export it "
+                           "for this GPU, and import it once",
+                           device->base.name, descriptor);
+}
+
+static void release(void *data) { cuda_kernel_bury(data); }
+
+rondo_status cuda_import_semaphore(rondo_device *base, rondo_semaphore_type type, int descriptor,
+                                   rondo_external_semaphore *semaphore) {
+  cuda_device *device = cuda_device_of(base);
+  const cu_semaphore_handle handle = {.type = (int)type, .handle.descriptor = descriptor};
+  cuda_kernel *kept;
+  CUDA_SCOPE(scope);
+  RONDO_TRY(cuda_enter(device, &scope));
+  RONDO_TRY(rondo_allocate_items(&base->allocator, 1, sizeof *kept, &kept));
+  *kept = (cuda_kernel){.device = device};
+  const cu_result code = device->api->import_external_semaphore(&kept->semaphore, &handle);
+  if (code != CU_OK) {
+    rondo_release(&base->allocator, kept, 1, sizeof *kept);
+    return fail_import(device, code, semaphore, descriptor);
+  }
+  semaphore->driver_data = kept;
+  semaphore->driver_release = release;
+  return RONDO_OK;
+}
+
+/* First the parameters, then the handles. */
+enum { EACH = sizeof(cu_semaphore_params) + sizeof(cu_external_semaphore) };
+
+size_t cuda_semaphores_bytes(size_t count) { return count * EACH; }
+
+cu_semaphores_params cuda_semaphores_in(void *storage, size_t bytes) {
+  const size_t count = bytes / EACH;
+  cu_semaphore_params *params = storage;
+  return (cu_semaphores_params){
+      .semaphores = (cu_external_semaphore *)(void *)(params + count), .params = params, .count = (unsigned)count};
+}
+
+void cuda_semaphores_fill(const rondo_semaphores_node *node, void *storage) {
+  const cu_semaphores_params list = cuda_semaphores_in(storage, cuda_semaphores_bytes(node->count));
+  cu_semaphore_params *params = storage;
+  for (size_t i = 0; i < node->count; i++) {
+    params[i] = (cu_semaphore_params){.value = node->values[i].value};
+    list.semaphores[i] = ((const cuda_kernel *)node->values[i].semaphore->driver_data)->semaphore;
+  }
+}
+
+cu_result cuda_semaphores_submit(const cuda_device *device, cu_stream stream, rondo_node_kind kind,
+                                 const cu_semaphores_params *params) {
+  const cuda_api *api = device->api;
+  return kind == RONDO_NODE_SEMAPHORE_SIGNAL
+             ? api->signal_semaphores_async(params->semaphores, params->params, params->count, stream)
+             : api->wait_semaphores_async(params->semaphores, params->params, params->count, stream);
 }

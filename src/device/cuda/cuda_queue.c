@@ -124,6 +124,19 @@ rondo_status cuda_queue_store_self(cuda_queue *queue, cuda_queue **out) {
   return enqueue_record(queue, work, run_store_self);
 }
 
+/* A semaphore that goes out of use waits for the queue's work from before. */
+static rondo_status submit_semaphores(cuda_queue *queue, const rondo_node_params *work) {
+  const rondo_semaphores_node *node = &work->as.semaphores;
+  cuda_device *device = cuda_device_of(queue->base.device);
+  uint64_t storage[RONDO_MAX_SEMAPHORES * (sizeof(cu_semaphore_params) + sizeof(void *)) / sizeof(uint64_t)];
+  cuda_semaphores_fill(node, storage);
+  const cu_semaphores_params params = cuda_semaphores_in(storage, cuda_semaphores_bytes(node->count));
+  cuda_queue_note_work(queue);
+  return cuda_check(device, cuda_semaphores_submit(device, queue->stream, work->kind, &params),
+                    "%s %zu semaphores on %s", work->kind == RONDO_NODE_SEMAPHORE_SIGNAL ? "signalling" : "waiting for",
+                    node->count, queue->label);
+}
+
 static rondo_status queue_submit(rondo_queue *base, const rondo_node_params *work) {
   cuda_queue *queue = (cuda_queue *)base;
   cuda_device *device = cuda_device_of(base->device);
@@ -147,6 +160,9 @@ static rondo_status queue_submit(rondo_queue *base, const rondo_node_params *wor
     case RONDO_NODE_MEMORY_OPERATIONS:
       return cuda_check(device, cuda_operations_submit(device, queue->stream, &work->as.memory_operations),
                         "%zu memory operations on %s", work->as.memory_operations.count, queue->label);
+    case RONDO_NODE_SEMAPHORE_SIGNAL:
+    case RONDO_NODE_SEMAPHORE_WAIT:
+      return submit_semaphores(queue, work);
     default:
       assert(work->kind == RONDO_NODE_HOST); /* no other kind is enqueued */
       return submit_host(queue, &work->as.host);

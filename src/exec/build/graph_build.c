@@ -280,6 +280,27 @@ rondo_status rondo_graph_add_memory_operations(rondo_graph *graph, const rondo_n
   return add("rondo_graph_add_memory_operations", graph, dependencies, count, &params, out_node);
 }
 
+static rondo_status add_semaphores(const char *call, rondo_graph *graph, const rondo_node *dependencies, size_t count,
+                                   rondo_node_kind kind, const rondo_semaphores_node *semaphores,
+                                   rondo_node *out_node) {
+  rondo_node_params params = {.kind = kind, .as.semaphores = *semaphores};
+  return add(call, graph, dependencies, count, &params, out_node);
+}
+
+rondo_status rondo_graph_add_semaphore_signal(rondo_graph *graph, const rondo_node *dependencies, size_t count,
+                                              const rondo_semaphore_value *values, size_t value_count,
+                                              rondo_node *out_node) {
+  return add_semaphores("rondo_graph_add_semaphore_signal", graph, dependencies, count, RONDO_NODE_SEMAPHORE_SIGNAL,
+                        &(rondo_semaphores_node){values, value_count}, out_node);
+}
+
+rondo_status rondo_graph_add_semaphore_wait(rondo_graph *graph, const rondo_node *dependencies, size_t count,
+                                            const rondo_semaphore_value *values, size_t value_count,
+                                            rondo_node *out_node) {
+  return add_semaphores("rondo_graph_add_semaphore_wait", graph, dependencies, count, RONDO_NODE_SEMAPHORE_WAIT,
+                        &(rondo_semaphores_node){values, value_count}, out_node);
+}
+
 rondo_status rondo_graph_add_alloc(rondo_graph *graph, const rondo_node *dependencies, size_t count, size_t bytes,
                                    const char *name, void **out_address, rondo_node *out_node) {
   if (out_address == NULL && out_node != NULL) *out_node = (rondo_node){0};

@@ -80,6 +80,7 @@ static rondo_status check_kind(const char *call, const rondo_node_params *now, c
 static bool can_change_to(const rondo_node_params *now, const rondo_node_params *then) {
   if (now->kind == RONDO_NODE_MEMORY_OPERATIONS)
     return rondo_operations_alike(&now->as.memory_operations, &then->as.memory_operations);
+  if (rondo_node_names_semaphores(now)) return now->as.semaphores.count == then->as.semaphores.count;
   return (rondo_node_is_plain(now) && rondo_node_is_plain(then)) || rondo_node_params_compare(now, then, false) == 0;
 }
 
@@ -87,6 +88,11 @@ static rondo_status check_shapes(const char *call, const rondo_node_params *now,
                                  const rondo_node_where *where) {
   char label[RONDO_LABEL_BYTES];
   if (can_change_to(now, then)) return RONDO_OK;
+  if (rondo_node_names_semaphores(now))
+    return rondo_fail_node(RONDO_UPDATE_REFUSED, RONDO_REASON_PARAMETERS_CHANGED, where->number,
+                           "%s: %s has %zu semaphores, which an exec can exchange, but not their number: instantiate "
+                           "the graph again",
+                           call, rondo_node_label_at(label, now, where), now->as.semaphores.count);
   if (now->kind == RONDO_NODE_MEMORY_OPERATIONS)
     return rondo_fail_node(RONDO_UPDATE_REFUSED, RONDO_REASON_PARAMETERS_CHANGED, where->number,
                            "%s: %s has %zu memory operations: an exec can only change their addresses, values and "

@@ -402,6 +402,8 @@ static rondo_reason compare_forms(const rondo_node_params *now, const rondo_node
     return rondo_operations_alike(&now->as.memory_operations, &then->as.memory_operations)
                ? RONDO_REASON_NONE
                : RONDO_REASON_PARAMETERS_CHANGED;
+  if (rondo_node_names_semaphores(now))
+    return now->as.semaphores.count == then->as.semaphores.count ? RONDO_REASON_NONE : RONDO_REASON_PARAMETERS_CHANGED;
   alike.name = now->name;
   if (now->kind == RONDO_NODE_FILL) alike.as.fill.value = now->as.fill.value;
   const int difference = rondo_node_params_compare(now, &alike, true);

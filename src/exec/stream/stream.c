@@ -7,6 +7,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include <rondo/external_semaphore.h>
+
 #include "base/trace.h"
 #include "base/versioned_struct.h"
 #include "device/retired_objects.h"
@@ -272,6 +274,20 @@ rondo_status rondo_memory_operations_async(rondo_stream *stream, const rondo_mem
   rondo_node_params work = {.kind = RONDO_NODE_MEMORY_OPERATIONS,
                             .as.memory_operations = {.operations = operations, .count = count}};
   return enqueue_or_capture(stream, "rondo_memory_operations_async", &work);
+}
+
+static rondo_status enqueue_semaphores(rondo_stream *stream, const char *call, rondo_node_kind kind,
+                                       const rondo_semaphore_value *values, size_t count) {
+  rondo_node_params work = {.kind = kind, .as.semaphores = {.values = values, .count = count}};
+  return enqueue_or_capture(stream, call, &work);
+}
+
+rondo_status rondo_semaphore_signal_async(rondo_stream *stream, const rondo_semaphore_value *values, size_t count) {
+  return enqueue_semaphores(stream, "rondo_semaphore_signal_async", RONDO_NODE_SEMAPHORE_SIGNAL, values, count);
+}
+
+rondo_status rondo_semaphore_wait_async(rondo_stream *stream, const rondo_semaphore_value *values, size_t count) {
+  return enqueue_semaphores(stream, "rondo_semaphore_wait_async", RONDO_NODE_SEMAPHORE_WAIT, values, count);
 }
 
 /* Waiting --------------------------------------------------------------------------------------------------------- */

@@ -11,8 +11,10 @@ static rondo_status check(const rondo_node_params *params) {
 }
 
 GRAPH_TEST(test_kind_names) {
-  static const char *const names[] = {"kernel",       "host",       "copy",  "fill", "empty",   "child",
-                                      "event_record", "event_wait", "alloc", "free", "foreign", "memory_operations"};
+  static const char *const names[] = {
+      "kernel",           "host",          "copy",  "fill", "empty",   "child",
+      "event_record",     "event_wait",    "alloc", "free", "foreign", "memory_operations",
+      "semaphore_signal", "semaphore_wait"};
   for (int kind = RONDO_NODE_KERNEL; kind <= RONDO_NODE_LAST; kind++)
     assert_string_equal(rondo_node_kind_name((rondo_node_kind)kind), names[kind - 1]);
   assert_string_equal(rondo_node_kind_name((rondo_node_kind)0), "unknown");

@@ -34,7 +34,7 @@ static const option_table table = {
     OPTION_ROWS(rows, defaults),
 };
 
-#define KIND_COUNT (RONDO_NODE_MEMORY_OPERATIONS + 1)
+#define KIND_COUNT (RONDO_NODE_SEMAPHORE_WAIT + 1)
 
 typedef struct graph_summary {
   size_t nodes, edges, roots, depth;
