@@ -201,12 +201,13 @@ static rondo_status do_nothing(void *user) {
   return RONDO_OK;
 }
 
-/* The arguments of kernel nodes, and what memory operations do, point here. */
+/* The arguments of kernel nodes point here. */
 typedef struct argument_values {
   uint32_t scalar;
   void *address;
   const void *list[2];
   rondo_memory_operation operations[2];
+  rondo_semaphore_value semaphore;
 } argument_values;
 
 static void choose_kernel(fuzz_run *run, rondo_kernel_node *out, argument_values *arguments) {
@@ -231,17 +232,28 @@ static void choose_copy(fuzz_run *run, rondo_copy *out) {
 }
 
 static void choose_operations(fuzz_run *run, rondo_memory_operations_node *out, argument_values *arguments) {
-  for (size_t i = 0; i < 2; i++) {
-    arguments->operations[i] = (rondo_memory_operation){.kind = (rondo_memory_operation_kind)(take(run) % 8),
+  *out = (rondo_memory_operations_node){.operations = arguments->operations, .count = take(run) % 3u};
+  for (size_t i = 0; i < 2; i++)
+    arguments->operations[i] = (rondo_memory_operation){.kind = (rondo_memory_operation_kind)(take(run) % 7),
                                                         .condition = (rondo_wait_condition)(take(run) % 5),
                                                         .address = some_address(run),
                                                         .value = some_size(run)};
-  }
-  *out = (rondo_memory_operations_node){.operations = arguments->operations, .count = take(run) % 3};
+}
+
+/* There are no semaphores without a device: these are refused. */
+static void choose_semaphores(fuzz_run *run, rondo_semaphores_node *out, argument_values *arguments) {
+  arguments->semaphore = (rondo_semaphore_value){.value = take(run)};
+  *out = (rondo_semaphores_node){.values = &arguments->semaphore, .count = take(run) % 2u};
+}
+
+/* High numbers are the latest kinds, so that inputs from before them mean the same. */
+static rondo_node_kind choose_kind(fuzz_run *run) {
+  const uint8_t choice = take(run);
+  return (rondo_node_kind)(choice >= 244 ? RONDO_NODE_MEMORY_OPERATIONS + choice % 3 : choice % 12);
 }
 
 static void choose_params(fuzz_run *run, rondo_node_params *out, argument_values *arguments) {
-  *out = (rondo_node_params){.kind = (rondo_node_kind)(take(run) % 13), .name = some_name(run)};
+  *out = (rondo_node_params){.kind = choose_kind(run), .name = some_name(run)};
   switch (out->kind) {
     case RONDO_NODE_KERNEL:
       choose_kernel(run, &out->as.kernel, arguments);
@@ -273,6 +285,10 @@ static void choose_params(fuzz_run *run, rondo_node_params *out, argument_values
       break;
     case RONDO_NODE_MEMORY_OPERATIONS:
       choose_operations(run, &out->as.memory_operations, arguments);
+      break;
+    case RONDO_NODE_SEMAPHORE_SIGNAL:
+    case RONDO_NODE_SEMAPHORE_WAIT:
+      choose_semaphores(run, &out->as.semaphores, arguments);
       break;
     case RONDO_NODE_EMPTY:
       break;

@@ -9,7 +9,8 @@
 #include "base/thread.h"
 #include "device/cpu/cpu_timeline.h"
 
-enum { TURNS_AWAKE = 64, NAP_NS = 50 * 1000 };
+/* The watcher looks again at once, then after short naps, and after long ones where nothing happens for long. */
+enum { TURNS_AWAKE = 64, TURNS_OF_SHORT_NAPS = 1000, SHORT_NAP_NS = 50 * 1000, LONG_NAP_NS = 500 * 1000 };
 
 typedef struct batch {
   struct batch *next; /* that the watcher has */
@@ -134,14 +135,14 @@ static void *watch(void *user) {
     const uint32_t signal = atomic_load(&watcher->signal);
     bool progress = false;
     list = run_list(take_added(watcher, list), &progress);
-    if (progress) turns = 0;
+    if (progress || list == NULL) turns = 0;
     if (atomic_load(&watcher->stop)) return NULL;
     if (list == NULL)
       rondo_futex_wait(&watcher->signal, signal);
     else if (turns < TURNS_AWAKE)
       rondo_yield();
     else
-      rondo_futex_wait_for(&watcher->signal, signal, NAP_NS);
+      rondo_futex_wait_for(&watcher->signal, signal, turns < TURNS_OF_SHORT_NAPS ? SHORT_NAP_NS : LONG_NAP_NS);
   }
 }
 

@@ -230,6 +230,41 @@ TEST(test_ad8_operations_differ_and_are_dumped) {
   rondo_text_free(text);
 }
 
+/* Handed out to the driver and imported again: the same nodes. */
+TEST(test_ad8_native_graphs_have_operations) {
+  uint32_t *words = test_words(t, 2), expected[] = {1, 2};
+  rondo_graph *graph = test_graph(t), *imported;
+  size_t differences = 0;
+  void *native;
+  const rondo_node first = add_operation(graph, NULL, 0, write_32(&words[0], 1));
+  const rondo_node wait = add_operation(graph, &first, 1, wait_32(&words[0], RONDO_WAIT_EQUAL, 1));
+  (void)add_operation(graph, &wait, 1, write_32(&words[1], 2));
+  if (test_device_is("cpu")) {
+    assert_error(rondo_graph_native(graph, &native), RONDO_UNSUPPORTED, RONDO_REASON_NOT_SUPPORTED);
+    return;
+  }
+  assert_ok(rondo_graph_native(graph, &native));
+  assert_ok(rondo_graph_import(t->device, native, NULL, &imported));
+  assert_ok(rondo_graph_diff(graph, imported, false, NULL, &differences));
+  assert_int_equal(differences, 0);
+  rondo_exec *exec = test_exec_of(imported);
+  assert_ok(rondo_exec_launch(exec, t->stream));
+  assert_words(t, words, expected, 2);
+}
+
+TEST(test_ad8_children_have_operations) {
+  uint32_t *words = test_words(t, 2), expected[] = {4, 1};
+  rondo_graph *child = test_graph(t), *graph = test_graph(t);
+  rondo_node node;
+  const rondo_node write = add_operation(child, NULL, 0, write_32(&words[0], 4));
+  (void)add_operation(child, &write, 1, wait_32(&words[0], RONDO_WAIT_EQUAL, 4));
+  assert_ok(rondo_graph_add_child(graph, NULL, 0, child, &node));
+  (void)test_add_affine(t, graph, &node, 1, &words[1], 1, 1);
+  rondo_exec *exec = test_exec_of(graph);
+  assert_ok(rondo_exec_launch(exec, t->stream));
+  assert_words(t, words, expected, 2);
+}
+
 /* Words in graph memory, at their own and at other addresses. */
 TEST(test_ad8_words_in_graph_memory) {
   for (int relocate = 0; relocate < 2; relocate++) {
