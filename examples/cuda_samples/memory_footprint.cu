@@ -5,7 +5,7 @@
  */
 #include "sample.h"
 
-constexpr int n = 1 << 19, block = 256, graphs = 4, launches = 3;
+constexpr int n = 1 << 18, block = 256, graphs = 4, launches = 2;
 constexpr std::size_t bytes = n * sizeof(float);
 
 extern "C" __global__ void fill_with(float value, float *y) { y[blockIdx.x * blockDim.x + threadIdx.x] = value; }

@@ -3,13 +3,13 @@
  * address of the first.
  *
  * At most 2 MiB more: bytes of the graphs' memory
- * Exactly 6 MiB: bytes of the graphs' memory
+ * Exactly 4 MiB: bytes of the graphs' memory
  */
 #include <rondo/rondo.hpp>
 
 #include "sample.h"
 
-constexpr int n = 1 << 19, block = 256, graphs = 4, launches = 3;
+constexpr int n = 1 << 18, block = 256, graphs = 4, launches = 2;
 
 extern "C" __global__ void fill_with(float value, float *y) { y[blockIdx.x * blockDim.x + threadIdx.x] = value; }
 

@@ -5,7 +5,7 @@
  */
 #include "sample.h"
 
-constexpr int n = 1 << 20, block = 256, launches = 10;
+constexpr int n = 1 << 18, block = 256, launches = 10;
 constexpr std::size_t bytes = n * sizeof(float);
 
 extern "C" __global__ void square(const float *x, float *y) {

@@ -3,13 +3,13 @@
  * alive at any one time.
  *
  * At most 2 MiB more: bytes of the graph's memory
- * Exactly 10 MiB: bytes of the graph's memory
+ * Exactly 4 MiB: bytes of the graph's memory
  */
 #include <rondo/rondo.hpp>
 
 #include "sample.h"
 
-constexpr int n = 1 << 20, block = 256, launches = 10;
+constexpr int n = 1 << 18, block = 256, launches = 10;
 
 extern "C" __global__ void square(const float *x, float *y) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;

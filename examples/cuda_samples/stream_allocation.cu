@@ -4,7 +4,7 @@
  */
 #include "sample.h"
 
-constexpr int n = 1 << 19, block = 256, rounds = 20;
+constexpr int n = 1 << 18, block = 256, rounds = 20;
 constexpr std::size_t bytes = n * sizeof(float);
 
 extern "C" __global__ void fill_with(float value, float *y) { y[blockIdx.x * blockDim.x + threadIdx.x] = value; }

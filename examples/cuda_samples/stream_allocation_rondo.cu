@@ -4,13 +4,13 @@
  *
  * Fewer: calls that enqueue or allocate
  * At most 2 MiB more: bytes at most
- * Exactly 8 MiB: bytes at most
+ * Exactly 6 MiB: bytes at most
  */
 #include <rondo/rondo.hpp>
 
 #include "sample.h"
 
-constexpr int n = 1 << 19, block = 256, rounds = 20;
+constexpr int n = 1 << 18, block = 256, rounds = 20;
 
 extern "C" __global__ void fill_with(float value, float *y) { y[blockIdx.x * blockDim.x + threadIdx.x] = value; }
 
