@@ -40,18 +40,24 @@ static inline const uint64_t *match_caller_key(const uint64_t *key, const rondo_
   return key + function->caller_words;
 }
 
+/* The first word of an input. Type and rank are as in rondo_input, so that comparing with one reads them at once. */
+static inline uint64_t head_of(uint64_t role, uint32_t type, uint32_t rank) {
+  return type | (uint64_t)rank << 32 | role << 48;
+}
+
 /* Writes what distinguishes an input, except for its address. */
 static uint64_t *put_form(uint64_t *words, const rondo_resolved_input *input, uint64_t role) {
   if (input->role == RONDO_ROLE_OPAQUE) {
-    *words++ = role;
+    *words++ = head_of(role, 0, 0);
     return words;
   }
   if (input->role == RONDO_ROLE_SCALAR) {
-    *words++ = role;
+    *words++ = head_of(role, 0, 0);
     *words++ = input->bytes;
     return words;
   }
-  *words++ = role | (uint64_t)input->rank << 16 | (uint64_t)input->type << 32;
+  assert(input->rank <= RONDO_TREE_MAX_RANK);
+  *words++ = head_of(role, input->type, input->rank);
   *words++ = input->bytes;
   for (uint32_t i = 0; i < input->rank; i++) *words++ = input->shape[i];
   return words;
@@ -81,7 +87,7 @@ size_t rondo_key_make(const rondo_tree *tree, const rondo_function *function, co
 }
 
 static const uint64_t *match_value(const uint64_t *key, const rondo_resolved_input *input) {
-  if (key[0] != role_word(input)) return NULL;
+  if (key[0] != head_of(role_word(input), 0, 0)) return NULL;
   if (input->role == RONDO_ROLE_OPAQUE) return key + 1;
   return key[1] == input->bytes ? key + 2 : NULL;
 }
@@ -89,8 +95,7 @@ static const uint64_t *match_value(const uint64_t *key, const rondo_resolved_inp
 /* The rest of the key if the input matches; otherwise NULL. */
 static inline const uint64_t *match_input(const uint64_t *key, const rondo_resolved_input *input) {
   if (__builtin_expect(input->role > RONDO_ROLE_MANAGED, 0)) return match_value(key, input);
-  const uint32_t low = role_word(input) | input->rank << 16;
-  if (key[0] != (low | (uint64_t)input->type << 32) || key[1] != input->bytes) return NULL;
+  if (key[0] != head_of(role_word(input), input->type, input->rank) || key[1] != input->bytes) return NULL;
   key += 2;
   for (uint32_t i = 0; i < input->rank; i++)
     if (*key++ != input->shape[i]) return NULL;
@@ -117,7 +122,7 @@ bool rondo_key_matches_raw(const rondo_tree *tree, const rondo_function *functio
   for (size_t i = 0; i < count; i++) {
     const rondo_input *input = &given[i];
     const uint32_t role = kinds[i] & 0xff, rank = input->rank;
-    if (key[0] != ((role | rank << 16) | (uint64_t)input->type << 32) || key[1] != input->bytes) return false;
+    if (key[0] != head_of(role, input->type, rank) || key[1] != input->bytes) return false;
     key += 2;
     if (__builtin_expect(rank > 0, 0)) {
       for (uint32_t k = 0; k < rank; k++)
@@ -143,13 +148,14 @@ static rondo_input_role role_of(uint64_t head, bool is_form) {
                                            [RONDO_INPUT_STATIC] = RONDO_ROLE_STATIC,
                                            [RONDO_INPUT_SCALAR] = RONDO_ROLE_SCALAR,
                                            [RONDO_INPUT_OPAQUE] = RONDO_ROLE_OPAQUE};
-  return is_form ? roles[head & 0xff] : (rondo_input_role)(head & 0xff);
+  const uint64_t role = head >> 48 & 0xff;
+  return is_form ? roles[role] : (rondo_input_role)role;
 }
 
 const uint64_t *rondo_key_read_input(const uint64_t *words, bool is_form, rondo_keyed_input *out) {
   const uint64_t head = *words++;
   *out = (rondo_keyed_input){
-      .role = role_of(head, is_form), .rank = (uint32_t)(head >> 16 & 0xffff), .type = (uint32_t)(head >> 32)};
+      .role = role_of(head, is_form), .rank = (uint32_t)(head >> 32 & 0xffff), .type = (uint32_t)head};
   if (out->role == RONDO_ROLE_OPAQUE) return words;
   out->bytes = *words++;
   out->shape = words;
