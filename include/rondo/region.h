@@ -99,7 +99,7 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_region_destroy(rondo_region *region)
 typedef struct rondo_region_arguments {
   const void *key;
   size_t key_bytes;
-  const rondo_input *inputs; /* as for rondo_function_call; `give` is refused */
+  const rondo_input *inputs; /* as for rondo_function_call; giving a buffer is refused */
   size_t input_count;        /* as in the region's options */
   rondo_buffer **outputs;    /* receives the first `output_count` outputs, of which the caller owns a reference */
   size_t output_count;

@@ -391,9 +391,7 @@ static rondo_status enter_outermost(rondo_call_request *asked, const rondo_input
   assert(asked->function->tree->active == NULL);
   rondo_function *function = asked->function;
   rondo_tree *tree = function->tree;
-  if (function->takes_raw && rondo_inputs_are_raw(function, given))
-    asked->raw = given;
-  else
+  if (asked->raw == NULL && function->options.input_count > 0)
     RONDO_TRY(rondo_inputs_resolve(asked->name, function, given, tree->inputs));
   RONDO_TRY(rondo_path_follow(tree, asked->stream));
   rondo_path_settle(tree, asked->stream);
@@ -564,12 +562,15 @@ static rondo_status call_checked(rondo_call_request *asked, const rondo_input *g
 rondo_status rondo_function_call(rondo_function *function, rondo_stream *stream, const rondo_input *inputs,
                                  size_t input_count, rondo_buffer **outputs, size_t output_count) {
   const char *const call = "rondo_function_call";
-  for (size_t i = 0; outputs != NULL && i < output_count; i++) outputs[i] = NULL;
+  if (outputs != NULL) rondo_call_clear_outputs(outputs, output_count);
   rondo_call_request asked = {
       .name = call, .function = function, .stream = stream, .outputs = outputs, .output_count = output_count};
   rondo_status status = rondo_call_check(call, function, stream, inputs, input_count);
   if (status == RONDO_OK && output_count > 0) status = rondo_require(call, "outputs", (const void *)outputs);
-  if (status == RONDO_OK) status = call_checked(&asked, inputs);
+  if (status == RONDO_OK) {
+    asked.raw = rondo_inputs_find_raw(function, inputs);
+    status = call_checked(&asked, inputs);
+  }
   if (asked.raw == NULL) rondo_call_drop_given(inputs, input_count);
   return status;
 }

@@ -19,7 +19,7 @@ typedef struct rondo_call_request {
   size_t key_count;
   uint64_t hash;
   bool is_demoted;        /* this call has demoted some of its inputs */
-  const rondo_input *raw; /* raw inputs as given, not resolved; NULL if they were resolved */
+  const rondo_input *raw; /* of rondo_inputs_find_raw, at first; NULL once they are resolved */
 } rondo_call_request;
 
 /* How the body runs. */
@@ -55,6 +55,11 @@ RONDO_MUST_USE rondo_status rondo_call_end(rondo_call_request *asked, rondo_body
 /* Checks the arguments of `call`, which is not NULL. */
 RONDO_MUST_USE rondo_status rondo_call_check(const char *call, const rondo_function *function,
                                              const rondo_stream *stream, const rondo_input *inputs, size_t input_count);
+
+/* Volatile, because a call of memset takes longer than the few stores. */
+static inline void rondo_call_clear_outputs(rondo_buffer *volatile *outputs, size_t count) {
+  for (size_t i = 0; i < count; i++) outputs[i] = NULL;
+}
 
 /* Releases the references that the caller gave (rondo_input.give), whether the call succeeded or not. `given` may be
  * NULL. */

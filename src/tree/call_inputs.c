@@ -102,12 +102,12 @@ static inline bool is_raw(uint32_t kind, const rondo_input *given) {
   return (kind & 0xff) <= RONDO_INPUT_STATIC && has_address(given);
 }
 
-bool rondo_inputs_are_raw(const rondo_function *function, const rondo_input *given) {
+const rondo_input *rondo_inputs_find_raw(const rondo_function *function, const rondo_input *given) {
   const size_t count = function->options.input_count;
-  assert(function->takes_raw);
+  if (!function->takes_raw) return NULL;
   for (size_t i = 0; i < count; i++)
-    if (__builtin_expect(!has_address(&given[i]), 0)) return false;
-  return true;
+    if (__builtin_expect(!has_address(&given[i]), 0)) return NULL;
+  return given;
 }
 
 rondo_status rondo_inputs_resolve(const char *call, const rondo_function *function, const rondo_input *given,

@@ -10,9 +10,9 @@
 RONDO_MUST_USE rondo_status rondo_inputs_resolve(const char *call, const rondo_function *function,
                                                  const rondo_input *given, rondo_resolved_input *out);
 
-/* Whether all inputs are *raw*: addresses of memory that belongs to no buffer. Raw inputs are always valid, and are
- * never outputs of a path. Only for a function that takes them (takes_raw). */
-bool rondo_inputs_are_raw(const rondo_function *function, const rondo_input *given);
+/* Returns the inputs if all are *raw*, which is addresses of memory that belongs to no buffer, and the function takes
+ * raw ones (takes_raw); otherwise NULL. Raw inputs are always valid, and are never outputs of a path. */
+const rondo_input *rondo_inputs_find_raw(const rondo_function *function, const rondo_input *given);
 
 /* Called when the path ends. Its outputs become moving inputs, with new addresses if they were cloned. */
 void rondo_inputs_leave_path(const rondo_function *function, rondo_resolved_input *inputs);

@@ -13,6 +13,7 @@
 
 #include "base/versioned_struct.h"
 #include "tree/call.h"
+#include "tree/call_inputs.h"
 #include "tree/function.h"
 #include "tree/recorded_calls.h"
 #include "tree/region.h"
@@ -215,14 +216,16 @@ static __attribute__((noinline)) rondo_status refuse_arguments(const char *call,
   return RONDO_OK;
 }
 
+/* Raw inputs give no buffer. */
 static inline rondo_status check_arguments(const char *call, const rondo_region *region, const rondo_stream *stream,
-                                           const rondo_region_arguments *given) {
+                                           const rondo_region_arguments *given, const rondo_input **out_raw) {
   RONDO_TRY(rondo_call_check(call, region->function, stream, given->inputs, given->input_count));
+  *out_raw = rondo_inputs_find_raw(region->function, given->inputs);
   const bool fine = given->key_bytes <= room_for_key(region->function) &&
                     (given->key != NULL || given->key_bytes == 0) &&
-                    (given->outputs != NULL || given->output_count == 0) && !gives_input(given);
+                    (given->outputs != NULL || given->output_count == 0) && (*out_raw != NULL || !gives_input(given));
   if (__builtin_expect(!fine, 0)) return refuse_arguments(call, region, given);
-  for (size_t i = 0; i < given->output_count; i++) given->outputs[i] = NULL;
+  rondo_call_clear_outputs(given->outputs, given->output_count);
   return RONDO_OK;
 }
 
@@ -247,7 +250,8 @@ rondo_status rondo_region_begin_at(rondo_region *region, rondo_stream *stream, c
   if (__builtin_expect(out_call == NULL, 0)) return rondo_refuse_null(call, "out_call");
   *out_call = NULL;
   if (__builtin_expect(region == NULL, 0)) return rondo_check_call(call, "the region", region);
-  RONDO_TRY(check_arguments(call, region, stream, given));
+  const rondo_input *raw;
+  RONDO_TRY(check_arguments(call, region, stream, given, &raw));
   if (__builtin_expect(open_region != NULL, 0)) return refuse_open(call, region, stream);
   rondo_tree *tree = region->function->tree;
   if (__builtin_expect(rondo_tree_is_mine(tree), 0)) return refuse_in_body(call, region);
@@ -259,7 +263,8 @@ rondo_status rondo_region_begin_at(rondo_region *region, rondo_stream *stream, c
                                        .function = region->function,
                                        .stream = stream,
                                        .outputs = given->outputs,
-                                       .output_count = given->output_count};
+                                       .output_count = given->output_count,
+                                       .raw = raw};
   const rondo_status status = rondo_call_begin(&region->asked, given->inputs, &region->run);
   region->may_end = status == RONDO_OK && region->run.kind == RONDO_RUN_NONE;
   if (__builtin_expect(region->run.kind == RONDO_RUN_NONE, 1)) {
