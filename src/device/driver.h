@@ -469,7 +469,7 @@ typedef struct rondo_executable_ops {
 struct rondo_queue {
   const rondo_queue_ops *ops; /* of the device's tables, or functions that call those */
   rondo_device *device;
-  uint64_t number;  /* exec/ sets it: from 1, of the device's queues. Later queues have others, unlike addresses */
+  uint64_t number;  /* exec/ sets it: from 1, of the device's queues. Unlike an address it is never used again */
   bool is_blocking; /* synchronises with the driver's legacy stream */
 };
 struct rondo_device_event {

@@ -121,12 +121,13 @@ void rondo_graph_allocation_unclaim(rondo_graph_allocation *allocation) {
   atomic_store_explicit(&allocation->life, (uint32_t)RONDO_LIFE_LIVE, memory_order_release);
 }
 
-void rondo_graph_allocation_set_freed_queue(rondo_graph_allocation *allocation, rondo_queue *queue) {
+void rondo_graph_allocation_set_freed_queue(rondo_graph_allocation *allocation, const rondo_queue *queue) {
+  const uint64_t number = queue == NULL ? 0 : queue->number;
   atomic_uint *count = &allocation->space->ordered_frees;
   /* Counted first, so that the count is never too low. */
-  if (queue != NULL) atomic_fetch_add_explicit(count, 1, memory_order_release);
-  const rondo_queue *before = atomic_exchange_explicit(&allocation->freed_queue, queue, memory_order_acq_rel);
-  if (before != NULL) atomic_fetch_sub_explicit(count, 1, memory_order_release);
+  if (number != 0) atomic_fetch_add_explicit(count, 1, memory_order_release);
+  const uint64_t before = atomic_exchange_explicit(&allocation->freed_queue, number, memory_order_acq_rel);
+  if (before != 0) atomic_fetch_sub_explicit(count, 1, memory_order_release);
 }
 
 /* Sets the queue first, so that a launch that sees the end of the life also sees the free for which it must wait. */

@@ -72,8 +72,8 @@ struct rondo_graph_allocation {
   bool open;                          /* the viewed graph allocates it and does not free it */
   uint32_t free_slot;                 /* the viewed graph's last free node of it; RONDO_NO_NODE for none */
   _Atomic uint32_t life;
-  rondo_device_event *freed_event;    /* recorded after the last stream-ordered free; NULL: there was none */
-  _Atomic(rondo_queue *) freed_queue; /* of that free; NULL: the next launch need not wait. Counted in ordered_frees */
+  rondo_device_event *freed_event; /* recorded after the last stream-ordered free; NULL: there was none */
+  _Atomic uint64_t freed_queue;    /* number of its queue; 0: the next launch need not wait. Counted in ordered_frees */
 };
 
 /* Chunk `chunk` of the heap is mapped at `offset`. */
@@ -192,7 +192,7 @@ static inline bool rondo_graph_allocation_in_use(const rondo_graph_allocation *a
 }
 
 /* The next launch that uses the bytes waits for the event of the free on `queue`; NULL: for nothing. */
-void rondo_graph_allocation_set_freed_queue(rondo_graph_allocation *allocation, rondo_queue *queue);
+void rondo_graph_allocation_set_freed_queue(rondo_graph_allocation *allocation, const rondo_queue *queue);
 
 /* Creates the event that a stream-ordered free records, if there is none yet. */
 RONDO_MUST_USE rondo_status rondo_graph_allocation_prepare_free(rondo_graph_allocation *allocation);

@@ -224,7 +224,7 @@ static bool must_await_frees(const rondo_exec_memory *exec, const rondo_address_
   unsigned freed = atomic_load_explicit(&space->ordered_frees, memory_order_acquire);
   for (size_t i = 0; i < exec->unfreed.count && freed > 0; i++) {
     const rondo_graph_allocation *own = exec->unfreed.items[i].allocation;
-    if (own->space == space && atomic_load_explicit(&own->freed_queue, memory_order_acquire) != NULL) freed--;
+    if (own->space == space && atomic_load_explicit(&own->freed_queue, memory_order_acquire) != 0) freed--;
   }
   return freed > 0;
 }
@@ -235,7 +235,7 @@ static rondo_status list_awaited(rondo_exec_memory *exec, const rondo_address_sp
   pthread_mutex_lock(&exec->memory->lock);
   for (size_t i = 0; i < space->allocations.count && status == RONDO_OK; i++) {
     rondo_graph_allocation *at = space->allocations.items[i];
-    if (atomic_load_explicit(&at->freed_queue, memory_order_acquire) == NULL || !covers(exec, &at->base)) continue;
+    if (atomic_load_explicit(&at->freed_queue, memory_order_acquire) == 0 || !covers(exec, &at->base)) continue;
     status = rondo_array_push(&exec->memory->allocator, &exec->awaited, &at);
     if (status == RONDO_OK) at->references++;
   }
@@ -262,8 +262,8 @@ static rondo_status wait_for_frees(rondo_exec_memory *exec, rondo_queue *queue) 
   }
   for (size_t i = 0; i < exec->awaited.count; i++) {
     const rondo_graph_allocation *at = exec->awaited.items[i];
-    const rondo_queue *freed = atomic_load_explicit(&at->freed_queue, memory_order_acquire);
-    if (freed != queue) RONDO_TRY(queue->ops->wait(queue, at->freed_event));
+    const uint64_t freed = atomic_load_explicit(&at->freed_queue, memory_order_acquire);
+    if (freed != queue->number) RONDO_TRY(queue->ops->wait(queue, at->freed_event));
   }
   return RONDO_OK;
 }
@@ -272,11 +272,11 @@ static rondo_status wait_for_frees(rondo_exec_memory *exec, rondo_queue *queue) 
 static rondo_status wait_for_earlier(rondo_exec_memory *exec, rondo_queue *queue) {
   if (exec->needs.count == 0) return RONDO_OK;
   rondo_heap *heap = exec->heap;
-  if (heap->last_queue != NULL && heap->last_queue != queue) RONDO_TRY(queue->ops->wait(queue, heap->last));
+  if (heap->last_queue != 0 && heap->last_queue != queue->number) RONDO_TRY(queue->ops->wait(queue, heap->last));
   for (size_t i = 0; i < exec->unfreed.count; i++) {
     rondo_graph_allocation *at = exec->unfreed.items[i].allocation;
-    const rondo_queue *freed = atomic_load_explicit(&at->freed_queue, memory_order_acquire);
-    if (freed != NULL && freed != queue) RONDO_TRY(queue->ops->wait(queue, at->freed_event));
+    const uint64_t freed = atomic_load_explicit(&at->freed_queue, memory_order_acquire);
+    if (freed != 0 && freed != queue->number) RONDO_TRY(queue->ops->wait(queue, at->freed_event));
   }
   return wait_for_frees(exec, queue);
 }
@@ -300,7 +300,7 @@ rondo_status rondo_exec_memory_begin(rondo_exec_memory *exec, rondo_heap *heap, 
 static rondo_status record_launch(rondo_exec_memory *exec, rondo_queue *queue) {
   if (exec->needs.count > 0) {
     RONDO_TRY(queue->ops->record(queue, exec->heap->last));
-    exec->heap->last_queue = queue;
+    exec->heap->last_queue = queue->number;
     for (size_t i = 0; i < exec->needs.count; i++) exec->needs.items[i].space->uploaded = false;
   }
   for (size_t i = 0; i < exec->frees.count; i++)

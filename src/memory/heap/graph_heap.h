@@ -51,7 +51,7 @@ struct rondo_heap {
 
   /* Under the gate. */
   rondo_device_event *last; /* recorded after the last launch */
-  rondo_queue *last_queue;  /* of the last launch, for comparison only; NULL: there was none */
+  uint64_t last_queue;      /* number of the queue of the last launch; 0: there was none */
   uint64_t version;         /* changes when memory is unmapped */
   bool lost;                /* another heap took a chunk since the last trim */
   RONDO_ARRAY(rondo_heap_chunk) chunks;

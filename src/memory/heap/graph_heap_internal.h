@@ -20,10 +20,10 @@ rondo_heap *rondo_heap_first(rondo_device_memory *memory);
 
 /* With the gate entered: waits until the heap is idle; returns whether it is. */
 RONDO_MUST_USE static inline rondo_status rondo_heap_wait_idle(rondo_heap *heap) {
-  return heap->last_queue == NULL ? RONDO_OK : heap->last->ops->synchronize(heap->last);
+  return heap->last_queue == 0 ? RONDO_OK : heap->last->ops->synchronize(heap->last);
 }
 static inline bool rondo_heap_is_idle(const rondo_heap *heap) {
-  return heap->last_queue == NULL || heap->last->ops->query(heap->last) == RONDO_OK;
+  return heap->last_queue == 0 || heap->last->ops->query(heap->last) == RONDO_OK;
 }
 /* With the gate entered: whether the heap is idle and its memory may be taken; memory of uploads only `with_uploads`.
  */

@@ -33,7 +33,7 @@ static rondo_graph_allocation *find_unfinished_free(rondo_address_space *space) 
   pthread_mutex_lock(&space->memory->lock);
   for (size_t i = 0; i < space->allocations.count && found == NULL; i++) {
     rondo_graph_allocation *at = space->allocations.items[i];
-    if (atomic_load_explicit(&at->freed_queue, memory_order_acquire) != NULL &&
+    if (atomic_load_explicit(&at->freed_queue, memory_order_acquire) != 0 &&
         at->freed_event->ops->query(at->freed_event) != RONDO_OK)
       found = at;
   }
@@ -149,7 +149,7 @@ rondo_status rondo_heaps_trim(rondo_device_memory *memory) {
 static bool frees_done(rondo_address_space *space, bool wait) {
   for (size_t i = 0; i < space->allocations.count; i++) {
     const rondo_graph_allocation *at = space->allocations.items[i];
-    if (atomic_load_explicit(&at->freed_queue, memory_order_acquire) == NULL) continue;
+    if (atomic_load_explicit(&at->freed_queue, memory_order_acquire) == 0) continue;
     if (wait)
       rondo_status_ignore(at->freed_event->ops->synchronize(at->freed_event), "failed work has ended too");
     else if (at->freed_event->ops->query(at->freed_event) != RONDO_OK)
@@ -252,7 +252,7 @@ static void sweep_spaces(rondo_device_memory *memory, bool wait) {
 static void empty_heap(rondo_heap *heap) {
   if (heap->bound != NULL || !rondo_heap_is_idle(heap)) return;
   rondo_heap_remove_all_chunks(heap);
-  heap->last_queue = NULL;
+  heap->last_queue = 0;
   heap->lost = false;
   pthread_mutex_lock(&heap->memory->lock);
   rondo_heap_set_use(heap, RONDO_HEAP_EMPTY);

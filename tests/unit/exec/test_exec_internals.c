@@ -296,6 +296,26 @@ RIG_TEST(test_ad8_streams_are_not_known_by_their_address) {
   assert_true(released);
 }
 
+/* Likewise, a launch comes after those on streams that are gone. */
+RIG_TEST(test_gm_launches_follow_those_of_destroyed_streams) {
+  enum { TRIES = 16 };
+  rondo_graph *graph = test_graph(&self->t);
+  rondo_stream *streams[TRIES];
+  rondo_node node;
+  void *memory;
+  assert_ok(rondo_graph_add_alloc(graph, NULL, 0, FAKE_PAGE, NULL, &memory, &node));
+  assert_ok(rondo_graph_add_free(graph, &node, 1, memory, &node));
+  rondo_exec *exec = test_instantiate(graph);
+  fake_of(self->t.device)->stalled = true;
+  for (int i = 0; i < TRIES; i++) { /* each gets the heap of the one before */
+    const size_t waits = fake_of(self->t.device)->waits;
+    assert_ok(rondo_stream_create(self->t.device, NULL, &streams[i]));
+    assert_ok(rondo_exec_launch(exec, streams[i]));
+    assert_int_equal(fake_of(self->t.device)->waits, waits + (i > 0));
+    assert_ok(rondo_stream_destroy(streams[i]));
+  }
+}
+
 /* AD-8: objects stay while waiting for their launches fails. */
 RIG_TEST(test_ad8_failed_waits_release_nothing) {
   bool released;
