@@ -7,6 +7,8 @@
  */
 #include "device/cuda/cuda_graph_export.h"
 
+#include <assert.h>
+
 #include "device/cuda/cuda_context.h"
 #include "device/cuda/cuda_executable.h"
 #include "device/cuda/cuda_foreign_nodes.h"
@@ -50,6 +52,7 @@ static cu_graph_node exported_node(const cuda_executable *exported, uint32_t num
   const cuda_node *node = number < exported->count ? &exported->nodes[number] : exported->nodes;
   if (node->where.own != number) node = exported->nodes;
   while (node->where.own != number) node++;
+  assert(node < exported->nodes + exported->count);
   return exported->handles[node->first];
 }
 
