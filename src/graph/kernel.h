@@ -126,8 +126,11 @@ static inline void rondo_arguments_copy(const rondo_kernel *kernel, void *to, co
     memmove((char *)to + at, (const char *)from + at, sizeof(uint64_t));
 }
 
-/* Checks a grid (x at least 1, the product at most 2^40) and turns zeros into ones. */
+/* Checks a grid (x at least 1, the product at most 2^40) and turns zeros into ones. A small grid passes the check. */
 RONDO_MUST_USE rondo_status rondo_grid_check(const char *kernel_name, rondo_grid grid, rondo_grid *out);
+static inline bool rondo_grid_is_small(rondo_grid grid) {
+  return grid.x != 0 && (grid.x | grid.y | grid.z) < UINT32_C(1) << 13;
+}
 static inline uint64_t rondo_grid_blocks(rondo_grid grid) { return (uint64_t)grid.x * grid.y * grid.z; }
 
 #endif

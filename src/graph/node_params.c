@@ -128,8 +128,8 @@ static rondo_status check_kernel_shape(const char *where, const rondo_kernel_nod
   if (node->kernel == NULL) return fail_null(where, "the kernel is NULL");
   const rondo_kernel *kernel = node->kernel;
   rondo_grid grid;
-  rondo_status status = rondo_grid_check(kernel->name, node->grid, &grid);
-  if (status == RONDO_OK) status = rondo_launch_config_check(node);
+  rondo_status status = rondo_grid_is_small(node->grid) ? RONDO_OK : rondo_grid_check(kernel->name, node->grid, &grid);
+  if (status == RONDO_OK && node->config != NULL) status = rondo_launch_config_check(node);
   if (status != RONDO_OK) return rondo_fail_context(status, "%s", where);
   if (node->arg_count != kernel->parameter_count)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_ARGUMENT_COUNT,

@@ -195,7 +195,7 @@ rondo_status rondo_build_node(const char *call, rondo_graph *graph, const rondo_
 
 static rondo_status check_add(const char *call, const rondo_graph *graph, const rondo_node_params *params,
                               const rondo_node *out_node) {
-  RONDO_TRY(rondo_check_call(call, "the graph", graph));
+  if (__builtin_expect(graph == NULL || rondo_in_callback(), 0)) return rondo_check_call(call, "the graph", graph);
   RONDO_TRY(rondo_device_require_own(call, graph->device));
   if (params == NULL || out_node == NULL) return rondo_refuse_null(call, params == NULL ? "params" : "out_node");
   if (params->kind != RONDO_NODE_FOREIGN) return RONDO_OK;

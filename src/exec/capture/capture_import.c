@@ -204,7 +204,7 @@ static rondo_status insert_child(rondo_importer *importer, const rondo_captured_
 /* The driver gives a kernel of the device all its arguments, so that only the launch is checked. */
 static rondo_status check_launch(const rondo_kernel_node *node) {
   rondo_grid grid;
-  RONDO_TRY(rondo_grid_check(node->kernel->name, node->grid, &grid));
+  if (!rondo_grid_is_small(node->grid)) RONDO_TRY(rondo_grid_check(node->kernel->name, node->grid, &grid));
   return node->config == NULL ? RONDO_OK : rondo_launch_config_check(node);
 }
 
