@@ -30,6 +30,7 @@ typedef struct setting {
   rondo_branch_policy branches;
   rondo_gradient_options gradients;
   bool sparse;
+  bool averages;         /* a state is assigned a moving average of the second matrix */
   bool bags, shard_rows; /* of the table, which is read by embedding_bag */
   float capacity_factor;
   bool has_mean; /* an output of the mean loss */
@@ -48,7 +49,7 @@ typedef struct rank {
   rondo_compiled_info info;
   rondo_weights *checkpoint;
   int first_step, steps;
-  float losses[STEPS], means[STEPS], weights[WEIGHTS];
+  float losses[STEPS], means[STEPS], weights[WEIGHTS], average[SECOND];
   rondo_status (*work)(struct rank *rank);
   rondo_status status;
   char message[1024];
@@ -122,6 +123,16 @@ static rondo_status add_optimizer(rondo_program *program, rondo_value loss, cons
   return s->by == ADAM ? rondo_program_adam(program, loss, &adam) : rondo_program_sgd(program, loss, &sgd);
 }
 
+static rondo_status add_average(rondo_program *program, rondo_value second) {
+  const rondo_state_options frozen = {RONDO_STATE_OPTIONS_INIT, .frozen = true};
+  rondo_value average, kept, part;
+  TRY(rondo_program_state_with(program, "average", RONDO_F32, parts[3].dims, parts[3].rank, &frozen, &average));
+  TRY(rondo_op_scale(program, average, 0.75f, &kept));
+  TRY(rondo_op_scale(program, second, 0.25f, &part));
+  TRY(rondo_op_add(program, kept, part, &kept));
+  return rondo_program_assign(program, average, kept);
+}
+
 static rondo_status make_program(rank *r) {
   rondo_value loss, states[PARTS];
   const rondo_program_options named = {RONDO_PROGRAM_OPTIONS_INIT, .name = "model", .allocator = &r->allocator.table};
@@ -131,6 +142,7 @@ static rondo_status make_program(rank *r) {
                                                .loss_output = r->s->has_mean ? "mean loss" : NULL};
   if (r->s->ranks > 0) TRY(rondo_program_data_parallel(r->program, r->communicator, &options));
   TRY(add_model(r->program, r->s, states, &loss));
+  if (r->s->averages) TRY(add_average(r->program, states[3]));
   return add_optimizer(r->program, loss, states, r->s);
 }
 
@@ -210,6 +222,7 @@ static rondo_status run_steps(rank *r) {
     TRY(rondo_compiled_read(r->compiled, "loss", &r->losses[i], sizeof r->losses[i]));
     if (r->s->has_mean) TRY(rondo_compiled_read(r->compiled, "mean loss", &r->means[i], sizeof r->means[i]));
   }
+  if (r->s->averages) TRY(rondo_compiled_read(r->compiled, "average", r->average, sizeof r->average));
   return read_weights(r);
 }
 
@@ -401,6 +414,22 @@ TEST(test_pr1_groups_train_on_ranks_as_on_one) {
         .ranks = up_to(4), .by = by, .shards = form / 2 % 2 == 1, .gradients = controls[form / 4], .groups = true};
     const result expected = train_all(&alone), one = train_all(&s);
     assert_alike(&one, &expected);
+  }
+  (void)t;
+}
+
+/* The average is computed from states, so it is the same on all ranks. */
+TEST(test_pr3_ranks_assign_the_same) {
+  float expected[SECOND];
+  for (uint32_t ranks = 0; ranks <= up_to(4); ranks += up_to(4)) {
+    const setting s = {.ranks = ranks, .by = ADAM, .shards = true, .averages = true};
+    open_team(&s);
+    do_all(count_of(&s), train);
+    if (ranks == 0) memcpy(expected, team[0].average, sizeof expected);
+    assert_near(team[0].average, expected, SECOND, 1e-4f);
+    for (uint32_t r = 1; r < count_of(&s); r++)
+      assert_memory_equal(team[r].average, team[0].average, sizeof team[0].average);
+    close_team(count_of(&s));
   }
   (void)t;
 }

@@ -312,6 +312,34 @@ TEST(test_pr7_requested_gradients_are_whole) {
   assert_true(rank == 2 && shape[0] == ROWS && shape[1] == WIDTH);
 }
 
+/* The table is on the second device. */
+TEST(test_pr7_a_divided_program_updates_rows) {
+  rondo_device *devices[] = {t->device, test_device(test_device_is("cpu") ? "cpu:1" : "cpu", NULL)};
+  const setting s = {.by = ADAGRAD, .sparse = true};
+  float wanted[TABLE], got[TABLE], table[TABLE];
+  train(t->device, &s, wanted);
+  const size_t count = INDICES;
+  rondo_program *program = test_new_program();
+  rondo_value indices;
+  const rondo_value placed = add_table(program, ROWS, true);
+  assert_ok(rondo_program_input(program, "indices", RONDO_I32, &count, 1, &indices));
+  const rondo_value loss = add_loss(program, &s, placed, indices);
+  assert_ok(rondo_program_output(program, "loss", loss));
+  assert_ok(add_optimizer(program, loss, &s));
+  assert_ok(rondo_program_place(program, placed, 1));
+  rondo_divided *divided = test_compile_divided(program, devices, 2, NULL);
+  for (size_t i = 0; i < TABLE; i++) table[i] = (float)((i * 37) % 23) / 16 - 0.7f;
+  assert_ok(rondo_divided_write(divided, "table", table, sizeof table));
+  for (int run = 0; run < RUNS; run++) {
+    int32_t narrow[INDICES];
+    for (size_t i = 0; i < INDICES; i++) narrow[i] = index_at(run, i, ROWS);
+    assert_ok(rondo_divided_write(divided, "indices", narrow, sizeof narrow));
+    assert_ok(rondo_divided_run(divided));
+  }
+  assert_ok(rondo_divided_read(divided, "table", got, sizeof got));
+  assert_near(got, wanted, TABLE, 1e-5f);
+}
+
 /* Refusals --------------------------------------------------------------------------------------------------------- */
 
 TEST(test_pr7_what_cannot_be_sparse_is_refused) {
