@@ -156,9 +156,10 @@ typedef struct rondo_memory_operation {
 /* Memory operations, which run one after another. What comes before a write is visible to whoever sees the word, on any
  * device and on the host (a write with release order). What comes after a wait sees what was written before the write
  * that ended the wait. A wait takes no thread and no processor of a GPU. Without a write that fulfils its condition, it
- * never ends.
- * Other threads, processes, devices and unordered nodes may access the words meanwhile: that is what they are for. So
- * verification finds no races of operations, only accesses outside the lifetime or the end of an allocation. */
+ * never ends. On CUDA, streams share hardware queues (CUDA_DEVICE_MAX_CONNECTIONS, 8 by default), so with many streams
+ * a write that ends a wait should be enqueued before it. Other threads, processes, devices and unordered nodes may
+ * access the words meanwhile: that is what they are for. So verification finds no races of operations, only accesses
+ * outside the lifetime or the end of an allocation. */
 typedef struct rondo_memory_operations_node {
   const rondo_memory_operation *operations; /* copied */
   size_t count;                             /* 1 to RONDO_MAX_MEMORY_OPERATIONS */
