@@ -1512,7 +1512,8 @@ class function : public handle<rondo_function, rondo_function_destroy> {
         [&] { return rondo_function_call(get(), stream.get(), inputs.data(), inputs.size(), made, count); }, stream);
     return detail::finish(status, [&] {
       std::array<buffer, count> outputs;
-      for (std::size_t i = 0; i < count; i++) outputs[i] = buffer(made[i]);
+      rondo_buffer *const *next = made;
+      for (buffer &output : outputs) output = buffer(*next++);
       return outputs;
     });
   }
@@ -1589,7 +1590,8 @@ class region : public handle<rondo_region, rondo_region_destroy> {
       status = detail::after_wait(status, stream.device().get());
     return detail::finish(status, [&] {
       std::array<buffer, count> outputs;
-      for (std::size_t i = 0; i < count; i++) outputs[i] = buffer(made[i]);
+      rondo_buffer *const *next = made;
+      for (buffer &output : outputs) output = buffer(*next++);
       return outputs;
     });
   }
