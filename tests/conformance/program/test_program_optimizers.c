@@ -191,7 +191,8 @@ TEST(test_fw4_optimizers_agree_with_plain_c) {
       run_setting(t, &s, MOST_RUNS, true, again);
       run_reference(&s, MOST_RUNS, wanted);
       assert_memory_equal(got, again, sizeof got);
-      assert_near(got, wanted, COUNT, 2e-6f);
+      /* A variance is a difference of squares, which have rounding errors of their own. */
+      assert_near(got, wanted, COUNT, by == RMSPROP_ALL ? 2e-5f : 2e-6f);
     }
   }
 }

@@ -120,6 +120,11 @@ static inline bool rondo_check_index(rondo_index_cell to, size_t position, int64
   return false;
 }
 
+/* Rows of large tables are read in any order, and each comes from memory. Asking for a row some items before it is used
+ * lets several be on their way at once. */
+#define RONDO_ROWS_AHEAD 8
+static inline void rondo_prefetch(const void *address) { __builtin_prefetch(address); }
+
 /* Whether a kernel may update state: not in a run that failed. `args` begins at the arguments of rondo_gate_memory.
  * Call it first in each call of an update's function. */
 static inline bool rondo_may_update(rondo_blocks blocks, void *const *args) {

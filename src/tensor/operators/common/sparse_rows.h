@@ -25,6 +25,13 @@ RONDO_INLINE size_t rondo_slot_row(const int64_t *keys, size_t rows, size_t slot
   RONDO_EACH_ITEM(slot, blocks, (slots)->count)        \
     for (size_t row = rondo_slot_row(keys, (slots)->rows, slot); row < (slots)->rows; row = (slots)->rows)
 
+/* Asks for the row of a table that is used some slots later. */
+RONDO_INLINE void rondo_prefetch_row(const rondo_slots *slots, const int64_t *keys, size_t slot, const float *table) {
+  const size_t later = slot + RONDO_ROWS_AHEAD < slots->count ? slot + RONDO_ROWS_AHEAD : slot;
+  const size_t row = (size_t)(keys[later] >> 32);
+  if (row < slots->rows) rondo_prefetch(table + row * slots->columns);
+}
+
 /* The input of updates that has the keys. */
 #define RONDO_ROWS_KEYS 7
 

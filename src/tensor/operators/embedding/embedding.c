@@ -43,6 +43,8 @@ static void embedding_cpu(rondo_type type, rondo_blocks blocks, void *const *arg
   const rondo_index_cell cell = rondo_begin_check(blocks, args + 4);
   const size_t row_bytes = shape->columns * rondo_type_bytes(type);
   RONDO_EACH_ITEM(i, blocks, shape->count) {
+    const size_t later = rondo_smaller(i + RONDO_ROWS_AHEAD, shape->count - 1);
+    rondo_prefetch(table + rondo_bag_row(shape, indices, later) * row_bytes);
     const int64_t index = rondo_index_at(indices, shape->wide_indices, i);
     const size_t row = rondo_check_index(cell, i, index, shape->rows) ? (size_t)index : 0;
     memcpy(y + i * row_bytes, table + row * row_bytes, row_bytes);
@@ -141,9 +143,13 @@ static void add_bag(rondo_type type, const rondo_bag_shape *shape, rondo_span ba
   RONDO_EACH_LANE(i, lane, length, sums[i] *= factor);
 }
 
-static void check_bag(const rondo_bag_shape *shape, rondo_span bag, const void *indices, rondo_index_cell cell) {
-  for (size_t i = bag.first; i < bag.last; i++)
-    (void)rondo_check_index(cell, i, rondo_index_at(indices, shape->wide_indices, i), shape->rows);
+/* Asks for the rows on the way. */
+static void check_bag(const rondo_bag_shape *shape, rondo_span bag, const void *indices, const void *table,
+                      size_t row_bytes, rondo_index_cell cell) {
+  for (size_t i = bag.first; i < bag.last; i++) {
+    const int64_t index = rondo_index_at(indices, shape->wide_indices, i);
+    if (rondo_check_index(cell, i, index, shape->rows)) rondo_prefetch((const char *)table + (size_t)index * row_bytes);
+  }
 }
 
 static void embedding_bag_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
@@ -157,7 +163,7 @@ static void embedding_bag_cpu(rondo_type type, rondo_blocks blocks, void *const 
   float buffer[RONDO_CHUNK];
   RONDO_EACH_ITEM(bag, blocks, shape->bags) {
     const rondo_span in_bag = rondo_bag_span(shape, offsets, bag);
-    check_bag(shape, in_bag, indices, cell);
+    check_bag(shape, in_bag, indices, table, shape->columns * rondo_type_bytes(type), cell);
     RONDO_EACH_CHUNK(at, length, 0, shape->columns) {
       float *to = rondo_chunk_of(type, y, bag * shape->columns + at, buffer);
       add_bag(type, shape, in_bag, table, indices, weights, rondo_bag_factor(shape, offsets, bag), at, length, to);

@@ -159,12 +159,16 @@ RONDO_OPERATOR(adam, .inputs = {"parameter", "gradient", "rate", "control", "fac
 static void adam_rows_cpu(rondo_blocks blocks, void *const *args) {
   const rondo_slots *slots = args[0];
   const adam_numbers *numbers = args[4];
+  const int64_t *keys = RONDO_ARG(const int64_t *, 8);
   const float *values = RONDO_ARG(const float *, 9);
   float *p = RONDO_ARG(float *, 10), *m = RONDO_ARG(float *, 11), *v = RONDO_ARG(float *, 12);
   adam_rates rates;
   if (!read_rates(blocks, args + 1, &rates)) return;
-  RONDO_EACH_ROW(slot, row, blocks, slots, RONDO_ARG(const int64_t *, 8)) {
+  RONDO_EACH_ROW(slot, row, blocks, slots, keys) {
     const size_t at = row * slots->columns;
+    rondo_prefetch_row(slots, keys, slot, p);
+    rondo_prefetch_row(slots, keys, slot, m);
+    rondo_prefetch_row(slots, keys, slot, v);
     adam_span(p + at, m + at, v + at, values + slot * slots->columns, slots->columns, *numbers, rates);
   }
 }

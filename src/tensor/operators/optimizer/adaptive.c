@@ -163,12 +163,15 @@ enum { ROWS_VALUES = 9, ROWS_POINTERS }; /* arguments: the values of the gradien
 
 static void adagrad_rows_cpu(rondo_blocks blocks, void *const *args) {
   const rondo_slots *slots = args[0];
+  const int64_t *keys = RONDO_ARG(const int64_t *, 8);
   const float *values = RONDO_ARG(const float *, ROWS_VALUES);
   void *const none = NULL;
   void *const pointers[] = {args[ROWS_POINTERS], args[ROWS_POINTERS + 1], (void *)&none, (void *)&none};
   adaptive_rates rates;
   if (!read_rates(blocks, args + 1, &rates)) return;
-  RONDO_EACH_ROW(slot, row, blocks, slots, RONDO_ARG(const int64_t *, 8)) {
+  RONDO_EACH_ROW(slot, row, blocks, slots, keys) {
+    rondo_prefetch_row(slots, keys, slot, RONDO_ARG(const float *, ROWS_POINTERS));
+    rondo_prefetch_row(slots, keys, slot, RONDO_ARG(const float *, ROWS_POINTERS + 1));
     RONDO_EACH_CHUNK(at, count, 0, slots->columns)
       update_chunk(pointers, values + slot * slots->columns + at, row * slots->columns + at, count, args[4], &rates);
   }

@@ -121,10 +121,13 @@ static void sgd_rows_cpu(rondo_blocks blocks, void *const *args) {
   const rondo_slots *slots = args[0];
   const float *values = RONDO_ARG(const float *, 9);
   float *p = RONDO_ARG(float *, 10);
+  const int64_t *keys = RONDO_ARG(const int64_t *, 8);
   sgd_rates rates;
   if (!read_rates(blocks, args + 1, &rates)) return;
-  RONDO_EACH_ROW(slot, row, blocks, slots, RONDO_ARG(const int64_t *, 8))
-  sgd_span(p + row * slots->columns, values + slot * slots->columns, slots->columns, rates);
+  RONDO_EACH_ROW(slot, row, blocks, slots, keys) {
+    rondo_prefetch_row(slots, keys, slot, p);
+    sgd_span(p + row * slots->columns, values + slot * slots->columns, slots->columns, rates);
+  }
 }
 
 RONDO_UNTYPED_KERNEL(sgd_rows, sgd, RONDO_SCALAR(rondo_slots), SHARED, RONDO_READS, RONDO_READS, RONDO_UPDATES);
