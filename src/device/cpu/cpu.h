@@ -82,11 +82,16 @@ typedef struct cpu_semaphore {
 } cpu_semaphore;
 
 extern const rondo_semaphore_ops cpu_semaphore_ops;
+/* Whether something happens when a wait for the point begins. */
+static inline bool cpu_point_has_begin(cpu_point point) {
+  return point.timeline != NULL && point.value == CPU_AS_ASKED &&
+         ((const cpu_semaphore *)point.timeline)->begin != NULL;
+}
+
 /* A queue or a task begins to wait for the point. */
 static inline void cpu_point_begin(cpu_point point) {
-  if (point.timeline == NULL || point.value != CPU_AS_ASKED) return;
   const cpu_semaphore *semaphore = (const cpu_semaphore *)point.timeline;
-  if (semaphore->begin != NULL) semaphore->begin(semaphore->user);
+  if (cpu_point_has_begin(point)) semaphore->begin(semaphore->user);
 }
 /* The point that a wait that begins now waits for. */
 static inline cpu_point cpu_point_now(cpu_point point) {

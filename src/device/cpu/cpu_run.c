@@ -432,7 +432,7 @@ static void run_stealing(cpu_executable *executable, cpu_participant *self) {
 
 /* Runs the tasks of a chain, up to the first one whose wait is not over, or to the end. Returns how many. Nothing is
  * counted, because no other participant takes part yet. While semaphores are polled, busy participants poll between
- * tasks, so that is left to run_from. */
+ * tasks, so that is left to run_from, and so are waits whose beginning does something, which must be done once. */
 static uint32_t run_chain(cpu_executable *executable, cpu_participant *self) {
   const rondo_task_graph *graph = &executable->graph;
   const _Atomic uint32_t *polled_count = &pool_of(executable)->polled_count;
@@ -443,7 +443,8 @@ static uint32_t run_chain(cpu_executable *executable, cpu_participant *self) {
       run_nodes(executable, self, task->first, task->count);
       continue;
     }
-    if (!cpu_point_reached(cpu_point_now(executable->bindings->points[task->mark]))) break;
+    const cpu_point point = executable->bindings->points[task->mark];
+    if (cpu_point_has_begin(point) || !cpu_point_reached(cpu_point_now(point))) break;
     settle_wait(executable, task);
   }
   return done;
