@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * An operator of your own: softplus, log(1 + exp(x)), with its gradient. It is checked, and used in a program.
+ * An operator of your own: softplus, log(1 + exp(x)) without overflow, with its gradient. It is checked, and used in a
+ * program.
  *
  *   user_operator [DEVICE]
- *
  * Prints: the gradient agrees with differences, and softplus(1) is 1.313262
  */
 #include <math.h>
@@ -12,11 +12,12 @@
 
 static void softplus_cpu(const float *const *inputs, float *y, size_t count, const float *numbers) {
   (void)numbers;
-  for (size_t i = 0; i < count; i++) y[i] = log1pf(expf(inputs[0][i]));
+  for (size_t i = 0; i < count; i++) y[i] = fmaxf(inputs[0][i], 0) + log1pf(expf(-fabsf(inputs[0][i])));
 }
 
 static const rondo_operator_element softplus = {
-    .cpu = softplus_cpu, .cuda_source = "__device__ float softplus(float x) { return log1pf(expf(x)); }"};
+    .cpu = softplus_cpu,
+    .cuda_source = "__device__ float softplus(float x) { return fmaxf(x, 0) + log1pf(expf(-fabsf(x))); }"};
 
 static rondo_status softplus_gradient(rondo_program *program, const rondo_operator_call *call,
                                       const rondo_operator_values *values, rondo_value *gradients) {
@@ -26,9 +27,8 @@ static rondo_status softplus_gradient(rondo_program *program, const rondo_operat
 }
 
 static void check(rondo_status status) {
-  if (status == RONDO_OK) return;
-  fprintf(stderr, "%s\n", rondo_last_error()->message);
-  exit(1);
+  if (status != RONDO_OK) fprintf(stderr, "%s\n", rondo_last_error()->message);
+  if (status != RONDO_OK) exit(1);
 }
 
 int main(int argc, char **argv) {

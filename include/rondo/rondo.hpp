@@ -288,6 +288,7 @@ using pool = handle<rondo_pool, rondo_pool_destroy>;
 #ifdef RONDO_PROGRAM_H /* the component rondo-tensor is installed */
 using compiled = handle<rondo_compiled, rondo_compiled_destroy>;
 using program = handle<rondo_program, rondo_program_destroy>;
+using user_operator = handle<rondo_operator, rondo_operator_destroy>;
 #endif
 #ifdef RONDO_SESSION_H /* rondo-session */
 using session = handle<rondo_session, rondo_session_destroy>;

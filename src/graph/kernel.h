@@ -12,6 +12,7 @@
 #include <rondo/kernel.h>
 
 #include "base/allocation.h"
+#include "base/component.h"
 
 /* The single argument of a copying kernel: up to RONDO_MOST_RANGES ranges. The ranges share no byte, except that a
  * range may be its own source, and then nothing is copied. The graph that contains the kernel sets the fixed addresses.
@@ -80,12 +81,12 @@ struct rondo_kernel {
 };
 
 /* Checks and copies the options. `device` may be NULL. The caller gets one reference. */
-RONDO_MUST_USE rondo_status rondo_kernel_make(rondo_device *device, const rondo_allocator *allocator,
-                                              const rondo_kernel_options *options, rondo_kernel **out);
+RONDO_PRIVATE RONDO_MUST_USE rondo_status rondo_kernel_make(rondo_device *device, const rondo_allocator *allocator,
+                                                            const rondo_kernel_options *options, rondo_kernel **out);
 static inline void rondo_kernel_retain(rondo_kernel *kernel) {
   atomic_fetch_add_explicit(&kernel->references, 1, memory_order_relaxed);
 }
-void rondo_kernel_release(rondo_kernel *kernel); /* frees with the last; NULL is fine */
+RONDO_PRIVATE void rondo_kernel_release(rondo_kernel *kernel); /* frees with the last; NULL is fine */
 /* For a caller that has no reference, but prevents that the kernel is freed. False if the last one is gone. */
 bool rondo_kernel_try_retain(rondo_kernel *kernel);
 

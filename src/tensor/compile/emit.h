@@ -50,6 +50,9 @@ RONDO_MUST_USE rondo_status rondo_emit_made_kernel(rondo_emitter *emitter, const
                                                    const char *key, const char *name, rondo_grid grid,
                                                    const void *const *args, size_t arg_count);
 
+/* Whether the code with this key was made already, so that its source is not needed. */
+bool rondo_emit_is_made(const rondo_emitter *emitter, const char *key);
+
 /* Adds a call that enqueues its own work on the stream, such as a library call. It must enqueue the same work each
  * time, and take what it needs from `resources`, so that nothing is prepared while capturing (FW-2). user: `user_bytes`
  * bytes, copied. */

@@ -207,6 +207,10 @@ rondo_status rondo_emit_made_kernel(rondo_emitter *emitter, const rondo_kernel_o
   return push_kernel(emitter, &step, args);
 }
 
+bool rondo_emit_is_made(const rondo_emitter *emitter, const char *key) {
+  return rondo_resources_have_made(&emitter->compiled->resources, key);
+}
+
 rondo_status rondo_emit_call(rondo_emitter *emitter, rondo_step_call call, const void *user, size_t user_bytes) {
   rondo_step step = {.call = call, .memory_bytes = user_bytes};
   RONDO_TRY(rondo_allocate(&emitter->compiled->allocator, user_bytes, 1, &step.memory));

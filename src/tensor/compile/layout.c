@@ -122,7 +122,7 @@ static rondo_status choose_order(const rondo_program *program, const rondo_sched
 static rondo_status make(const rondo_program *program, const rondo_layout_options *options, size_t *workspaces,
                          rondo_layout *layout) {
   const rondo_schedule_sizes sizes = {.workspaces = workspaces, .alignment = RONDO_VALUE_ALIGNMENT};
-  layout->schedule.isolates_user_operators = rondo_resources_are_guarded(options->resources);
+  layout->schedule.isolates_user_operators = options->resources != NULL && options->resources->is_guarded;
   RONDO_TRY(prepare(program, options->resources, &layout->schedule, workspaces));
   RONDO_TRY(choose_order(program, &sizes, options->fusion, &layout->schedule));
   RONDO_TRY(rondo_joins_make(program, &sizes, options->fusion, &layout->schedule));

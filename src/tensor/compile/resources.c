@@ -10,9 +10,12 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "tensor/program/operator_registry.h"
 
 void rondo_resources_init(rondo_resources *resources, const rondo_allocator *allocator, rondo_device *device) {
+  rondo_device_info info = {0};
   *resources = (rondo_resources){.allocator = *allocator, .device = device};
+  resources->is_guarded = rondo_device_get_info(device, &info) == RONDO_OK && info.guarded;
 }
 
 rondo_status rondo_resources_deinit(rondo_resources *resources) {
@@ -20,12 +23,20 @@ rondo_status rondo_resources_deinit(rondo_resources *resources) {
   for (size_t i = 0; i < resources->made.count; i++)
     rondo_status_keep_first(&status, resources->made.items[i].destroy(resources->made.items[i].object));
   rondo_array_free(&resources->allocator, &resources->made);
+  for (size_t i = 0; i < resources->operators.count; i++) rondo_operator_release(resources->operators.items[i]);
+  rondo_array_free(&resources->allocator, &resources->operators);
   return status;
 }
 
-bool rondo_resources_are_guarded(const rondo_resources *resources) {
-  rondo_device_info info = {0};
-  return resources != NULL && rondo_device_get_info(resources->device, &info) == RONDO_OK && info.guarded;
+/* Neighbours are often of one operator. */
+rondo_status rondo_resources_keep_operator(rondo_resources *resources, const rondo_operator *row, bool *out_is_new) {
+  *out_is_new = false;
+  for (size_t i = resources->operators.count; i > 0; i--)
+    if (resources->operators.items[i - 1] == row) return RONDO_OK;
+  RONDO_TRY(rondo_array_push(&resources->allocator, &resources->operators, &row));
+  rondo_operator_retain(row);
+  *out_is_new = true;
+  return RONDO_OK;
 }
 
 static void free_made(const rondo_kernel_set *set, const rondo_made_kernel *made) {
@@ -76,12 +87,21 @@ static rondo_status make_kernel(const rondo_resources *resources, const rondo_ke
   return rondo_array_push(&set->allocator, &set->made, made);
 }
 
+static size_t find_made(const rondo_kernel_set *set, const char *key) {
+  size_t i = 0;
+  while (i < set->made.count && strcmp(set->made.items[i].key, key) != 0) i++;
+  return i;
+}
+
+bool rondo_resources_have_made(const rondo_resources *resources, const char *key) {
+  return find_made(resources->kernels, key) < resources->kernels->made.count;
+}
+
 rondo_status rondo_resources_made_kernel(rondo_resources *resources, const rondo_kernel_options *code, const char *key,
                                          const char *name, rondo_kernel **out_kernel, const char **out_name) {
   rondo_kernel_set *set = resources->kernels;
   rondo_made_kernel made = {0};
-  size_t i = 0;
-  while (i < set->made.count && strcmp(set->made.items[i].key, key) != 0) i++;
+  const size_t i = find_made(set, key);
   if (i == set->made.count) {
     if (resources->capturing) note_late(resources, "kernel", code->name);
     const rondo_status status = make_kernel(resources, code, key, name, &made);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * What a compiled program prepares once and uses in every run: kernels; matrix products and convolutions of libraries;
  * and objects of single operations, such as a oneDNN convolution. Programs that share have one set of kernels.
- * Products, convolutions and objects belong to the program, at most one of each kind for an operation. A kernel that is
+ * Products, convolutions and objects belong to the program, at most one of each kind for an operation; so do references
+ * to the operators of the user, one for each operator. A kernel that is
  * first requested during the capture was missed by the warm-up: it is made, and its name noted, so that compiling can
  * fail (FW-2).
  *
@@ -54,9 +55,11 @@ struct rondo_resources {
   rondo_kernel_set *kernels; /* not owned; set before the first kernel is requested */
   bool own_kernels;          /* no vendor library is used */
   bool capturing;
-  char late[RONDO_LATE_TEXT];    /* names of what was prepared while capturing; "": nothing */
-  RONDO_ARRAY(rondo_ready) made; /* at most one of a kind for an operation */
-  rondo_product_maker *maker;    /* shared, like the next */
+  bool is_guarded;                               /* the device guards allocations (rondo_device_info.guarded) */
+  char late[RONDO_LATE_TEXT];                    /* names of what was prepared while capturing; "": nothing */
+  RONDO_ARRAY(rondo_ready) made;                 /* at most one of a kind for an operation */
+  RONDO_ARRAY(const rondo_operator *) operators; /* of the user, each once, with a reference */
+  rondo_product_maker *maker;                    /* shared, like the next */
   rondo_convolution_maker *convolution_maker;
 };
 
@@ -64,8 +67,9 @@ void rondo_resources_init(rondo_resources *resources, const rondo_allocator *all
 /* Returns the first failure; all are destroyed nevertheless. */
 RONDO_MUST_USE rondo_status rondo_resources_deinit(rondo_resources *resources);
 
-/* Whether the device guards allocations (rondo_device_info.guarded). False for NULL. */
-bool rondo_resources_are_guarded(const rondo_resources *resources);
+/* Keeps an operator of the user until the resources are destroyed. out_is_new: it was not kept yet. */
+RONDO_MUST_USE rondo_status rondo_resources_keep_operator(rondo_resources *resources, const rondo_operator *row,
+                                                          bool *out_is_new);
 
 /* The kernel of this code, which the first call makes. It belongs to the set. */
 RONDO_MUST_USE rondo_status rondo_resources_kernel(rondo_resources *resources, const rondo_kernel_options *code,
@@ -75,6 +79,9 @@ RONDO_MUST_USE rondo_status rondo_resources_kernel(rondo_resources *resources, c
 RONDO_MUST_USE rondo_status rondo_resources_made_kernel(rondo_resources *resources, const rondo_kernel_options *code,
                                                         const char *key, const char *name, rondo_kernel **out_kernel,
                                                         const char **out_name);
+
+/* Whether generated code with the key was made. */
+bool rondo_resources_have_made(const rondo_resources *resources, const char *key);
 
 /* Prepares a matrix product of this shape for an operation, if a library is used for it. */
 RONDO_MUST_USE rondo_status rondo_resources_add_product(rondo_resources *resources, uint32_t operation,

@@ -43,11 +43,12 @@ const rondo_operator *rondo_operator_at(uint16_t number) {
 
 /* Registering ------------------------------------------------------------------------------------------------------ */
 
+/* In the list of operators: rows that are not public have no names that users see. */
 static bool is_built_in(const char *name) {
   size_t count;
   const rondo_operator *const *table = rondo_operator_table(&count);
   for (size_t i = 0; i < count; i++)
-    if (strcmp(table[i]->name, name) == 0) return true;
+    if (table[i]->types != 0 && strcmp(table[i]->name, name) == 0) return true;
   return false;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Operators of the user (<rondo/user_operator.h>): their memory and their numbers. Each has a number past those of the
  * table of operators for as long as it exists, so that the argument of a chain's kernel can refer to it. It exists
- * until the caller, all programs and all compiled programs have released it. Names are unique, also in the table.
+ * until the caller, all programs and all compiled programs have released it. No other public operator has its name.
  *
  * Threads: any. Finding an operator by its number takes no lock.
  */
@@ -20,7 +20,7 @@
 typedef struct rondo_user_operator {
   rondo_operator row; /* first, so that a row leads to it */
   atomic_size_t references;
-  uint64_t serial; /* never used again, unlike the number */
+  uint64_t serial; /* of rondo_operator_define; never used again, unlike the number */
   uint32_t number;
   rondo_allocator allocator;
   rondo_operator_definition definition; /* names and kernels are those below; `element` is NULL or the next */
@@ -34,7 +34,7 @@ static inline const rondo_user_operator *rondo_user_operator_of(const rondo_oper
   return row->is_user ? (const rondo_user_operator *)row : NULL;
 }
 
-/* Gives the operator, which is complete but for this, a number and a serial, and its first reference. Errors:
+/* Gives the operator, which is complete but for this, a number and its first reference. Errors:
  * INVALID_ARGUMENT/DUPLICATE_NAME, LIMIT_EXCEEDED. */
 RONDO_MUST_USE rondo_status rondo_operator_register(rondo_user_operator *user);
 

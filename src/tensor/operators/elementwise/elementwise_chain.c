@@ -148,7 +148,7 @@ static rondo_status make_texts(rondo_emitter *emitter, const rondo_chain *chain,
   rondo_chain_kernel_name(&chain->form, name);
   rondo_chain_add_kernel(&chain->form, name, &texts->key);
   RONDO_TRY(texts->key.failed);
-  if (rondo_emit_is_cuda(emitter)) {
+  if (rondo_emit_is_cuda(emitter) && !rondo_emit_is_made(emitter, texts->key.bytes)) {
     rondo_chain_add_functions(&chain->form, &texts->source);
     rondo_chain_add_kernel(&chain->form, name, &texts->source);
     RONDO_TRY(texts->source.failed);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Memory of its own for each value of an operation of the user, on devices that guard allocations.
+ * Memory of its own for each value of an operation of the user, on devices that guard allocations. These are CPU
+ * devices, so the conversions have no other code. Threads: as tensor/program/operator.h says.
  */
 #include "tensor/operators/user/isolated_values.h"
 
@@ -10,6 +11,7 @@
 
 #include "base/allocation.h"
 #include "base/error.h"
+#include "tensor/operators/common/element.h"
 #include "tensor/program/operation.h"
 #include "tensor/program/operator_registry.h"
 #include "tensor/program/program.h"
@@ -28,16 +30,21 @@ static rondo_status destroy(void *object) {
   rondo_status status = RONDO_OK;
   free_values(values, values->inputs, RONDO_MAX_OPERANDS, &status);
   free_values(values, values->results, RONDO_MAX_RESULTS, &status);
-  rondo_operator_release(values->row);
   rondo_release(&allocator, values, 1, sizeof *values);
   return status;
+}
+
+/* Of a value in memory of its own. */
+static size_t bytes_of(const rondo_isolated_values *values, const rondo_shape *shape) {
+  return values->is_wide ? rondo_shape_elements(shape) * sizeof(float) : rondo_shape_bytes(shape);
 }
 
 static rondo_status allocate(rondo_isolated_values *values, const rondo_program *program,
                              const rondo_operation *operation, uint32_t value, const char *what, void **out) {
   char name[128];
+  const size_t bytes = bytes_of(values, rondo_program_shape(program, value));
   (void)snprintf(name, sizeof name, "%s of operator %s", what, operation->row->name);
-  return rondo_malloc(values->device, rondo_shape_bytes(rondo_program_shape(program, value)), name, out);
+  return rondo_malloc(values->device, bytes, name, out);
 }
 
 static rondo_status allocate_all(rondo_isolated_values *values, const rondo_program *program,
@@ -54,17 +61,16 @@ static rondo_status allocate_all(rondo_isolated_values *values, const rondo_prog
   return RONDO_OK;
 }
 
-rondo_status rondo_isolate_values(rondo_resources *resources, const rondo_program *program, uint32_t operation,
-                                  size_t *out_workspace_bytes) {
+rondo_status rondo_isolate_values(rondo_resources *resources, const rondo_program *program, uint32_t operation) {
   const rondo_operation *of = &program->operations.items[operation];
   rondo_isolated_values *values;
-  *out_workspace_bytes = 0;
   RONDO_TRY(rondo_allocate_items(&resources->allocator, 1, sizeof *values, &values));
   values->allocator = resources->allocator;
   values->device = resources->device;
   values->row = of->row;
-  rondo_operator_retain(of->row);
-  rondo_status status = rondo_resources_are_guarded(resources) ? allocate_all(values, program, of) : RONDO_OK;
+  values->is_wide = rondo_user_operator_of(of->row)->definition.element != NULL &&
+                    rondo_program_shape(program, of->results[0])->type != RONDO_F32;
+  rondo_status status = allocate_all(values, program, of);
   if (status != RONDO_OK) {
     rondo_status_keep_first(&status, destroy(values));
     return status;
@@ -72,8 +78,14 @@ rondo_status rondo_isolate_values(rondo_resources *resources, const rondo_progra
   return rondo_resources_add_object(resources, operation, values, destroy);
 }
 
-/* An operation has at least one result. */
-bool rondo_are_isolated(const rondo_isolated_values *values) { return values->results[0] != NULL; }
+const rondo_isolated_values *rondo_isolated_values_of(const rondo_resources *resources, const rondo_operator *row) {
+  for (size_t i = 0; i < resources->made.count; i++) {
+    const rondo_ready *ready = &resources->made.items[i];
+    const rondo_isolated_values *values = ready->object;
+    if (ready->destroy == destroy && values->row == row) return values;
+  }
+  return NULL;
+}
 
 /* Copies ----------------------------------------------------------------------------------------------------------- */
 
@@ -89,27 +101,82 @@ static rondo_status enqueue_copy(rondo_resources *resources, rondo_stream *strea
   return rondo_copy_async(stream, copy->to, copy->from, copy->bytes);
 }
 
+/* Both fills are NaNs of each float type: 0x7ffc twice, or 0x7ffd. */
+static rondo_status enqueue_fill(rondo_resources *resources, rondo_stream *stream, const void *user) {
+  const value_copy *copy = user;
+  const rondo_fill fill = {.dst = copy->to,
+                           .value = resources->capturing ? 0x7ffd : 0x7ffc,
+                           .element_bytes = sizeof(uint16_t),
+                           .width = copy->bytes / sizeof(uint16_t)};
+  return rondo_fill_async(stream, &fill);
+}
+
+/* Conversions between a type and F32. */
+typedef struct conversion {
+  uint64_t count;
+  uint32_t type, reserved;
+} conversion;
+
+static void widen_cpu(rondo_blocks blocks, void *const *args) {
+  const conversion *of = args[2];
+  if (blocks.first > 0) return;
+  for (size_t i = 0; i < of->count; i++)
+    RONDO_ARG(float *, 1)[i] = rondo_load_one((rondo_type)of->type, RONDO_ARG(const void *, 0), i);
+}
+
+static void narrow_cpu(rondo_blocks blocks, void *const *args) {
+  const conversion *of = args[2];
+  if (blocks.first > 0) return;
+  for (size_t i = 0; i < of->count; i++)
+    rondo_store_one((rondo_type)of->type, RONDO_ARG(void *, 1), i, RONDO_ARG(const float *, 0)[i]);
+}
+
+#define CONVERSION \
+  { RONDO_READS, RONDO_WRITES, RONDO_SCALAR(conversion) }
+static const rondo_kernel_options widen = {RONDO_KERNEL_OPTIONS_INIT, .name = "widen_isolated", .cpu = widen_cpu,
+                                           .params = CONVERSION};
+static const rondo_kernel_options narrow = {RONDO_KERNEL_OPTIONS_INIT, .name = "narrow_isolated", .cpu = narrow_cpu,
+                                            .params = CONVERSION};
+
+static rondo_status emit_conversion(rondo_emitter *emitter, const rondo_kernel_options *code, uint32_t value, void *to,
+                                    const void *from) {
+  const rondo_shape *shape = rondo_emit_shape(emitter, value);
+  const conversion of = {.count = rondo_shape_elements(shape), .type = shape->type};
+  return rondo_emit_kernel(emitter, code, (rondo_grid){.x = 1}, RONDO_ARGS(&from, &to, &of));
+}
+
 static rondo_status emit_copy(rondo_emitter *emitter, uint32_t value, void *to, const void *from) {
   const value_copy copy = {to, from, rondo_shape_bytes(rondo_emit_shape(emitter, value))};
   return rondo_emit_call(emitter, enqueue_copy, &copy, sizeof copy);
 }
 
+static rondo_status emit_fill(rondo_emitter *emitter, const rondo_isolated_values *values, uint32_t value, void *to) {
+  const value_copy copy = {.to = to, .bytes = bytes_of(values, rondo_emit_shape(emitter, value))};
+  return rondo_emit_call(emitter, enqueue_fill, &copy, sizeof copy);
+}
+
 rondo_status rondo_emit_isolating(rondo_emitter *emitter, const rondo_operation *operation) {
   const rondo_isolated_values *values = rondo_emit_object(emitter);
-  if (!rondo_are_isolated(values)) return RONDO_OK;
+  if (values == NULL) return RONDO_OK;
   RONDO_EACH_INPUT(i, operation) {
     const uint32_t value = operation->inputs[i];
-    RONDO_TRY(emit_copy(emitter, value, values->inputs[i], rondo_emit_address(emitter, value)));
+    void *from = rondo_emit_address(emitter, value);
+    RONDO_TRY(values->is_wide ? emit_conversion(emitter, &widen, value, values->inputs[i], from)
+                              : emit_copy(emitter, value, values->inputs[i], from));
   }
+  for (uint32_t r = 0; r < operation->row->result_count; r++)
+    RONDO_TRY(emit_fill(emitter, values, operation->results[r], values->results[r]));
   return RONDO_OK;
 }
 
 rondo_status rondo_emit_returning(rondo_emitter *emitter, const rondo_operation *operation) {
   const rondo_isolated_values *values = rondo_emit_object(emitter);
-  if (!rondo_are_isolated(values)) return RONDO_OK;
+  if (values == NULL) return RONDO_OK;
   for (uint32_t r = 0; r < operation->row->result_count; r++) {
     const uint32_t value = operation->results[r];
-    RONDO_TRY(emit_copy(emitter, value, rondo_emit_address(emitter, value), values->results[r]));
+    void *to = rondo_emit_address(emitter, value);
+    RONDO_TRY(values->is_wide ? emit_conversion(emitter, &narrow, value, to, values->results[r])
+                              : emit_copy(emitter, value, to, values->results[r]));
   }
   return RONDO_OK;
 }

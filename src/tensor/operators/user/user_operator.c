@@ -38,12 +38,26 @@ static rondo_operator_call call_of(const rondo_program *program, const rondo_ope
 
 /* Shapes ----------------------------------------------------------------------------------------------------------- */
 
+/* Without a rule, all inputs have the type and shape of the first. */
+static rondo_status require_same(const rondo_program *program, const rondo_operation *operation) {
+  const rondo_shape *first = rondo_operation_input(program, operation, 0);
+  RONDO_EACH_INPUT(i, operation) {
+    const rondo_shape *shape = rondo_operation_input(program, operation, i);
+    if (shape->type == first->type && rondo_shape_same(shape, first)) continue;
+    return rondo_fail_operation(program, operation, shape->type == first->type ? RONDO_REASON_SHAPE : RONDO_REASON_TYPE,
+                                "%s must have the type and shape of %s, because the operator has no shape_rule",
+                                operation->row->inputs[i], operation->row->inputs[0]);
+  }
+  return RONDO_OK;
+}
+
 rondo_status rondo_infer_user_operator(const rondo_program *program, const rondo_operation *operation,
                                        rondo_shape *results) {
   const rondo_user_operator *user = rondo_user_operator_of(operation->row);
   const rondo_operator_call call = call_of(program, operation);
   for (uint32_t r = 0; r < call.result_count; r++) results[r] = *call.inputs[0];
-  const char *problem = user->definition.shape_rule == NULL ? NULL : user->definition.shape_rule(&call, results);
+  if (user->definition.shape_rule == NULL) return require_same(program, operation);
+  const char *problem = user->definition.shape_rule(&call, results);
   return problem == NULL ? RONDO_OK : rondo_fail_operation(program, operation, RONDO_REASON_SHAPE, "%s", problem);
 }
 
@@ -120,6 +134,16 @@ static rondo_status take_gradient(rondo_program *program, const rondo_operation 
   return RONDO_OK;
 }
 
+static rondo_status call_gradient(rondo_program *program, const rondo_operator_call *call,
+                                  const rondo_user_operator *user, const operation_values *values,
+                                  rondo_value *gradients) {
+  const rondo_operator_values public_values = {values->inputs, values->results, values->result_gradients};
+  const uint64_t before = rondo_error_number();
+  const rondo_status status = user->definition.gradient(program, call, &public_values, gradients);
+  return rondo_fail_context(rondo_fail_callback(status, before, "the function"), "the gradient of operator %s",
+                            call->name);
+}
+
 rondo_status rondo_differentiate_user_operator(rondo_program *program, const rondo_operation *operation,
                                                const uint32_t *result_gradients, uint32_t *input_gradients) {
   const rondo_user_operator *user = rondo_user_operator_of(operation->row);
@@ -134,13 +158,8 @@ rondo_status rondo_differentiate_user_operator(rondo_program *program, const ron
   }
   for (uint32_t r = 0; r < call.result_count; r++)
     call.results[r] = *rondo_program_shape(program, operation->results[r]);
-  if (user->definition.gradient_operator != NULL) {
-    RONDO_TRY(apply_gradient_operator(program, operation, &values, gradients));
-  } else {
-    const rondo_operator_values public_values = {values.inputs, values.results, values.result_gradients};
-    const rondo_status status = user->definition.gradient(program, &call, &public_values, gradients);
-    if (status != RONDO_OK) return rondo_fail_context(status, "the gradient of operator %s", operation->row->name);
-  }
+  RONDO_TRY(user->definition.gradient_operator != NULL ? apply_gradient_operator(program, operation, &values, gradients)
+                                                       : call_gradient(program, &call, user, &values, gradients));
   for (uint32_t i = 0; i < call.input_count; i++)
     RONDO_TRY(take_gradient(program, operation, i, gradients[i], &input_gradients[i]));
   return RONDO_OK;
@@ -154,28 +173,34 @@ static bool has_code(const rondo_user_operator *user, bool is_cuda) {
   return true; /* creating or launching the kernel says it */
 }
 
+static rondo_status require_code(const rondo_user_operator *user, rondo_device *device) {
+  rondo_device_info info = {0};
+  RONDO_TRY(rondo_device_get_info(device, &info));
+  if (has_code(user, info.cuda)) return RONDO_OK;
+  return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_NO_FUNCTION, "operator %s has no code for %s: define %s",
+                    user->name, info.name, info.cuda ? "element.cuda_source" : "element.cpu");
+}
+
 rondo_status rondo_prepare_user_operator(rondo_resources *resources, const rondo_program *program, uint32_t operation,
                                          size_t *out_workspace_bytes) {
-  const rondo_user_operator *user = rondo_user_operator_of(program->operations.items[operation].row);
-  rondo_device_info info = {0};
-  RONDO_TRY(rondo_device_get_info(resources->device, &info));
-  if (!has_code(user, info.cuda)) {
-    return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_NO_FUNCTION, "operator %s has no code for %s: define %s",
-                      user->name, info.name, info.cuda ? "element.cuda_source" : "element.cpu");
-  }
-  return rondo_isolate_values(resources, program, operation, out_workspace_bytes);
+  const rondo_operator *row = program->operations.items[operation].row;
+  bool is_new;
+  *out_workspace_bytes = 0;
+  RONDO_TRY(rondo_resources_keep_operator(resources, row, &is_new));
+  if (is_new) RONDO_TRY(require_code(rondo_user_operator_of(row), resources->device));
+  return resources->is_guarded ? rondo_isolate_values(resources, program, operation) : RONDO_OK;
 }
 
 /* Steps ------------------------------------------------------------------------------------------------------------ */
 
 static void *input_address(const rondo_emitter *emitter, const rondo_operation *operation, uint32_t input) {
   const rondo_isolated_values *values = rondo_emit_object(emitter);
-  return rondo_are_isolated(values) ? values->inputs[input] : rondo_emit_address(emitter, operation->inputs[input]);
+  return values != NULL ? values->inputs[input] : rondo_emit_address(emitter, operation->inputs[input]);
 }
 
 static void *result_address(const rondo_emitter *emitter, const rondo_operation *operation, uint32_t result) {
   const rondo_isolated_values *values = rondo_emit_object(emitter);
-  return rondo_are_isolated(values) ? values->results[result] : rondo_emit_address(emitter, operation->results[result]);
+  return values != NULL ? values->results[result] : rondo_emit_address(emitter, operation->results[result]);
 }
 
 void rondo_compute_user_element(const rondo_chunk_call *call) {
@@ -185,9 +210,18 @@ void rondo_compute_user_element(const rondo_chunk_call *call) {
   user->element.cpu(inputs, call->result, call->count, call->numbers);
 }
 
+/* A chain whose values are F32, as isolated values are. */
+static void widen_chain(rondo_chain_form *form) {
+  for (uint32_t c = 0; c < form->input_count; c++) form->inputs[c].type = RONDO_F32;
+  form->steps[0].type = RONDO_F32;
+  form->result_type = RONDO_F32;
+}
+
 /* The inputs of a chain are those of its operation, each once. */
 static rondo_status emit_element(rondo_emitter *emitter, const rondo_operation *operation) {
-  const rondo_chain chain = rondo_emit_chain_of_one(emitter);
+  const rondo_isolated_values *values = rondo_emit_object(emitter);
+  rondo_chain chain = rondo_emit_chain_of_one(emitter);
+  if (values != NULL && values->is_wide) widen_chain(&chain.form);
   void *addresses[RONDO_CHAIN_INPUTS + 1];
   for (uint32_t c = 0; c < chain.form.input_count; c++) {
     uint32_t i = 0;
@@ -201,17 +235,26 @@ static rondo_status emit_element(rondo_emitter *emitter, const rondo_operation *
 /* A kernel with its arguments. */
 typedef struct user_launch {
   rondo_operator_launch public;
+  void *scalar_addresses[RONDO_OPERATOR_SCALARS];
   _Alignas(64) unsigned char scalars[RONDO_OPERATOR_SCALARS][RONDO_OPERATOR_SCALAR_BYTES];
   void *addresses[RONDO_MAX_OPERANDS + RONDO_MAX_RESULTS];
   const void *args[RONDO_MAX_OPERANDS + RONDO_MAX_RESULTS + RONDO_OPERATOR_SCALARS];
 } user_launch;
 
+/* Whether the first scalar of kernel 0 can hold the number of elements. */
+static bool takes_count(const rondo_operation *operation) {
+  const rondo_kernel_options *first = &rondo_user_operator_of(operation->row)->kernels[0];
+  const uint32_t pointers = rondo_operator_input_count(operation->row) + operation->row->result_count;
+  return first->param_count > pointers && first->param_list[pointers].bytes == sizeof(uint64_t);
+}
+
 static void begin_launch(const rondo_emitter *emitter, const rondo_operation *operation, user_launch *launch) {
-  const size_t elements = rondo_shape_elements(rondo_emit_shape(emitter, operation->results[0]));
+  const uint64_t elements = rondo_shape_elements(rondo_emit_shape(emitter, operation->results[0]));
   memset(launch, 0, sizeof *launch);
   launch->public.grid = rondo_emit_grid(emitter, elements, GRAIN);
-  for (uint32_t s = 0; s < RONDO_OPERATOR_SCALARS; s++) launch->public.scalars[s] = launch->scalars[s];
-  memcpy(launch->scalars[0], &elements, sizeof elements);
+  for (uint32_t s = 0; s < RONDO_OPERATOR_SCALARS; s++) launch->scalar_addresses[s] = launch->scalars[s];
+  launch->public.scalars = launch->scalar_addresses;
+  if (takes_count(operation)) memcpy(launch->scalars[0], &elements, sizeof elements);
 }
 
 static rondo_status run_launch_rule(const rondo_emitter *emitter, const rondo_operation *operation,
@@ -269,9 +312,13 @@ rondo_status rondo_op_apply(rondo_program *program, const rondo_operator *operat
                             size_t input_count, const rondo_operator_attributes *attributes, rondo_value *out_results) {
   static const char call[] = "rondo_op_apply";
   rondo_attributes known = {.size_count = RONDO_OPERATOR_SIZES};
+  rondo_value given[RONDO_MAX_OPERANDS]; /* out_results may be the same memory */
   RONDO_TRY(rondo_require(call, "operation", operation));
-  RONDO_TRY(rondo_program_begin(program, operation->name, out_results));
-  RONDO_TRY(rondo_require(call, "inputs", inputs));
+  RONDO_TRY(rondo_require(operation->name, "out_results", out_results));
+  if (inputs != NULL) memcpy(given, inputs, rondo_smaller(input_count, RONDO_MAX_OPERANDS) * sizeof *given);
+  memset(out_results, 0, operation->result_count * sizeof *out_results);
+  RONDO_TRY(rondo_require(operation->name, "program", program));
+  RONDO_TRY(rondo_require(operation->name, "inputs", inputs));
   const uint32_t most = rondo_operator_input_count(operation);
   if (input_count < operation->required || input_count > most) {
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE, "%s takes %u to %u inputs, not %zu",
@@ -281,5 +328,5 @@ rondo_status rondo_op_apply(rondo_program *program, const rondo_operator *operat
     memcpy(known.sizes, attributes->sizes, sizeof attributes->sizes);
     memcpy(known.numbers, attributes->numbers, sizeof attributes->numbers);
   }
-  return apply(program, operation, inputs, (uint32_t)input_count, &known, out_results);
+  return apply(program, operation, given, (uint32_t)input_count, &known, out_results);
 }

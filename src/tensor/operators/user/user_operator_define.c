@@ -2,13 +2,14 @@
  * Defining operators of the user: checking a definition, copying it, and making its row. Threads: any.
  */
 #include <assert.h>
-#include <ctype.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/allocation.h"
+#include "base/hash.h"
 #include "base/versioned_struct.h"
+#include "graph/kernel.h"
 #include "tensor/operators/elementwise/broadcast.h"
 #include "tensor/operators/user/user_operator.h"
 
@@ -30,13 +31,32 @@ static rondo_status fail(const rondo_operator_definition *d, rondo_reason reason
   return rondo_fail(RONDO_INVALID_ARGUMENT, reason, "%s: operator '%.48s': %s", call, d->name, what);
 }
 
+static bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
+
+/* In every locale. */
 static bool is_identifier(const char *name) {
   size_t length = 0;
   for (; name[length] != '\0' && length <= MAX_NAME; length++) {
-    const unsigned char c = (unsigned char)name[length];
-    if (!isalpha(c) && c != '_' && (length == 0 || !isdigit(c))) return false;
+    const char c = name[length];
+    if (!is_letter(c) && (length == 0 || c < '0' || c > '9')) return false;
   }
   return length > 0 && length <= MAX_NAME;
+}
+
+/* Words that cannot be the name of a function in CUDA C++. */
+static bool is_reserved(const char *name) {
+  static const char words[] =
+      " alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t char8_t class "
+      "co_await co_return co_yield compl concept const const_cast consteval constexpr constinit continue decltype "
+      "default delete do double dynamic_cast else enum explicit export extern false float for friend goto if inline "
+      "int long mutable namespace new noexcept not not_eq nullptr operator or or_eq private protected public register "
+      "reinterpret_cast requires return short signed sizeof static static_assert static_cast struct switch template "
+      "this thread_local throw true try typedef typeid typename union unsigned using virtual void volatile wchar_t "
+      "while xor xor_eq threadIdx blockIdx blockDim gridDim warpSize ";
+  char word[MAX_NAME + 3];
+  if (name[0] == '_' && name[1] == '_') return true;
+  (void)snprintf(word, sizeof word, " %s ", name);
+  return strstr(words, word) != NULL;
 }
 
 static uint32_t input_count(const rondo_operator_definition *d) {
@@ -90,14 +110,27 @@ static rondo_status fail_parameter(const rondo_operator_definition *d, uint32_t 
                     call, d->name, kernel, parameter, wanted, RONDO_OPERATOR_SCALAR_BYTES);
 }
 
+/* As rondo_kernel_create checks them: a kernel without a device is made and released. The kernels are an array, so
+ * each has the size that this version knows. */
+static rondo_status check_options(const rondo_operator_definition *d, const rondo_kernel_options *kernel) {
+  rondo_allocator allocator;
+  rondo_kernel *made;
+  if (kernel->struct_size != 0 && kernel->struct_size != sizeof *kernel)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
+                      "struct_size is %u, but in an array it must be %zu: set it by RONDO_KERNEL_OPTIONS_INIT or to 0",
+                      kernel->struct_size, sizeof *kernel);
+  RONDO_TRY(rondo_allocator_resolve(d->allocator, &allocator));
+  RONDO_TRY(rondo_kernel_make(NULL, &allocator, kernel, &made));
+  rondo_kernel_release(made);
+  return RONDO_OK;
+}
+
 static rondo_status check_kernel(const rondo_operator_definition *d, uint32_t number) {
   const uint32_t inputs = input_count(d), results = d->result_count == 0 ? 1 : d->result_count;
   const rondo_kernel_options *kernel = &d->kernels[number];
   uint32_t count;
+  RONDO_TRY(rondo_fail_context(check_options(d, kernel), "%s: operator '%s': kernel %u", call, d->name, number));
   const rondo_parameter *parameters = parameters_of(kernel, &count);
-  if (kernel->name == NULL) return fail(d, RONDO_REASON_NULL_ARGUMENT, "one of its kernels has no name");
-  if (kernel->param_list != NULL && kernel->params[0].bytes != 0)
-    return fail(d, RONDO_REASON_BAD_OPTIONS, "a kernel has parameters both in params and in param_list");
   for (uint32_t i = 0; i < inputs + results; i++) {
     const rondo_access access = i < inputs ? RONDO_ACCESS_READ : RONDO_ACCESS_WRITE;
     if (i >= count || parameters[i].access != access)
@@ -127,6 +160,9 @@ static rondo_status check_gradient(const rondo_operator_definition *d) {
   if (gradient == NULL) return RONDO_OK;
   if (d->gradient != NULL)
     return fail(d, RONDO_REASON_BAD_OPTIONS, "it has both gradient and gradient_operator: leave one out");
+  if (d->optional_inputs > 0)
+    return fail(d, RONDO_REASON_BAD_OPTIONS,
+                "an operator with optional inputs has no gradient_operator, whose inputs are all there: set gradient");
   if (rondo_operator_input_count(gradient) != input_count(d) + 2 * results || gradient->result_count > input_count(d))
     return fail(d, RONDO_REASON_OUT_OF_RANGE,
                 "its gradient_operator must take the inputs, the results and their gradients, and return at most one "
@@ -138,6 +174,8 @@ static rondo_status check(const rondo_operator_definition *d) {
   RONDO_TRY(rondo_require(call, "name", d->name));
   if (!is_identifier(d->name))
     return fail(d, RONDO_REASON_BAD_OPTIONS, "the name must be an identifier of C of at most 48 characters");
+  if (is_reserved(d->name))
+    return fail(d, RONDO_REASON_BAD_OPTIONS, "CUDA C++ reserves the name: use one that a function can have");
   RONDO_TRY(check_values(d));
   RONDO_TRY(d->element != NULL ? check_element(d) : check_kernels(d));
   return check_gradient(d);
@@ -171,19 +209,20 @@ static rondo_status copy_kernel(rondo_user_operator *user, const rondo_kernel_op
   return RONDO_OK;
 }
 
-/* The function in a namespace of its own, so that helpers of several operators do not collide. */
+/* The function in a namespace of its own, so that helpers of several operators do not collide. Its name comes from the
+ * code, not from a counter, so that other processes find the compiled kernel in the cache on disk. */
 static rondo_status copy_element(rondo_user_operator *user, const rondo_operator_element *given) {
-  static const char format[] = "\nnamespace operator_%llu {\n%s\n}\n";
+  static const char format[] = "\nnamespace operator_%016llx {\n%s\n}\n";
   char function[MAX_NAME + 48];
-  const unsigned long long serial = user->serial;
+  const unsigned long long hash = rondo_hash_text(rondo_hash_text(RONDO_HASH_START, user->name), given->cuda_source);
   user->element = *given;
   user->definition.element = &user->element;
-  (void)snprintf(function, sizeof function, "operator_%llu::%s", serial, user->name);
+  (void)snprintf(function, sizeof function, "operator_%016llx::%s", hash, user->name);
   RONDO_TRY(rondo_allocate_text(&user->allocator, function, &user->function));
   if (given->cuda_source == NULL) return RONDO_OK;
-  const int length = snprintf(NULL, 0, format, serial, given->cuda_source);
+  const int length = snprintf(NULL, 0, format, hash, given->cuda_source);
   RONDO_TRY(rondo_allocate_items(&user->allocator, (size_t)length + 1, 1, &user->source));
-  (void)snprintf(user->source, (size_t)length + 1, format, serial, given->cuda_source);
+  (void)snprintf(user->source, (size_t)length + 1, format, hash, given->cuda_source);
   user->element.cuda_source = user->source;
   return RONDO_OK;
 }
