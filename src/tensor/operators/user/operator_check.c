@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * rondo_operator_check: an operator in a program of its own. The results of eager, recorded and fused runs must have
- * the same bits, and its gradients are compared with central differences. Threads: any.
+ * rondo_operator_check: an operator in three programs of its own: alone; between two operators with which it may be
+ * fused; and with its gradients, which are compared with central differences. The results of all runs must have the
+ * bits of the first, an eager run of the operator alone. Threads: any.
  */
 #include <assert.h>
 #include <math.h>
@@ -12,8 +13,10 @@
 #include "base/error.h"
 #include "base/numbers/half_float.h"
 #include "base/versioned_struct.h"
+#include "tensor/operators/user/isolated_values.h"
 #include "tensor/program/operator_registry.h"
 #include "tensor/program/shape.h"
+#include "tensor/run/compiled.h"
 
 static const char call[] = "rondo_operator_check";
 
@@ -23,7 +26,8 @@ typedef struct checked_value {
   rondo_shape shape;
   rondo_value value;
   size_t bytes, elements;
-  void *data;      /* inputs: the elements */
+  void *data;      /* inputs: the elements; results: those of the last run */
+  void *first;     /* results: those of the first run */
   float *gradient; /* inputs: by the operator, or NULL; results: the weights in the loss, or NULL */
 } checked_value;
 
@@ -63,6 +67,17 @@ static void store(rondo_type type, void *data, size_t i, float number) {
     ((uint16_t *)data)[i] = type == RONDO_F16 ? rondo_to_f16(number) : rondo_to_bf16(number);
 }
 
+/* What is used in place of a step and a tolerance of 0: a type with fewer bits has more of the error of rounding, which
+ * a larger step makes smaller. */
+typedef struct type_default {
+  float step, tolerance;
+} type_default;
+
+static const type_default *default_of(rondo_type type) {
+  static const type_default wide = {0.01f, 0.01f}, f16 = {0x1p-4f, 0.1f}, bf16 = {0x1p-3f, 0.25f};
+  return type == RONDO_F16 ? &f16 : type == RONDO_BF16 ? &bf16 : &wide;
+}
+
 /* The program ------------------------------------------------------------------------------------------------------ */
 
 static void name_value(checked_value *value, char letter, uint32_t number) {
@@ -71,7 +86,7 @@ static void name_value(checked_value *value, char letter, uint32_t number) {
   value->name[2] = '\0';
 }
 
-static rondo_status add_input(checker *c, uint32_t number) {
+static rondo_status make_input(checker *c, uint32_t number) {
   checked_value *input = &c->inputs[number];
   const rondo_shape *given = &c->options.inputs[number];
   const void *values = c->options.values == NULL ? NULL : c->options.values[number];
@@ -81,8 +96,6 @@ static rondo_status add_input(checker *c, uint32_t number) {
   input->elements = rondo_shape_elements(&input->shape);
   input->bytes = rondo_shape_bytes(&input->shape);
   RONDO_TRY(rondo_scratch_take(&c->scratch, input->bytes, 1, &input->data));
-  RONDO_TRY(rondo_program_input(c->program, input->name, input->shape.type, input->shape.dims, input->shape.rank,
-                                &input->value));
   if (values != NULL)
     memcpy(input->data, values, input->bytes);
   else if (rondo_shape_is_float(&input->shape))
@@ -91,27 +104,48 @@ static rondo_status add_input(checker *c, uint32_t number) {
   return RONDO_OK;
 }
 
-static rondo_status add_result(checker *c, uint32_t number, rondo_value value) {
+/* Multiplies by 1, which keeps all bits but those of signalling NaNs, so that the operator has a neighbour. */
+static rondo_status add_neighbour(checker *c, const rondo_shape *shape, rondo_value *inout_value) {
+  return rondo_shape_is_float(shape) ? rondo_op_scale(c->program, *inout_value, 1, inout_value) : RONDO_OK;
+}
+
+static rondo_status add_input(checker *c, checked_value *input, bool with_neighbours, rondo_value *out_operand) {
+  *out_operand = (rondo_value){0};
+  if (input->elements == 0) return RONDO_OK;
+  RONDO_TRY(rondo_program_input(c->program, input->name, input->shape.type, input->shape.dims, input->shape.rank,
+                                &input->value));
+  *out_operand = input->value;
+  return with_neighbours ? add_neighbour(c, &input->shape, out_operand) : RONDO_OK;
+}
+
+static rondo_status make_result(checker *c, uint32_t number, rondo_value value) {
   checked_value *result = &c->results[number];
   size_t rank;
   name_value(result, 'y', number);
-  result->value = value;
   RONDO_TRY(rondo_value_shape(c->program, value, &result->shape.type, result->shape.dims, &rank));
   result->shape.rank = (uint32_t)rank;
   result->elements = rondo_shape_elements(&result->shape);
   result->bytes = rondo_shape_bytes(&result->shape);
-  RONDO_TRY(rondo_scratch_take(&c->scratch, result->bytes, 1, &result->data));
+  RONDO_TRY(rondo_scratch_take(&c->scratch, result->bytes, 1, &result->first));
+  return rondo_scratch_take(&c->scratch, result->bytes, 1, &result->data);
+}
+
+static rondo_status add_result(checker *c, uint32_t number, bool with_neighbours, rondo_value value) {
+  checked_value *result = &c->results[number];
+  if (result->data == NULL) RONDO_TRY(make_result(c, number, value));
+  result->value = value;
+  if (with_neighbours) RONDO_TRY(add_neighbour(c, &result->shape, &value));
   return rondo_program_output(c->program, result->name, value);
 }
 
-static rondo_status add_operator(checker *c) {
+/* A program of the operator in place of the one before. */
+static rondo_status begin_program(checker *c, bool with_neighbours) {
   rondo_value inputs[RONDO_OPERATOR_INPUTS], results[RONDO_OPERATOR_RESULTS];
-  for (uint32_t i = 0; i < c->input_count; i++) {
-    RONDO_TRY(add_input(c, i));
-    inputs[i] = c->inputs[i].value;
-  }
+  rondo_program_destroy(c->program);
+  RONDO_TRY(rondo_program_create(NULL, &c->program));
+  for (uint32_t i = 0; i < c->input_count; i++) RONDO_TRY(add_input(c, &c->inputs[i], with_neighbours, &inputs[i]));
   RONDO_TRY(rondo_op_apply(c->program, c->operation, inputs, c->input_count, &c->options.attributes, results));
-  for (uint32_t r = 0; r < c->result_count; r++) RONDO_TRY(add_result(c, r, results[r]));
+  for (uint32_t r = 0; r < c->result_count; r++) RONDO_TRY(add_result(c, r, with_neighbours, results[r]));
   return RONDO_OK;
 }
 
@@ -134,20 +168,21 @@ static rondo_status add_to_loss(checker *c, uint32_t number, rondo_value *inout_
   return RONDO_OK;
 }
 
-/* Outputs "g0", ...: the gradients of the float inputs. */
+/* Outputs "g0", ...: the gradients of the float inputs, if there are float results too. */
 static rondo_status add_gradients(checker *c) {
   rondo_value loss = {0}, values[RONDO_OPERATOR_INPUTS], gradients[RONDO_OPERATOR_INPUTS];
   uint32_t of[RONDO_OPERATOR_INPUTS], count = 0;
   for (uint32_t r = 0; r < c->result_count; r++)
     if (rondo_shape_is_float(&c->results[r].shape)) RONDO_TRY(add_to_loss(c, r, &loss));
+  if (loss.id == 0) return RONDO_OK;
   for (uint32_t i = 0; i < c->input_count; i++) {
     checked_value *input = &c->inputs[i];
-    if (input->value.id == 0 || !rondo_shape_is_float(&input->shape)) continue;
+    if (input->elements == 0 || !rondo_shape_is_float(&input->shape)) continue;
     RONDO_TRY(rondo_scratch_take(&c->scratch, input->elements, sizeof *input->gradient, &input->gradient));
     of[count] = i;
     values[count++] = input->value;
   }
-  if (loss.id == 0 || count == 0) return RONDO_OK;
+  if (count == 0) return RONDO_OK;
   RONDO_TRY(rondo_program_gradients(c->program, loss, values, count, gradients));
   for (uint32_t g = 0; g < count; g++) {
     char name[] = "g0";
@@ -163,7 +198,7 @@ static rondo_status add_gradients(checker *c) {
 static rondo_status write_inputs(checker *c) {
   for (uint32_t i = 0; i < c->input_count; i++) {
     const checked_value *input = &c->inputs[i];
-    if (input->value.id != 0) RONDO_TRY(rondo_compiled_write(c->compiled, input->name, input->data, input->bytes));
+    if (input->elements > 0) RONDO_TRY(rondo_compiled_write(c->compiled, input->name, input->data, input->bytes));
   }
   for (uint32_t r = 0; r < c->result_count; r++) {
     const checked_value *result = &c->results[r];
@@ -193,31 +228,51 @@ static double loss_of(const checker *c) {
   return loss;
 }
 
-static rondo_status compare_results(checker *c, void *const *first, const char *how) {
+static rondo_status compare_results(checker *c, const char *how) {
   for (uint32_t r = 0; r < c->result_count; r++) {
-    if (memcmp(first[r], c->results[r].data, c->results[r].bytes) == 0) continue;
-    return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_CONTRADICTED,
-                      "%s: operator %s: result %u of a run that is %s has other bits than that of an eager run: its "
-                      "results must not depend on how the grid is divided, nor on earlier runs",
-                      call, c->operation->name, r, how);
+    if (memcmp(c->results[r].first, c->results[r].data, c->results[r].bytes) == 0) continue;
+    return rondo_fail(
+        RONDO_INVALID_DATA, RONDO_REASON_CONTRADICTED,
+        "%s: operator %s: result %u of %s has other bits than that of an eager run of the operator alone: "
+        "it must write all of its results, which must not depend on how the elements are divided, on "
+        "memory that is no input, nor on earlier runs",
+        call, c->operation->name, r, how);
   }
   return RONDO_OK;
 }
 
-/* An eager run, then a recorded one, from the same inputs. */
-static rondo_status compare_runs(checker *c) {
-  void *first[RONDO_OPERATOR_RESULTS];
+/* The values in memory of their own are those of the last run. */
+static bool is_unchanged(const checked_value *input, const rondo_isolated_values *values, const void *isolated) {
+  if (!values->is_wide) return memcmp(isolated, input->data, input->bytes) == 0;
+  for (size_t i = 0; i < input->elements; i++) {
+    const float element = load(input->shape.type, input->data, i);
+    if (memcmp((const float *)isolated + i, &element, sizeof element) != 0) return false;
+  }
+  return true;
+}
+
+static rondo_status compare_inputs(const checker *c) {
+  const rondo_isolated_values *values = rondo_isolated_values_of(&c->compiled->resources, c->operation);
+  for (uint32_t i = 0; i < c->input_count && values != NULL; i++) {
+    const checked_value *input = &c->inputs[i];
+    if (input->elements == 0 || is_unchanged(input, values, values->inputs[i])) continue;
+    return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_CONTRADICTED,
+                      "%s: operator %s writes its input %s: an operator only writes its results", call,
+                      c->operation->name, c->operation->inputs[i]);
+  }
+  return RONDO_OK;
+}
+
+static rondo_status run_eager(checker *c) {
   RONDO_TRY(write_inputs(c));
   RONDO_TRY(rondo_compiled_run_eager(c->compiled));
-  RONDO_TRY(read_results(c));
-  for (uint32_t r = 0; r < c->result_count; r++) {
-    RONDO_TRY(rondo_scratch_take(&c->scratch, c->results[r].bytes, 1, &first[r]));
-    memcpy(first[r], c->results[r].data, c->results[r].bytes);
-  }
+  return read_results(c);
+}
+
+static rondo_status run_recorded(checker *c) {
   RONDO_TRY(write_inputs(c));
   RONDO_TRY(rondo_compiled_run(c->compiled));
-  RONDO_TRY(read_results(c));
-  return compare_results(c, first, "recorded");
+  return read_results(c);
 }
 
 /* Differences ------------------------------------------------------------------------------------------------------ */
@@ -231,19 +286,26 @@ static rondo_status run_with(checker *c, checked_value *input, size_t element, f
   return RONDO_OK;
 }
 
-/* By the numbers that the type can represent. */
+/* About a number, in numbers that the type can represent. */
 static rondo_status differ(checker *c, checked_value *input, size_t element, float *out) {
   const rondo_type type = input->shape.type;
   const float number = load(type, input->data, element);
+  const float step = c->options.step != 0 ? c->options.step : default_of(type)->step;
   double above, below;
-  store(type, input->data, element, number + c->options.step);
+  store(type, input->data, element, number + step);
   const float high = load(type, input->data, element);
-  store(type, input->data, element, number - c->options.step);
+  store(type, input->data, element, number - step);
   const float low = load(type, input->data, element);
+  if (high == low) {
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
+                      "%s: element %zu of %s is %g, which a step of %g does not change: use a larger step or smaller "
+                      "numbers",
+                      call, element, input->name, (double)number, (double)step);
+  }
   RONDO_TRY(run_with(c, input, element, high, &above));
   RONDO_TRY(run_with(c, input, element, low, &below));
   store(type, input->data, element, number);
-  *out = high > low ? (float)((above - below) / ((double)high - (double)low)) : 0;
+  *out = (float)((above - below) / ((double)high - (double)low));
   return RONDO_OK;
 }
 
@@ -281,14 +343,24 @@ static rondo_status read_gradients(checker *c) {
   return RONDO_OK;
 }
 
+static float tolerance_of(const checker *c) {
+  float tolerance = c->options.tolerance;
+  for (uint32_t i = 0; i < c->input_count && c->options.tolerance == 0; i++)
+    tolerance = fmaxf(tolerance, default_of(c->inputs[i].shape.type)->tolerance);
+  for (uint32_t r = 0; r < c->result_count && c->options.tolerance == 0; r++)
+    tolerance = fmaxf(tolerance, default_of(c->results[r].shape.type)->tolerance);
+  return tolerance;
+}
+
 static rondo_status judge(const checker *c) {
   const rondo_operator_check_result *w = &c->worst;
-  if (w->error <= c->options.tolerance) return RONDO_OK;
+  const float tolerance = tolerance_of(c);
+  if (w->error <= tolerance) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_CONTRADICTED,
                     "%s: operator %s: its gradient of %s is %g at element %zu, but differences give %g (relative error "
                     "%g, allowed %g)",
                     call, c->operation->name, c->operation->inputs[w->input], (double)w->gradient, w->element,
-                    (double)w->difference, (double)w->error, (double)c->options.tolerance);
+                    (double)w->difference, (double)w->error, (double)tolerance);
 }
 
 /* The whole -------------------------------------------------------------------------------------------------------- */
@@ -300,19 +372,53 @@ static rondo_status compile(checker *c, rondo_fusion_policy fusion) {
   return rondo_compile(c->program, c->device, &options, &c->compiled);
 }
 
-static rondo_status run_checks(checker *c) {
-  RONDO_TRY(rondo_program_create(NULL, &c->program));
-  RONDO_TRY(add_operator(c));
+static rondo_status check_alone(checker *c) {
+  for (uint32_t i = 0; i < c->input_count; i++) RONDO_TRY(make_input(c, i));
+  RONDO_TRY(begin_program(c, false));
   RONDO_TRY(compile(c, RONDO_FUSION_NEVER));
-  RONDO_TRY(compare_runs(c));
-  if (c->operation->differentiate == NULL) return RONDO_OK;
+  RONDO_TRY(run_eager(c));
+  for (uint32_t r = 0; r < c->result_count; r++) memcpy(c->results[r].first, c->results[r].data, c->results[r].bytes);
+  RONDO_TRY(compare_inputs(c));
+  RONDO_TRY(run_recorded(c));
+  return compare_results(c, "a recorded run");
+}
+
+static rondo_status check_fused(checker *c) {
+  RONDO_TRY(begin_program(c, true));
+  RONDO_TRY(compile(c, RONDO_FUSION_AUTO));
+  RONDO_TRY(run_eager(c));
+  RONDO_TRY(compare_results(c, "an eager run that may be fused"));
+  RONDO_TRY(run_recorded(c));
+  return compare_results(c, "a recorded run that may be fused");
+}
+
+static rondo_status check_gradients(checker *c) {
+  RONDO_TRY(begin_program(c, false));
   RONDO_TRY(add_gradients(c));
   RONDO_TRY(compile(c, RONDO_FUSION_AUTO));
-  RONDO_TRY(compare_runs(c));
+  RONDO_TRY(run_eager(c));
+  RONDO_TRY(compare_results(c, "an eager run with its gradients"));
+  RONDO_TRY(run_recorded(c));
+  RONDO_TRY(compare_results(c, "a recorded run with its gradients"));
   RONDO_TRY(read_gradients(c));
   for (uint32_t i = 0; i < c->input_count; i++)
     if (c->inputs[i].gradient != NULL) RONDO_TRY(compare_input(c, i));
   return judge(c);
+}
+
+static rondo_status run_checks(checker *c) {
+  RONDO_TRY(check_alone(c));
+  RONDO_TRY(check_fused(c));
+  return c->operation->differentiate == NULL ? RONDO_OK : check_gradients(c);
+}
+
+static rondo_status check_numbers(const rondo_operator_check_options *o) {
+  const bool are_finite = isfinite(o->low) && isfinite(o->high) && isfinite(o->step);
+  if (are_finite && o->low <= o->high && o->step >= 0 && o->tolerance >= 0) return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
+                    "%s: low %g, high %g and step %g must be finite, low at most high, step and tolerance %g not below "
+                    "0",
+                    call, (double)o->low, (double)o->high, (double)o->step, (double)o->tolerance);
 }
 
 static rondo_status read_options(const rondo_operator *operation, const rondo_operator_check_options *options,
@@ -325,13 +431,8 @@ static rondo_status read_options(const rondo_operator *operation, const rondo_op
                       operation->name, rondo_operator_input_count(operation), out->input_count);
   }
   if (out->low == 0 && out->high == 0) out->low = -(out->high = 1);
-  if (out->step == 0) out->step = 0.01f;
-  if (out->tolerance == 0) out->tolerance = 0.01f;
   if (out->max_elements == 0) out->max_elements = 256;
-  if (out->low <= out->high && out->step > 0 && out->tolerance > 0) return RONDO_OK;
-  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
-                    "%s: low %g must be at most high %g, and step %g and tolerance %g above 0", call, (double)out->low,
-                    (double)out->high, (double)out->step, (double)out->tolerance);
+  return check_numbers(out);
 }
 
 rondo_status rondo_operator_check(const rondo_operator *operation, rondo_device *device,
