@@ -222,12 +222,12 @@ typedef struct rondo_operator_check_result {
  * and nothing is fused. An access outside of it fails there (of an element-wise operator: outside of the whole value,
  * not of a piece). So does an operator that writes an input, or does not write all of a result: results are filled with
  * NaNs before it, with others in eager runs than in recorded ones. Elements of F16 and BF16 are converted outside of
- * the function. Waits. out_result may be NULL; after CONTRADICTED it is filled too, if gradients were compared.
- * Thread-safe, if the device is not used for a capture. Errors: INVALID_ARGUMENT with NULL_ARGUMENT, BAD_OPTIONS,
- * OUT_OF_RANGE (a number of inputs; bounds, step or tolerance that are no numbers or do not fit; a step that changes
- * nothing), and as rondo_op_apply; INVALID_DATA with CONTRADICTED (a gradient is wrong, naming input, element and both
- * numbers; results differ; an input was written); those of rondo_program_gradients, rondo_compile and
- * rondo_compiled_read. */
+ * the function. Memory comes from the operator's allocator. Waits. out_result may be NULL; after CONTRADICTED it is
+ * filled too, if gradients were compared. Thread-safe, if the device is not used for a capture. Errors:
+ * INVALID_ARGUMENT with NULL_ARGUMENT, BAD_OPTIONS, OUT_OF_RANGE (a number of inputs; bounds, step or tolerance that
+ * are no numbers or do not fit; a step that changes nothing), and as rondo_op_apply; INVALID_DATA with CONTRADICTED (a
+ * gradient is wrong, naming input, element and both numbers; results differ; an input was written); those of
+ * rondo_program_gradients, rondo_compile and rondo_compiled_read. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_operator_check(const rondo_operator *operation, rondo_device *device,
                                                            const rondo_operator_check_options *options,
                                                            rondo_operator_check_result *out_result);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * An operator of the user (PR-2) is defined, applied, differentiated, compiled and run with each host allocation
- * failing. Nothing is left, and the name is free again.
+ * Operators of the user (PR-2) are defined, applied, differentiated by a function and by an operator, compiled, run and
+ * checked with each host allocation failing. Nothing is left, and the names are free again.
  */
 #include <string.h>
 
@@ -9,7 +9,7 @@
 enum { COUNT = 8 };
 
 static struct {
-  rondo_operator *doubled, *summed;
+  rondo_operator *doubled, *summed, *scaled, *of_scaled;
   rondo_program *program;
   rondo_compiled *compiled;
 } work;
@@ -48,6 +48,35 @@ static rondo_status define(fault_rig *rig) {
   return rondo_operator_define(&summed, &work.summed);
 }
 
+static void of_scaled_cpu(const float *const *in, float *dx, size_t count, const float *numbers) {
+  for (size_t i = 0; i < count; i++) dx[i] = numbers[0] * in[2][i];
+}
+
+/* An operator whose gradient is one too. */
+static rondo_status define_pair(fault_rig *rig) {
+  static const rondo_operator_element element = {.cpu = doubled_cpu, .numbers = 1};
+  static const rondo_operator_element gradient_element = {.cpu = of_scaled_cpu, .numbers = 1};
+  const rondo_operator_definition gradient = {RONDO_OPERATOR_DEFINITION_INIT, .name = "of_scaled",
+                                              .inputs = {"x", "y", "dy"}, .element = &gradient_element,
+                                              .allocator = &rig->allocator.table};
+  TRY(rondo_operator_define(&gradient, &work.of_scaled));
+  const rondo_operator_definition scaled = {RONDO_OPERATOR_DEFINITION_INIT,
+                                            .name = "scaled",
+                                            .inputs = {"x"},
+                                            .element = &element,
+                                            .gradient_operator = work.of_scaled,
+                                            .allocator = &rig->allocator.table};
+  return rondo_operator_define(&scaled, &work.scaled);
+}
+
+static rondo_status check(fault_rig *rig) {
+  const rondo_shape shape = {RONDO_F32, 1, {COUNT}};
+  const rondo_operator_check_options options = {RONDO_OPERATOR_CHECK_OPTIONS_INIT, .inputs = &shape, .input_count = 1,
+                                                .attributes = {.numbers = {2}}};
+  TRY(define_pair(rig));
+  return rondo_operator_check(work.scaled, rig->device, &options, NULL);
+}
+
 static rondo_status build(fault_rig *rig) {
   const rondo_program_options options = {RONDO_PROGRAM_OPTIONS_INIT, .allocator = &rig->allocator.table};
   const rondo_operator_attributes two = {.numbers = {2}};
@@ -77,12 +106,16 @@ static rondo_status run(fault_rig *rig) {
 static void destroy(void) {
   rondo_operator_destroy(work.doubled);
   rondo_operator_destroy(work.summed);
+  rondo_operator_destroy(work.of_scaled);
+  rondo_operator_destroy(work.scaled);
   rondo_program_destroy(work.program);
   assert_ok(rondo_compiled_destroy(work.compiled));
   memset(&work, 0, sizeof work);
 }
 
 static const fault_work whole = {.run = run, .destroy = destroy};
+static const fault_work checked = {.run = check, .destroy = destroy};
 
 UNIT_TEST(test_pr2_one_allocation_fails) { fault_allocations(&whole, false, 1); }
 UNIT_TEST(test_pr2_all_later_allocations_fail) { fault_allocations(&whole, true, 3); }
+UNIT_TEST(test_pr2_one_allocation_of_a_check_fails) { fault_allocations(&checked, false, 1); }

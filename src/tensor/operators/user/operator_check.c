@@ -141,8 +141,9 @@ static rondo_status add_result(checker *c, uint32_t number, bool with_neighbours
 /* A program of the operator in place of the one before. */
 static rondo_status begin_program(checker *c, bool with_neighbours) {
   rondo_value inputs[RONDO_OPERATOR_INPUTS], results[RONDO_OPERATOR_RESULTS];
+  const rondo_program_options options = {RONDO_PROGRAM_OPTIONS_INIT, .allocator = c->scratch.allocator};
   rondo_program_destroy(c->program);
-  RONDO_TRY(rondo_program_create(NULL, &c->program));
+  RONDO_TRY(rondo_program_create(&options, &c->program));
   for (uint32_t i = 0; i < c->input_count; i++) RONDO_TRY(add_input(c, &c->inputs[i], with_neighbours, &inputs[i]));
   RONDO_TRY(rondo_op_apply(c->program, c->operation, inputs, c->input_count, &c->options.attributes, results));
   for (uint32_t r = 0; r < c->result_count; r++) RONDO_TRY(add_result(c, r, with_neighbours, results[r]));
@@ -438,12 +439,12 @@ static rondo_status read_options(const rondo_operator *operation, const rondo_op
 rondo_status rondo_operator_check(const rondo_operator *operation, rondo_device *device,
                                   const rondo_operator_check_options *options,
                                   rondo_operator_check_result *out_result) {
-  const rondo_allocator allocator = rondo_allocator_default();
-  checker c = {.operation = operation, .device = device, .scratch = {.allocator = &allocator}};
+  checker c = {.operation = operation, .device = device};
   RONDO_TRY(rondo_require(call, "operation", operation));
   RONDO_TRY(rondo_require(call, "device", device));
   RONDO_TRY(rondo_versioned_check("rondo_operator_check_result", out_result, sizeof *out_result));
   RONDO_TRY(read_options(operation, options, &c.options));
+  c.scratch.allocator = &rondo_user_operator_of(operation)->allocator;
   c.random = c.options.seed;
   c.input_count = c.options.input_count;
   c.result_count = operation->result_count;

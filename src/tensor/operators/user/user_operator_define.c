@@ -172,6 +172,9 @@ static rondo_status check_gradient(const rondo_operator_definition *d) {
 
 static rondo_status check(const rondo_operator_definition *d) {
   RONDO_TRY(rondo_require(call, "name", d->name));
+  if (d->name[0] == '\0')
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
+                      "%s: the name is empty: give an identifier of C", call);
   if (!is_identifier(d->name))
     return fail(d, RONDO_REASON_BAD_OPTIONS, "the name must be an identifier of C of at most 48 characters");
   if (is_reserved(d->name))
