@@ -128,49 +128,12 @@ static int prepare(generation *g) {
   if (result == TOOL_OK) result = check_prompt(g);
   if (result == TOOL_OK) result = create_buffers(g);
   if (result == TOOL_OK) result = open_device(g);
-  if (result == TOOL_OK) result = writer_create(&g->model, weights, g->device, g->path, &g->writer);
+  if (result == TOOL_OK) result = writer_create(&g->model, weights, g->device, g->path, NULL, &g->writer);
   rondo_weights_destroy(weights);
   return result;
 }
 
 /* Writing --------------------------------------------------------------------------------------------------------- */
-
-static uint32_t likeliest(const float *logits, uint32_t count) {
-  uint32_t best = 0;
-  for (uint32_t i = 1; i < count; i++) {
-    if (logits[i] > logits[best]) best = i;
-  }
-  return best;
-}
-
-/* Samples a token with the probabilities softmax(logits / temperature). */
-static uint32_t draw_token(const float *logits, uint32_t count, double temperature, draw_source *source) {
-  const uint32_t best = likeliest(logits, count);
-  if (temperature == 0) return best;
-  const double highest = (double)logits[best];
-  double sum = 0;
-  for (uint32_t i = 0; i < count; i++) sum += exp(((double)logits[i] - highest) / temperature);
-  double left = draw_unit(source) * sum;
-  for (uint32_t i = 0; i < count; i++) {
-    left -= exp(((double)logits[i] - highest) / temperature);
-    if (left < 0) return i;
-  }
-  return best; /* the two sums were rounded differently */
-}
-
-/* Takes the last `context` bytes of the prompt. A window that must be full begins with the end of the opening. */
-static size_t begin_window(const generation *g, int32_t *window) {
-  const language_model *model = &g->model;
-  const char *prompt = g->settings->prompt;
-  const size_t length = strlen(prompt), context = model->sizes[MODEL_CONTEXT];
-  const size_t taken = length < context ? length : context;
-  const size_t fill = !has_caches(g) ? context - taken : taken == 0 ? (context + 1) / 2 : 0;
-  const unsigned char *opening = model->opening + (has_caches(g) ? 0 : taken);
-  for (size_t i = 0; i < fill; i++) window[i] = model->vocabulary.token_of[opening[i]];
-  for (size_t i = 0; i < taken; i++)
-    window[fill + i] = model->vocabulary.token_of[(unsigned char)prompt[length - taken + i]];
-  return fill + taken;
-}
 
 static int check_scores(const generation *g) {
   for (uint32_t i = 0; i < g->model.vocabulary.count; i++) {
@@ -194,7 +157,7 @@ static void compare_scores(generation *g, writer_way way, size_t at) {
 /* Writes the whole text. Prints each byte at once if `is_shown`. */
 static int write_text(generation *g, writer_way way, bool is_shown) {
   int32_t window[MODEL_MAX_CONTEXT];
-  size_t count = begin_window(g, window);
+  size_t count = writer_open(&g->model, g->settings->prompt, window);
   written *out = &g->ways[way];
   draw_source source = draw_create(g->settings->seed, DRAW_CHARACTERS);
   writer_begin(&g->writer);
@@ -203,7 +166,7 @@ static int write_text(generation *g, writer_way way, bool is_shown) {
     if (writer_run(&g->writer, way, window, count, &out->times.cost, g->scores))
       return tool_fail_status("the model could not be run");
     if (check_scores(g) != TOOL_OK) return TOOL_FAILURE;
-    const uint32_t token = draw_token(g->scores, g->model.vocabulary.count, g->settings->temperature, &source);
+    const uint32_t token = writer_draw(g->scores, g->model.vocabulary.count, g->settings->temperature, &source);
     out->text[i] = g->model.vocabulary.byte_of[token];
     compare_scores(g, way, i);
     writer_push(&g->writer, window, &count, (int32_t)token);

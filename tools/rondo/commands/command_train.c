@@ -50,6 +50,12 @@ static const option_row rows[] = {
     {"checkpoint-every", "N", OPTION_COUNT, OFFSET(checkpoint_every), 1, 10e6, "steps between checkpoints"},
     {"resume", "FILE", OPTION_INPUT, OFFSET(resume), 0, 0, "resume from the checkpoint FILE"},
     {"stop-after", "N", OPTION_COUNT, OFFSET(stop_after), 1, 10e6, "stop after step N, with a checkpoint"},
+    {"validation", "N", OPTION_COUNT, OFFSET(validation), 1, 50,
+     "percent of the text, its end, that is kept for validation"},
+    {"validate-every", "N", OPTION_COUNT, OFFSET(validate_every), 1, 10e6, "steps between validations"},
+    {"patience", "N", OPTION_COUNT, OFFSET(patience), 1, 10e6,
+     "stop after N validations without a lower loss than before"},
+    {"sample-every", "N", OPTION_COUNT, OFFSET(sample_every), 1, 10e6, "steps between samples of text"},
     {"dump-graph", "FILE", OPTION_OUTPUT, OFFSET(dump_graph), 0, 0, "write the recorded step to FILE (JSON)"},
     {"trace", "FILE", OPTION_OUTPUT, OFFSET(trace), 0, 0, "write a trace to FILE (Chrome trace events)"},
     {"explain", NULL, OPTION_FLAG, OFFSET(explain), 0, 0,
@@ -79,6 +85,8 @@ static const option_table table = {
         "says otherwise, and checkpoints are written every 1000 steps and at the end. Training that is resumed\n"
         "with the same options gives the same numbers as if it had never stopped. It may be given more --steps:\n"
         "the learning rate then follows the schedule of that many steps from there on.\n\n"
+        "With --validation, the loss over a part of the text that is not trained on is computed after every\n"
+        "twentieth of the usual number of steps, and --save keeps the model for which it was least.\n\n"
         "Ctrl-C ends training after the current step, and writes the checkpoint and the model.\n\n"
         "With --data-parallel, processes train together: mpirun -n 4 rondo train TEXT --data-parallel. Each has a\n"
         "device and its part of every batch; losses and checkpoints are those of one process, up to rounding. A\n"
@@ -104,6 +112,7 @@ static int choose_model(training *t) {
   if (s->batch == 0) s->batch = kind->batch;
   if (s->steps == 0 && !s->resume) s->steps = kind->steps;
   if (s->learning_rate <= 0) s->learning_rate = kind->learning_rate;
+  if (s->validation > 0 && s->validate_every == 0) s->validate_every = kind->steps / 20;
   t->batch = (corpus_batch){(uint32_t)s->batch, t->model.sizes[MODEL_CONTEXT], (uint32_t)model_labels(&t->model)};
   return TOOL_OK;
 }
@@ -114,6 +123,8 @@ static int choose_stops(train_settings *s) {
   if (!s->checkpoint && s->stop_after) return tool_fail_usage("--stop-after needs --checkpoint");
   if (s->compare == TRAIN_COMPARE_UNSET) s->compare = s->checkpoint || s->resume ? 20 : s->steps;
   if (s->checkpoint_every == 0) s->checkpoint_every = 1000;
+  if (s->validation == 0 && s->validate_every) return tool_fail_usage("--validate-every needs --validation");
+  if (s->validation == 0 && s->patience) return tool_fail_usage("--patience needs --validation");
   return TOOL_OK;
 }
 
@@ -126,7 +137,7 @@ static int load_text(training *t) {
     t->model.opening[i] = t->corpus.vocabulary.byte_of[t->corpus.tokens[i]];
   t->text_fingerprint = fingerprint_add(FINGERPRINT_START, t->corpus.tokens, t->corpus.count);
   t->text_fingerprint = fingerprint_add(t->text_fingerprint, t->corpus.vocabulary.byte_of, t->corpus.vocabulary.count);
-  return TOOL_OK;
+  return train_validation_split(t);
 }
 
 static int create_run(training_run *run, size_t steps) {
@@ -198,6 +209,8 @@ static int prepare(training *t) {
   if (result == TOOL_OK) result = check_size(t);
   if (result == TOOL_OK) result = create_buffers(t);
   if (result == TOOL_OK && compile_step(t)) result = tool_fail_status("the training step could not be compiled");
+  if (result == TOOL_OK) result = train_validation_prepare(t);
+  if (result == TOOL_OK) result = train_samples_prepare(t);
   if (result == TOOL_OK && t->settings.dump_graph) result = dump_graph(t);
   return result;
 }
@@ -230,7 +243,8 @@ static void destroy_run(training_run *run) {
 }
 
 static int destroy_all(training *t) {
-  int result = TOOL_OK;
+  int result = train_validation_end(t);
+  if (train_samples_end(t) != TOOL_OK) result = TOOL_FAILURE;
   if (rondo_compiled_destroy(t->compiled)) result = tool_fail_status("the training step");
   if (train_ranks_end(t)) result = tool_fail_status("the ranks");
   if (rondo_device_close(t->device)) result = tool_fail_status("the device");

@@ -98,14 +98,21 @@ rondo_status model_build_next(const language_model *model, rondo_program *progra
   return model->kind->build_next(model, program, states);
 }
 
-rondo_status model_build_step(const language_model *model, rondo_program *program, size_t batch,
-                              const rondo_rate_options *schedule) {
+rondo_status model_build_loss(const language_model *model, rondo_program *program, size_t batch,
+                              rondo_value *out_loss) {
   const size_t shape[] = {batch, model_labels(model)};
-  rondo_value logits, labels, loss, rate = {0};
+  rondo_value logits, labels, loss;
   TOOL_TRY(model_build(model, program, batch, &logits));
   TOOL_TRY(rondo_program_input(program, "labels", RONDO_I32, shape, model->kind->predicts_each ? 2 : 1, &labels));
   TOOL_TRY(rondo_op_cross_entropy(program, logits, labels, &loss));
-  TOOL_TRY(rondo_program_output(program, "loss", loss));
+  if (out_loss) *out_loss = loss;
+  return rondo_program_output(program, "loss", loss);
+}
+
+rondo_status model_build_step(const language_model *model, rondo_program *program, size_t batch,
+                              const rondo_rate_options *schedule) {
+  rondo_value loss, rate = {0};
+  TOOL_TRY(model_build_loss(model, program, batch, &loss));
   if (!schedule) TOOL_TRY(rondo_program_cell(program, "learning_rate", 0, &rate));
   const rondo_adam_options adam = {RONDO_ADAM_OPTIONS_INIT, .learning_rate = rate, .schedule = schedule,
                                    .weight_decay = model->kind->weight_decay};

@@ -110,6 +110,9 @@ rondo_status model_build(const language_model *model, rondo_program *program, si
 rondo_status model_build_prompt(const language_model *model, rondo_program *program, size_t length);
 rondo_status model_build_next(const language_model *model, rondo_program *program);
 
+/* Adds the model and its mean loss over the input "labels", which becomes the output "loss". out_loss may be NULL. */
+rondo_status model_build_loss(const language_model *model, rondo_program *program, size_t batch, rondo_value *out_loss);
+
 /* Builds a training step: the model, its mean loss over the input "labels" as the output "loss", gradients and Adam
  * with the kind's weight decay. The learning rate follows the schedule or, if that is NULL, the cell "learning_rate".
  * If the program is data-parallel, each rank has `batch` samples of its own. */

@@ -3,6 +3,7 @@
  */
 #include "models/text_generator.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,13 +23,12 @@ static rondo_status build(const language_model *model, rondo_program *program, s
   return length > 0 ? model_build_prompt(model, program, length) : model_build_next(model, program);
 }
 
-static rondo_status compile(const language_model *model, rondo_device *device, size_t length, rondo_compiled *share,
-                            rondo_compiled **out) {
-  const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .share = share};
+static rondo_status compile(const language_model *model, rondo_device *device, size_t length,
+                            const rondo_compile_options *options, rondo_compiled **out) {
   rondo_program *program = NULL;
   TOOL_TRY(rondo_program_create(&(rondo_program_options){RONDO_PROGRAM_OPTIONS_INIT, .name = "generate"}, &program));
   rondo_status status = build(model, program, length);
-  if (!status) status = rondo_compile(program, device, &options, out);
+  if (!status) status = rondo_compile(program, device, options, out);
   rondo_program_destroy(program);
   return status;
 }
@@ -40,21 +40,23 @@ static void choose_lengths(writer *w) {
 }
 
 /* Compiles the largest program first: the others share its arena. */
-static rondo_status compile_all(writer *w, rondo_device *device) {
-  if (!w->model->kind->build_prompt) return compile(w->model, device, 0, NULL, &w->whole);
+static rondo_status compile_all(writer *w, rondo_device *device, rondo_compiled *share) {
+  rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .share = share, .share_states_only = share != NULL};
+  if (!w->model->kind->build_prompt) return compile(w->model, device, 0, &options, &w->whole);
   choose_lengths(w);
-  rondo_compiled *largest = NULL;
   for (size_t i = w->bucket_count; i-- > 0;) {
-    TOOL_TRY(compile(w->model, device, w->lengths[i], largest, &w->prompts[i]));
-    if (!largest) largest = w->prompts[i];
+    TOOL_TRY(compile(w->model, device, w->lengths[i], &options, &w->prompts[i]));
+    options.share = w->prompts[w->bucket_count - 1];
+    options.share_states_only = false;
   }
-  return compile(w->model, device, 0, largest, &w->next);
+  return compile(w->model, device, 0, &options, &w->next);
 }
 
 int writer_create(const language_model *model, const rondo_weights *weights, rondo_device *device, const char *path,
-                  writer *out) {
+                  rondo_compiled *share, writer *out) {
   *out = (writer){.model = model};
-  if (compile_all(out, device)) return tool_fail_status("the model could not be compiled");
+  if (compile_all(out, device, share)) return tool_fail_status("the model could not be compiled");
+  if (share) return TOOL_OK;
   rondo_compiled *any = out->whole ? out->whole : out->next;
   return rondo_weights_apply(weights, any, model_is_parameter) ? tool_fail_status("%s", path) : TOOL_OK;
 }
@@ -67,6 +69,42 @@ int writer_destroy(writer *w) {
   }
   *w = (writer){0};
   return result;
+}
+
+/* Windows and tokens ---------------------------------------------------------------------------------------------- */
+
+size_t writer_open(const language_model *model, const char *prompt, int32_t *window) {
+  const bool has_caches = model->kind->build_prompt != NULL;
+  const size_t length = strlen(prompt), context = model->sizes[MODEL_CONTEXT];
+  const size_t taken = length < context ? length : context;
+  const size_t fill = !has_caches ? context - taken : taken == 0 ? (context + 1) / 2 : 0;
+  const unsigned char *opening = model->opening + (has_caches ? 0 : taken);
+  for (size_t i = 0; i < fill; i++) window[i] = model->vocabulary.token_of[opening[i]];
+  for (size_t i = 0; i < taken; i++)
+    window[fill + i] = model->vocabulary.token_of[(unsigned char)prompt[length - taken + i]];
+  return fill + taken;
+}
+
+static uint32_t likeliest(const float *scores, uint32_t count) {
+  uint32_t best = 0;
+  for (uint32_t i = 1; i < count; i++) {
+    if (scores[i] > scores[best]) best = i;
+  }
+  return best;
+}
+
+uint32_t writer_draw(const float *scores, uint32_t count, double temperature, draw_source *source) {
+  const uint32_t best = likeliest(scores, count);
+  if (temperature == 0) return best;
+  const double highest = (double)scores[best];
+  double sum = 0;
+  for (uint32_t i = 0; i < count; i++) sum += exp(((double)scores[i] - highest) / temperature);
+  double left = draw_unit(source) * sum;
+  for (uint32_t i = 0; i < count; i++) {
+    left -= exp(((double)scores[i] - highest) / temperature);
+    if (left < 0) return i;
+  }
+  return best; /* the two sums were rounded differently */
 }
 
 /* Running --------------------------------------------------------------------------------------------------------- */

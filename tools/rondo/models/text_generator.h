@@ -33,10 +33,19 @@ typedef enum writer_way {
   WRITER_RECOMPUTED /* recorded, over the whole window each time */
 } writer_way;
 
-/* Compiles what the model needs. This and writer_destroy return TOOL_OK, or TOOL_FAILURE after a message. */
+/* Compiles what the model needs. The parameters are those of `share`, a program of the same model, which must not run
+ * meanwhile; or, if that is NULL, the weights of the file at `path`. This and writer_destroy return
+ * TOOL_OK, or TOOL_FAILURE after a message. */
 int writer_create(const language_model *model, const rondo_weights *weights, rondo_device *device, const char *path,
-                  writer *out);
+                  rondo_compiled *share, writer *out);
 int writer_destroy(writer *w);
+
+/* Fills a window with the last `context` bytes of the prompt, whose bytes are in the vocabulary, and returns its number
+ * of tokens. A window that must be full begins with the end of the opening. */
+size_t writer_open(const language_model *model, const char *prompt, int32_t *window);
+
+/* Samples a token with the probabilities softmax(scores / temperature); with 0, the most probable one. */
+uint32_t writer_draw(const float *scores, uint32_t count, double temperature, draw_source *source);
 
 /* Empties the caches. */
 void writer_begin(writer *w);

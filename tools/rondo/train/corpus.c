@@ -44,13 +44,17 @@ void corpus_destroy(corpus *text) {
   *text = (corpus){0};
 }
 
+void corpus_take_sample(const corpus *text, size_t first, const corpus_batch *batch, uint32_t row, int32_t *tokens,
+                        int32_t *labels) {
+  const uint32_t skipped = batch->context - batch->labels + 1; /* the first position that has a label */
+  const unsigned char *window = text->tokens + first;
+  for (uint32_t i = 0; i < batch->context; i++) tokens[(size_t)row * batch->context + i] = window[i];
+  for (uint32_t i = 0; i < batch->labels; i++) labels[(size_t)row * batch->labels + i] = window[skipped + i];
+}
+
 void corpus_draw_batch(const corpus *text, draw_source *source, const corpus_batch *batch, int32_t *tokens,
                        int32_t *labels) {
   const uint32_t places = (uint32_t)(text->count - batch->context);
-  const uint32_t first = batch->context - batch->labels + 1; /* the first position that has a label */
-  for (uint32_t row = 0; row < batch->places; row++) {
-    const unsigned char *window = text->tokens + draw_below(source, places);
-    for (uint32_t i = 0; i < batch->context; i++) tokens[(size_t)row * batch->context + i] = window[i];
-    for (uint32_t i = 0; i < batch->labels; i++) labels[(size_t)row * batch->labels + i] = window[first + i];
-  }
+  for (uint32_t row = 0; row < batch->places; row++)
+    corpus_take_sample(text, draw_below(source, places), batch, row, tokens, labels);
 }

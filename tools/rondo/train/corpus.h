@@ -22,7 +22,7 @@ vocabulary vocabulary_create(const unsigned char occurs[256]);
 
 typedef struct corpus {
   vocabulary vocabulary;
-  unsigned char *tokens; /* one byte for each token */
+  unsigned char *tokens; /* one byte for each token; the part that is kept from training follows them */
   size_t count;
 } corpus;
 
@@ -36,6 +36,9 @@ void corpus_destroy(corpus *text);
 typedef struct corpus_batch {
   uint32_t places, context, labels;
 } corpus_batch;
+/* Sample number `row` of a batch is the one whose context begins at `first`. */
+void corpus_take_sample(const corpus *text, size_t first, const corpus_batch *batch, uint32_t row, int32_t *tokens,
+                        int32_t *labels);
 void corpus_draw_batch(const corpus *text, draw_source *source, const corpus_batch *batch, int32_t *tokens,
                        int32_t *labels);
 

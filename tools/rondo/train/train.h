@@ -5,6 +5,8 @@
  *   command_train.c     the command line, setup and cleanup
  *   train_run.c         the runs: eager runs to compare, then recorded ones, with interrupts and checkpoints
  *   train_checkpoint.c  checkpoints
+ *   train_validation.c  the loss over a part of the text that is kept from training, early stop
+ *   train_sample.c      samples of text
  *   train_ranks.c       data-parallel training: the ranks, and what they exchange; train_mpi.c loads MPI
  *   train_show.c        results as text and JSON, and how to resume
  *   train_page.c        results as an HTML page
@@ -19,6 +21,7 @@
 #include "common/options.h"
 #include "common/timed_runs.h"
 #include "models/model.h"
+#include "models/text_generator.h"
 #include "train/corpus.h"
 #include "train/train_mpi.h"
 
@@ -30,6 +33,9 @@ typedef struct train_settings {
   uint64_t sizes[MODEL_SIZES], steps, seed, batch, workers; /* 0 in sizes, steps, batch: the model's own */
   uint64_t compare;                      /* TRAIN_COMPARE_UNSET: the default depends on the other options */
   uint64_t checkpoint_every, stop_after; /* 0: the default */
+  uint64_t validation;                   /* percent of the text; 0: none */
+  uint64_t validate_every, patience;     /* in steps, and in validations; 0: the default, and no early stop */
+  uint64_t sample_every;                 /* 0: no samples */
   double learning_rate;                  /* 0: the model's own */
   double timeout;                        /* in seconds: how long a rank waits for the others */
   bool explain, json, data_parallel, shard_states;
@@ -43,13 +49,44 @@ typedef struct training_run {
   run_times times;
 } training_run;
 
+/* The validation with the least loss. */
+typedef struct train_best {
+  uint64_t step;  /* 0: there was no validation */
+  uint64_t since; /* validations after it */
+  float loss;
+} train_best;
+
 /* The progress of a training. A checkpoint stores it with the states. */
 typedef struct train_progress {
   uint64_t step;         /* completed steps */
   draw_source batches;   /* state of the random numbers for the next step's batch */
   float first_loss;      /* of the first step */
   uint64_t loss_history; /* fingerprint of the losses of all steps */
+  train_best best;
 } train_progress;
+
+/* What this command validated. */
+typedef struct train_validation {
+  corpus text;              /* the end of the training's, whose bytes it shares */
+  rondo_compiled *compiled; /* the loss of a batch */
+  uint64_t *steps;
+  float *losses; /* after these steps */
+  size_t count;
+  bool has_failed; /* the model with the least loss could not be written */
+} train_validation;
+
+enum { TRAIN_SAMPLE_BYTES = 200 };
+typedef struct train_sample {
+  uint64_t step;
+  char text[TRAIN_SAMPLE_BYTES + 1];
+} train_sample;
+
+typedef struct train_samples {
+  writer writer;
+  float *scores;
+  train_sample *items;
+  size_t count;
+} train_samples;
 
 /* What a rank is, and how the recorded run goes on it. */
 typedef struct train_rank {
@@ -101,6 +138,8 @@ typedef struct training {
   uint64_t resumed_steps;  /* the total number of steps of that checkpoint's training */
   train_progress progress; /* of the recorded run */
   uint64_t kept_step;      /* step of the file of --checkpoint; 0: none yet */
+  train_validation validation;
+  train_samples samples;
   training_run eager, recorded;
   bool is_identical, is_saved; /* whether the losses of both runs are equal; whether --save was written */
   double loss_first, loss_last;
@@ -115,8 +154,25 @@ typedef struct training {
 int train_both(training *t);
 /* Writes the checkpoint to --checkpoint and the model to --save. Tries each even if the other fails. */
 int train_keep(training *t);
-/* Whether training stopped before its last step because of --stop-after. */
+/* Writes the model to --save, if it is given. */
+int train_save_model(training *t);
+/* Whether training stopped before its last step, because of --stop-after or --patience. */
 bool train_is_cut_short(const training *t);
+
+/* train_validation.c. Without --validation, these do nothing. train_validation_split takes the text's end from the
+ * training; train_validation_prepare compiles; train_validate_when_due validates after a step of the recorded run, and
+ * writes the model to --save when its loss is the least so far. */
+int train_validation_split(training *t);
+int train_validation_prepare(training *t);
+int train_validate_when_due(training *t);
+int train_validation_end(training *t);
+/* Whether --patience ends the training. */
+bool train_has_no_patience(const training *t);
+
+/* train_sample.c. Without --sample-every, these do nothing. */
+int train_samples_prepare(training *t);
+int train_sample_when_due(training *t);
+int train_samples_end(training *t);
 
 /* A setting that affects the numbers. The option of the same name sets it. */
 enum { TRAIN_TRAIT_BYTES = 32, TRAIN_MOST_TRAITS = 20 };
@@ -158,6 +214,8 @@ rondo_status train_ranks_apply(const training *t, rondo_program *program);
 rondo_status train_ranks_restart(training *t);
 /* After a step: makes *loss the mean of all ranks' losses, and tells all about signals. */
 rondo_status train_ranks_step(training *t, float *loss, float step_us);
+/* Makes a number the mean of all ranks'. */
+rondo_status train_ranks_mean(training *t, float *number);
 /* Whether it is OK on all ranks. */
 bool train_ranks_agree(training *t, bool is_ok);
 /* Does not return if MPI has begun. */

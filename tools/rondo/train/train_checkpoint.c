@@ -44,6 +44,8 @@ train_traits train_traits_of(const training *t) {
   train_traits_add_number(&all, "steps", s->steps);
   train_traits_add_number(&all, "batch", s->batch);
   train_traits_add_number(&all, "seed", s->seed);
+  train_traits_add_number(&all, "validation", s->validation);
+  train_traits_add_number(&all, "validate-every", s->validate_every);
   snprintf(train_traits_add(&all, "learning-rate")->value, TRAIN_TRAIT_BYTES, "%.17g", s->learning_rate);
   fingerprint_write(t->text_fingerprint, train_traits_add(&all, "text")->value);
   return all;
@@ -67,6 +69,7 @@ static int check_traits(const training *t) {
     char key[MOST_KEY_BYTES];
     if (strcmp(all.items[i].name, "steps") == 0) continue; /* read_steps */
     const char *found = rondo_weights_get_metadata(t->resumed, make_key(key, all.items[i].name));
+    if (!found && strncmp(all.items[i].name, "valid", 5) == 0) found = "0"; /* Rondo 0.1 wrote none */
     if (!found) return tool_fail("%s: its metadata has no '%s': use a checkpoint written by rondo train", path, key);
     if (strcmp(found, all.items[i].value) != 0) return fail_other_trait(path, &all.items[i], found);
   }
@@ -81,6 +84,14 @@ static rondo_status set_number(rondo_weights *set, const char *key, uint64_t val
   return rondo_weights_set_metadata(set, key, text);
 }
 
+static rondo_status describe_best(const train_best *best, rondo_weights *set) {
+  char loss[TRAIN_TRAIT_BYTES];
+  snprintf(loss, sizeof loss, "%.9g", (double)best->loss);
+  TOOL_TRY(set_number(set, "best_step", best->step));
+  TOOL_TRY(set_number(set, "validations_since", best->since));
+  return rondo_weights_set_metadata(set, "best_loss", loss);
+}
+
 static rondo_status describe(const training *t, rondo_weights *set) {
   const train_progress *progress = &t->progress;
   const train_traits all = train_traits_of(t);
@@ -93,7 +104,8 @@ static rondo_status describe(const training *t, rondo_weights *set) {
   TOOL_TRY(set_number(set, "batches", progress->batches.state));
   TOOL_TRY(set_number(set, "loss_history", progress->loss_history));
   snprintf(loss, sizeof loss, "%.9g", (double)progress->first_loss);
-  return rondo_weights_set_metadata(set, "first_loss", loss);
+  TOOL_TRY(rondo_weights_set_metadata(set, "first_loss", loss));
+  return t->settings.validation > 0 ? describe_best(&progress->best, set) : RONDO_OK;
 }
 
 /* The name of a tensor with NaN or infinite values; NULL if there is none. */
@@ -180,6 +192,12 @@ static int read_steps(training *t) {
   return TOOL_OK;
 }
 
+static int read_best(const training *t, train_best *out) {
+  int result = read_number(t, "best_step", &out->step);
+  if (result == TOOL_OK) result = read_number(t, "validations_since", &out->since);
+  return result == TOOL_OK ? read_loss(t, "best_loss", &out->loss) : result;
+}
+
 static int read_progress(training *t, train_progress *out) {
   const char *path = t->settings.resume;
   const uint64_t steps = t->settings.steps, stop_after = t->settings.stop_after;
@@ -187,6 +205,7 @@ static int read_progress(training *t, train_progress *out) {
   if (result == TOOL_OK) result = read_number(t, "batches", &out->batches.state);
   if (result == TOOL_OK) result = read_number(t, "loss_history", &out->loss_history);
   if (result == TOOL_OK) result = read_loss(t, "first_loss", &out->first_loss);
+  if (result == TOOL_OK && t->settings.validation > 0) result = read_best(t, &out->best);
   if (result != TOOL_OK) return result;
   if (out->step >= steps)
     return tool_fail("%s: %" PRIu64 " steps of its training are done; --steps must be larger", path, out->step);

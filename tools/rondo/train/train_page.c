@@ -28,23 +28,50 @@ static void write_figure(FILE *out, const char *name, double value, int decimals
 
 /* Losses ---------------------------------------------------------------------------------------------------------- */
 
-static bool write_losses(const training *t, FILE *out) {
-  const curve drawn = {
+/* The validation losses as a series with a value for each step: that of the last validation. NULL: out of memory. */
+static float *hold_validation(const training *t, curve_series *out) {
+  const train_validation *v = &t->validation;
+  const uint64_t first = v->steps[0] - 1, count = t->recorded.end - first;
+  float *values = calloc(count, sizeof *values);
+  if (!values) return NULL;
+  for (size_t i = 0, at = 0; i < count; i++) {
+    if (at + 1 < v->count && v->steps[at + 1] - 1 <= first + i) at++;
+    values[i] = v->losses[at];
+  }
+  *out = (curve_series){.name = "validation", .values = values, .first = first, .count = (size_t)count};
+  return values;
+}
+
+static bool draw_losses(const training *t, FILE *out) {
+  curve drawn = {
       .title = "Losses", .unit = "nats a byte", .series = {series_of(&t->recorded, t->recorded.losses, "recorded")}};
+  if (t->validation.count == 0) return curve_write(out, &drawn);
+  float *held = hold_validation(t, &drawn.series[1]);
+  const bool is_written = held && curve_write(out, &drawn);
+  free(held);
+  return is_written;
+}
+
+static bool write_losses(const training *t, FILE *out) {
+  const curve_series recorded = series_of(&t->recorded, t->recorded.losses, "recorded");
+  const train_best *best = &t->progress.best;
   double found[3];
-  if (!curve_summarize(&drawn.series[0], found)) return false;
+  char note[64];
+  if (!curve_summarize(&recorded, found)) return false;
   fputs("<dl class=\"figures\">\n", out);
   write_figure(out, "First step", t->loss_first, 4, "nats a byte");
   write_figure(out, "Last steps", t->loss_last, 4, "mean of the last twentieth");
   write_figure(out, "Least", found[0], 4, "of a step");
   write_figure(out, "Median", found[1], 4, "of the steps");
   write_figure(out, "Most", found[2], 4, "of a step");
+  snprintf(note, sizeof note, "the least, after step %" PRIu64, best->step);
+  if (best->step > 0) write_figure(out, "Validation", (double)best->loss, 4, note);
   fputs("</dl>\n", out);
   const uint64_t compared = t->eager.end - t->eager.first;
   fprintf(out, "<p class=\"note\">Steps also run eagerly: %" PRIu64, compared);
   if (compared > 0) fprintf(out, "; their losses are %s", t->is_identical ? "identical, bit for bit" : "different");
   fputs(".</p>\n", out);
-  return curve_write(out, &drawn);
+  return draw_losses(t, out);
 }
 
 /* Times ----------------------------------------------------------------------------------------------------------- */

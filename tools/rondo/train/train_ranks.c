@@ -240,6 +240,17 @@ rondo_status train_ranks_step(training *t, float *loss, float step_us) {
   return RONDO_OK;
 }
 
+rondo_status train_ranks_mean(training *t, float *number) {
+  train_ranks *r = &t->ranks;
+  if (!is_parallel(t)) return RONDO_OK;
+  const train_rank_step own = {.loss = *number};
+  TOOL_TRY(gather(r, &own, sizeof own, r->steps));
+  double sum = 0;
+  for (uint32_t i = 0; i < r->started.size; i++) sum += (double)r->steps[i].loss;
+  *number = (float)(sum / r->started.size);
+  return RONDO_OK;
+}
+
 bool train_ranks_agree(training *t, bool is_ok) {
   if (!is_parallel(t)) return is_ok;
   const train_rank_step own = {.signal = is_ok ? 0 : 1};

@@ -78,11 +78,17 @@ static int keep_checkpoint(training *t) {
   return train_checkpoint_write(t, problem) ? TOOL_OK : tool_fail("step %" PRIu64 ": %s", t->progress.step, problem);
 }
 
-static int keep_model(training *t) {
+int train_save_model(training *t) {
   if (!t->settings.save) return TOOL_OK;
   const int result = model_save(&t->model, t->compiled, t->settings.save);
   t->is_saved = result == TOOL_OK;
   return result;
+}
+
+/* With validation, the model with the least loss was written when it was found. */
+static int keep_model(training *t) {
+  if (t->progress.best.step == 0) return train_save_model(t);
+  return t->validation.has_failed ? TOOL_FAILURE : TOOL_OK;
 }
 
 int train_keep(training *t) {
@@ -103,7 +109,11 @@ static void say_interrupted(const training *t) {
   if (t->ranks.started.rank > 0) return;
   const train_settings *s = &t->settings;
   char saved[TRAIN_PROBLEM_BYTES] = "";
-  if (s->save) snprintf(saved, sizeof saved, "; the model at this step is saved in %s", s->save);
+  const uint64_t best = t->progress.best.step;
+  if (s->save && best == 0) snprintf(saved, sizeof saved, "; the model at this step is saved in %s", s->save);
+  if (s->save && best > 0)
+    snprintf(saved, sizeof saved, "; the model of step %" PRIu64 ", with the least validation loss, is saved in %s",
+             best, s->save);
   tool_warn("interrupted after step %" PRIu64 " of %" PRIu64 "%s; %s%s%s", t->progress.step, s->steps, saved,
             s->checkpoint ? "the checkpoint is " : "with --checkpoint FILE, training could be resumed",
             s->checkpoint ? s->checkpoint : "", s->checkpoint ? "; resume with:" : "");
@@ -148,13 +158,20 @@ static void describe_ranks(const training *t, double tokens_per_second, char out
            tokens_per_second);
 }
 
+static void describe_validation(const training *t, char out[48]) {
+  const train_validation *v = &t->validation;
+  out[0] = '\0';
+  if (v->count > 0) snprintf(out, 48, ", validation %.3f", (double)v->losses[v->count - 1]);
+}
+
 static void show_progress(const training *t, const char *label, uint64_t begin, uint64_t end, const training_run *run) {
-  char left[32], ranks[120];
+  char left[32], ranks[120], validation[48];
   const uint64_t step = t->progress.step, tokens = (step - run->first) * t->settings.batch * t->batch.context;
   describe_time_left(clock_ns() - begin, step - run->first, end - step, left);
   describe_ranks(t, (double)tokens / ((double)(clock_ns() - begin) / 1e9), ranks);
-  tool_show_progress("%s: %" PRIu64 " of %" PRIu64 " steps, loss %.3f%s, %s left", label, step, end,
-                     (double)run->losses[step - 1], ranks, left);
+  describe_validation(t, validation);
+  tool_show_progress("%s: %" PRIu64 " of %" PRIu64 " steps, loss %.3f%s%s, %s left", label, step, end,
+                     (double)run->losses[step - 1], ranks, validation, left);
 }
 
 /* Ranks hear of a signal after a step, so that they stop after the same one. */
@@ -163,21 +180,28 @@ static bool must_stop(training *t) {
   return t->signal != 0;
 }
 
+/* What the run that keeps checkpoints does after a step: validation comes before the checkpoint, which keeps its
+ * result. */
+static int follow_step(training *t, const char *label) {
+  if (train_validate_when_due(t) != TOOL_OK || train_sample_when_due(t) != TOOL_OK) return TOOL_FAILURE;
+  return keep_when_due(t) ? TOOL_OK : fail_step(t, label);
+}
+
 /* Runs the steps up to, but not including, `end`. Writes checkpoints on the way if `keeps` is set. An interrupt in the
  * last step has no effect in the run that keeps checkpoints. */
 static int run_steps(training *t, const char *label, run_function run, uint64_t end, bool keeps, training_run *out) {
   const uint64_t begin = clock_ns();
   out->first = out->end = t->progress.step;
-  while (t->progress.step < end && !must_stop(t)) {
+  while (t->progress.step < end && !must_stop(t) && !train_has_no_patience(t)) {
     if (train_step(t, run, out)) return fail_step(t, label);
     const double loss = (double)out->losses[t->progress.step - 1];
     if (!isfinite(loss)) return fail_not_a_number(t, label);
-    if (keeps && !keep_when_due(t)) return fail_step(t, label);
+    if (keeps && follow_step(t, label) != TOOL_OK) return TOOL_FAILURE;
     show_progress(t, label, begin, end, out);
   }
   out->times.seconds = (double)(clock_ns() - begin) / 1e9;
   tool_clear_progress();
-  const bool is_done = keeps && t->progress.step == t->settings.steps;
+  const bool is_done = keeps && (t->progress.step == t->settings.steps || train_has_no_patience(t));
   return must_stop(t) && !is_done ? end_interrupted(t, out) : TOOL_OK;
 }
 

@@ -90,6 +90,40 @@ static void show_ranks(const training *t) {
   }
 }
 
+static void write_validation(const training *t, json *out) {
+  const train_validation *v = &t->validation;
+  if (t->settings.validation == 0) return;
+  json_begin_object(out, "validation");
+  json_integer(out, "percent", t->settings.validation);
+  json_integer(out, "text_bytes", v->text.count);
+  json_begin_array(out, "losses");
+  for (size_t i = 0; i < v->count; i++) {
+    json_begin_object(out, NULL);
+    json_integer(out, "step", v->steps[i]);
+    json_real(out, "loss", (double)v->losses[i]);
+    json_end(out);
+  }
+  json_end(out);
+  if (t->progress.best.step > 0) {
+    json_integer(out, "best_step", t->progress.best.step);
+    json_real(out, "best_loss", (double)t->progress.best.loss);
+  }
+  json_boolean(out, "stopped_early", train_has_no_patience(t));
+  json_end(out);
+}
+
+static void write_samples(const training *t, json *out) {
+  if (t->settings.sample_every == 0) return;
+  json_begin_array(out, "samples");
+  for (size_t i = 0; i < t->samples.count; i++) {
+    json_begin_object(out, NULL);
+    json_integer(out, "step", t->samples.items[i].step);
+    json_text(out, "text", t->samples.items[i].text);
+    json_end(out);
+  }
+  json_end(out);
+}
+
 static void write_ranks(const training *t, json *out) {
   const train_ranks *r = &t->ranks;
   if (!r->communicator) return;
@@ -124,6 +158,8 @@ static int show_json(training *t) {
   else
     json_verbatim(&out, "identical", "null");
   write_losses(t, &out);
+  write_validation(t, &out);
+  write_samples(t, &out);
   write_ranks(t, &out);
   json_integer(&out, "kernels", t->info.kernels);
   run_times_to_json(&t->eager.times, &out, "eager");
@@ -160,7 +196,22 @@ static void show_steps(const training *t) {
              " steps; from here on the learning rate follows the schedule of %" PRIu64 "\n",
              t->resumed_steps, s->steps);
   }
-  if (train_is_cut_short(t)) printf("stopped  after step %" PRIu64 "\n", t->recorded.end);
+  if (!train_is_cut_short(t)) return;
+  printf("stopped  after step %" PRIu64, t->recorded.end);
+  if (train_has_no_patience(t))
+    printf(": %" PRIu64 " validations gave no lower loss than before", t->progress.best.since);
+  putchar('\n');
+}
+
+static void show_validation(const training *t) {
+  const train_validation *v = &t->validation;
+  const train_best *best = &t->progress.best;
+  if (t->settings.validation == 0) return;
+  printf("validation on the last %zu bytes of the text: ", v->text.count);
+  if (best->step == 0)
+    printf("no step was validated\n");
+  else
+    printf("%.4f nats a byte after step %" PRIu64 ", the least of %zu\n", (double)best->loss, best->step, v->count);
 }
 
 static void show_losses(const training *t) {
@@ -186,13 +237,16 @@ static int show_text(training *t) {
   show_steps(t);
   show_ranks(t);
   show_losses(t);
+  show_validation(t);
   run_times_print_head("a step until done, us");
   if (compared_count(t) > 0) run_times_print(&t->eager.times, "eager");
   run_times_print(&t->recorded.times, "recorded");
   memory_print(&t->info);
   if (t->is_saved) {
     printf("saved    ");
-    print_path(s->save);
+    tool_print_text(s->save);
+    if (t->progress.best.step > 0) printf(", the model after step %" PRIu64, t->progress.best.step);
+    putchar('\n');
   }
   if (s->checkpoint && t->kept_step > 0) {
     printf("checkpoint ");
