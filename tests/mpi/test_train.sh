@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 # rondo train --data-parallel (MM-5, MM-6): test_train.sh TOOL MPI CASE, where MPI is openmpi or mpich.
 #
+# validates: ranks have the validation losses of one process, and save the same model; so do sharded ones.
 # trains: ranks have the losses of one process to 1e-4, and checkpoints that resume with another number of ranks.
 # speaks: one rank reports for all of them; an interrupt of one stops all after the same step.
 # refuses: what is wrong on any rank is said once, with the rank, and ends all of them.
@@ -61,9 +62,32 @@ trains() {
   same_losses out
   succeeds train "${forty[@]}" --resume part --json
   same_losses out
+  on 2 "${forty[@]}" --steps 4 --shard-states --save sharded.model || die "saving a sharded one: $(cat err)"
+  on 2 "${forty[@]}" --steps 4 --save whole.model || die "saving: $(cat err)"
+  cmp sharded.model whole.model || die "sharded states gave another model"
   (($(kept --shard-states) < $(kept) * 6 / 10)) || die "sharded states take as much memory"
   on 1 "${forty[@]}" --json || die "one rank: $(cat err)"
   [ "$(jq .loss_history out)" = "$(jq .loss_history one)" ] || die "one rank is not as without --data-parallel"
+}
+
+validates() {
+  local validated=("${forty[@]}" --validation 50 --validate-every 5 --patience 6 --json) sharding
+  succeeds train "${validated[@]}" --save one.model
+  cp out one
+  for sharding in '' --shard-states; do
+    # shellcheck disable=SC2086 # no word if empty
+    on 2 "${validated[@]}" $sharding --save own.model --checkpoint whole || die "2 ranks $sharding: $(cat err)"
+    same_losses out
+    jq -e -s '[.[].validation.losses] | .[0] as $one | .[1] as $own | ($one | length) == 8 and
+      all(range(8); $one[.].step == $own[.].step and ($one[.].loss - $own[.].loss | fabs) < 1e-4)' one out >/dev/null ||
+      die "other validation losses than one process: $(jq -c .validation one out)"
+    [ "$(jq .saved out)" = '"own.model"' ] && [ "$(wc -c <own.model)" = "$(wc -c <one.model)" ] || die "no model"
+    # shellcheck disable=SC2086
+    on 2 "${validated[@]}" $sharding --checkpoint part --stop-after 33 || die "a part: $(cat err)"
+    # shellcheck disable=SC2086
+    on 2 "${validated[@]}" $sharding --checkpoint part --resume part --save part.model || die "resuming: $(cat err)"
+    cmp whole part && cmp own.model part.model || die "two parts gave something else"
+  done
 }
 
 speaks() {
@@ -133,6 +157,10 @@ END
   refused 1 'rank 0: --seed is 2 on rank 1, but 1 on rank 0: start all ranks with the same options'
   differ '--shard-states' text && status=0 || status=$?
   refused 1 'rank 0: --shard-states is given on rank 1, but not given on rank 0: start all ranks with the same options'
+  differ '--patience 3' text --validation 20 --validate-every 10 && status=0 || status=$?
+  refused 1 'rank 0: --patience is 3 on rank 1, but 0 on rank 0: start all ranks with the same options'
+  differ '--save model' text && status=0 || status=$?
+  refused 1 'rank 0: --save is given on rank 1, but not given on rank 0: start all ranks with the same options'
   differ '--timeout 20' text && status=0 || status=$?
   refused 1 'rank 0: .* pass the same --timeout'
   differ '--nonsense' text && status=0 || status=$?

@@ -123,11 +123,16 @@ rondo_status model_build_step(const language_model *model, rondo_program *progra
  * following functions return TOOL_OK, or TOOL_FAILURE after a message. */
 int model_initialize(const language_model *model, rondo_compiled *compiled, uint64_t seed);
 
-/* Writes the parameters of a compiled program to a file. model_build built the program. */
-int model_save(const language_model *model, rondo_compiled *compiled, const char *path);
+/* Makes the set of weights that a model's file has: the parameters of a compiled program, which model_build built, with
+ * the metadata. Of a data-parallel program, all ranks call it. model_describe adds the metadata to a set. */
+rondo_status model_gather(const language_model *model, rondo_compiled *compiled, rondo_weights **out);
+rondo_status model_describe(const language_model *model, rondo_weights *weights);
 
 /* Reads a file. The caller destroys the weights, whose tensors have the model's shapes. */
 int model_load(const char *path, language_model *out, rondo_weights **out_weights);
+
+/* Whether the weights have the model's parameters. `path` is for messages. */
+int model_check(const char *path, const rondo_weights *weights, const language_model *model);
 
 /* Reads the model from the metadata of a file's weights. `path` is for messages. */
 int model_read(const char *path, const rondo_weights *weights, language_model *out);

@@ -22,7 +22,7 @@ static rondo_status set_number(rondo_weights *weights, const char *key, uint32_t
   return rondo_weights_set_metadata(weights, key, text);
 }
 
-static rondo_status describe(const language_model *model, rondo_weights *weights) {
+rondo_status model_describe(const language_model *model, rondo_weights *weights) {
   char text[2 * MODEL_MAX_CONTEXT + 1] = "";
   TOOL_TRY(rondo_weights_set_metadata(weights, "format", model->kind->format));
   TOOL_TRY(rondo_weights_set_metadata(weights, "version", FORMAT_VERSION));
@@ -35,19 +35,14 @@ static rondo_status describe(const language_model *model, rondo_weights *weights
   return rondo_weights_set_metadata(weights, "opening", text);
 }
 
-static rondo_status save(const language_model *model, rondo_compiled *compiled, rondo_weights *weights,
-                         const char *path) {
-  TOOL_TRY(describe(model, weights));
-  TOOL_TRY(rondo_weights_gather(weights, compiled, model_is_parameter));
-  return rondo_weights_save(weights, path);
-}
-
-int model_save(const language_model *model, rondo_compiled *compiled, const char *path) {
-  rondo_weights *weights = NULL;
-  rondo_status status = rondo_weights_create(NULL, &weights);
-  if (!status) status = save(model, compiled, weights, path);
-  rondo_weights_destroy(weights);
-  return status ? tool_fail_status("the model could not be saved") : TOOL_OK;
+rondo_status model_gather(const language_model *model, rondo_compiled *compiled, rondo_weights **out) {
+  TOOL_TRY(rondo_weights_create(NULL, out));
+  rondo_status status = model_describe(model, *out);
+  if (!status) status = rondo_weights_gather(*out, compiled, model_is_parameter);
+  if (!status) return RONDO_OK;
+  rondo_weights_destroy(*out);
+  *out = NULL;
+  return status;
 }
 
 /* Loading --------------------------------------------------------------------------------------------------------- */
@@ -177,7 +172,7 @@ static int check_tensor(const char *path, const rondo_weights *weights, const mo
   return tool_fail("%s: tensor '%s' has the shape [%s]; its metadata require [%s]", path, wanted->name, has, needs);
 }
 
-static int check_tensors(const char *path, const rondo_weights *weights, const language_model *model) {
+int model_check(const char *path, const rondo_weights *weights, const language_model *model) {
   model_parameter parameter;
   for (size_t i = 0; model->kind->parameter(model, i, &parameter); i++) {
     if (check_tensor(path, weights, &parameter) != TOOL_OK) return TOOL_FAILURE;
@@ -188,7 +183,7 @@ static int check_tensors(const char *path, const rondo_weights *weights, const l
 int model_read(const char *path, const rondo_weights *weights, language_model *out) {
   *out = (language_model){.type = RONDO_F32};
   const int result = read_metadata(path, weights, out);
-  return result == TOOL_OK ? check_tensors(path, weights, out) : result;
+  return result == TOOL_OK ? model_check(path, weights, out) : result;
 }
 
 int model_load(const char *path, language_model *out, rondo_weights **out_weights) {

@@ -72,7 +72,7 @@ typedef struct train_validation {
   uint64_t *steps;
   float *losses; /* after these steps */
   size_t count;
-  bool has_failed; /* the model with the least loss could not be written */
+  rondo_weights *best; /* the model with the least loss, for --save and --checkpoint; else NULL */
 } train_validation;
 
 enum { TRAIN_SAMPLE_BYTES = 200 };
@@ -154,8 +154,10 @@ typedef struct training {
 int train_both(training *t);
 /* Writes the checkpoint to --checkpoint and the model to --save. Tries each even if the other fails. */
 int train_keep(training *t);
-/* Writes the model to --save, if it is given. */
-int train_save_model(training *t);
+/* Writes a model to --save. All ranks call it; rank 0 writes it, and all return the same. Returns false if that failed:
+ * `problem` has the reason. */
+#define TRAIN_PROBLEM_BYTES 600
+bool train_save_model(training *t, const rondo_weights *model, char problem[TRAIN_PROBLEM_BYTES]);
 /* Whether training stopped before its last step, because of --stop-after or --patience. */
 bool train_is_cut_short(const training *t);
 
@@ -175,7 +177,7 @@ int train_sample_when_due(training *t);
 int train_samples_end(training *t);
 
 /* A setting that affects the numbers. The option of the same name sets it. */
-enum { TRAIN_TRAIT_BYTES = 32, TRAIN_MOST_TRAITS = 20 };
+enum { TRAIN_TRAIT_BYTES = 32, TRAIN_MOST_TRAITS = MODEL_SIZES + 8 + 9 }; /* 8 of any training, 9 of ranks */
 typedef struct train_trait {
   const char *name;
   char value[TRAIN_TRAIT_BYTES];
@@ -199,7 +201,6 @@ int train_checkpoint_check(training *t);
 int train_checkpoint_apply(training *t);
 /* Writes a checkpoint to --checkpoint. All ranks call it; rank 0 writes it, and all return the same. Returns false if
  * that failed: `problem` has the reason, and the previous file is unchanged. */
-#define TRAIN_PROBLEM_BYTES 600
 bool train_checkpoint_write(training *t, char problem[TRAIN_PROBLEM_BYTES]);
 
 /* train_ranks.c. Without --data-parallel, or with one rank, these do nothing. train_ranks_begin begins MPI, from which

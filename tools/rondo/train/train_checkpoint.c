@@ -2,7 +2,8 @@
  * Checkpoints of a training: the library's checkpoints with metadata that identify the training ("train.steps" and so
  * on: everything that affects the numbers) and its progress. A checkpoint of a different training is rejected with a
  * message that names the difference. All of it is checked before anything is compiled, and the library checks the
- * states again when the step has been compiled.
+ * states again when the step has been compiled. With validation, the parameters with the least loss are tensors too
+ * ("best." and their names), unless they are those of the checkpoint's own step.
  */
 #include <assert.h>
 #include <errno.h>
@@ -18,6 +19,7 @@
 
 #define COMMAND "rondo train"
 #define TRAIT_PREFIX "train."
+#define BEST_PREFIX "best."
 
 enum { MOST_KEY_BYTES = 64 };
 
@@ -120,11 +122,32 @@ static const char *find_no_number(const rondo_weights *set) {
   return NULL;
 }
 
+/* Adds the parameters of one set to another, with other names. */
+static rondo_status copy_parameters(const language_model *model, const rondo_weights *from, const char *from_prefix,
+                                    rondo_weights *to, const char *to_prefix) {
+  model_parameter p;
+  for (size_t i = 0; model->kind->parameter(model, i, &p); i++) {
+    char from_name[MOST_KEY_BYTES], to_name[MOST_KEY_BYTES];
+    rondo_weight weight;
+    snprintf(from_name, sizeof from_name, "%s%s", from_prefix, p.name);
+    snprintf(to_name, sizeof to_name, "%s%s", to_prefix, p.name);
+    TOOL_TRY(rondo_weights_find(from, from_name, &weight));
+    weight.name = to_name;
+    TOOL_TRY(rondo_weights_add(to, &weight));
+  }
+  return RONDO_OK;
+}
+
+static bool has_other_best(const train_progress *progress) {
+  return progress->best.step > 0 && progress->best.step != progress->step;
+}
+
 static rondo_status write_set(training *t, rondo_weights *set, const char **out_bad) {
   TOOL_TRY(rondo_checkpoint_gather(set, t->compiled));
   *out_bad = find_no_number(set);
   if (*out_bad || t->ranks.started.rank > 0) return RONDO_OK;
   TOOL_TRY(describe(t, set));
+  if (has_other_best(&t->progress)) TOOL_TRY(copy_parameters(&t->model, t->validation.best, "", set, BEST_PREFIX));
   return rondo_checkpoint_save(set, t->settings.checkpoint);
 }
 
@@ -200,23 +223,49 @@ static int read_best(const training *t, train_best *out) {
 
 static int read_progress(training *t, train_progress *out) {
   const char *path = t->settings.resume;
-  const uint64_t steps = t->settings.steps, stop_after = t->settings.stop_after;
+  const uint64_t steps = t->settings.steps, stop_after = t->settings.stop_after, patience = t->settings.patience;
   int result = read_number(t, "step", &out->step);
   if (result == TOOL_OK) result = read_number(t, "batches", &out->batches.state);
   if (result == TOOL_OK) result = read_number(t, "loss_history", &out->loss_history);
   if (result == TOOL_OK) result = read_loss(t, "first_loss", &out->first_loss);
   if (result == TOOL_OK && t->settings.validation > 0) result = read_best(t, &out->best);
   if (result != TOOL_OK) return result;
+  if (patience > 0 && out->best.since >= patience)
+    return tool_fail("%s: its training stopped after %" PRIu64
+                     " validations without a lower loss; raise or leave out --patience",
+                     path, out->best.since);
   if (out->step >= steps)
     return tool_fail("%s: %" PRIu64 " steps of its training are done; --steps must be larger", path, out->step);
   if (stop_after == 0 || out->step < stop_after) return TOOL_OK;
   return tool_fail("%s: %" PRIu64 " steps of its training are done; --stop-after must be larger", path, out->step);
 }
 
+static bool is_no_best(const char *name, void *user) {
+  (void)user;
+  return strncmp(name, BEST_PREFIX, strlen(BEST_PREFIX)) != 0;
+}
+
+/* Moves the model with the least loss out of the checkpoint, which then has the states of the program alone. */
+static rondo_status take_best(training *t) {
+  const rondo_weights_options options = {RONDO_WEIGHTS_OPTIONS_INIT, .wanted = is_no_best};
+  rondo_weights *states = NULL;
+  TOOL_TRY(rondo_weights_create(NULL, &t->validation.best));
+  TOOL_TRY(model_describe(&t->model, t->validation.best));
+  TOOL_TRY(copy_parameters(&t->model, t->resumed, BEST_PREFIX, t->validation.best, ""));
+  TOOL_TRY(rondo_weights_load(t->settings.resume, &options, &states));
+  rondo_weights_destroy(t->resumed);
+  t->resumed = states;
+  return RONDO_OK;
+}
+
 int train_checkpoint_load(training *t) {
   const char *path = t->settings.resume;
+  train_progress progress = {0};
   if (rondo_checkpoint_load(path, NULL, &t->resumed)) return tool_fail_status("--resume");
-  return train_checkpoint_check(t);
+  if (train_checkpoint_check(t) != TOOL_OK || read_progress(t, &progress) != TOOL_OK) return TOOL_FAILURE;
+  if (!has_other_best(&progress)) return TOOL_OK;
+  if (take_best(t)) return tool_fail_status("%s: the model of step %" PRIu64, path, progress.best.step);
+  return model_check(path, t->validation.best, &t->model);
 }
 
 int train_checkpoint_check(training *t) {
@@ -231,6 +280,9 @@ int train_checkpoint_check(training *t) {
 }
 
 int train_checkpoint_apply(training *t) {
+  const train_best *best = &t->progress.best;
   if (read_progress(t, &t->progress) != TOOL_OK) return TOOL_FAILURE;
-  return rondo_checkpoint_apply(t->resumed, t->compiled) ? tool_fail_status("%s", t->settings.resume) : TOOL_OK;
+  if (rondo_checkpoint_apply(t->resumed, t->compiled)) return tool_fail_status("%s", t->settings.resume);
+  if (best->step == 0 || t->validation.best) return TOOL_OK;
+  return model_gather(&t->model, t->compiled, &t->validation.best) ? tool_fail_status("the model to save") : TOOL_OK;
 }

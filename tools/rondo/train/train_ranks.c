@@ -95,7 +95,7 @@ int train_ranks_choose(training *t) {
   if (strcmp(t->path, "-") == 0)
     return tool_fail_usage("with --data-parallel, TEXT must be a file: not all ranks can read standard input");
   choose_device(t);
-  if (t->ranks.started.rank > 0) s->save = s->dump_graph = NULL;
+  if (t->ranks.started.rank > 0) s->dump_graph = NULL;
   const int result = divide_batch(t);
   return result == TOOL_OK ? name_trace(t) : result;
 }
@@ -154,7 +154,9 @@ static train_traits traits_to_share(const training *t) {
   train_traits all = train_traits_of(t);
   train_traits_add_number(&all, "checkpoint-every", s->checkpoint_every);
   train_traits_add_number(&all, "stop-after", s->stop_after);
+  train_traits_add_number(&all, "patience", s->patience);
   add_presence(&all, "checkpoint", s->checkpoint != NULL);
+  add_presence(&all, "save", s->save != NULL);
   add_presence(&all, "report", s->report != NULL);
   add_presence(&all, "shard-states", s->shard_states);
   train_traits_add_number(&all, "compare", s->compare);
@@ -254,7 +256,7 @@ rondo_status train_ranks_mean(training *t, float *number) {
 bool train_ranks_agree(training *t, bool is_ok) {
   if (!is_parallel(t)) return is_ok;
   const train_rank_step own = {.signal = is_ok ? 0 : 1};
-  if (gather(&t->ranks, &own, sizeof own, t->ranks.steps)) {
+  if (t->ranks.is_lost || gather(&t->ranks, &own, sizeof own, t->ranks.steps)) {
     t->ranks.is_lost = true;
     return false;
   }

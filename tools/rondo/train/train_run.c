@@ -78,17 +78,28 @@ static int keep_checkpoint(training *t) {
   return train_checkpoint_write(t, problem) ? TOOL_OK : tool_fail("step %" PRIu64 ": %s", t->progress.step, problem);
 }
 
-int train_save_model(training *t) {
-  if (!t->settings.save) return TOOL_OK;
-  const int result = model_save(&t->model, t->compiled, t->settings.save);
-  t->is_saved = result == TOOL_OK;
-  return result;
+bool train_save_model(training *t, const rondo_weights *model, char problem[TRAIN_PROBLEM_BYTES]) {
+  const bool is_written = t->ranks.started.rank > 0 || rondo_weights_save(model, t->settings.save) == RONDO_OK;
+  if (!is_written)
+    snprintf(problem, TRAIN_PROBLEM_BYTES, "the model could not be saved: %s", rondo_last_error()->message);
+  t->is_saved = train_ranks_agree(t, is_written);
+  if (is_written && !t->is_saved)
+    snprintf(problem, TRAIN_PROBLEM_BYTES, "%s",
+             t->ranks.is_lost ? rondo_last_error()->message : "another rank could not save the model");
+  return t->is_saved;
 }
 
-/* With validation, the model with the least loss was written when it was found. */
+/* With validation, it is the model with the least loss, which was written when it was found, unless that was before the
+ * training was resumed. */
 static int keep_model(training *t) {
-  if (t->progress.best.step == 0) return train_save_model(t);
-  return t->validation.has_failed ? TOOL_FAILURE : TOOL_OK;
+  char problem[TRAIN_PROBLEM_BYTES];
+  rondo_weights *current = NULL;
+  if (!t->settings.save || t->is_saved) return TOOL_OK;
+  const bool has_best = t->progress.best.step > 0;
+  if (!has_best && model_gather(&t->model, t->compiled, &current)) return tool_fail_status("the model to save");
+  const bool is_saved = train_save_model(t, has_best ? t->validation.best : current, problem);
+  rondo_weights_destroy(current);
+  return is_saved ? TOOL_OK : tool_fail("%s", problem);
 }
 
 int train_keep(training *t) {
@@ -110,8 +121,8 @@ static void say_interrupted(const training *t) {
   const train_settings *s = &t->settings;
   char saved[TRAIN_PROBLEM_BYTES] = "";
   const uint64_t best = t->progress.best.step;
-  if (s->save && best == 0) snprintf(saved, sizeof saved, "; the model at this step is saved in %s", s->save);
-  if (s->save && best > 0)
+  if (t->is_saved && best == 0) snprintf(saved, sizeof saved, "; the model at this step is saved in %s", s->save);
+  if (t->is_saved && best > 0)
     snprintf(saved, sizeof saved, "; the model of step %" PRIu64 ", with the least validation loss, is saved in %s",
              best, s->save);
   tool_warn("interrupted after step %" PRIu64 " of %" PRIu64 "%s; %s%s%s", t->progress.step, s->steps, saved,

@@ -79,6 +79,7 @@ int train_validation_prepare(training *t) {
 int train_validation_end(training *t) {
   free(t->validation.steps);
   free(t->validation.losses);
+  rondo_weights_destroy(t->validation.best);
   return rondo_compiled_destroy(t->validation.compiled) ? tool_fail_status("the validation") : TOOL_OK;
 }
 
@@ -105,16 +106,32 @@ static rondo_status find_loss(training *t, float *out_loss) {
   return train_ranks_mean(t, out_loss);
 }
 
-/* A model that cannot be written does not end training: the command fails at its end. */
-static void note_loss(training *t, float loss) {
+/* A model that cannot be written does not end training: it is tried again at the end. */
+static int keep_best(training *t) {
+  const train_settings *s = &t->settings;
+  char problem[TRAIN_PROBLEM_BYTES];
+  rondo_weights_destroy(t->validation.best);
+  t->validation.best = NULL;
+  if (!s->save && !s->checkpoint) return TOOL_OK;
+  if (model_gather(&t->model, t->compiled, &t->validation.best))
+    return tool_fail_status("the model after step %" PRIu64, t->progress.step);
+  if (!s->save || train_save_model(t, t->validation.best, problem)) return TOOL_OK;
+  if (t->ranks.is_lost) return tool_fail("the model after step %" PRIu64 ": %s", t->progress.step, problem);
+  tool_warn("step %" PRIu64 ": %s; training goes on", t->progress.step, problem);
+  return TOOL_OK;
+}
+
+/* A training that is given more steps has validated after its earlier last step too, which --patience does not count.
+ */
+static int note_loss(training *t, float loss) {
   train_validation *v = &t->validation;
   train_best *best = &t->progress.best;
   v->steps[v->count] = t->progress.step;
   v->losses[v->count++] = loss;
-  best->since++;
-  if (best->step > 0 && !(loss < best->loss)) return;
+  if (t->progress.step % t->settings.validate_every == 0) best->since++;
+  if (best->step > 0 && !(loss < best->loss)) return TOOL_OK;
   *best = (train_best){.step = t->progress.step, .loss = loss};
-  v->has_failed = train_save_model(t) != TOOL_OK;
+  return keep_best(t);
 }
 
 int train_validate_when_due(training *t) {
@@ -125,8 +142,7 @@ int train_validate_when_due(training *t) {
   assert(t->validation.count <= s->steps / s->validate_every);
   if (find_loss(t, &loss)) return tool_fail_status("the validation after step %" PRIu64, step);
   if (!isfinite(loss)) return tool_fail("step %" PRIu64 ": the validation loss is not a number", step);
-  note_loss(t, loss);
-  return TOOL_OK;
+  return note_loss(t, loss);
 }
 
 bool train_has_no_patience(const training *t) {
