@@ -81,8 +81,8 @@ static const option_table table = {
         "Unless other sizes are given, a character model has context 8, embedding 24 and hidden 256, and is\n"
         "trained in 10000 steps of batch 64 with learning rate 0.005; a gpt has context 64, layers 4, width 128\n"
         "and heads 4, and is trained in 1000 steps of batch 8 with learning rate 0.002.\n\n"
-        "With --checkpoint or --resume, only the first 20 steps are also run eagerly, unless --compare\n"
-        "says otherwise, and checkpoints are written every 1000 steps and at the end. Training that is resumed\n"
+        "With --checkpoint, --resume or --patience, only the first 20 steps are also run eagerly, unless\n"
+        "--compare says otherwise. Checkpoints are written every 1000 steps and at the end. Training that is resumed\n"
         "with the same options gives the same numbers as if it had never stopped. It may be given more --steps:\n"
         "the learning rate then follows the schedule of that many steps from there on.\n\n"
         "With --validation, the loss over a part of the text that is not trained on is computed after every\n"
@@ -117,11 +117,11 @@ static int choose_model(training *t) {
   return TOOL_OK;
 }
 
-/* With checkpoints, the user wants the training and not the comparison: fewer steps run eagerly. */
+/* With checkpoints or an early stop, the user wants the training and not the comparison: fewer steps run eagerly. */
 static int choose_stops(train_settings *s) {
   if (!s->checkpoint && s->checkpoint_every) return tool_fail_usage("--checkpoint-every needs --checkpoint");
   if (!s->checkpoint && s->stop_after) return tool_fail_usage("--stop-after needs --checkpoint");
-  if (s->compare == TRAIN_COMPARE_UNSET) s->compare = s->checkpoint || s->resume ? 20 : s->steps;
+  if (s->compare == TRAIN_COMPARE_UNSET) s->compare = s->checkpoint || s->resume || s->patience ? 20 : s->steps;
   if (s->checkpoint_every == 0) s->checkpoint_every = 1000;
   if (s->validation == 0 && s->validate_every) return tool_fail_usage("--validate-every needs --validation");
   if (s->validation == 0 && s->patience) return tool_fail_usage("--patience needs --validation");

@@ -224,7 +224,8 @@ void train_ranks_abort(training *t, int result);
 /* After the compiled step was destroyed, before the device is closed. */
 rondo_status train_ranks_end(training *t);
 
-/* train_show.c */
+/* train_show.c. train_compared_count: how many steps both runs made. */
+uint64_t train_compared_count(const training *t);
 void train_evaluate(training *t);
 /* Measures both ways once more without changing any state, and keeps the library's explanation. */
 int train_explain(training *t);

@@ -67,7 +67,7 @@ static bool write_losses(const training *t, FILE *out) {
   snprintf(note, sizeof note, "the least, after step %" PRIu64, best->step);
   if (best->step > 0) write_figure(out, "Validation", (double)best->loss, 4, note);
   fputs("</dl>\n", out);
-  const uint64_t compared = t->eager.end - t->eager.first;
+  const uint64_t compared = train_compared_count(t);
   fprintf(out, "<p class=\"note\">Steps also run eagerly: %" PRIu64, compared);
   if (compared > 0) fprintf(out, "; their losses are %s", t->is_identical ? "identical, bit for bit" : "different");
   fputs(".</p>\n", out);

@@ -19,7 +19,10 @@ static uint64_t last_count(const training *t) {
   return wanted < made ? wanted : made;
 }
 
-static uint64_t compared_count(const training *t) { return t->eager.end - t->eager.first; }
+uint64_t train_compared_count(const training *t) {
+  const uint64_t eager = t->eager.end - t->eager.first, recorded = t->recorded.end - t->recorded.first;
+  return eager < recorded ? eager : recorded;
+}
 
 void train_evaluate(training *t) {
   const training_run *run = &t->recorded;
@@ -28,8 +31,8 @@ void train_evaluate(training *t) {
   for (uint64_t i = run->end - count; i < run->end; i++) sum += (double)run->losses[i];
   t->loss_first = (double)t->progress.first_loss;
   t->loss_last = sum / (double)count;
-  t->is_identical =
-      memcmp(run->losses + run->first, t->eager.losses + run->first, compared_count(t) * sizeof *run->losses) == 0;
+  t->is_identical = memcmp(run->losses + run->first, t->eager.losses + run->first,
+                           train_compared_count(t) * sizeof *run->losses) == 0;
 }
 
 static void write_description(const training *t, json *out) {
@@ -55,7 +58,7 @@ static void write_progress(const training *t, json *out) {
   json_integer(out, "steps", t->settings.steps);
   json_integer(out, "steps_before", t->recorded.first);
   json_integer(out, "steps_done", t->recorded.end);
-  json_integer(out, "steps_compared", compared_count(t));
+  json_integer(out, "steps_compared", train_compared_count(t));
   if (t->resumed) json_integer(out, "checkpoint_steps", t->resumed_steps);
   json_text(out, "loss_history", history);
 }
@@ -153,7 +156,7 @@ static int show_json(training *t) {
   json_integer(&out, "parameters", t->info.parameters);
   json_real(&out, "loss_first", t->loss_first);
   json_real(&out, "loss_last", t->loss_last);
-  if (compared_count(t) > 0)
+  if (train_compared_count(t) > 0)
     json_boolean(&out, "identical", t->is_identical);
   else
     json_verbatim(&out, "identical", "null");
@@ -217,13 +220,13 @@ static void show_validation(const training *t) {
 static void show_losses(const training *t) {
   printf("loss     %.4f -> %.4f nats a byte (first step -> mean of the last %" PRIu64 ")\n", t->loss_first,
          t->loss_last, last_count(t));
-  if (compared_count(t) == 0) {
+  if (train_compared_count(t) == 0) {
     printf("losses   not compared with those of an eager run\n");
     return;
   }
   printf("losses   %s", t->is_identical ? "identical: both runs gave the same, bit for bit" : "NOT identical");
-  if (compared_count(t) < t->recorded.end - t->recorded.first)
-    printf(", in the first %" PRIu64 " steps", compared_count(t));
+  if (train_compared_count(t) < t->recorded.end - t->recorded.first)
+    printf(", in the first %" PRIu64 " steps", train_compared_count(t));
   putchar('\n');
 }
 
@@ -239,7 +242,7 @@ static int show_text(training *t) {
   show_losses(t);
   show_validation(t);
   run_times_print_head("a step until done, us");
-  if (compared_count(t) > 0) run_times_print(&t->eager.times, "eager");
+  if (train_compared_count(t) > 0) run_times_print(&t->eager.times, "eager");
   run_times_print(&t->recorded.times, "recorded");
   memory_print(&t->info);
   if (t->is_saved) {
