@@ -46,7 +46,8 @@ typedef struct train_settings {
 typedef struct training_run {
   uint64_t first, end;
   float *losses, *step_us;
-  run_times times;
+  uint64_t begin_ns, aside_ns; /* when it began, and what validation, samples and files took since */
+  run_times times;             /* without that */
 } training_run;
 
 /* The validation with the least loss. */

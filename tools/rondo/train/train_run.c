@@ -175,11 +175,15 @@ static void describe_validation(const training *t, char out[48]) {
   if (v->count > 0) snprintf(out, 48, ", validation %.3f", (double)v->losses[v->count - 1]);
 }
 
-static void show_progress(const training *t, const char *label, uint64_t begin, uint64_t end, const training_run *run) {
+static double seconds_of_steps(const training_run *run) {
+  return (double)(clock_ns() - run->begin_ns - run->aside_ns) / 1e9;
+}
+
+static void show_progress(const training *t, const char *label, uint64_t end, const training_run *run) {
   char left[32], ranks[120], validation[48];
   const uint64_t step = t->progress.step, tokens = (step - run->first) * t->settings.batch * t->batch.context;
-  describe_time_left(clock_ns() - begin, step - run->first, end - step, left);
-  describe_ranks(t, (double)tokens / ((double)(clock_ns() - begin) / 1e9), ranks);
+  describe_time_left(clock_ns() - run->begin_ns, step - run->first, end - step, left);
+  describe_ranks(t, (double)tokens / seconds_of_steps(run), ranks);
   describe_validation(t, validation);
   tool_show_progress("%s: %" PRIu64 " of %" PRIu64 " steps, loss %.3f%s%s, %s left", label, step, end,
                      (double)run->losses[step - 1], ranks, validation, left);
@@ -193,24 +197,27 @@ static bool must_stop(training *t) {
 
 /* What the run that keeps checkpoints does after a step: validation comes before the checkpoint, which keeps its
  * result. */
-static int follow_step(training *t, const char *label) {
+static int follow_step(training *t, const char *label, training_run *run) {
+  const uint64_t begin = clock_ns();
   if (train_validate_when_due(t) != TOOL_OK || train_sample_when_due(t) != TOOL_OK) return TOOL_FAILURE;
-  return keep_when_due(t) ? TOOL_OK : fail_step(t, label);
+  if (!keep_when_due(t)) return fail_step(t, label);
+  run->aside_ns += clock_ns() - begin;
+  return TOOL_OK;
 }
 
 /* Runs the steps up to, but not including, `end`. Writes checkpoints on the way if `keeps` is set. An interrupt in the
  * last step has no effect in the run that keeps checkpoints. */
 static int run_steps(training *t, const char *label, run_function run, uint64_t end, bool keeps, training_run *out) {
-  const uint64_t begin = clock_ns();
+  out->begin_ns = clock_ns();
   out->first = out->end = t->progress.step;
   while (t->progress.step < end && !must_stop(t) && !train_has_no_patience(t)) {
     if (train_step(t, run, out)) return fail_step(t, label);
     const double loss = (double)out->losses[t->progress.step - 1];
     if (!isfinite(loss)) return fail_not_a_number(t, label);
-    if (keeps && follow_step(t, label) != TOOL_OK) return TOOL_FAILURE;
-    show_progress(t, label, begin, end, out);
+    if (keeps && follow_step(t, label, out) != TOOL_OK) return TOOL_FAILURE;
+    show_progress(t, label, end, out);
   }
-  out->times.seconds = (double)(clock_ns() - begin) / 1e9;
+  out->times.seconds = seconds_of_steps(out);
   tool_clear_progress();
   const bool is_done = keeps && (t->progress.step == t->settings.steps || train_has_no_patience(t));
   return must_stop(t) && !is_done ? end_interrupted(t, out) : TOOL_OK;
