@@ -111,7 +111,7 @@ static void write_validation(const training *t, json *out) {
     json_integer(out, "best_step", t->progress.best.step);
     json_real(out, "best_loss", (double)t->progress.best.loss);
   }
-  json_boolean(out, "stopped_early", train_has_no_patience(t));
+  json_boolean(out, "stopped_early", train_is_cut_short(t) && train_has_no_patience(t));
   json_end(out);
 }
 
@@ -211,10 +211,15 @@ static void show_validation(const training *t) {
   const train_best *best = &t->progress.best;
   if (t->settings.validation == 0) return;
   printf("validation on the last %zu bytes of the text: ", v->text.count);
-  if (best->step == 0)
+  if (best->step == 0) {
     printf("no step was validated\n");
+    return;
+  }
+  printf("%.4f nats a byte after step %" PRIu64, (double)best->loss, best->step);
+  if (best->step > t->recorded.first)
+    printf(", the least of %zu%s\n", v->count, t->resumed ? " since it was resumed" : "");
   else
-    printf("%.4f nats a byte after step %" PRIu64 ", the least of %zu\n", (double)best->loss, best->step, v->count);
+    printf(", before it was resumed; %zu since gave no lower loss\n", v->count);
 }
 
 static void show_losses(const training *t) {

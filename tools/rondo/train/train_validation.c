@@ -66,6 +66,14 @@ static rondo_status compile(training *t) {
   return status;
 }
 
+/* The first validation has no loss to compare with, unless it was before a checkpoint. */
+static void warn_of_patience(const train_settings *s) {
+  if (s->patience == 0 || (s->patience + (s->resume ? 0 : 1)) * s->validate_every < s->steps) return;
+  tool_warn("--patience %" PRIu64 " cannot end training early: there are too few validations in %" PRIu64
+            " steps, one every %" PRIu64 "; use a lower --validate-every",
+            s->patience, s->steps, s->validate_every);
+}
+
 int train_validation_prepare(training *t) {
   train_validation *v = &t->validation;
   const train_settings *s = &t->settings;
@@ -73,7 +81,9 @@ int train_validation_prepare(training *t) {
   v->steps = calloc(s->steps / s->validate_every + 1, sizeof *v->steps);
   v->losses = calloc(s->steps / s->validate_every + 1, sizeof *v->losses);
   if (!v->steps || !v->losses) return tool_fail_memory("the validation losses of %" PRIu64 " steps", s->steps);
-  return compile(t) ? tool_fail_status("the validation could not be compiled") : TOOL_OK;
+  if (compile(t)) return tool_fail_status("the validation could not be compiled");
+  warn_of_patience(s);
+  return TOOL_OK;
 }
 
 int train_validation_end(training *t) {
