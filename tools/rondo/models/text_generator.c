@@ -41,13 +41,12 @@ static void choose_lengths(writer *w) {
 
 /* Compiles the largest program first: the others share its arena. */
 static rondo_status compile_all(writer *w, rondo_device *device, rondo_compiled *share) {
-  rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .share = share, .share_states_only = share != NULL};
+  rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .share = share};
   if (!w->model->kind->build_prompt) return compile(w->model, device, 0, &options, &w->whole);
   choose_lengths(w);
   for (size_t i = w->bucket_count; i-- > 0;) {
     TOOL_TRY(compile(w->model, device, w->lengths[i], &options, &w->prompts[i]));
     options.share = w->prompts[w->bucket_count - 1];
-    options.share_states_only = false;
   }
   return compile(w->model, device, 0, &options, &w->next);
 }

@@ -33,9 +33,9 @@ typedef enum writer_way {
   WRITER_RECOMPUTED /* recorded, over the whole window each time */
 } writer_way;
 
-/* Compiles what the model needs. The parameters are those of `share`, a program of the same model, which must not run
- * meanwhile; or, if that is NULL, the weights of the file at `path`. This and writer_destroy return
- * TOOL_OK, or TOOL_FAILURE after a message. */
+/* Compiles what the model needs. The parameters and the arena are those of `share`, a program of the same model, whose
+ * inputs must be written again after the writer ran; or, if that is NULL, the weights of the file at `path`. This and
+ * writer_destroy return TOOL_OK, or TOOL_FAILURE after a message. */
 int writer_create(const language_model *model, const rondo_weights *weights, rondo_device *device, const char *path,
                   rondo_compiled *share, writer *out);
 int writer_destroy(writer *w);

@@ -14,13 +14,18 @@
 
 /* Steps ------------------------------------------------------------------------------------------------------------ */
 
+rondo_status train_write_batch(training *t) {
+  const size_t places = t->batch.places;
+  TOOL_TRY(rondo_compiled_write(t->compiled, "tokens", t->tokens, places * t->batch.context * sizeof *t->tokens));
+  return rondo_compiled_write(t->compiled, "labels", t->labels, places * t->batch.labels * sizeof *t->labels);
+}
+
 static rondo_status write_inputs(training *t) {
   const uint64_t places = t->batch.places, skipped = places * t->ranks.started.rank;
   draw_skip(&t->progress.batches, skipped);
   corpus_draw_batch(&t->corpus, &t->progress.batches, &t->batch, t->tokens, t->labels);
   draw_skip(&t->progress.batches, t->settings.batch - skipped - places);
-  TOOL_TRY(rondo_compiled_write(t->compiled, "tokens", t->tokens, places * t->batch.context * sizeof *t->tokens));
-  return rondo_compiled_write(t->compiled, "labels", t->labels, places * t->batch.labels * sizeof *t->labels);
+  return train_write_batch(t);
 }
 
 /* Runs the next step. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Samples of text that the model writes now and then while it is trained. The programs that write share the states of
- * the training step, and change none that it uses. Rank 0 writes.
+ * Samples of text that the model writes now and then while it is trained. The programs that write share the states
+ * and the arena of the training step, and change no state that it uses. Rank 0 writes.
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -271,8 +271,9 @@ static int show_text(training *t) {
 int train_explain(training *t) {
   if (t->ranks.started.rank > 0) return TOOL_OK; /* rank 0 reports */
   const rondo_explain_format format = t->settings.json ? RONDO_EXPLAIN_JSON : RONDO_EXPLAIN_TEXT;
-  if (!t->ranks.communicator && rondo_compiled_measure(t->compiled, 0, NULL)) /* which ranks cannot */
-    return tool_fail_status("--explain: measuring recorded and eager steps");
+  rondo_status status = train_write_batch(t);
+  if (!status && !t->ranks.communicator) status = rondo_compiled_measure(t->compiled, 0, NULL); /* which ranks cannot */
+  if (status) return tool_fail_status("--explain: measuring recorded and eager steps");
   return rondo_compiled_explain(t->compiled, format, &t->explanation) ? tool_fail_status("--explain") : TOOL_OK;
 }
 

@@ -2,8 +2,8 @@
  * Validation: the end of the text is kept from training, and the mean loss over it is computed now and then. The model
  * with the least one is what --save keeps, and with --patience training ends when it no longer falls.
  *
- * Validation has a program of its own, which shares the states of the training step and changes none. Its samples are
- * the same each time. Ranks divide each batch like those of training, and all get the same loss.
+ * Validation has a program of its own, which shares the states and the arena of the training step and changes no state.
+ * Its samples are the same each time. Ranks divide each batch like those of training, and all get the same loss.
  */
 #include <assert.h>
 #include <inttypes.h>
@@ -57,7 +57,7 @@ static void take_batch(training *t, uint64_t number) {
 /* The program ----------------------------------------------------------------------------------------------------- */
 
 static rondo_status compile(training *t) {
-  const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .share = t->compiled, .share_states_only = true};
+  const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .share = t->compiled};
   rondo_program *program = NULL;
   TOOL_TRY(rondo_program_create(&(rondo_program_options){RONDO_PROGRAM_OPTIONS_INIT, .name = "validate"}, &program));
   rondo_status status = model_build_loss(&t->model, program, t->batch.places, NULL);
