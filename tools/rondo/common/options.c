@@ -93,7 +93,8 @@ static void print_option(const option_table *table, size_t index) {
 
 static void print_usage(const option_table *table) {
   printf("Usage: %s", table->command);
-  if (table->operand) printf(table->operand_default ? " [%s]" : " %s", table->operand);
+  if (table->operand)
+    printf(table->operand_default ? " [%s]" : " %s%s", table->operand, table->repeats_operand ? "..." : "");
   printf(" [OPTION]...\n\n");
   print_filled(0, table->description);
   putchar('\n');
@@ -157,11 +158,12 @@ static bool parse_value(const option_row *row, const char *text, void *settings)
   return false;
 }
 
-static int take_operand(const option_table *table, int count, char **rest, const char **out_operand) {
-  const int wanted = table->operand ? 1 : 0;
-  if (count > wanted) return tool_fail_usage("unexpected argument '%s'", rest[wanted]);
+static int take_operands(const option_table *table, int count, char **rest, const char **out_operands) {
+  const int wanted = table->operand ? 1 : 0, most = table->repeats_operand ? OPERANDS_MAX : wanted;
+  if (count > most) return tool_fail_usage("unexpected argument '%s'", rest[most]);
   if (count < wanted && !table->operand_default) return tool_fail_usage("%s is missing", table->operand);
-  *out_operand = count > 0 ? rest[0] : table->operand_default;
+  out_operands[0] = count > 0 ? rest[0] : table->operand_default;
+  for (int i = 1; i < count; i++) out_operands[i] = rest[i];
   return OPTIONS_RUN;
 }
 
@@ -246,7 +248,8 @@ static named_file *add_file(named_file *files, size_t *count, const char *path, 
   return added;
 }
 
-static size_t list_files(const option_table *table, const void *settings, const char *operand, named_file *out) {
+static size_t list_files(const option_table *table, const void *settings, const char *const *operands,
+                         named_file *out) {
   size_t count = 0;
   const char *trace = secure_getenv("RONDO_TRACE");
   for (size_t i = 0; i < table->count; i++) {
@@ -256,8 +259,8 @@ static size_t list_files(const option_table *table, const void *settings, const 
     if (!path) continue;
     snprintf(add_file(out, &count, path, row->kind)->what, sizeof out->what, "the file of --%s", row->name);
   }
-  if (table->reads_operand) {
-    named_file *added = add_file(out, &count, operand, OPTION_INPUT);
+  for (size_t i = 0; table->reads_operand && i < OPERANDS_MAX && operands[i]; i++) {
+    named_file *added = add_file(out, &count, operands[i], OPTION_INPUT);
     added->is_operand = true;
     snprintf(added->what, sizeof added->what, "the %s that is read", table->operand);
   }
@@ -276,9 +279,9 @@ static int check_apart(const named_file *output, const named_file *other) {
 }
 
 /* The library opens the file of RONDO_TRACE and reports errors itself. */
-static int check_files(const option_table *table, const void *settings, const char *operand) {
-  named_file files[OPTIONS_MAX + 2];
-  const size_t count = list_files(table, settings, operand, files);
+static int check_files(const option_table *table, const void *settings, const char *const *operands) {
+  named_file files[OPTIONS_MAX + OPERANDS_MAX + 1];
+  const size_t count = list_files(table, settings, operands, files);
   for (size_t i = 0; i < count; i++) {
     if (files[i].path[0] == '\0') return tool_fail_usage("%s has an empty name", files[i].what);
     if (files[i].kind == OPTION_INPUT) continue;
@@ -315,9 +318,9 @@ static int parse_options(const option_table *table, int argc, char **argv, void 
 }
 
 int options_parse(const option_table *table, int argc, char **argv, void *settings, const char **out_operand) {
-  const char *operand = NULL;
+  const char *operands[OPERANDS_MAX] = {NULL};
   int result = parse_options(table, argc, argv, settings);
-  if (result == OPTIONS_RUN) result = take_operand(table, argc - optind, argv + optind, &operand);
-  if (out_operand) *out_operand = operand;
-  return result == OPTIONS_RUN ? check_files(table, settings, operand) : result;
+  if (result == OPTIONS_RUN) result = take_operands(table, argc - optind, argv + optind, operands);
+  for (size_t i = 0; out_operand && i < (table->repeats_operand ? OPERANDS_MAX : 1); i++) out_operand[i] = operands[i];
+  return result == OPTIONS_RUN ? check_files(table, settings, operands) : result;
 }

@@ -36,6 +36,7 @@ typedef struct option_row {
   { "json", NULL, OPTION_FLAG, offsetof(settings, json), 0, 0, "print one JSON object" }
 
 #define OPTIONS_MAX 32
+#define OPERANDS_MAX 8
 
 /* The members of a table for its rows and its defaults. */
 #define OPTION_ROWS(rows_, defaults_) \
@@ -43,7 +44,8 @@ typedef struct option_row {
 
 typedef struct option_table {
   const char *command;         /* "rondo train" */
-  const char *operand;         /* name of the one operand, "TEXT", or NULL */
+  const char *operand;         /* name of the operand, "TEXT", or NULL */
+  bool repeats_operand;        /* there may be up to OPERANDS_MAX of them */
   const char *operand_help;    /* likewise */
   const char *operand_default; /* used if there is no operand; NULL: the operand is required */
   bool reads_operand;          /* the operand is the path of a file, or "-" for standard input */
@@ -70,7 +72,8 @@ typedef struct option_use {
 option_use options_look(const option_table *table, int count, char *const *arguments);
 
 /* Parses argv[1] and the following arguments into the settings, which hold the defaults, and the operand or its default
- * into *out_operand, which may be NULL for a table without an operand. The strings point into argv. Then checks that no
+ * into *out_operand, which may be NULL for a table without an operand, and is an array of OPERANDS_MAX for one that
+ * repeats it: the operands, then NULL. The strings point into argv. Then checks that no
  * file name is empty, that each output file can be written, and that it is not the same file as an input or another
  * output. RONDO_TRACE counts as an output. Returns OPTIONS_RUN, or the exit status with which the command must end:
  * TOOL_OK after printing the help, otherwise TOOL_USAGE or TOOL_FAILURE after a message. */

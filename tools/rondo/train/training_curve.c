@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Draws curves. Colours are CSS variables of the page, so that they follow its light or dark theme. The second series
- * is also dashed, for readers who cannot distinguish the colours.
+ * Draws curves. The first colours are CSS variables of the page, so that they follow its light or dark theme; the
+ * others are visible on both. Series also differ in their dashes, for readers who cannot distinguish the colours.
  */
 #define _POSIX_C_SOURCE 200809L
 #include "train/training_curve.h"
@@ -137,8 +137,9 @@ static double y_of(const drawing *d, double value) {
 
 /* Chart ----------------------------------------------------------------------------------------------------------- */
 
-static const char *const colours[CURVE_SERIES] = {"var(--accent)", "var(--warn)"};
-static const char *const dashes[CURVE_SERIES] = {"none", "7 4"};
+static const char *const colours[CURVE_SERIES] = {"var(--accent)", "var(--warn)", "#2e8b57", "#b5485d",
+                                                  "#8f6fc0",       "#2a9aa5",     "#a0783c", "#888"};
+static const char *const dashes[CURVE_SERIES] = {"none", "7 4", "2 3", "12 4", "7 3 2 3", "none", "4 4", "10 3 3 3"};
 
 static void draw_value_ticks(const drawing *d) {
   const int count = (int)lround((d->high - d->low) / d->gap);
@@ -168,7 +169,7 @@ static void draw_keys(const drawing *d) {
   for (size_t i = 0; i < CURVE_SERIES; i++) {
     const curve_series *series = &d->drawn->series[i];
     if (series->count == 0) continue;
-    x += i == 0 ? 60 : 180;
+    x += i == 0 ? 60 : 125;
     fprintf(d->out, "<path d=\"M%d 16h28\" style=\"fill:none;stroke:%s;stroke-width:2;stroke-dasharray:%s\"/>", x,
             colours[i], dashes[i]);
     fprintf(d->out, "<text x=\"%d\" y=\"20\">%s</text>\n", x + 36, series->name);

@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#define CURVE_SERIES 2
+#define CURVE_SERIES 8
 
 typedef struct curve_series {
   const char *name;    /* this and other texts must not need an escape */
@@ -22,11 +22,11 @@ typedef struct curve_series {
 
 typedef struct curve {
   const char *title, *unit;
-  curve_series series[CURVE_SERIES]; /* the first is the main one; a series without values is omitted */
+  curve_series series[CURVE_SERIES]; /* the first is the main one, with tooltips; one without values is omitted */
   bool is_time;                      /* the scale begins at 0, and values far above the usual ones are cut off */
 } curve;
 
-/* Writes the chart and the table. The first series must have a value. Returns false if out of memory. */
+/* Writes the chart and the table. At least one series must have a value. Returns false if out of memory. */
 bool curve_write(FILE *out, const curve *drawn);
 
 /* The minimum, the median and the maximum of a series with values. Returns false if out of memory. */
