@@ -67,6 +67,10 @@ static const command commands[] = {
      "train text --steps 1 --compare 1 --model gpt --context 16 --layers 1 --width 64 --heads 2 --batch 16", "",
      "RONDO_ONEDNN_LIBRARY= RONDO_CBLAS_LIBRARY=", 150, true},
     {"libraries", "train-cblas", GPT, "", "RONDO_CBLAS_LIBRARY=", 200, true},
+    {"train", "train-validation",
+     "train text --steps 4 --batch 4 --hidden 8 --embedding 4 --compare 0 --validation 50 --validate-every 1 "
+     "--sample-every 3 --save o.safetensors --checkpoint o.checkpoint",
+     "o.safetensors o.checkpoint", "", 100, true},
     {"generate", "generate", "generate model --length 12", "", "", 300, true},
     {"generate", "generate-json", "generate model --length 12 --json", "", "", 300, false},
     {"generate", "generate-gpt", "generate gpt --length 12", "", "", 150, true},
