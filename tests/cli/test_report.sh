@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # rondo report and rondo train --report: a page of a dumped graph, and of the recorded step with the time of each node
-# (GX-7).
+# (GX-7); a page that compares trainings (PR-12).
 source "$(dirname "$0")/support.sh" "$1"
 make_text >text
 succeeds train text --steps 5 --batch 4 --hidden 8 --dump-graph step.json --report step.html --json
@@ -56,3 +56,54 @@ fails 1 'nowhere/page.html cannot be written' report step.json -o nowhere/page.h
 fails 1 'no regular file' train text --steps 1 --report .
 fails 2 '-o needs a value' report step.json -o
 fails 2 "no option '-x'" report step.json -x
+
+# Results of trainings: curves of those that have values, and a table in which what differs stands out.
+train_run() {
+  local file=$1
+  shift
+  succeeds train text --batch 4 --hidden 8 --json "$@"
+  mv out "$file"
+}
+train_run first --steps 30 --validation 20 --validate-every 10
+train_run 'a <second>' --steps 40 --compare 0 --seed 2
+train_run begun --steps 40 --validation 20 --validate-every 15 --checkpoint begun.checkpoint --stop-after 20
+train_run resumed --steps 40 --validation 20 --validate-every 15 --resume begun.checkpoint
+succeeds report first 'a <second>' resumed -o runs.html
+holds runs.html '<h1>rondo train: 3 runs</h1>' 'aria-label="Losses, nats a byte over steps"' '<th>Run 1: first</th>' \
+  'aria-label="Validation losses, nats a byte over steps"' '<th>Run 2: a &lt;second&gt;</th>' \
+  '<tr class="differs"><td>Seed</td><td>1</td><td>2</td><td>1</td></tr>' \
+  '<tr><td>Batch</td><td>4</td><td>4</td><td>4</td></tr>' \
+  '<tr class="differs"><td>Steps</td><td>30</td><td>40</td><td>40</td></tr>' \
+  '<tr class="differs"><td>Steps before, of the checkpoint</td><td>0</td><td>0</td><td>20</td></tr>' \
+  "<td>Least validation loss</td><td>$(jq .validation.best_loss first | cut -c 1-5)"
+[ "$(grep -c '>run [123]</text>' runs.html)" = 5 ] || die "not the keys of three losses and two validations"
+[ "$(grep -c '^<tr><td>run 3</td><td class="number">2[1-9]\|^<tr><td>run 3</td><td class="number">3[0-9]' runs.html)" -ge 19 ] ||
+  die "not the steps of the resumed run"
+[ "$(grep -o "<td>run 3</td><td class=\"number\">30</td><td class=\"number\">[0-9.]*" runs.html | tail -1)" = \
+  "<td>run 3</td><td class=\"number\">30</td><td class=\"number\">$(jq '.validation.losses[0].loss' resumed | xargs printf %.6g)" ] ||
+  die "not the validation after step 30"
+if grep -q 'Layers\|Tokens a second' runs.html; then die "a row without values"; fi
+succeeds report - --title 'One & only' <first
+cp out one.html
+holds one.html '<h1>One &amp; only</h1>' '<th>Run 1: standard input</th>'
+
+fails 1 'step.json: it is not the result of a training: use a file that rondo train --json wrote' report first step.json
+fails 1 'first cannot be written: it is the FILE that is read' report step.json first -o first
+fails 2 "unexpected argument 'first'" report $(printf 'first %.0s' {1..9})
+head -c 300 first >shortened
+fails 1 'shortened: line [0-9]+ is no JSON: ' report first shortened
+refuse() {
+  jq "$1" first >wrong
+  fails 1 "wrong: $2: use a file that rondo train --json wrote" report wrong first
+}
+refuse 'del(.losses)' "its 'losses' are not one for each step"
+refuse '.losses[3] = null' "its 'losses' are not all numbers"
+refuse '.losses |= .[1:]' "its 'losses' are not one for each step"
+refuse '.steps_done = 0' "its 'steps_before' and 'steps_done' are no steps"
+refuse '.steps_before = -1' "its 'steps_before' and 'steps_done' are no steps"
+refuse '.steps_done = 1e18' "its 'steps_before' and 'steps_done' are no steps"
+refuse '.loss_history = 1' "it is not the result of a training"
+for step in 0 31 10 '"x"' null; do
+  refuse ".validation.losses[1].step = $step" "its 'validation' has something else than losses after its steps"
+done
+refuse '.validation.losses[0].loss = "x"' "its 'validation' has something else than losses after its steps"

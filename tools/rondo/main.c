@@ -27,7 +27,7 @@ static const command commands[] = {
     {"devices", "rondo devices", command_devices, "list devices and libraries, and why some are unavailable"},
     {"graph", "rondo graph", command_graph, "show or convert the dump of a graph"},
     {"check", "rondo check", command_check, "find ordering and lifetime mistakes in a graph"},
-    {"report", "rondo report", command_report, "write an HTML page about a graph: figures, drawing, memory map"},
+    {"report", "rondo report", command_report, "write an HTML page about a graph, or one that compares trainings"},
     {"serve", "rondo serve", command_serve, "serve a model from recordings, and measure it under load"},
     {"session", "rondo session", command_session, "choose the batch sizes to record for a history of requests"},
     {"plan", "rondo plan", command_plan, "plan the offsets of buffers with lifetimes, in the least memory"},

@@ -3,7 +3,6 @@
  */
 #include "commands/graph_file.h"
 
-#include "common/file.h"
 #include "common/tool.h"
 
 static int parse_graph(const char *path, const file_bytes *file, rondo_graph **out) {
@@ -13,11 +12,19 @@ static int parse_graph(const char *path, const file_bytes *file, rondo_graph **o
   return rondo_graph_from_json((const char *)file->bytes, file->count, out) ? tool_fail_status("%s", name) : TOOL_OK;
 }
 
+int graph_file_use(const char *path, const file_bytes *file, const void *settings,
+                   int (*use)(const rondo_graph *graph, const char *path, const void *settings)) {
+  rondo_graph *graph = NULL;
+  int result = parse_graph(path, file, &graph);
+  if (result == TOOL_OK) result = use(graph, path, settings);
+  if (rondo_graph_destroy(graph) && result == TOOL_OK) result = tool_fail_status("the graph");
+  return result;
+}
+
 int graph_file_command(const option_table *table, int argc, char **argv, void *settings,
                        int (*check)(const void *settings),
                        int (*use)(const rondo_graph *graph, const char *path, const void *settings)) {
   const char *path = NULL;
-  rondo_graph *graph = NULL;
   file_bytes file;
   int result = options_parse(table, argc, argv, settings, &path);
   if (result != OPTIONS_RUN) return result;
@@ -25,9 +32,7 @@ int graph_file_command(const option_table *table, int argc, char **argv, void *s
   if (result != TOOL_OK) return result;
   result = file_read(path, &file);
   if (result != TOOL_OK) return result;
-  result = parse_graph(path, &file, &graph);
+  result = graph_file_use(path, &file, settings, use);
   file_release(&file);
-  if (result == TOOL_OK) result = use(graph, path, settings);
-  if (rondo_graph_destroy(graph) && result == TOOL_OK) result = tool_fail_status("the graph");
   return result;
 }

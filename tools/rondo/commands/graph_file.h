@@ -6,9 +6,10 @@
 
 #include <rondo/graph.h>
 
+#include "common/file.h"
 #include "common/options.h"
 
-/* Members of an option_table for the operand of these commands. */
+/* Members of an option_table for the operand of check and graph. */
 #define GRAPH_FILE_OPERAND                  \
   .operand = "FILE", .reads_operand = true, \
   .operand_help = "a dump, as rondo_graph_to_json or 'rondo train --dump-graph' writes it; '-' is standard input"
@@ -18,5 +19,9 @@
 int graph_file_command(const option_table *table, int argc, char **argv, void *settings,
                        int (*check)(const void *settings),
                        int (*use)(const rondo_graph *graph, const char *path, const void *settings));
+
+/* Reads the graph from the file's bytes, calls `use`, and destroys it. */
+int graph_file_use(const char *path, const file_bytes *file, const void *settings,
+                   int (*use)(const rondo_graph *graph, const char *path, const void *settings));
 
 #endif
