@@ -11,7 +11,9 @@
 #include "common/text_stream.h"
 #include "train/training_curve.h"
 
-_Static_assert((int)CURVE_SERIES >= (int)OPERANDS_MAX, "each result has a series");
+#if CURVE_SERIES < OPERANDS_MAX
+#error "each result has a series"
+#endif
 
 /* Names of members, with a point before that of a member's member. A title alone begins a group. */
 typedef struct row {
