@@ -9,6 +9,7 @@
 #include "support/test_program.h"
 #include "tensor/operators/elementwise/elementary.h"
 #include "tensor/program/operation.h"
+#include "tensor/program/operator_registry.h"
 #include "tensor/program/operators.h"
 #include "tensor/program/program.h"
 #include "tensor/program/program_internal.h"
@@ -274,6 +275,32 @@ DEVICE_TEST(test_operators_are_listed) {
   assert_true(listed > 50);
   assert_error(rondo_operator_enumerate(listed, &info), RONDO_NOT_FOUND, RONDO_REASON_OUT_OF_RANGE);
   assert_invalid(rondo_operator_enumerate(0, NULL), RONDO_REASON_NULL_ARGUMENT);
+}
+
+/* PR-2: the CUDA code of an element-wise operator of the user depends on its name and source alone, so that a cache on
+ * disk finds it; a serial tells operators of one name apart. */
+static uint64_t define_and_copy(const char *name, const char *source, char text[128]) {
+  const rondo_operator_element element = {.cuda_source = source};
+  const rondo_operator_definition definition = {RONDO_OPERATOR_DEFINITION_INIT, .name = name, .inputs = {"x"},
+                                                .element = &element};
+  rondo_operator *row;
+  assert_ok(rondo_operator_define(&definition, &row));
+  assert_true(strlen(row->element.source) < 128);
+  assert_non_null(strstr(row->element.function, name));
+  memcpy(text, row->element.source, strlen(row->element.source) + 1);
+  const uint64_t serial = rondo_user_operator_of(row)->serial;
+  rondo_operator_destroy(row);
+  return serial;
+}
+
+DEVICE_TEST(test_pr2_code_does_not_depend_on_the_process) {
+  static const char source[] = "__device__ float once(float x) { return x; }";
+  char first[128], second[128], other[128];
+  const uint64_t serial = define_and_copy("once", source, first);
+  assert_true(define_and_copy("once", source, second) > serial);
+  assert_string_equal(first, second);
+  (void)define_and_copy("once", "__device__ float once(float x) { return -x; }", other);
+  assert_memory_not_equal(first, other, strlen("\nnamespace operator_0123456789abcdef"));
 }
 
 /* These need several ranks: conformance/data_parallel has their cases. */
