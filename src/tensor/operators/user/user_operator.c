@@ -315,12 +315,13 @@ rondo_status rondo_op_apply(rondo_program *program, const rondo_operator *operat
   rondo_value given[RONDO_MAX_OPERANDS]; /* out_results may be the same memory */
   RONDO_TRY(rondo_require(call, "operation", operation));
   RONDO_TRY(rondo_require(operation->name, "out_results", out_results));
-  if (inputs != NULL) memcpy(given, inputs, rondo_smaller(input_count, RONDO_MAX_OPERANDS) * sizeof *given);
+  const uint32_t most = rondo_operator_input_count(operation);
+  const bool is_count = input_count >= operation->required && input_count <= most;
+  if (inputs != NULL && is_count) memcpy(given, inputs, input_count * sizeof *given);
   memset(out_results, 0, operation->result_count * sizeof *out_results);
   RONDO_TRY(rondo_require(operation->name, "program", program));
   RONDO_TRY(rondo_require(operation->name, "inputs", inputs));
-  const uint32_t most = rondo_operator_input_count(operation);
-  if (input_count < operation->required || input_count > most) {
+  if (!is_count) {
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE, "%s takes %u to %u inputs, not %zu",
                       operation->name, operation->required, most, input_count);
   }
