@@ -326,7 +326,7 @@ static rondo_status compare_input(checker *c, uint32_t number) {
   const size_t most = c->options.max_elements;
   const size_t step = input->elements / most + (input->elements % most != 0);
   for (size_t i = 0; i < input->elements && !isnan(c->worst.error); i += step) {
-    float difference;
+    float difference = 0;
     RONDO_TRY(differ(c, input, i, &difference));
     note(c, number, i, input->gradient[i], difference);
   }
