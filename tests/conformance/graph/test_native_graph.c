@@ -455,7 +455,7 @@ SCENE_TEST(test_ad2_execs_that_only_rondo_can_launch) {
 
 /* A kernel of another device is not run on this one. */
 TEST(test_ad2_kernels_of_other_devices_are_not_imported) {
-  rondo_device *other;
+  rondo_device *other = NULL;
   rondo_kernel *kernel;
   rondo_graph *graph, *imported;
   rondo_node node;
