@@ -80,7 +80,7 @@ static void run_between_copies(const test_fixture *t, rondo_record_policy record
   }
   assert_ok(rondo_stream_synchronize(stream));
   for (int i = 0; i < ROUNDS; i++)
-    for (int k = 0; k < COUNT; k++) assert_float_equal(y[i][k], k == i ? 2.0f : 0.0f, 1e-6f);
+    for (int k = 0; k < COUNT; k++) assert_float_equal(y[i][k], (k == i ? 2.0f : 0.0f), 1e-6f);
 }
 
 TEST(test_ad1_programs_run_in_order_with_the_callers_work) {
