@@ -159,8 +159,9 @@ int train_keep(training *t);
  * `problem` has the reason. */
 #define TRAIN_PROBLEM_BYTES 600
 bool train_save_model(training *t, const rondo_weights *model, char problem[TRAIN_PROBLEM_BYTES]);
-/* Writes the batch in `tokens` and `labels` to the step's inputs, which validation and samples overwrite. */
-rondo_status train_write_batch(training *t);
+/* Writes the batch in `tokens` and `labels` to the inputs of a program. Validation and samples overwrite those of the
+ * step. */
+rondo_status train_write_batch(const training *t, rondo_compiled *compiled);
 /* Whether training stopped before its last step, because of --stop-after or --patience. */
 bool train_is_cut_short(const training *t);
 

@@ -166,7 +166,7 @@ static rondo_status make_page(training *t, char *const *sections, rondo_node_tim
                                               [TIMES] = {"Times of steps", sections[TIMES]},
                                               [RANKS] = {"Ranks", sections[RANKS]}};
   const size_t own_count = t->ranks.communicator ? SECTIONS : RANKS;
-  TOOL_TRY(train_write_batch(t));
+  TOOL_TRY(train_write_batch(t, t->compiled));
   TOOL_TRY(rondo_exec_measure(exec, rondo_compiled_stream(t->compiled), count_repeats(t), times, &count));
   const rondo_report_options options = {RONDO_REPORT_OPTIONS_INIT, .title = title,  .times = times,
                                         .time_count = count,       .sections = own, .section_count = own_count};

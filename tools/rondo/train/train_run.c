@@ -14,10 +14,10 @@
 
 /* Steps ------------------------------------------------------------------------------------------------------------ */
 
-rondo_status train_write_batch(training *t) {
+rondo_status train_write_batch(const training *t, rondo_compiled *compiled) {
   const size_t places = t->batch.places;
-  TOOL_TRY(rondo_compiled_write(t->compiled, "tokens", t->tokens, places * t->batch.context * sizeof *t->tokens));
-  return rondo_compiled_write(t->compiled, "labels", t->labels, places * t->batch.labels * sizeof *t->labels);
+  TOOL_TRY(rondo_compiled_write(compiled, "tokens", t->tokens, places * t->batch.context * sizeof *t->tokens));
+  return rondo_compiled_write(compiled, "labels", t->labels, places * t->batch.labels * sizeof *t->labels);
 }
 
 static rondo_status write_inputs(training *t) {
@@ -25,7 +25,7 @@ static rondo_status write_inputs(training *t) {
   draw_skip(&t->progress.batches, skipped);
   corpus_draw_batch(&t->corpus, &t->progress.batches, &t->batch, t->tokens, t->labels);
   draw_skip(&t->progress.batches, t->settings.batch - skipped - places);
-  return train_write_batch(t);
+  return train_write_batch(t, t->compiled);
 }
 
 /* Runs the next step. */

@@ -271,7 +271,7 @@ static int show_text(training *t) {
 int train_explain(training *t) {
   if (t->ranks.started.rank > 0) return TOOL_OK; /* rank 0 reports */
   const rondo_explain_format format = t->settings.json ? RONDO_EXPLAIN_JSON : RONDO_EXPLAIN_TEXT;
-  rondo_status status = train_write_batch(t);
+  rondo_status status = train_write_batch(t, t->compiled);
   if (!status && !t->ranks.communicator) status = rondo_compiled_measure(t->compiled, 0, NULL); /* which ranks cannot */
   if (status) return tool_fail_status("--explain: measuring recorded and eager steps");
   return rondo_compiled_explain(t->compiled, format, &t->explanation) ? tool_fail_status("--explain") : TOOL_OK;

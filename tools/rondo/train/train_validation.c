@@ -97,10 +97,8 @@ int train_validation_end(training *t) {
 
 static rondo_status run_batch(training *t, uint64_t number, float *out_loss) {
   rondo_compiled *compiled = t->validation.compiled;
-  const size_t places = t->batch.places;
   take_batch(t, number);
-  TOOL_TRY(rondo_compiled_write(compiled, "tokens", t->tokens, places * t->batch.context * sizeof *t->tokens));
-  TOOL_TRY(rondo_compiled_write(compiled, "labels", t->labels, places * t->batch.labels * sizeof *t->labels));
+  TOOL_TRY(train_write_batch(t, compiled));
   TOOL_TRY(rondo_compiled_run(compiled));
   return rondo_compiled_read(compiled, "loss", out_loss, sizeof *out_loss);
 }

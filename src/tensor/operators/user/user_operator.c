@@ -43,7 +43,7 @@ static rondo_status require_same(const rondo_program *program, const rondo_opera
   const rondo_shape *first = rondo_operation_input(program, operation, 0);
   RONDO_EACH_INPUT(i, operation) {
     const rondo_shape *shape = rondo_operation_input(program, operation, i);
-    if (shape->type == first->type && rondo_shape_same(shape, first)) continue;
+    if (rondo_shape_same(shape, first)) continue;
     return rondo_fail_operation(program, operation, shape->type == first->type ? RONDO_REASON_SHAPE : RONDO_REASON_TYPE,
                                 "%s must have the type and shape of %s, because the operator has no shape_rule",
                                 operation->row->inputs[i], operation->row->inputs[0]);
