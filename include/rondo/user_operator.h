@@ -89,7 +89,7 @@ typedef struct rondo_operator_element {
   /* CUDA C with a function `__device__ float NAME(float input, ..., float number, ...)`, whose name is that of the
    * operator. It becomes part of larger sources, in a namespace of its own, so its other names do not collide with
    * those of other operators. Therefore it may not include files, and should define no macros: those are seen by all
-   * code after it. The math functions of CUDA are there. Copied. NULL: there is none. */
+   * code after it. The math functions of CUDA are there. Copied. NULL: there is no code for CUDA. */
   const char *cuda_source;
   uint32_t numbers; /* how many numbers of the attributes are arguments: at most 2 */
 } rondo_operator_element;

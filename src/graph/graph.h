@@ -35,7 +35,7 @@ RONDO_MUST_USE rondo_status rondo_graph_make(rondo_device *device, const rondo_a
 RONDO_MUST_USE rondo_status rondo_graph_copy(const rondo_graph *graph, rondo_graph **out);
 /* Retains the kernel as long as the graph, for its symbols. Once is enough. */
 RONDO_MUST_USE rondo_status rondo_graph_retain_kernel(rondo_graph *graph, rondo_kernel *kernel);
-/* The symbol that contains the address, among those of kernels that were retained so. NULL if there is none. */
+/* The symbol that contains the address, among those of kernels that were retained so, or NULL. */
 const rondo_code_symbol *rondo_graph_symbol_at(const rondo_graph *graph, const void *address,
                                                const rondo_kernel **out_kernel);
 void rondo_graph_free(rondo_graph *graph); /* without the checks of rondo_graph_destroy; NULL is fine */

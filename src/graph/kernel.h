@@ -90,9 +90,9 @@ RONDO_PRIVATE void rondo_kernel_release(rondo_kernel *kernel); /* frees with the
 /* For a caller that has no reference, but prevents that the kernel is freed. False if the last one is gone. */
 bool rondo_kernel_try_retain(rondo_kernel *kernel);
 
-/* The symbol that contains the address; NULL if there is none. */
+/* The symbol that contains the address, or NULL. */
 const rondo_code_symbol *rondo_kernel_symbol_at(const rondo_kernel *kernel, const void *address);
-/* The symbol of this name; NULL if there is none. */
+/* The symbol of this name, or NULL. */
 rondo_code_symbol *rondo_kernel_symbol_named(const rondo_kernel *kernel, const char *name);
 
 /* Copies an argument's value. Most are pointers or words, which take one load and one store. */

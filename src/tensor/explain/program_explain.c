@@ -279,8 +279,8 @@ static void explain_memory(const rondo_compiled_info *info, rondo_document *out)
 
 /* Updates ---------------------------------------------------------------------------------------------------------- */
 
-/* The first state from index `from` on that is updated as the state `like`, in its group; the number of values: any
- * state that is updated. The number of values if there is none. */
+/* Returns the first state from index `from` on that is updated as the state `like`, in its group. If `like` is the
+ * number of values, any state that is updated will do. Returns the number of values if no state is left. */
 static size_t find_trained(const rondo_compiled *compiled, size_t from, size_t like) {
   const size_t count = compiled->values.count;
   for (; from < count; from++) {

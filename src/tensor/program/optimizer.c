@@ -297,7 +297,7 @@ static void skip_casts(rondo_trainees *t) {
 static rondo_status check_rows(const rondo_trainees *t, uint32_t state, const rondo_optimizer *by) {
   const rondo_trained_group *group = &t->groups[t->program->values.items[state].group];
   const bool decays = group->decay > 0 && group->decay_dimensions <= 2;
-  const char *why = by->rows_row == NULL            ? "this optimizer changes rows without a gradient"
+  const char *why = by->sparse_row == NULL          ? "this optimizer changes rows without a gradient"
                     : decays                        ? "weight decay changes rows without a gradient"
                     : t->setup.given.accumulate > 1 ? "its gradients are not summed over runs"
                                                     : NULL;
@@ -429,7 +429,7 @@ static rondo_status add_update(const rondo_trainees *t, const rondo_update_part 
   if (part->keys == 0)
     return rondo_program_add(t->program, by->row, inputs, rondo_operator_input_count(by->row), &attributes, NULL);
   inputs[RONDO_MAX_OPERANDS - 1] = part->keys - 1;
-  return rondo_program_add(t->program, by->rows_row, inputs, RONDO_MAX_OPERANDS, &attributes, NULL);
+  return rondo_program_add(t->program, by->sparse_row, inputs, RONDO_MAX_OPERANDS, &attributes, NULL);
 }
 
 static rondo_status update_parts(const rondo_trainees *t, const rondo_optimizer *by) {

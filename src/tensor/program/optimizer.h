@@ -35,7 +35,7 @@ typedef struct rondo_training_options {
 typedef struct rondo_optimizer {
   const char *call; /* the public function */
   const rondo_operator *row;
-  const rondo_operator *rows_row; /* of sparse gradients, whose keys are the last input; NULL: there is none */
+  const rondo_operator *sparse_row; /* of sparse gradients, whose keys are the last input; NULL: it takes none */
   const char *companions[RONDO_COMPANIONS]; /* suffixes of the states that belong to each trained one; NULL: none */
   float initial;                            /* what companions begin with */
   uint32_t extra;                           /* a value that all updates read, or RONDO_NO_VALUE */

@@ -32,7 +32,7 @@ rondo_status rondo_program_sgd(rondo_program *program, rondo_value loss, const r
   RONDO_TRY(check_call(program, options, by.call));
   RONDO_TRY(rondo_versioned_read("rondo_sgd_options", options, &given, sizeof given));
   RONDO_TRY(read_momentum(program, given.momentum, &by));
-  if (given.momentum.id == 0) by.rows_row = &rondo_operator_sgd_rows;
+  if (given.momentum.id == 0) by.sparse_row = &rondo_operator_sgd_rows;
   by.row = given.momentum.id == 0 ? &rondo_operator_sgd : &rondo_operator_sgd_momentum;
   if (given.momentum.id != 0) by.companions[0] = ".momentum";
   return rondo_optimizer_add(program, loss, &RONDO_TRAINING_OPTIONS(given), &by);
@@ -50,7 +50,7 @@ static rondo_status count_adam(rondo_program *program, uint32_t step, uint32_t c
 rondo_status rondo_program_adam(rondo_program *program, rondo_value loss, const rondo_adam_options *options) {
   rondo_optimizer by = {.call = "rondo_program_adam",
                         .row = &rondo_operator_adam,
-                        .rows_row = &rondo_operator_adam_rows,
+                        .sparse_row = &rondo_operator_adam_rows,
                         .companions = {".m", ".v"},
                         .decay = ADAM_DECAY,
                         .step = "adam.step",
@@ -81,7 +81,7 @@ static rondo_status fail_number(const char *call, const char *name, float number
 rondo_status rondo_program_adagrad(rondo_program *program, rondo_value loss, const rondo_adagrad_options *options) {
   rondo_optimizer by = {.call = "rondo_program_adagrad",
                         .row = &rondo_operator_adagrad,
-                        .rows_row = &rondo_operator_adagrad_rows,
+                        .sparse_row = &rondo_operator_adagrad_rows,
                         .companions = {".sum"},
                         .extra = RONDO_NO_VALUE,
                         .decay = ADAPTIVE_DECAY,
