@@ -289,7 +289,8 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_graph_add_semaphore_wait(rondo_graph
                                                                      size_t value_count, rondo_node *out_node);
 
 /* Removes a node and its edges. Errors: UNKNOWN_NODE; INVALID_STATE/EDGE_IN_USE if a reuse of addresses relies on the
- * node, naming the pair of nodes; CAPTURING_INTO. */
+ * node, naming the pair of nodes; CAPTURING_INTO; OUT_OF_MEMORY, only if clones or execs of the graph still share its
+ * nodes. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_graph_remove(rondo_graph *graph, rondo_node node);
 
 /* Adds edges from[i] -> to[i], all or none. Cycles are not detected here but when the graph is instantiated or sorted
@@ -299,7 +300,7 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_graph_add_edges(rondo_graph *graph, 
                                                             const rondo_node *to, size_t count);
 
 /* Removes edges; all or none. Errors: UNKNOWN_NODE, MISSING_EDGE, EDGE_IN_USE (not with
- * rondo_graph_options.relocate). */
+ * rondo_graph_options.relocate), OUT_OF_MEMORY. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_graph_remove_edges(rondo_graph *graph, const rondo_node *from,
                                                                const rondo_node *to, size_t count);
 
@@ -343,7 +344,8 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_graph_remove_edges_with(rondo_graph 
 
 /* Returns a node's parameters as they were given, with defaults in place of zeros: no grid, height, depth or pitch is
  * 0, and names are not NULL. Pointers in *out_params belong to the node and are valid until it changes. `child` of a
- * child node is the node's own graph; it may be edited until the graph is instantiated (B9). Errors: UNKNOWN_NODE. */
+ * child node is the node's own graph; it may be edited until the graph is instantiated (B9). Errors: UNKNOWN_NODE;
+ * OUT_OF_MEMORY. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_graph_get_params(const rondo_graph *graph, rondo_node node,
                                                              rondo_node_params *out_params);
 

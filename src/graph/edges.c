@@ -39,7 +39,7 @@ void rondo_slots_remove(rondo_slots *slots, uint32_t slot) {
 }
 
 rondo_status rondo_slots_grow(rondo_graph *graph, rondo_slots *slots, size_t want) {
-  return rondo_array_reserve(&graph->small, slots, want);
+  return rondo_array_reserve(&graph->storage->small, slots, want);
 }
 
 bool rondo_graph_has_edge(const rondo_graph *graph, uint32_t from, uint32_t to) {
@@ -47,7 +47,7 @@ bool rondo_graph_has_edge(const rondo_graph *graph, uint32_t from, uint32_t to) 
   return rondo_slots_find(&rondo_graph_at(graph, to)->dependencies, from, &index);
 }
 
-/* Both lists must have capacity for the edge. */
+/* Both lists must have capacity for the edge. The graph owns its nodes, here and below. */
 static void put_edge(rondo_graph *graph, uint32_t from, uint32_t to) {
   rondo_graph_note_change(graph);
   rondo_slots_insert(&rondo_graph_at(graph, from)->dependents, to);
@@ -212,6 +212,7 @@ static const rondo_edge_data *at(const rondo_edge_data *data, size_t i) { return
 
 rondo_status rondo_graph_link_edges_with(rondo_graph *graph, const uint32_t *from, const uint32_t *to,
                                          const rondo_edge_data *data, size_t count) {
+  RONDO_TRY(rondo_graph_own_nodes(graph));
   for (size_t i = 0; i < count; i++) {
     const rondo_status status = link_one(graph, from[i], to[i], at(data, i));
     if (status == RONDO_OK) continue;
@@ -243,6 +244,7 @@ static rondo_status unlink_one(rondo_graph *graph, uint32_t from, uint32_t to, c
 
 static rondo_status erase_edges(rondo_graph *graph, const uint32_t *from, const uint32_t *to,
                                 const rondo_edge_data *data, size_t count, rondo_programmatic_edge *removed) {
+  RONDO_TRY(rondo_graph_own_nodes(graph));
   for (size_t i = 0; i < count; i++) {
     const rondo_status status = unlink_one(graph, from[i], to[i], at(data, i), removed == NULL ? NULL : &removed[i]);
     if (status == RONDO_OK) continue;

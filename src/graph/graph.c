@@ -28,14 +28,13 @@ static uint32_t next_serial(void) {
   return serial;
 }
 
-rondo_status rondo_graph_make(rondo_device *device, const rondo_allocator *allocator, const char *name,
-                              rondo_graph **out) {
+/* A graph without storage for nodes. */
+static rondo_status make_empty(rondo_device *device, const rondo_allocator *allocator, const char *name,
+                               rondo_graph **out) {
   rondo_graph *graph;
   *out = NULL;
   RONDO_TRY(rondo_allocate_items(allocator, 1, sizeof *graph, &graph));
   graph->allocator = *allocator;
-  rondo_slab_init(&graph->slab, allocator);
-  graph->small = rondo_slab_allocator(&graph->slab);
   graph->device = device;
   graph->serial = next_serial();
   const rondo_status status = rondo_allocate_text(allocator, name, &graph->name);
@@ -47,11 +46,48 @@ rondo_status rondo_graph_make(rondo_device *device, const rondo_allocator *alloc
   return RONDO_OK;
 }
 
+static rondo_status make_storage(const rondo_allocator *allocator, rondo_node_storage **out) {
+  rondo_node_storage *storage;
+  RONDO_TRY(rondo_allocate_items(allocator, 1, sizeof *storage, &storage));
+  atomic_init(&storage->graphs, 1);
+  rondo_slab_init(&storage->slab, allocator);
+  storage->small = rondo_slab_allocator(&storage->slab);
+  *out = storage;
+  return RONDO_OK;
+}
+
+rondo_status rondo_graph_make(rondo_device *device, const rondo_allocator *allocator, const char *name,
+                              rondo_graph **out) {
+  RONDO_TRY(make_empty(device, allocator, name, out));
+  const rondo_status status = make_storage(allocator, &(*out)->storage);
+  if (status == RONDO_OK) return RONDO_OK;
+  rondo_graph_free(*out);
+  *out = NULL;
+  return status;
+}
+
 static void free_node(rondo_graph *graph, rondo_graph_node *node) {
+  const rondo_allocator *small = &graph->storage->small;
   rondo_node_contents_free(graph, node);
-  rondo_array_free(&graph->small, &node->dependencies);
-  rondo_array_free(&graph->small, &node->dependents);
+  rondo_array_free(small, &node->dependencies);
+  rondo_array_free(small, &node->dependents);
   *node = (rondo_graph_node){0};
+}
+
+/* Frees the nodes, unless other graphs share them. The graph has none then, and no storage. */
+static void leave_nodes(rondo_graph *graph) {
+  rondo_node_storage *storage = graph->storage;
+  if (storage == NULL) return;
+  if (atomic_fetch_sub_explicit(&storage->graphs, 1, memory_order_acq_rel) == 1) {
+    for (size_t i = 0; i < graph->nodes.count; i++)
+      if (graph->nodes.items[i].live) free_node(graph, &graph->nodes.items[i]);
+    rondo_array_free(&graph->allocator, &graph->nodes);
+    rondo_slab_free(&storage->slab);
+    rondo_release(&graph->allocator, storage, 1, sizeof *storage);
+  }
+  graph->nodes.items = NULL;
+  graph->nodes.count = graph->nodes.capacity = 0;
+  graph->storage = NULL;
 }
 
 static void release_attachment(const rondo_graph_attachment *attachment) {
@@ -93,14 +129,11 @@ void rondo_graph_free(rondo_graph *graph) {
   const rondo_allocator allocator = graph->allocator;
   rondo_object_list objects = graph->objects;
   assert(graph->captures == 0);
-  for (size_t i = 0; i < graph->nodes.count; i++)
-    if (graph->nodes.items[i].live) free_node(graph, &graph->nodes.items[i]);
-  rondo_array_free(&allocator, &graph->nodes);
+  leave_nodes(graph);
   rondo_array_free(&allocator, &graph->programmatic);
   for (size_t i = 0; i < graph->symbol_kernels.count; i++) rondo_kernel_release(graph->symbol_kernels.items[i]);
   rondo_array_free(&allocator, &graph->symbol_kernels);
   rondo_array_free(&allocator, &graph->native_changes);
-  rondo_slab_free(&graph->slab);
   rondo_release_text(&allocator, graph->name);
   release_attachment(&graph->memory);
   release_attachment(&graph->random);
@@ -150,21 +183,21 @@ void rondo_graph_note_change(rondo_graph *graph) {
 /* The node will have these parameters. If a kernel keeps its launch configuration, the driver's form of the graph can
  * follow. */
 static void note_params(rondo_graph *graph, uint32_t slot, const rondo_node_params *params) {
-  rondo_graph_node *node = rondo_graph_at(graph, slot);
+  const rondo_graph_node *node = rondo_graph_at(graph, slot);
   const bool was_other = graph->is_native_other;
+  rondo_slots *changes = &graph->native_changes;
+  size_t at;
+  assert(!rondo_graph_shares_nodes(graph));
   rondo_graph_note_change(graph);
   if (was_other || params->kind != RONDO_NODE_KERNEL) return;
   if (!rondo_launch_config_same(node->params.as.kernel.config, params->as.kernel.config)) return;
-  if (!node->is_listed && graph->native_changes.count == graph->native_changes.capacity) return;
+  const bool is_listed = rondo_slots_find(changes, slot, &at);
+  if (!is_listed && changes->count == changes->capacity) return;
   graph->is_native_other = false;
-  if (node->is_listed) return;
-  node->is_listed = true;
-  graph->native_changes.items[graph->native_changes.count++] = slot;
+  if (!is_listed) rondo_slots_insert(changes, slot);
 }
 
 void rondo_graph_clear_changes(rondo_graph *graph) {
-  for (size_t i = 0; i < graph->native_changes.count; i++)
-    graph->nodes.items[graph->native_changes.items[i]].is_listed = false;
   graph->native_changes.count = 0;
   graph->is_native_stale = graph->is_native_other = false;
 }
@@ -287,7 +320,6 @@ static inline void commit(rondo_graph *graph, uint32_t slot) {
   for (size_t i = 0; i < node->dependencies.count; i++)
     rondo_slots_insert(&rondo_graph_at(graph, node->dependencies.items[i])->dependents, slot);
   node->live = true;
-  node->clone_source = RONDO_NO_NODE;
   graph->live_count++;
   if (node->params.kind == RONDO_NODE_CHILD) {
     node->params.as.child->parent_slot = slot;
@@ -316,6 +348,7 @@ rondo_status rondo_graph_insert_checked(rondo_graph *graph, const rondo_node *de
   }
   const size_t number = graph->nodes.count;
   RONDO_TRY(check_number(graph, number));
+  RONDO_TRY(rondo_graph_own_nodes(graph));
   if (number == graph->nodes.capacity) RONDO_TRY(rondo_array_reserve(&graph->allocator, &graph->nodes, number + 1));
   rondo_graph_node *node = &graph->nodes.items[number]; /* zero, as all unused capacity is */
   RONDO_TRY(rondo_node_contents_make(graph, params, false, node));
@@ -331,7 +364,7 @@ rondo_status rondo_graph_insert_checked(rondo_graph *graph, const rondo_node *de
 }
 
 rondo_status rondo_graph_insert_at(rondo_graph *graph, uint32_t number, const rondo_node_params *params) {
-  assert(number >= graph->nodes.count);
+  assert(number >= graph->nodes.count && !rondo_graph_shares_nodes(graph));
   RONDO_TRY(check_number(graph, number));
   RONDO_TRY(rondo_array_reserve(&graph->allocator, &graph->nodes, (size_t)number + 1));
   RONDO_TRY(rondo_node_contents_make(graph, params, true, &graph->nodes.items[number]));
@@ -363,7 +396,7 @@ static rondo_status check_replacement(const rondo_graph *graph, uint32_t slot, c
 rondo_status rondo_graph_prepare(rondo_graph *graph, uint32_t slot, const rondo_node_params *params,
                                  rondo_graph_node *out) {
   *out = (rondo_graph_node){0};
-  assert(params->kind == rondo_graph_at(graph, slot)->params.kind);
+  assert(params->kind == rondo_graph_at(graph, slot)->params.kind && !rondo_graph_shares_nodes(graph));
   (void)slot;
   return rondo_node_contents_make(graph, params, false, out);
 }
@@ -412,6 +445,7 @@ void rondo_graph_overwrite(rondo_graph *graph, uint32_t slot, const rondo_node_p
 rondo_status rondo_graph_replace(rondo_graph *graph, uint32_t slot, const rondo_node_params *params) {
   rondo_graph_node fresh;
   RONDO_TRY(check_replacement(graph, slot, params));
+  RONDO_TRY(rondo_graph_own_nodes(graph));
   RONDO_TRY(rondo_graph_prepare(graph, slot, params, &fresh));
   rondo_graph_put(graph, slot, &fresh);
   rondo_graph_check_node(graph, slot);
@@ -476,6 +510,7 @@ rondo_status rondo_graph_check_erase(const rondo_graph *graph, uint32_t slot) {
 
 rondo_status rondo_graph_erase(rondo_graph *graph, uint32_t slot) {
   RONDO_TRY(rondo_graph_check_erase(graph, slot));
+  RONDO_TRY(rondo_graph_own_nodes(graph));
   rondo_graph_node *node = rondo_graph_at(graph, slot);
   rondo_graph_note_change(graph);
   rondo_graph_cut_programmatic(graph, slot);
@@ -491,37 +526,78 @@ rondo_status rondo_graph_erase(rondo_graph *graph, uint32_t slot) {
 
 /* Cloning --------------------------------------------------------------------------------------------------------- */
 
-/* `out` is zero before the call. After a failure, freeing the clone frees its contents. */
-static rondo_status copy_node(rondo_graph *clone, const rondo_graph_node *from, uint32_t slot, rondo_graph_node *out) {
+/* `out` is zero before the call. After a failure, freeing the nodes of `to` frees its contents. */
+static rondo_status copy_node(rondo_graph *to, const rondo_graph_node *from, uint32_t slot, rondo_graph_node *out) {
   if (!from->live) return RONDO_OK;
-  RONDO_TRY(rondo_node_contents_copy(clone, from, out));
+  RONDO_TRY(rondo_node_contents_copy(to, from, out));
   out->live = true;
-  out->clone_source = slot;
   out->captured = from->captured;
-  clone->live_count++;
-  if (from->params.kind == RONDO_NODE_CHILD) {
-    out->params.as.child->parent_slot = slot;
-    clone->child_count++;
-  }
-  RONDO_TRY(rondo_slots_copy(clone, &from->dependencies, &out->dependencies));
-  return rondo_slots_copy(clone, &from->dependents, &out->dependents);
+  if (from->params.kind == RONDO_NODE_CHILD) out->params.as.child->parent_slot = slot;
+  RONDO_TRY(rondo_slots_copy(to, &from->dependencies, &out->dependencies));
+  return rondo_slots_copy(to, &from->dependents, &out->dependents);
 }
 
-/* The nodes are zero before they are copied to: unused capacity is zero. */
-static rondo_status copy_nodes(const rondo_graph *graph, rondo_graph *clone) {
-  RONDO_TRY(rondo_array_reserve(&clone->allocator, &clone->nodes, graph->nodes.count));
-  for (size_t i = 0; i < graph->nodes.count; i++) {
-    rondo_graph_node *out = &clone->nodes.items[clone->nodes.count++];
-    RONDO_TRY(copy_node(clone, &graph->nodes.items[i], (uint32_t)i, out));
+/* Copies the nodes of a graph to another one, which has none. After a failure it has none again. The nodes are zero
+ * before they are copied to: unused capacity is zero. */
+static rondo_status copy_nodes(const rondo_graph *graph, rondo_graph *to) {
+  RONDO_TRY(make_storage(&to->allocator, &to->storage));
+  rondo_status status = rondo_array_reserve(&to->allocator, &to->nodes, graph->nodes.count);
+  for (size_t i = 0; i < graph->nodes.count && status == RONDO_OK; i++) {
+    rondo_graph_node *out = &to->nodes.items[to->nodes.count++];
+    status = copy_node(to, &graph->nodes.items[i], (uint32_t)i, out);
   }
+  if (status != RONDO_OK) leave_nodes(to);
+  return status;
+}
+
+rondo_status rondo_graph_copy_nodes(rondo_graph *graph) {
+  rondo_graph shared = *graph;
+  assert(graph->child_count == 0);
+  graph->storage = NULL;
+  graph->nodes.items = NULL;
+  graph->nodes.count = graph->nodes.capacity = 0;
+  const rondo_status status = copy_nodes(&shared, graph);
+  if (status == RONDO_OK) {
+    leave_nodes(&shared);
+  } else {
+    graph->storage = shared.storage;
+    graph->nodes.items = shared.nodes.items;
+    graph->nodes.count = shared.nodes.count;
+    graph->nodes.capacity = shared.nodes.capacity;
+  }
+  return status;
+}
+
+rondo_status rondo_graph_keep_nodes(rondo_graph *graph) {
+  RONDO_TRY(rondo_graph_own_nodes(graph));
+  graph->keeps_nodes = true;
+  return RONDO_OK;
+}
+
+/* Whether a clone with this allocator can have the same nodes. A capture writes to nodes of its graph. */
+static bool can_share(const rondo_graph *graph, const rondo_allocator *allocator) {
+  const rondo_allocator *own = &graph->allocator;
+  return graph->child_count == 0 && graph->captures == 0 && !graph->keeps_nodes && own->self == allocator->self &&
+         own->allocate == allocator->allocate && own->release == allocator->release;
+}
+
+static rondo_status clone_nodes(const rondo_graph *graph, rondo_graph *clone) {
+  clone->live_count = graph->live_count;
+  clone->child_count = graph->child_count;
+  if (!can_share(graph, &clone->allocator)) return copy_nodes(graph, clone);
+  atomic_fetch_add_explicit(&graph->storage->graphs, 1, memory_order_relaxed);
+  clone->storage = graph->storage;
+  clone->nodes.items = graph->nodes.items;
+  clone->nodes.count = graph->nodes.count;
+  clone->nodes.capacity = graph->nodes.capacity;
   return RONDO_OK;
 }
 
 rondo_status rondo_graph_clone_with(const rondo_allocator *allocator, const rondo_graph *graph, rondo_graph **out) {
   *out = NULL;
   rondo_graph *clone;
-  RONDO_TRY(rondo_graph_make(graph->device, allocator, graph->name, &clone));
-  rondo_status status = copy_nodes(graph, clone);
+  RONDO_TRY(make_empty(graph->device, allocator, graph->name, &clone));
+  rondo_status status = clone_nodes(graph, clone);
   if (status == RONDO_OK) status = rondo_array_copy(&clone->allocator, &clone->programmatic, &graph->programmatic);
   if (status == RONDO_OK) status = copy_symbol_kernels(clone, graph);
   if (status == RONDO_OK) status = rondo_object_list_copy(&clone->allocator, &clone->objects, &graph->objects);
@@ -530,6 +606,7 @@ rondo_status rondo_graph_clone_with(const rondo_allocator *allocator, const rond
     return status;
   }
   clone->source_serial = graph->serial;
+  clone->source_count = (uint32_t)graph->nodes.count;
   clone->has_memory = graph->has_memory;
   clone->is_bound = graph->is_bound;
   copy_attachment(&clone->memory, &graph->memory);
@@ -556,8 +633,7 @@ rondo_status rondo_graph_find_in_clone(const rondo_graph *clone, rondo_node node
                       "rondo_graph_find_in_clone: %s was not cloned from the graph of the node id 0x%" PRIx64
                       ": pass the clone, and the id of a node of the graph that was cloned",
                       rondo_graph_label(label, clone), node.id);
-  if (number >= clone->nodes.count || clone->nodes.items[number].clone_source != number ||
-      !clone->nodes.items[number].live)
+  if (number >= clone->source_count || !clone->nodes.items[number].live)
     return rondo_fail_node(RONDO_INVALID_ARGUMENT, RONDO_REASON_UNKNOWN_NODE, number,
                            "rondo_graph_find_in_clone: %s has no copy of node %" PRIu32
                            ": it was added after the graph was cloned, or its copy was removed",

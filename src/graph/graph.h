@@ -18,6 +18,17 @@ RONDO_MUST_USE rondo_status rondo_graph_clone_with(const rondo_allocator *alloca
  * child. */
 RONDO_MUST_USE rondo_status rondo_graph_insert_at(rondo_graph *graph, uint32_t number, const rondo_node_params *params);
 
+/* Comes before nodes or edges of the graph are written: copies the nodes if other graphs share them, so that they are
+ * at other addresses. Errors: OUT_OF_MEMORY; then nothing has changed. */
+RONDO_MUST_USE rondo_status rondo_graph_copy_nodes(rondo_graph *graph);
+RONDO_MUST_USE static inline rondo_status rondo_graph_own_nodes(rondo_graph *graph) {
+  return __builtin_expect(rondo_graph_shares_nodes(graph), 0) ? rondo_graph_copy_nodes(graph) : RONDO_OK;
+}
+
+/* The same for good: no clone will share the nodes of the graph. They stay at their addresses while the graph has them,
+ * as long as no node is added. */
+RONDO_MUST_USE rondo_status rondo_graph_keep_nodes(rondo_graph *graph);
+
 /* The graph has changed: invalidates what was noted about it and about the graphs that contain it. */
 void rondo_graph_note_change(rondo_graph *graph);
 
@@ -71,8 +82,8 @@ RONDO_MUST_USE rondo_status rondo_graph_insert_checked(rondo_graph *graph, const
  * kinds CHILD, ALLOC and FREE. `params` may point into the node. */
 RONDO_MUST_USE rondo_status rondo_graph_replace(rondo_graph *graph, uint32_t slot, const rondo_node_params *params);
 
-/* The same in two steps, with checked parameters of the node's kind. `prepare` makes the new contents. `put` installs
- * them, and `discard` frees them; neither can fail. */
+/* The same in two steps, with checked parameters of the node's kind, for a graph that owns its nodes. `prepare` makes
+ * the new contents. `put` installs them, and `discard` frees them; neither can fail. */
 RONDO_MUST_USE rondo_status rondo_graph_prepare(rondo_graph *graph, uint32_t slot, const rondo_node_params *params,
                                                 rondo_graph_node *out);
 void rondo_graph_put(rondo_graph *graph, uint32_t slot, rondo_graph_node *prepared);
@@ -84,7 +95,7 @@ RONDO_MUST_USE rondo_status rondo_graph_replace_child(rondo_graph *graph, uint32
                                                       const rondo_node_params *params);
 
 /* Whether rondo_graph_overwrite can store the resolved parameters in the memory of the node: its arguments fit, and its
- * name is the same. */
+ * name is the same. The graph that is overwritten owns its nodes. */
 bool rondo_graph_fits(const rondo_graph *graph, uint32_t slot, const rondo_node_params *params);
 void rondo_graph_overwrite(rondo_graph *graph, uint32_t slot, const rondo_node_params *params);
 

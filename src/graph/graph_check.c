@@ -104,16 +104,14 @@ void rondo_graph_check_node(const rondo_graph *graph, uint32_t slot) {
   check_contents(graph, node, slot);
   check_edges(graph, slot, false);
   check_edges(graph, slot, true);
-  assert(node->clone_source == RONDO_NO_NODE || (node->clone_source == slot && graph->source_serial != 0));
   assert(node->captured == 0 || graph->captured.object != NULL || graph->captures > 0);
 }
 
-/* The list of changes and the nodes in it agree. */
+/* The list of changes is ascending. */
 static void check_changes(const rondo_graph *graph) {
-  size_t listed = 0;
-  rondo_array_check(&graph->native_changes);
-  for (size_t i = 0; i < graph->nodes.count; i++) listed += graph->nodes.items[i].is_listed;
-  assert(graph->is_native_other || listed == graph->native_changes.count);
+  const rondo_slots *changes = &graph->native_changes;
+  rondo_array_check(changes);
+  for (size_t i = 1; i < changes->count; i++) assert(changes->items[i - 1] < changes->items[i]);
 }
 
 static void check_hole(const rondo_graph_node *node) {
@@ -126,6 +124,8 @@ void rondo_graph_check(const rondo_graph *graph) {
   assert(graph->serial != 0 && graph->name != NULL);
   assert(graph->nodes.count <= graph->nodes.capacity && graph->nodes.count <= RONDO_NO_NODE);
   assert(graph->is_child == (graph->parent != NULL));
+  assert(graph->storage != NULL && atomic_load(&graph->storage->graphs) > 0);
+  assert(graph->source_count == 0 || graph->source_serial != 0);
   for (uint32_t slot = 0; slot < graph->nodes.count; slot++) {
     const rondo_graph_node *node = &graph->nodes.items[slot];
     if (!node->live) {
@@ -136,6 +136,7 @@ void rondo_graph_check(const rondo_graph *graph) {
     live++;
     if (node->params.kind != RONDO_NODE_CHILD) continue;
     children++;
+    assert(!rondo_graph_shares_nodes(graph));
     rondo_graph_check(node->params.as.child);
   }
   assert(live == graph->live_count);

@@ -5,12 +5,14 @@
  * the graph's serial, by which a node of another graph is detected. Zeros that mean defaults are replaced when a node
  * is made.
  *
- * Threads: a graph is thread-compatible and has no lock. Serials come from an atomic of the process.
+ * Threads: a graph is thread-compatible and has no lock. Graphs that share nodes may belong to different threads,
+ * because shared nodes are only read. Serials come from an atomic of the process.
  */
 #ifndef RONDO_GRAPH_GRAPH_INTERNAL_H
 #define RONDO_GRAPH_GRAPH_INTERNAL_H
 
 #include <assert.h>
+#include <stdatomic.h>
 
 #include <rondo/graph.h>
 
@@ -33,7 +35,6 @@ typedef struct rondo_counted_event {
 
 typedef struct rondo_graph_node {
   bool live;                /* false: a hole, and all else is zero */
-  bool is_listed;           /* in the graph's native_changes */
   rondo_node_params params; /* own copies, resolved; params.name and as.alloc.name are never NULL */
   void *arguments; /* kernel: values at the kernel's offsets, in one block with the list; copy, fill: given numbers that
                       have no effect (rondo_given_numbers); memory operations: the operations; semaphores: their values;
@@ -41,9 +42,17 @@ typedef struct rondo_graph_node {
   const void **argument_list; /* params.as.kernel.args */
   rondo_slots dependencies;
   rondo_slots dependents;
-  uint32_t clone_source; /* its number in the graph that this one was cloned from; RONDO_NO_NODE if made here */
-  uint64_t captured;     /* the driver's handle of the node in its graph's `captured`; 0 if there is none */
+  uint64_t captured; /* the driver's handle of the node in its graph's `captured`; 0 if there is none */
 } rondo_graph_node;
+
+/* The memory of a graph's nodes. A graph and its clones share it, and the array of nodes, until one of them changes:
+ * that one first copies its nodes (rondo_graph_own_nodes). So shared nodes are never written. Nodes with child graphs
+ * are not shared, because a child knows its parent. */
+typedef struct rondo_node_storage {
+  atomic_uint graphs;    /* that share it */
+  rondo_slab slab;       /* allocates the contents and edges of nodes */
+  rondo_allocator small; /* allocates from the slab */
+} rondo_node_storage;
 
 /* An edge with ports and a type, which are the driver's (rondo_graph_programmatic_edges). */
 typedef struct rondo_programmatic_edge {
@@ -74,12 +83,13 @@ typedef RONDO_ARRAY(rondo_object_entry) rondo_object_list;
 
 struct rondo_graph {
   rondo_allocator allocator;
-  rondo_slab slab;       /* allocates the contents and edges of nodes */
-  rondo_allocator small; /* allocates from the slab */
-  rondo_device *device;  /* identity only; NULL = data only */
+  rondo_node_storage *storage;
+  rondo_device *device; /* identity only; NULL = data only */
   char *name;
   uint32_t serial;        /* unique in the process, never 0 */
   uint32_t source_serial; /* of the graph that this one was cloned from; 0 if none */
+  uint32_t source_count;  /* its slots then: a node in one of these slots is a clone of the node with its number */
+  bool keeps_nodes; /* clones copy its nodes: they are written without a further check, or callers point into them */
   RONDO_ARRAY(rondo_graph_node) nodes;
   uint32_t live_count;
   uint32_t child_count;      /* child nodes among them */
@@ -104,14 +114,19 @@ struct rondo_graph {
   rondo_graph_attachment native;   /* the driver's form of the graph, set by the layer above; clones have none */
   bool is_native_stale;            /* the graph has changed since then */
   bool is_native_other;            /* by more than native_changes lists; the layer above sets both to false */
-  /* Kernels that got other code, grids or arguments since the driver's form was last built from all nodes. The layer
-   * above reserves the capacity; a kernel that does not fit is more than this lists. */
+  /* Kernels that got other code, grids or arguments since the driver's form was last built from all nodes, ascending.
+   * The layer above reserves the capacity; a kernel that does not fit is more than this lists. */
   rondo_slots native_changes;
 };
 
 static inline rondo_graph_node *rondo_graph_at(const rondo_graph *graph, uint32_t slot) { /* slot of a live node */
   assert(slot < graph->nodes.count && graph->nodes.items[slot].live);
   return &graph->nodes.items[slot];
+}
+
+/* Whether other graphs have the same nodes. Once it is false, it stays so until the graph is cloned. */
+static inline bool rondo_graph_shares_nodes(const rondo_graph *graph) {
+  return atomic_load_explicit(&graph->storage->graphs, memory_order_acquire) > 1;
 }
 
 /* The position of a node, for messages (node_name.c). */

@@ -139,6 +139,7 @@ rondo_status rondo_graph_get_params(const rondo_graph *graph, rondo_node node, r
   RONDO_TRY(rondo_require("rondo_graph_get_params", "the graph", graph));
   uint32_t slot;
   RONDO_TRY(find_node("rondo_graph_get_params", graph, node, &slot));
+  RONDO_TRY(rondo_fail_context(rondo_graph_keep_nodes((rondo_graph *)(uintptr_t)graph), "rondo_graph_get_params"));
   *out_params = rondo_node_given_params(rondo_graph_at(graph, slot));
   return RONDO_OK;
 }

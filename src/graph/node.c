@@ -17,7 +17,7 @@
 
 /* A slab aligns to RONDO_SLAB_STEP only. */
 static const rondo_allocator *arguments_allocator(const rondo_graph *owner, const rondo_kernel *kernel) {
-  return kernel->argument_alignment > RONDO_SLAB_STEP ? &owner->allocator : &owner->small;
+  return kernel->argument_alignment > RONDO_SLAB_STEP ? &owner->allocator : &owner->storage->small;
 }
 
 /* Where the list of addresses begins in the block, after the values. */
@@ -28,7 +28,8 @@ static size_t block_bytes(const rondo_kernel *kernel) {
 }
 
 static rondo_status take_block(rondo_graph *owner, const rondo_kernel *kernel, void **out) {
-  if (kernel->argument_alignment <= RONDO_SLAB_STEP) return rondo_slab_take(&owner->slab, block_bytes(kernel), out);
+  if (kernel->argument_alignment <= RONDO_SLAB_STEP)
+    return rondo_slab_take(&owner->storage->slab, block_bytes(kernel), out);
   return rondo_allocate_aligned(&owner->allocator, block_bytes(kernel), 1, kernel->argument_alignment, out);
 }
 
@@ -66,7 +67,7 @@ static inline rondo_status copy_arguments(rondo_graph *owner, const rondo_kernel
 static rondo_status copy_config(const rondo_graph *owner, const rondo_kernel_node *from, rondo_graph_node *out) {
   rondo_launch_config resolved, *copy;
   if (!rondo_launch_config_resolve(from, &resolved)) return RONDO_OK;
-  RONDO_TRY(rondo_allocate_items(&owner->small, 1, sizeof *copy, &copy));
+  RONDO_TRY(rondo_allocate_items(&owner->storage->small, 1, sizeof *copy, &copy));
   *copy = resolved;
   out->params.as.kernel.config = copy;
   return RONDO_OK;
@@ -80,7 +81,7 @@ static rondo_status copy_argument_bytes(const rondo_graph *owner, const rondo_ke
   for (uint32_t i = 0; i < count; i++) known = known || from->arg_bytes[i] != 0;
   if (!known) return RONDO_OK;
   size_t *bytes;
-  RONDO_TRY(rondo_allocate_items(&owner->small, count, sizeof *bytes, &bytes));
+  RONDO_TRY(rondo_allocate_items(&owner->storage->small, count, sizeof *bytes, &bytes));
   memcpy(bytes, from->arg_bytes, count * sizeof(size_t));
   out->params.as.kernel.arg_bytes = bytes;
   return RONDO_OK;
@@ -88,7 +89,7 @@ static rondo_status copy_argument_bytes(const rondo_graph *owner, const rondo_ke
 
 static rondo_status copy_text(const rondo_graph *owner, const char *text, const char **out) {
   char *copy;
-  const rondo_status status = rondo_allocate_text(&owner->small, text, &copy);
+  const rondo_status status = rondo_allocate_text(&owner->storage->small, text, &copy);
   *out = copy;
   return status;
 }
@@ -115,11 +116,20 @@ static rondo_status make_kernel(rondo_graph *owner, const rondo_node_params *par
   return from->arg_bytes == NULL ? RONDO_OK : copy_argument_bytes(owner, from, out);
 }
 
+/* The nodes of the owner, which may be in the child, are written next: the clone must not share them. */
+static rondo_status clone_child(rondo_graph *owner, const rondo_graph *child, rondo_graph **out) {
+  const bool kept = owner->keeps_nodes;
+  owner->keeps_nodes = true;
+  const rondo_status status = rondo_graph_clone_with(&owner->allocator, child, out);
+  owner->keeps_nodes = kept;
+  return status;
+}
+
 static rondo_status make_child(rondo_graph *owner, const rondo_node_params *params, bool take, rondo_graph_node *out) {
   rondo_graph *child = params->as.child;
   out->params.kind = RONDO_NODE_CHILD;
   RONDO_TRY(copy_text(owner, params->name, &out->params.name));
-  if (!take) RONDO_TRY(rondo_graph_clone_with(&owner->allocator, child, &child));
+  if (!take) RONDO_TRY(clone_child(owner, child, &child));
   child->is_child = true;
   child->parent = owner;
   out->params.as.child = child;
@@ -158,7 +168,7 @@ static rondo_status keep_given(const rondo_graph *owner, const rondo_node_params
     if (given.pitches[i] == 0) given.pitches[i] = resolved.pitches[i];
   if (memcmp(given.pitches, resolved.pitches, sizeof given.pitches) == 0 && given.value == resolved.value)
     return RONDO_OK;
-  RONDO_TRY(rondo_allocate_items(&owner->small, 1, sizeof *kept, &kept));
+  RONDO_TRY(rondo_allocate_items(&owner->storage->small, 1, sizeof *kept, &kept));
   *kept = given;
   out->arguments = kept;
   return RONDO_OK;
@@ -181,7 +191,7 @@ rondo_node_params rondo_node_given_params(const rondo_graph_node *node) {
 }
 
 static void forget_given(rondo_graph *owner, rondo_graph_node *node) {
-  rondo_release(&owner->small, node->arguments, 1, sizeof(rondo_given_numbers));
+  rondo_release(&owner->storage->small, node->arguments, 1, sizeof(rondo_given_numbers));
   node->arguments = NULL;
 }
 
@@ -215,7 +225,7 @@ static rondo_status make_operations(rondo_graph *owner, const rondo_node_params 
   rondo_memory_operation *copy;
   out->params.kind = RONDO_NODE_MEMORY_OPERATIONS;
   RONDO_TRY(copy_text(owner, params->name, &out->params.name));
-  RONDO_TRY(rondo_allocate_items(&owner->small, from->count, sizeof *copy, &copy));
+  RONDO_TRY(rondo_allocate_items(&owner->storage->small, from->count, sizeof *copy, &copy));
   memcpy(copy, from->operations, from->count * sizeof *copy);
   out->arguments = copy;
   out->params.as.memory_operations = (rondo_memory_operations_node){.operations = copy, .count = from->count};
@@ -227,7 +237,7 @@ static rondo_status make_semaphores(rondo_graph *owner, const rondo_node_params 
   rondo_semaphore_value *copy;
   out->params.kind = params->kind;
   RONDO_TRY(copy_text(owner, params->name, &out->params.name));
-  RONDO_TRY(rondo_allocate_items(&owner->small, from->count, sizeof *copy, &copy));
+  RONDO_TRY(rondo_allocate_items(&owner->storage->small, from->count, sizeof *copy, &copy));
   memcpy(copy, from->values, from->count * sizeof *copy);
   for (size_t i = 0; i < from->count; i++) rondo_semaphore_retain(copy[i].semaphore);
   out->arguments = copy;
@@ -238,7 +248,7 @@ static rondo_status make_semaphores(rondo_graph *owner, const rondo_node_params 
 static void free_semaphores(const rondo_graph *owner, rondo_graph_node *node) {
   const rondo_semaphores_node *list = &node->params.as.semaphores;
   for (size_t i = 0; i < list->count; i++) rondo_semaphore_release(list->values[i].semaphore);
-  rondo_release(&owner->small, node->arguments, list->count, sizeof *list->values);
+  rondo_release(&owner->storage->small, node->arguments, list->count, sizeof *list->values);
 }
 
 static rondo_status make_other(rondo_graph *owner, const rondo_node_params *params, rondo_graph_node *out) {
@@ -291,7 +301,7 @@ rondo_status rondo_node_contents_copy(rondo_graph *owner, const rondo_graph_node
 }
 
 void rondo_node_contents_free(rondo_graph *owner, rondo_graph_node *node) {
-  const rondo_allocator *allocator = &owner->small;
+  const rondo_allocator *allocator = &owner->storage->small;
   rondo_node_params *params = &node->params;
   if (!has_kernels_name(params)) rondo_release_text(allocator, (char *)(uintptr_t)params->name);
   if (params->kind == RONDO_NODE_KERNEL) {

@@ -34,7 +34,7 @@ void rondo_node_overwrite(rondo_graph *owner, rondo_graph_node *node, const rond
 RONDO_MUST_USE rondo_status rondo_slots_grow(rondo_graph *graph, rondo_slots *slots, size_t want);
 RONDO_MUST_USE static inline rondo_status rondo_slots_take(rondo_graph *graph, rondo_slots *slots, size_t capacity) {
   void *items;
-  RONDO_TRY(rondo_slab_take(&graph->slab, capacity * sizeof *slots->items, &items));
+  RONDO_TRY(rondo_slab_take(&graph->storage->slab, capacity * sizeof *slots->items, &items));
   slots->items = items;
   slots->capacity = capacity;
   return RONDO_OK;

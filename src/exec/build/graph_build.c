@@ -335,6 +335,7 @@ rondo_status rondo_graph_remove(rondo_graph *graph, rondo_node node) {
   RONDO_TRY(rondo_check_call(call, "the graph", graph));
   uint32_t slot;
   RONDO_TRY(rondo_fail_context(check_removal(graph, node, &slot), "%s", call));
+  RONDO_TRY(rondo_fail_context(rondo_graph_own_nodes(graph), "%s", call));
   const rondo_node_params *params = &rondo_graph_at(graph, slot)->params;
   const bool placed = graph->device != NULL;
   if (placed && params->kind == RONDO_NODE_ALLOC) rondo_address_space_forget(graph, &params->as.alloc);

@@ -111,6 +111,7 @@ static rondo_status make_capture(rondo_stream *stream, rondo_capture_mode mode, 
 static rondo_status start(rondo_stream *stream, rondo_capture_mode mode, rondo_graph *graph, bool is_given) {
   rondo_capture *capture;
   assert(rondo_stream_capture(stream) == NULL);
+  RONDO_TRY(rondo_graph_own_nodes(graph));
   RONDO_TRY(make_capture(stream, mode, &capture));
   capture->graph = graph;
   capture->into_given = is_given;

@@ -105,6 +105,8 @@ void rondo_exec_check(const rondo_exec *exec) {
   assert(exec->placed != NULL || (exec->relocation == NULL && exec->random == NULL));
   assert(exec->heap == NULL || exec->memory != NULL);
   assert(exec->has_extras == (exec->memory != NULL || exec->records.count > 0 || exec->random != NULL || exec->broken));
+  assert(!exec->owns_nodes || !rondo_graph_shares_nodes(exec->graph));
+  assert(exec->placed == NULL || !rondo_graph_shares_nodes(exec->placed));
   rondo_graph_check(exec->graph);
   if (exec->placed != NULL) rondo_graph_check(exec->placed);
   rondo_lowering_check(&exec->lowering);

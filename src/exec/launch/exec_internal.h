@@ -37,6 +37,7 @@ struct rondo_exec {
   rondo_exec_memory *memory;          /* NULL when the graph has none */
   rondo_heap *heap;                   /* for its memory on every stream; NULL: the heap of the stream that launches */
   rondo_graph *graph;                 /* the clone */
+  bool owns_nodes;                    /* the clones share no nodes, so that these can be written */
   rondo_graph *placed;                /* the second clone, or NULL */
   rondo_relocation *relocation;       /* of addresses in the second clone; NULL: graph memory is not moved */
   rondo_exec_random *random;          /* cells of the second clone; NULL: it draws no random numbers */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Creating execs: clone, lower, check, and create the driver's executable. The exec has a clone of the graph, so that
- * the graph can be changed or destroyed afterwards. A failure frees what was created.
+ * the graph can be changed or destroyed afterwards. The two share their nodes until one of them is changed. A failure
+ * frees what was created.
  */
 #include "exec/launch/instantiate.h"
 #include "base/trace.h"
@@ -10,6 +11,7 @@
 #include "exec/launch/exec_check.h"
 #include "exec/launch/exec_relocate.h"
 #include "exec/launch/exec_verify.h"
+#include "exec/launch/update_in_place.h"
 #include "exec/patch/patch.h"
 #include "exec/stream/stream_work.h"
 #include "graph/graph.h"
@@ -47,6 +49,37 @@ rondo_status rondo_exec_clone_graph(rondo_graph *graph, rondo_graph **out) {
   return RONDO_OK;
 }
 
+static rondo_status keep_nodes(rondo_graph *graph) {
+  rondo_graph *child;
+  RONDO_TRY(rondo_graph_keep_nodes(graph));
+  for (uint32_t at = 0; (child = rondo_graph_next_child(graph, &at)) != NULL;) RONDO_TRY(keep_nodes(child));
+  return RONDO_OK;
+}
+
+/* The nodes may have moved. */
+static void find_nodes(rondo_exec *exec) {
+  for (uint32_t i = 0; i < exec->lowering.nodes.count; i++) {
+    const rondo_lowered_origin *origin = &exec->lowering.origins.items[i];
+    if (origin->graph == NULL) continue;
+    exec->lowering.nodes.items[i].params = &rondo_graph_at(origin->graph, origin->slot)->params;
+    if (exec->executable != NULL) rondo_exec_rebind(exec, i);
+  }
+}
+
+rondo_status rondo_exec_copy_nodes(rondo_exec *exec) {
+  rondo_status status = keep_nodes(exec->graph);
+  if (status == RONDO_OK && exec->placed != NULL) status = keep_nodes(exec->placed);
+  exec->owns_nodes = status == RONDO_OK;
+  find_nodes(exec); /* after a failure, some may have moved */
+  return status;
+}
+
+/* The second clone gets other addresses. */
+static rondo_status place(rondo_graph *graph, rondo_exec_draft *out) {
+  RONDO_TRY(rondo_exec_clone_graph(graph, &out->placed));
+  return keep_nodes(out->placed);
+}
+
 rondo_status rondo_exec_draft_make(const char *call, rondo_graph *graph, bool relocate, rondo_exec_draft *out) {
   *out = (rondo_exec_draft){0};
   RONDO_TRY(check_graph(call, graph));
@@ -59,7 +92,7 @@ rondo_status rondo_exec_draft_make(const char *call, rondo_graph *graph, bool re
   rondo_status status = RONDO_OK;
   out->device = graph->device;
   out->relocates = relocates && graph->has_memory;
-  if (out->relocates || rondo_random_is_drawn(graph)) status = rondo_exec_clone_graph(graph, &out->placed);
+  if (out->relocates || rondo_random_is_drawn(graph)) status = place(graph, out);
   if (status == RONDO_OK)
     status =
         rondo_fail_context(rondo_lower(out->placed != NULL ? out->placed : out->graph, &out->lowering), "%s", call);

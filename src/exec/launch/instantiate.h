@@ -13,6 +13,14 @@ RONDO_MUST_USE rondo_status rondo_exec_draft_make(const char *call, rondo_graph 
 /* Clones a graph for an exec alone. */
 RONDO_MUST_USE rondo_status rondo_exec_clone_graph(rondo_graph *graph, rondo_graph **out);
 
+/* Comes before nodes of the exec's clones are written, also by the driver (rondo_executable_ops.launch_patched): copies
+ * the nodes that other graphs share. The lowering and the driver find them again; other pointers into them are stale.
+ * Errors: OUT_OF_MEMORY; the exec works as before. A draft is allowed. */
+RONDO_MUST_USE rondo_status rondo_exec_copy_nodes(rondo_exec *exec);
+RONDO_MUST_USE static inline rondo_status rondo_exec_own_nodes(rondo_exec *exec) {
+  return __builtin_expect(exec->owns_nodes, 1) ? RONDO_OK : rondo_exec_copy_nodes(exec);
+}
+
 /* Creates cells if the graph draws random numbers. Uses those of `like` if they fit; `like` may be NULL. */
 RONDO_MUST_USE rondo_status rondo_exec_draft_random(rondo_exec_draft *draft, const rondo_exec_random *like);
 RONDO_MUST_USE rondo_status rondo_exec_draft_memory(rondo_exec_draft *draft, bool auto_free);

@@ -127,7 +127,7 @@ static rondo_status commit_prepared(rondo_exec *exec, uint32_t index, const rond
   return RONDO_OK;
 }
 
-/* `params` has the exec's addresses. */
+/* `params` has the exec's addresses. The exec owns its nodes. */
 static rondo_status commit_lowered(rondo_exec *exec, uint32_t index, const rondo_node_params *params) {
   const rondo_lowered_origin *origin = &exec->lowering.origins.items[index];
   rondo_lowered_node *lowered = &exec->lowering.nodes.items[index];
@@ -242,6 +242,7 @@ rondo_status rondo_exec_set_params(rondo_exec *exec, rondo_node node, const rond
   __builtin_prefetch(exec->executable); /* used last */
   uint32_t index;
   RONDO_TRY(find_any(call, exec, node, &index));
+  RONDO_TRY(rondo_exec_own_nodes(exec));
   if (__builtin_expect(index != RONDO_INDEX_CHILD, 1)) return set_params(call, exec, index, params);
   return params->kind == RONDO_NODE_CHILD ? rondo_exec_replace_child(call, exec, node, params)
                                           : fail_child(call, exec, node, params);
@@ -254,6 +255,7 @@ rondo_status rondo_exec_set_argument(rondo_exec *exec, rondo_node node, size_t n
   uint32_t index;
   RONDO_TRY(rondo_check_call(call, "the exec", exec));
   RONDO_TRY(find_index(call, exec, node, &index));
+  RONDO_TRY(rondo_exec_own_nodes(exec));
   RONDO_TRY(rondo_node_params_exchange(call, rondo_exec_given_params(exec, index), number, value, args, &params));
   return set_params(call, exec, index, &params);
 }
@@ -427,6 +429,7 @@ static void exchange(rondo_exec *exec, rondo_exec_draft *draft, bool memory_chan
   rondo_lowering_move_tags(&exec->lowering, &draft->lowering);
   SWAP(exec->graph, draft->graph);
   SWAP(exec->placed, draft->placed);
+  SWAP(exec->owns_nodes, draft->owns_nodes);
   SWAP(exec->relocation, draft->relocation);
   SWAP(exec->random, draft->random);
   SWAP(exec->lowering, draft->lowering);
@@ -446,6 +449,7 @@ static rondo_status update_from(rondo_exec *exec, rondo_graph *graph, rondo_exec
   for (size_t i = 0; i < exec->lowering.nodes.count; i++) RONDO_TRY(compare_node(exec, draft, i, to));
   bool memory_changed;
   RONDO_TRY(draft_memory(exec, graph, draft, &memory_changed, to));
+  if (exec->patch_sets != NULL) RONDO_TRY(rondo_exec_own_nodes(draft));
   RONDO_TRY(commit_nodes(exec, draft));
   exchange(exec, draft, memory_changed);
   rondo_launched_objects_retire(draft->objects, exec->executable, rondo_exec_last_queue(exec));

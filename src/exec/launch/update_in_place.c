@@ -206,7 +206,8 @@ rondo_status rondo_exec_update_in_place(rondo_exec *exec, const rondo_graph *gra
   RONDO_TRY(rondo_allocate_items(allocator, capacity, sizeof *changes, &changes));
   rondo_status status = RONDO_OK;
   *out_done = rondo_exec_fits(exec, graph, changes, &count);
-  if (*out_done) status = rondo_exec_commit(exec, changes, count);
+  if (*out_done && count > 0) status = rondo_exec_own_nodes(exec);
+  if (*out_done && status == RONDO_OK) status = rondo_exec_commit(exec, changes, count);
   if (*out_done && status == RONDO_OK) copy_changes(exec, graph, changes, count, ended);
   rondo_release(allocator, changes, capacity, sizeof *changes);
   return status;

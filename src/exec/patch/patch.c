@@ -13,6 +13,7 @@
 #include "exec/launch/declared_access.h"
 #include "exec/launch/exec_check.h"
 #include "exec/launch/exec_relocate.h"
+#include "exec/launch/instantiate.h"
 #include "exec/patch/patch_internal.h"
 #include "graph/graph.h"
 #include "memory/memory_errors.h"
@@ -388,6 +389,7 @@ static rondo_status make_set(const char *call, rondo_exec *exec, const rondo_pat
                              const bool *copied, const rondo_patch_options *options, rondo_patch_set **out) {
   rondo_patch_set *set;
   RONDO_TRY(check_all(call, exec, inputs, count, options));
+  RONDO_TRY(rondo_fail_context(rondo_exec_own_nodes(exec), "%s", call));
   RONDO_TRY(rondo_allocate_items(&exec->device->allocator, 1, sizeof *set, &set));
   set->allocator = exec->device->allocator;
   set->exec = exec;

@@ -2,6 +2,8 @@
  * GX-5: an exec takes the parameters of a graph of the same topology, or of one node. An error is typed, names the node
  * and leaves the exec unchanged. Queued launches are never affected (U1 to U4).
  */
+#include <pthread.h>
+
 #include "support/rondo_test.h"
 
 /* A kernel, a copy and a fill in a line, over one word. */
@@ -557,4 +559,65 @@ TEST(test_gx5_u2_other_kinds_are_not_disabled) {
   assert_reason(rondo_exec_set_enabled(exec, stranger, false), RONDO_REASON_UNKNOWN_NODE);
   test_launch(t, exec);
   assert_int_equal(calls, 1);
+}
+
+/* Execs, clones and their graph share memory --------------------------------------------------------------------- */
+
+/* An exec with a word and a stream of its own, changed and launched by a thread. */
+typedef struct exec_user {
+  rondo_graph *clone; /* changed too */
+  rondo_exec *exec;
+  rondo_stream *stream;
+  rondo_node node; /* in the graph */
+  affine_params mine;
+  rondo_status status;
+  pthread_t thread;
+} exec_user;
+
+enum { SHARING_ROUNDS = 200, SHARING_NODES = 20 };
+
+static rondo_status change_and_launch(exec_user *self, uint32_t term) {
+  rondo_node node;
+  self->mine.term = term;
+  rondo_status status = rondo_exec_set_params(self->exec, self->node, &self->mine.params);
+  if (status == RONDO_OK) status = rondo_exec_launch(self->exec, self->stream);
+  if (status == RONDO_OK) status = rondo_graph_find_in_clone(self->clone, self->node, &node);
+  return status == RONDO_OK ? rondo_graph_set_params(self->clone, node, &self->mine.params) : status;
+}
+
+static void *use_exec(void *argument) {
+  exec_user *self = argument;
+  for (uint32_t i = 1; i <= SHARING_ROUNDS && self->status == RONDO_OK; i++) self->status = change_and_launch(self, i);
+  if (self->status == RONDO_OK) self->status = rondo_stream_synchronize(self->stream);
+  return NULL;
+}
+
+/* Execs and clones of one graph are changed in threads of their own, while the graph's owner changes and destroys it.
+ * None of them sees a change of another one. */
+TEST(test_gx5_execs_and_clones_are_independent_in_threads) {
+  enum { USERS = 2 };
+  exec_user users[USERS];
+  uint32_t *words = test_words(t, SHARING_NODES), *own = test_words(t, USERS);
+  rondo_graph *graph = test_graph(t);
+  rondo_node nodes[SHARING_NODES];
+  for (uint32_t i = 0; i < SHARING_NODES; i++)
+    nodes[i] = test_add_affine(t, graph, i == 0 ? NULL : &nodes[i - 1], i > 0, &words[i], 0, i);
+  for (uint32_t i = 0; i < USERS; i++) {
+    users[i] = (exec_user){.exec = test_instantiate(graph), .stream = test_stream(t, NULL), .node = nodes[i]};
+    assert_ok(rondo_graph_clone(graph, &users[i].clone));
+    set_affine_params(&users[i].mine, t, &own[i], 0, 0);
+  }
+  for (uint32_t i = 0; i < USERS; i++) assert_int_equal(pthread_create(&users[i].thread, NULL, use_exec, &users[i]), 0);
+  affine_params params;
+  set_affine_params(&params, t, &words[SHARING_NODES - 1], 0, 77);
+  assert_ok(rondo_graph_set_params(graph, nodes[SHARING_NODES - 1], &params.params));
+  assert_ok(rondo_graph_remove(graph, nodes[SHARING_NODES - 2]));
+  test_graph_destroy(graph);
+  for (uint32_t i = 0; i < USERS; i++) assert_int_equal(pthread_join(users[i].thread, NULL), 0);
+  for (uint32_t i = 0; i < USERS; i++) {
+    assert_ok(users[i].status);
+    assert_int_equal(test_word(t, &own[i]), SHARING_ROUNDS);
+    assert_ok(rondo_graph_destroy(users[i].clone));
+  }
+  for (uint32_t i = USERS; i < SHARING_NODES; i++) assert_int_equal(test_word(t, &words[i]), i);
 }

@@ -3,6 +3,7 @@
  */
 #include "unit/graph/graph_tests.h"
 
+#include "graph/edges.h"
 #include "graph/graph.h"
 
 static rondo_graph *child_of(const rondo_graph *graph, rondo_node node) {
@@ -129,4 +130,116 @@ GRAPH_TEST(test_memory_is_noted_upwards) {
   rondo_graph *outer = make_graph(fixture, "outer");
   add_child(outer, fixture->graph);
   assert_true(outer->has_memory);
+}
+
+/* Sharing ---------------------------------------------------------------------------------------------------------- */
+
+/* Three kernels in a line. */
+static void add_line(graph_fixture *fixture, rondo_graph *graph) {
+  const rondo_node_params params = kernel_params(fixture);
+  rondo_node last = add_node(graph, &params, NULL, 0);
+  for (int i = 1; i < 3; i++) last = add_node(graph, &params, &last, 1);
+}
+
+typedef rondo_status (*change_function)(graph_fixture *fixture, rondo_graph *graph);
+
+static rondo_status change_by_insert(graph_fixture *fixture, rondo_graph *graph) {
+  const rondo_node_params params = kernel_params(fixture);
+  const rondo_node last = rondo_graph_id(graph, 2);
+  rondo_node node;
+  return rondo_graph_insert(graph, &last, 1, &params, &node);
+}
+static rondo_status change_by_replace(graph_fixture *fixture, rondo_graph *graph) {
+  rondo_node_params params = kernel_params(fixture);
+  params.name = "replaced";
+  return rondo_graph_replace(graph, 1, &params);
+}
+static rondo_status change_by_erase(graph_fixture *fixture, rondo_graph *graph) {
+  (void)fixture;
+  return rondo_graph_erase(graph, 1);
+}
+static rondo_status change_by_link(graph_fixture *fixture, rondo_graph *graph) {
+  (void)fixture;
+  return rondo_graph_link_edges(graph, &(uint32_t){0}, &(uint32_t){2}, 1);
+}
+static rondo_status change_by_unlink(graph_fixture *fixture, rondo_graph *graph) {
+  (void)fixture;
+  return rondo_graph_erase_edges(graph, &(uint32_t){0}, &(uint32_t){1}, 1);
+}
+
+static const change_function changes[] = {change_by_insert, change_by_replace, change_by_erase, change_by_link,
+                                          change_by_unlink};
+enum { CHANGES = sizeof changes / sizeof changes[0] };
+
+GRAPH_TEST(test_clones_share_nodes_until_one_changes) {
+  for (size_t i = 0; i < CHANGES; i++) {
+    rondo_graph *graph = make_graph(fixture, "shared"), *clone;
+    add_line(fixture, graph);
+    assert_ok(rondo_graph_clone(graph, &clone));
+    assert_ptr_equal(clone->nodes.items, graph->nodes.items);
+    assert_int_equal(count_differences(graph, clone, false), 0);
+    assert_ok(changes[i](fixture, graph));
+    assert_false(rondo_graph_shares_nodes(graph) || rondo_graph_shares_nodes(clone));
+    rondo_graph_check(graph);
+    rondo_graph_check(clone);
+    assert_true(count_differences(graph, clone, false) > 0);
+    assert_ok(changes[i](fixture, clone)); /* also the clone can be changed, and has nothing of the graph's */
+    assert_int_equal(count_differences(graph, clone, false), 0);
+    free_now(fixture, graph);
+    rondo_graph_check(clone);
+    rondo_graph_free(clone);
+  }
+}
+
+/* Failing to copy shared nodes changes neither graph. Then the last owner has them alone, and copies nothing. */
+GRAPH_TEST(test_a_failed_change_leaves_nodes_shared) {
+  test_allocator *allocator = &fixture->allocator;
+  for (size_t i = 0; i < CHANGES; i++) {
+    rondo_graph *graph = make_graph(fixture, "shared"), *clone;
+    add_line(fixture, graph);
+    assert_ok(rondo_graph_clone(graph, &clone));
+    const size_t live = allocator->live;
+    size_t fail_at = 1;
+    for (;; fail_at++) {
+      allocator->calls = 0;
+      allocator->fail_at = fail_at;
+      const rondo_status status = changes[i](fixture, graph);
+      allocator->fail_at = 0;
+      if (status == RONDO_OK) break;
+      assert_int_equal(status, RONDO_OUT_OF_MEMORY);
+      if (rondo_graph_shares_nodes(graph)) assert_int_equal(allocator->live, live);
+      assert_int_equal(count_differences(graph, clone, false), 0);
+      rondo_graph_check(graph);
+    }
+    assert_true(fail_at > 3); /* the storage, the array, the memory of the nodes */
+    rondo_graph_free(clone);
+  }
+  rondo_graph *graph = make_graph(fixture, "shared"), *clone;
+  add_line(fixture, graph);
+  assert_ok(rondo_graph_clone(graph, &clone));
+  const rondo_graph_node *nodes = clone->nodes.items;
+  free_now(fixture, graph);
+  allocator->calls = 0;
+  assert_ok(rondo_graph_erase(clone, 0));
+  assert_int_equal(allocator->calls, 0);
+  assert_ptr_equal(clone->nodes.items, nodes);
+  rondo_graph_free(clone);
+}
+
+/* What rondo_graph_get_params returns stays valid until the node changes, whatever happens to clones. */
+GRAPH_TEST(test_parameters_stay_where_they_are) {
+  for (int is_cloned_first = 0; is_cloned_first < 2; is_cloned_first++) {
+    rondo_graph *graph = make_graph(fixture, "read"), *clone;
+    rondo_node_params before, after;
+    add_line(fixture, graph);
+    const rondo_node first = rondo_graph_id(graph, 0);
+    if (!is_cloned_first) assert_ok(rondo_graph_get_params(graph, first, &before));
+    assert_ok(rondo_graph_clone(graph, &clone));
+    if (is_cloned_first) assert_ok(rondo_graph_get_params(graph, first, &before));
+    assert_ok(change_by_replace(fixture, graph)); /* of another node */
+    rondo_graph_free(clone);
+    assert_ok(rondo_graph_get_params(graph, first, &after));
+    assert_ptr_equal(before.as.kernel.args, after.as.kernel.args);
+    assert_memory_equal(before.as.kernel.args[0], after.as.kernel.args[0], 1);
+  }
 }
