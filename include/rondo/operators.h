@@ -46,48 +46,63 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_matmul_with(rondo_program *progra
 
 /* Attention --------------------------------------------------------------------------------------------------------
  *   attention: q [b, h, t, d], k and v [b, g, s, d], floats of one type, h a multiple of g (each group of h / g heads
- *           shares k and v), d at most 128 -> [b, h, t, d]: softmax(scale q kᵀ) v (Vaswani et al. 2017). The t x s
- *           scores are never stored (Dao 2023, FlashAttention-2). causal: the last row of q sees all rows of k, the row
- *           before it all but the last, and so on; t is then at most s. options may be NULL.
- *   attention_decode: the same for one row at a time, for generation: q [b, h, 1, d], k and v [b, g, 1, d], caches
- *           [b, g, s, d], which are states, and length, a scalar I32. The row sees the first `length` rows of the
- *           caches and its own k and v. The run then writes its k and v to the caches at `length`, for later runs. A
- *           length outside 0 <= length < s fails the run, like an index of embedding. No gradient; causal has no
- *           effect.
- *   attention_packed, attention_decode_packed: the same with q, k and v side by side in each row, as one product
- *           computes them: qkv [b, t, (h + 2 g) d]: h heads of q with d elements each, then g heads of k, then g heads
- *           of v -> [b, t, h d], the heads side by side, as the next product needs them. q has as many rows as k; to
- *           decode, one.
- *   attention_fill_packed: fills caches [b, g, s, d], t at most s, with a prompt that attention_packed sees. At the end
- *           of the run, their first t rows are k and v of qkv. Decoding continues with a length of t, or less if the
- *           prompt was shorter. No result, no gradient.
- * Errors: OUT_OF_RANGE (the scale), BAD_OPTIONS; TYPE (the caches are not two states). */
+ *           shares k and v), d at most 256 -> [b, h, t, d]: softmax(scale q kᵀ + mask) v (Vaswani et al. 2017). The
+ *           t x s scores are never stored (Dao 2023, FlashAttention-2). options may be NULL.
+ *   attention_packed: the same with q, k and v side by side in each row, as one product computes them: qkv
+ *           [b, t, (h + 2 g) d]: h heads of q with d elements each, then g heads of k, then g heads of v -> [b, t, h
+ * d], the heads side by side, as the next product needs them. q has as many rows as k.
+ *
+ * Row i of q has position i + s - t among the rows of k, so that the last row of q stands at the last row of k. A row
+ * of q that sees no row of k, because of lengths, the window or the mask, gives zeros, and no gradient passes through
+ * it. (In PyTorch it is NaN.)
+ *
+ * The mask is broadcast to [b, h, t, s], as in NumPy. An I32 mask is boolean: 0 hides. A float mask, F32 or of q's
+ * type, is added to the scaled scores, and has a gradient; -INFINITY hides. For both, use rondo_op_select(mask, bias,
+ * rondo_op_full(-INFINITY)). Hidden rows of v must not be infinite or NaN; those at and after a length may be anything.
+ *
+ * Without caches, `lengths` says how many rows of k and v each sequence of the batch has, 0 to s; the others are
+ * padding behind them. Lengths do not change positions.
+ *
+ * With caches, for generation, q, k and v are t new rows of sequences whose earlier rows are in the caches: k_cache and
+ * v_cache, two states [b, g, s, d] that a run reads and changes. The first lengths[b] rows of a sequence's caches are
+ * there. Row i of q has position lengths[b] + i, and sees the rows in the caches and the new rows up to its own. At the
+ * end of the run, k and v are written to the caches from row lengths[b] on, for later runs: the next length is the sum.
+ * t = 1 decodes a token; more rows are a prompt, a part of one, or guesses to be checked. Guesses that are refused need
+ * no care: a smaller next length overwrites them. new_rows[b] says how many of the t rows a sequence really has, 0 to
+ * t. The others give zeros and are not written; with 0 the sequence is left out, whatever its length. Each sequence is
+ * computed by itself, so its result does not depend on the others of the batch. There is no gradient, and `causal` has
+ * no effect. In a mask, s is the number of rows that the caches hold.
+ *
+ * With a block table, the caches are a pool of blocks, [blocks, g, rows of a block, d], which all sequences share, and
+ * block_table, I32 [b, m], lists those of each sequence: its row r is row r % rows of block block_table[b, r / rows]
+ * (Kwon et al. 2023, PagedAttention). s is m times the rows of a block. Only entries that rows of the run use are read.
+ * A block that a sequence writes to must not belong to another.
+ *
+ * A length outside of 0 to s, one that leaves no space for the new rows, a count of new rows outside of 0 to t, and an
+ * entry that is no block fail the run, like an index of embedding; the sequence then gives zeros, and no cache changes.
+ * Errors: OUT_OF_RANGE (the scale or window), BAD_OPTIONS (options that need caches, one cache alone); TYPE (the caches
+ * are not two states). */
 typedef struct rondo_attention_options {
   uint32_t struct_size;
-  bool causal;
-  float scale; /* 0: 1 / sqrt(d) */
+  bool causal;              /* a row of q sees only the rows of k up to its position */
+  float scale;              /* 0: 1 / sqrt(d) */
+  size_t window;            /* a row of q sees rows of k less than this far from its position; 0: any distance */
+  rondo_value mask;         /* I32 or float, broadcast to [b, h, t, s]; no value: none */
+  rondo_value alibi_slopes; /* F32 [h]: slope times distance is subtracted from a score (Press et al. 2022, ALiBi). No
+                               gradient. No value: none */
+  rondo_value lengths;      /* I32, [b] or a scalar for all. No value: s; with caches 0, which are empty then */
+  rondo_value k_cache, v_cache; /* states; no value: no caches */
+  rondo_value new_rows;         /* I32, [b] or a scalar for all; needs caches. No value: t */
+  rondo_value block_table;      /* I32 [b, m]; needs caches. No value: each sequence has its own caches */
 } rondo_attention_options;
 #define RONDO_ATTENTION_OPTIONS_INIT .struct_size = sizeof(rondo_attention_options)
 
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_attention(rondo_program *program, rondo_value q, rondo_value k,
                                                          rondo_value v, const rondo_attention_options *options,
                                                          rondo_value *out_value);
-RONDO_API RONDO_MUST_USE rondo_status rondo_op_attention_decode(rondo_program *program, rondo_value q, rondo_value k,
-                                                                rondo_value v, rondo_value k_cache, rondo_value v_cache,
-                                                                rondo_value length,
-                                                                const rondo_attention_options *options,
-                                                                rondo_value *out_value);
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_attention_packed(rondo_program *program, rondo_value qkv, size_t heads,
                                                                 size_t groups, const rondo_attention_options *options,
                                                                 rondo_value *out_value);
-RONDO_API RONDO_MUST_USE rondo_status rondo_op_attention_decode_packed(rondo_program *program, rondo_value qkv,
-                                                                       size_t heads, size_t groups, rondo_value k_cache,
-                                                                       rondo_value v_cache, rondo_value length,
-                                                                       const rondo_attention_options *options,
-                                                                       rondo_value *out_value);
-RONDO_API RONDO_MUST_USE rondo_status rondo_op_attention_fill_packed(rondo_program *program, rondo_value qkv,
-                                                                     size_t heads, size_t groups, rondo_value k_cache,
-                                                                     rondo_value v_cache);
 
 /* Images -----------------------------------------------------------------------------------------------------------
  * n images of c channels, any float; heights come before widths.

@@ -331,7 +331,7 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_program_rmsprop(rondo_program *progr
  * An assignment is an update: all operators and all other assignments read the states as they were before the run, so
  * two states may exchange their values, and the average above is one of weights before each run. A run that fails
  * changes nothing. A state is changed in one way: by one assignment, by the optimizer, or by an operator (the running
- * statistics of batch_norm, the caches of attention_decode). Optimizers would train an F32 state on which the loss
+ * statistics of batch_norm, the caches of attention). Optimizers would train an F32 state on which the loss
  * depends, so declare it as frozen or list the states to train.
  *
  * In a data-parallel program each rank assigns its own value. The states stay the same on all ranks if the values are

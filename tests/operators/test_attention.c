@@ -126,21 +126,22 @@ static void reference_packed(const test_call *call, double *const *inputs, doubl
 
 enum { B = 2, H = 4, G = 2, S = 19, D = 20 };
 
-static void add_caches(rondo_program *program, rondo_value out[2]) {
-  assert_ok(rondo_program_state(program, "k cache", RONDO_F32, (const size_t[]){B, G, S, D}, 4, &out[0]));
-  assert_ok(rondo_program_state(program, "v cache", RONDO_F32, (const size_t[]){B, G, S, D}, 4, &out[1]));
+static void add_caches(rondo_program *program, rondo_attention_options *options) {
+  const size_t shape[] = {B, G, S, D};
+  assert_ok(rondo_program_state(program, "k cache", RONDO_F32, shape, 4, &options->k_cache));
+  assert_ok(rondo_program_state(program, "v cache", RONDO_F32, shape, 4, &options->v_cache));
 }
 
 static rondo_program *make_decoder(void) {
-  const rondo_attention_options options = {RONDO_ATTENTION_OPTIONS_INIT, .scale = 0.5f};
+  rondo_attention_options options = {RONDO_ATTENTION_OPTIONS_INIT, .scale = 0.5f};
   rondo_program *program = test_new_program();
-  rondo_value q, k, v, caches[2], length, y;
+  rondo_value q, k, v, y;
   assert_ok(rondo_program_input(program, "q", RONDO_F32, (const size_t[]){B, H, 1, D}, 4, &q));
   assert_ok(rondo_program_input(program, "k", RONDO_F32, (const size_t[]){B, G, 1, D}, 4, &k));
   assert_ok(rondo_program_input(program, "v", RONDO_F32, (const size_t[]){B, G, 1, D}, 4, &v));
-  add_caches(program, caches);
-  assert_ok(rondo_program_input(program, "length", RONDO_I32, NULL, 0, &length));
-  assert_ok(rondo_op_attention_decode(program, q, k, v, caches[0], caches[1], length, &options, &y));
+  add_caches(program, &options);
+  assert_ok(rondo_program_input(program, "length", RONDO_I32, NULL, 0, &options.lengths));
+  assert_ok(rondo_op_attention(program, q, k, v, &options, &y));
   assert_ok(rondo_program_output(program, "y", y));
   return program;
 }
@@ -182,7 +183,8 @@ TEST(test_tokens_see_those_before_them) {
   assert_ok(rondo_compiled_write(compiled, "length", &full, sizeof full));
   assert_ok(rondo_compiled_run(compiled));
   assert_fails(rondo_compiled_synchronize(compiled), RONDO_EXECUTION_FAILED);
-  assert_message("attention_decode");
+  assert_message("attention_plan");
+  assert_message("lengths has 19 at position 0, which is not in 0 .. 18");
 }
 
 enum { ROW = (H + 2 * G) * D, FILLED = 7 };
@@ -209,20 +211,22 @@ static rondo_compiled *compile_whole(test_fixture *t) {
 }
 
 static rondo_compiled *compile_fill(test_fixture *t) {
+  rondo_attention_options options = {RONDO_ATTENTION_OPTIONS_INIT};
   rondo_program *program = test_new_program();
-  rondo_value caches[2];
-  add_caches(program, caches);
-  assert_ok(rondo_op_attention_fill_packed(program, add_packed(program, FILLED), H, G, caches[0], caches[1]));
+  rondo_value y;
+  add_caches(program, &options);
+  assert_ok(rondo_op_attention_packed(program, add_packed(program, FILLED), H, G, &options, &y));
   return compile(t, program, NULL);
 }
 
 static rondo_compiled *compile_one(test_fixture *t, rondo_compiled *share) {
+  rondo_attention_options options = {RONDO_ATTENTION_OPTIONS_INIT};
   rondo_program *program = test_new_program();
-  rondo_value caches[2], length, y;
+  rondo_value y;
   const rondo_value qkv = add_packed(program, 1);
-  add_caches(program, caches);
-  assert_ok(rondo_program_input(program, "length", RONDO_I32, NULL, 0, &length));
-  assert_ok(rondo_op_attention_decode_packed(program, qkv, H, G, caches[0], caches[1], length, NULL, &y));
+  add_caches(program, &options);
+  assert_ok(rondo_program_input(program, "length", RONDO_I32, NULL, 0, &options.lengths));
+  assert_ok(rondo_op_attention_packed(program, qkv, H, G, &options, &y));
   assert_ok(rondo_program_output(program, "y", y));
   return compile(t, program, share);
 }
@@ -262,23 +266,32 @@ TEST(test_packed_tokens_give_what_all_at_once_do) {
 }
 
 UNIT_TEST(test_caches_that_do_not_fit_are_refused) {
+  rondo_attention_options options = {RONDO_ATTENTION_OPTIONS_INIT};
   rondo_program *program = test_new_program();
-  rondo_value caches[2], shorter, length, y;
-  add_caches(program, caches);
+  rondo_value shorter, y;
+  add_caches(program, &options);
+  const rondo_value v_cache = options.v_cache, qkv = add_packed(program, S);
   assert_ok(rondo_program_state(program, "short", RONDO_F32, (const size_t[]){B, G, S - 1, D}, 4, &shorter));
-  assert_ok(rondo_program_input(program, "length", RONDO_I32, NULL, 0, &length));
-  const rondo_value qkv = add_packed(program, S);
-  assert_fails(rondo_op_attention_decode_packed(program, qkv, H, G, caches[0], caches[1], length, NULL, &y),
-               RONDO_INVALID_ARGUMENT);
-  assert_message("qkv must be [b, 1, (h + 2 g) d]");
-  assert_fails(rondo_op_attention_fill_packed(program, qkv, H, G, caches[0], caches[0]), RONDO_INVALID_ARGUMENT);
+  options.v_cache = options.k_cache;
+  assert_fails(rondo_op_attention_packed(program, qkv, H, G, &options, &y), RONDO_INVALID_ARGUMENT);
   assert_message("the caches must be two states");
-  assert_fails(rondo_op_attention_fill_packed(program, qkv, H, G, caches[0], shorter), RONDO_INVALID_ARGUMENT);
+  options.v_cache = shorter;
+  assert_fails(rondo_op_attention_packed(program, qkv, H, G, &options, &y), RONDO_INVALID_ARGUMENT);
   assert_message("k_cache and v_cache must have one type and shape");
-  assert_ok(rondo_program_state(program, "short 2", RONDO_F32, (const size_t[]){B, G, S - 1, D}, 4, &caches[0]));
-  assert_fails(rondo_op_attention_fill_packed(program, qkv, H, G, caches[0], shorter), RONDO_INVALID_ARGUMENT);
-  assert_message("with s at least t");
-  assert_fails(rondo_op_attention_fill_packed(program, qkv, 0, 0, caches[0], shorter), RONDO_INVALID_ARGUMENT);
+  options.v_cache = (rondo_value){0};
+  assert_error(rondo_op_attention_packed(program, qkv, H, G, &options, &y), RONDO_INVALID_ARGUMENT,
+               RONDO_REASON_BAD_OPTIONS);
+  assert_message("k_cache and v_cache must be given together");
+  assert_ok(rondo_program_state(program, "short 2", RONDO_F32, (const size_t[]){B, G, S - 1, D}, 4, &options.v_cache));
+  options.k_cache = shorter;
+  assert_fails(rondo_op_attention_packed(program, qkv, H, G, &options, &y), RONDO_INVALID_ARGUMENT);
+  assert_message("with space for t rows");
+  assert_fails(rondo_op_attention_packed(program, qkv, 0, 0, &options, &y), RONDO_INVALID_ARGUMENT);
+  options = (rondo_attention_options){RONDO_ATTENTION_OPTIONS_INIT, .block_table = v_cache};
+  assert_error(rondo_op_attention_packed(program, qkv, H, G, &options, &y), RONDO_INVALID_ARGUMENT,
+               RONDO_REASON_BAD_OPTIONS);
+  assert_message("block_table lists blocks of caches");
+  assert_int_equal(y.id, 0);
   rondo_program_destroy(program);
 }
 
@@ -287,14 +300,14 @@ UNIT_TEST(test_packed_rows_that_do_not_fit_are_refused) {
   rondo_program *program = test_new_program();
   rondo_value qkv, wide, y;
   assert_ok(rondo_program_input(program, "qkv", RONDO_F32, (const size_t[]){2, 3, 96}, 3, &qkv));
-  assert_ok(rondo_program_input(program, "wide", RONDO_F32, (const size_t[]){2, 3, 3 * 129}, 3, &wide));
+  assert_ok(rondo_program_input(program, "wide", RONDO_F32, (const size_t[]){2, 3, 3 * 257}, 3, &wide));
   for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
     assert_fails(rondo_op_attention_packed(program, qkv, wrong[i][0], wrong[i][1], NULL, &y), RONDO_INVALID_ARGUMENT);
     assert_message("a row of 96 elements cannot be");
     assert_int_equal(y.id, 0);
   }
   assert_fails(rondo_op_attention_packed(program, wide, 1, 1, NULL, &y), RONDO_INVALID_ARGUMENT);
-  assert_message("a head has 129 elements; the maximum is 128: use more heads");
+  assert_message("a head has 257 elements; the maximum is 256: use more heads");
   assert_ok(rondo_op_attention_packed(program, qkv, 4, 4, NULL, &y));
   rondo_program_destroy(program);
 }
@@ -302,11 +315,10 @@ UNIT_TEST(test_packed_rows_that_do_not_fit_are_refused) {
 UNIT_TEST(test_what_does_not_fit_is_refused) {
   rondo_attention_options options = {RONDO_ATTENTION_OPTIONS_INIT, .causal = true};
   rondo_program *program = test_new_program();
-  rondo_value q, k, long_q, length, y;
+  rondo_value q, k, long_q, y;
   assert_ok(rondo_program_input(program, "q", RONDO_F32, (const size_t[]){2, 4, 1, 8}, 4, &q));
   assert_ok(rondo_program_input(program, "k", RONDO_F32, (const size_t[]){2, 3, 1, 8}, 4, &k));
   assert_ok(rondo_program_input(program, "long", RONDO_F32, (const size_t[]){2, 3, 2, 8}, 4, &long_q));
-  assert_ok(rondo_program_input(program, "length", RONDO_I32, NULL, 0, &length));
   assert_fails(rondo_op_attention(program, q, k, k, NULL, &y), RONDO_INVALID_ARGUMENT);
   assert_message("with h a multiple of g");
   assert_fails(rondo_op_attention(program, long_q, k, k, &options, &y), RONDO_INVALID_ARGUMENT);
@@ -316,7 +328,8 @@ UNIT_TEST(test_what_does_not_fit_is_refused) {
   options.scale = -1;
   assert_fails(rondo_op_attention(program, q, q, q, &options, &y), RONDO_INVALID_ARGUMENT);
   assert_message("scale -1 must be finite and above 0");
-  assert_fails(rondo_op_attention_decode(program, q, q, q, q, q, length, NULL, &y), RONDO_INVALID_ARGUMENT);
+  options = (rondo_attention_options){RONDO_ATTENTION_OPTIONS_INIT, .k_cache = q, .v_cache = q};
+  assert_fails(rondo_op_attention(program, q, q, q, &options, &y), RONDO_INVALID_ARGUMENT);
   assert_message("the caches must be two states");
   assert_int_equal(y.id, 0);
   rondo_program_destroy(program);

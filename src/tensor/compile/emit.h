@@ -113,8 +113,9 @@ void *rondo_emit_object(const rondo_emitter *emitter);                   /* rond
 /* Memory in which the operation's kernels report an index outside of 0 .. bound - 1 (rondo_check_index): four arguments
  * of the kernel, RONDO_CHECK_ARGUMENTS, with the parameters RONDO_CHECK_PARAMETERS. The run then fails: the host reads
  * the cell when it waits, and updates read the mark (tensor/run/index_check.h). `input` is the operation's input with
- * the indices. At most one for each operation. With a bound of 0, the index is that of a rank on which the
+ * the indices. At most RONDO_MAX_CHECKS for each operation. With a bound of 0, the index is that of a rank on which the
  * run failed. */
+#define RONDO_MAX_CHECKS 3
 typedef struct rondo_check_memory {
   void *cell;
   void *run, *mark; /* of the gate; NULL: there is none */

@@ -134,11 +134,13 @@ static size_t operation_bytes_at(const rondo_emitter *emitter, const rondo_opera
   return bytes;
 }
 
-/* 0: the address is not in memory of index checks. An operation that checks has a mark; an update reads all marks. */
+/* 0: the address is not in memory of index checks. A check has a mark; an update reads all marks. */
 static size_t check_bytes_at(const rondo_emitter *emitter, const void *address) {
   const rondo_update_gate *gate = emitter->compiled->gate;
-  const rondo_check_memory *check = &emitter->check;
-  if (address == check->cell || address == check->mark || address == check->begun) return sizeof(uint64_t);
+  for (uint32_t i = 0; i < emitter->check_count; i++) {
+    const rondo_check_memory *check = &emitter->checks[i];
+    if (address == check->cell || address == check->mark || address == check->begun) return sizeof(uint64_t);
+  }
   if (gate != NULL && address == &gate->run) return sizeof(uint64_t);
   return gate != NULL && address == &gate->begun ? emitter->compiled->gate_bytes - sizeof gate->run : 0;
 }
@@ -222,7 +224,7 @@ rondo_status rondo_emit_index_check(rondo_emitter *emitter, uint32_t input, size
   const rondo_operation *operation = current(emitter);
   const char *rule = operation->row->index_rule;
   const rondo_shape *indices = rondo_emit_shape(emitter, operation->inputs[input]);
-  assert(operation->row->checks_indices);
+  assert(emitter->check_count < operation->row->checks_indices && emitter->check_count < RONDO_MAX_CHECKS);
   const rondo_index_check check = {.operator_name = operation->row->name,
                                    .operation = emitter->operation,
                                    .input = operation->row->inputs[input],
@@ -235,7 +237,7 @@ rondo_status rondo_emit_index_check(rondo_emitter *emitter, uint32_t input, size
   RONDO_TRY(rondo_index_checks_add(&emitter->compiled->checks, &check, &out->cell));
   if (gate != NULL)
     *out = (rondo_check_memory){out->cell, &gate->run, &gate->failed[number], number == 0 ? &gate->begun : NULL};
-  emitter->check = *out;
+  emitter->checks[emitter->check_count++] = *out;
   return RONDO_OK;
 }
 
@@ -258,7 +260,8 @@ typedef struct argument_list {
   size_t count;
   void *addresses[RONDO_MAX_PARAMETERS];
   rondo_gate_memory gate;
-  rondo_check_memory check;
+  rondo_check_memory checks[RONDO_MAX_CHECKS];
+  size_t check_count;
 } argument_list;
 
 static void add_arguments(argument_list *list, const void *const *arguments, size_t count) {
@@ -290,8 +293,10 @@ static rondo_status add_operand(rondo_emitter *emitter, const rondo_operation *o
       add_arguments(list, RONDO_ARGS(RONDO_GATE_ARGUMENTS(list->gate)));
       break;
     case RONDO_OPERAND_CHECK:
-      RONDO_TRY(rondo_emit_index_check(emitter, operand->number, operand->bound, &list->check));
-      add_arguments(list, RONDO_ARGS(RONDO_CHECK_ARGUMENTS(list->check)));
+      assert(list->check_count < RONDO_MAX_CHECKS);
+      rondo_check_memory *check = &list->checks[list->check_count++];
+      RONDO_TRY(rondo_emit_index_check(emitter, operand->number, operand->bound, check));
+      add_arguments(list, RONDO_ARGS(RONDO_CHECK_ARGUMENTS(*check)));
   }
   return RONDO_OK;
 }
@@ -326,7 +331,7 @@ rondo_status rondo_emit_all(const rondo_program *program, const rondo_layout *la
     emitter.joined = &layout->schedule.order[i];
     emitter.joined_count = layout->schedule.joined[i];
     emitter.operation = emitter.joined[0];
-    emitter.check = (rondo_check_memory){.cell = NULL};
+    emitter.check_count = 0;
     const rondo_status status = emit_current(&emitter);
     if (status != RONDO_OK) return fail_emit(&emitter, status);
   }

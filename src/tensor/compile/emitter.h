@@ -14,8 +14,9 @@ struct rondo_emitter {
   uint32_t operation;       /* the one that is being emitted, or the first of them */
   const uint32_t *joined;   /* all of them */
   uint32_t joined_count;
-  rondo_check_memory check; /* of its index check; NULL when it has none */
-  bool has_next;            /* a kernel sets the number of the next run */
+  rondo_check_memory checks[RONDO_MAX_CHECKS]; /* of its index checks; NULL for those that it does not have */
+  uint32_t check_count;
+  bool has_next; /* a kernel sets the number of the next run */
 };
 
 /* Emits all operations of the layout's order. */

@@ -103,20 +103,20 @@ struct rondo_operator {
   uint32_t updates;       /* bit i: input i, a state, is changed in place. Such operators run after all others, and
                              do nothing in a run that failed (rondo_emit_gate) */
   bool is_view;           /* the result is a view of the bytes of the first input; nothing runs */
-  bool is_in_place;    /* the result may take over the bytes of input 0 if nothing else reads them: its emit finds the
-                          same address for both, and otherwise copies input 0 first */
-  bool checks_indices; /* its emit calls rondo_emit_index_check once. Updates come after it */
-  bool always_runs;    /* also if nothing reads its results: an update relies on its index check */
-  const char *index_rule; /* the end of the message about a wrong index; NULL: "row 0 was used instead" */
-  bool adds_gradients;    /* its differentiate adds to the sum of gradients of input 0 (below) */
-  bool is_late;           /* runs with the updates, but changes no state: it reads states after earlier updates */
-  bool is_urgent;         /* runs as soon as its inputs are there, whatever memory that takes */
-  bool is_collective;     /* its emit enqueues a collective, which waits for other ranks. If it checks indices, it does
-                             so for all ranks, after all checks before it */
-  bool stops_gradients;   /* no gradient passes from its result to its inputs */
-  bool is_user;           /* it is the first member of a rondo_user_operator (tensor/program/operator_registry.h) */
-  uint32_t types;         /* RONDO_TYPE_BITs of input `typed_input`; 0: not a public operator */
-  uint32_t typed_input;   /* without inputs, `types` are those of the result */
+  bool is_in_place; /* the result may take over the bytes of input 0 if nothing else reads them: its emit finds the
+                       same address for both, and otherwise copies input 0 first */
+  uint32_t checks_indices; /* how often its emit calls rondo_emit_index_check. Updates come after it */
+  bool always_runs;        /* also if nothing reads its results: an update relies on its index check */
+  const char *index_rule;  /* the end of the message about a wrong index; NULL: "row 0 was used instead" */
+  bool adds_gradients;     /* its differentiate adds to the sum of gradients of input 0 (below) */
+  bool is_late;            /* runs with the updates, but changes no state: it reads states after earlier updates */
+  bool is_urgent;          /* runs as soon as its inputs are there, whatever memory that takes */
+  bool is_collective;      /* its emit enqueues a collective, which waits for other ranks. If it checks indices, it does
+                              so for all ranks, after all checks before it */
+  bool stops_gradients;    /* no gradient passes from its result to its inputs */
+  bool is_user;            /* it is the first member of a rondo_user_operator (tensor/program/operator_registry.h) */
+  uint32_t types;          /* RONDO_TYPE_BITs of input `typed_input`; 0: not a public operator */
+  uint32_t typed_input;    /* without inputs, `types` are those of the result */
   rondo_element element;
   const void *family; /* data of this row for functions below that several rows share; or NULL */
 

@@ -554,18 +554,19 @@ TEST(test_se12_a_change_from_elsewhere_is_refused) {
   rondo_program *program = make_program();
   rondo_divided *divided = NULL;
   const size_t cache_shape[] = {2, 1, 8, 4}, one_shape[] = {2, 1, 1, 4};
-  rondo_value caches[2], parts[3], length, y;
-  assert_ok(rondo_program_state(program, "k", RONDO_F32, cache_shape, 4, &caches[0]));
-  assert_ok(rondo_program_state(program, "v", RONDO_F32, cache_shape, 4, &caches[1]));
+  rondo_attention_options options = {RONDO_ATTENTION_OPTIONS_INIT};
+  rondo_value parts[3], y;
+  assert_ok(rondo_program_state(program, "k", RONDO_F32, cache_shape, 4, &options.k_cache));
+  assert_ok(rondo_program_state(program, "v", RONDO_F32, cache_shape, 4, &options.v_cache));
   for (int i = 0; i < 3; i++) {
     const char *const names[] = {"q now", "k now", "v now"};
     assert_ok(rondo_program_input(program, names[i], RONDO_F32, one_shape, 4, &parts[i]));
   }
-  assert_ok(rondo_program_input(program, "length", RONDO_I32, NULL, 0, &length));
-  assert_ok(rondo_op_attention_decode(program, parts[0], parts[1], parts[2], caches[0], caches[1], length, NULL, &y));
+  assert_ok(rondo_program_input(program, "length", RONDO_I32, NULL, 0, &options.lengths));
+  assert_ok(rondo_op_attention(program, parts[0], parts[1], parts[2], &options, &y));
   assert_ok(rondo_program_output(program, "y", y));
-  assert_ok(rondo_program_place(program, caches[0], 0));
-  assert_ok(rondo_program_place(program, caches[1], 1));
+  assert_ok(rondo_program_place(program, options.k_cache, 0));
+  assert_ok(rondo_program_place(program, options.v_cache, 1));
   assert_invalid(rondo_compile_divided(program, p.devices, 2, NULL, &divided), RONDO_REASON_BAD_OPTIONS);
   assert_message("changes the state");
 }

@@ -319,10 +319,10 @@ enum { SIZE = 4, LONG = 8, SHORT = 3 };
 static void add_decode(rondo_program *program, rondo_value row, rondo_value length, const char *k, const char *v,
                        size_t capacity, rondo_value *out) {
   const size_t shape[] = {1, 1, capacity, SIZE};
-  rondo_value k_cache, v_cache;
-  assert_ok(rondo_program_state(program, k, RONDO_F32, shape, 4, &k_cache));
-  assert_ok(rondo_program_state(program, v, RONDO_F32, shape, 4, &v_cache));
-  assert_ok(rondo_op_attention_decode(program, row, row, row, k_cache, v_cache, length, NULL, out));
+  rondo_attention_options options = {RONDO_ATTENTION_OPTIONS_INIT, .lengths = length};
+  assert_ok(rondo_program_state(program, k, RONDO_F32, shape, 4, &options.k_cache));
+  assert_ok(rondo_program_state(program, v, RONDO_F32, shape, 4, &options.v_cache));
+  assert_ok(rondo_op_attention(program, row, row, row, &options, out));
 }
 
 /* A length that fits in one pair of caches but not in the other: neither is written. Where nothing reads the result of

@@ -215,19 +215,21 @@ UNIT_TEST(test_wrong_attention_is_refused) {
   rondo_program *program = make_program("p");
   const rondo_value q = sized(program, "q", RONDO_F32, 4, (const size_t[]){1, 2, 1, 8});
   const rondo_value two = sized(program, "two", RONDO_F32, 4, (const size_t[]){1, 2, 2, 8});
-  const rondo_value wide = sized(program, "wide", RONDO_F32, 4, (const size_t[]){1, 2, 1, 129});
+  const rondo_value wide = sized(program, "wide", RONDO_F32, 4, (const size_t[]){1, 2, 1, 257});
   const rondo_attention_options causal = {RONDO_ATTENTION_OPTIONS_INIT, .causal = true};
-  rondo_value length, cache, y;
-  assert_ok(rondo_program_cell(program, "scale", 1, &length));
-  assert_ok(rondo_program_state(program, "cache", RONDO_F32, (const size_t[]){1, 2, 4, 8}, 4, &cache));
+  rondo_attention_options decode = {RONDO_ATTENTION_OPTIONS_INIT};
+  rondo_value y;
+  assert_ok(rondo_program_cell(program, "scale", 1, &decode.lengths));
+  for (int i = 0; i < 2; i++)
+    assert_ok(rondo_program_state(program, i == 0 ? "k cache" : "v cache", RONDO_F32, (const size_t[]){1, 2, 4, 8}, 4,
+                                  i == 0 ? &decode.k_cache : &decode.v_cache));
   assert_error(rondo_op_attention(program, wide, wide, wide, NULL, &y), BAD, RONDO_REASON_SHAPE);
-  assert_message("a head has 129 elements; the maximum is 128: use more heads");
+  assert_message("a head has 257 elements; the maximum is 256: use more heads");
   assert_error(rondo_op_attention(program, two, q, q, &causal, &y), BAD, RONDO_REASON_SHAPE);
-  assert_error(rondo_op_attention_decode(program, q, q, q, cache, cache, length, NULL, &y), BAD, RONDO_REASON_TYPE);
-  const rondo_value steps = sized(program, "steps", RONDO_I32, 0, NULL);
-  assert_error(rondo_op_attention_decode(program, two, two, two, cache, cache, steps, NULL, &y), BAD,
-               RONDO_REASON_SHAPE);
-  assert_message("q must be [b, h, 1, d]");
+  assert_error(rondo_op_attention(program, q, q, q, &decode, &y), BAD, RONDO_REASON_TYPE);
+  decode.lengths = sized(program, "steps", RONDO_I32, 0, NULL);
+  assert_error(rondo_op_attention(program, q, two, two, &decode, &y), BAD, RONDO_REASON_SHAPE);
+  assert_message("q, k and v must have as many rows");
   assert_int_equal(program->operations.count, 0);
   rondo_program_destroy(program);
 }

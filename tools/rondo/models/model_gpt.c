@@ -12,7 +12,7 @@
 
 #define EPSILON 1e-5f
 #define WIDER 4
-#define WIDEST_HEAD 128 /* supported by attention */
+#define WIDEST_HEAD 256 /* supported by attention */
 
 /* Indices into the table of parameters: the first two, those of each block, then the last. */
 enum { TOKENS, PLACES, FIRST_OF_BLOCKS };
@@ -119,7 +119,7 @@ typedef struct network {
   rondo_program *program;
   const rondo_value *states;
   network_use use;
-  rondo_value length; /* TO_GO_ON: tokens in the caches */
+  rondo_value length; /* TO_GO_ON: tokens in the caches; else no value */
 } network;
 
 static const rondo_value *last_states(const network *n) {
@@ -155,18 +155,15 @@ static rondo_status add_cache(const network *n, size_t block, const char *name, 
   return rondo_program_state(n->program, full, n->model->type, shape, 4, out);
 }
 
+/* A prompt begins empty caches. */
 static rondo_status attend(const network *n, size_t block, rondo_value qkv, rondo_value *out) {
-  const rondo_attention_options causal = {RONDO_ATTENTION_OPTIONS_INIT, .causal = true};
+  rondo_attention_options options = {RONDO_ATTENTION_OPTIONS_INIT, .causal = true, .lengths = n->length};
   const size_t heads = n->model->sizes[MODEL_HEADS];
-  rondo_value k, v;
   if (n->use != TO_SCORE) {
-    TOOL_TRY(add_cache(n, block, "k_cache", &k));
-    TOOL_TRY(add_cache(n, block, "v_cache", &v));
+    TOOL_TRY(add_cache(n, block, "k_cache", &options.k_cache));
+    TOOL_TRY(add_cache(n, block, "v_cache", &options.v_cache));
   }
-  if (n->use == TO_GO_ON)
-    return rondo_op_attention_decode_packed(n->program, qkv, heads, heads, k, v, n->length, NULL, out);
-  if (n->use == TO_BEGIN) TOOL_TRY(rondo_op_attention_fill_packed(n->program, qkv, heads, heads, k, v));
-  return rondo_op_attention_packed(n->program, qkv, heads, heads, &causal, out);
+  return rondo_op_attention_packed(n->program, qkv, heads, heads, &options, out);
 }
 
 static rondo_status add_block(const network *n, size_t block, stream *x) {

@@ -1,196 +1,273 @@
 /* SPDX-License-Identifier: MIT
- * attention: softmax(scale q kᵀ) v for each head (Vaswani et al., "Attention Is All You Need", 2017), computed in
- * tiles. The gradient computes the scores again (Dao, "FlashAttention-2", 2023); for that, the logarithm of the sum of
- * exponentials is kept for each row. One kernel computes the gradients, dq by rows, dk and dv by columns, so there are
- * no atomics. Threads: as tensor/program/operator.h says.
+ * attention: softmax(scale q kᵀ + mask) v for each head (Vaswani et al., "Attention Is All You Need", 2017), computed
+ * in tiles. The gradient computes the scores again (Dao, "FlashAttention-2", 2023); for that, the logarithm of the sum
+ * of exponentials is kept for each row, or infinity for a row that sees nothing. One kernel computes the gradients, dq
+ * by rows, dk and dv by columns, and that of a mask by its elements, so there are no atomics. q, k and v are three
+ * values, or packed rows of one, as a product computes them. Threads: as tensor/program/operator.h says.
  */
 #include "tensor/operators/attention/attention.h"
 
 #include <assert.h>
-#include <math.h>
+#include <string.h>
 
+#include "tensor/operators/attention/attention_cpu.h"
 #include "tensor/operators/common/operator_tools.h"
 #include "tensor/operators/matmul/gemm.h"
 
-enum { Q, K, V, Y, DY, SUMS }; /* inputs */
+enum {
+  Q = RONDO_ATTENTION_Q,
+  K = RONDO_ATTENTION_K,
+  V = RONDO_ATTENTION_V,
+  MASK = RONDO_ATTENTION_MASK,
+  PLAN = RONDO_ATTENTION_PLAN,
+  K_CACHE = RONDO_ATTENTION_K_CACHE,
+  V_CACHE = RONDO_ATTENTION_V_CACHE
+};
+enum { Y = RONDO_ATTENTION_PLAN + 1, DY, SUMS };      /* further inputs of attention_gradient */
+enum { OF_Q, OF_K, OF_V, OF_MASK, GRADIENT_RESULTS }; /* its results */
 
 /* Kernels ---------------------------------------------------------------------------------------------------------- */
 
-RONDO_TYPED_KERNEL_OF(attention, rondo_attention_cpu, attention, RONDO_SCALAR(rondo_attention_shape), RONDO_READS,
-                      RONDO_READS, RONDO_READS, RONDO_WRITES, RONDO_WRITES);
-RONDO_TYPED_KERNEL_OF(attention_gradient, rondo_attention_gradient_cpu, attention, RONDO_SCALAR(rondo_attention_shape),
-                      RONDO_READS, RONDO_READS, RONDO_READS, RONDO_READS, RONDO_READS, RONDO_READS, RONDO_WRITES,
+#define THREE_READS RONDO_READS, RONDO_READS, RONDO_READS
+#define SEVEN_READS THREE_READS, THREE_READS, RONDO_READS
+
+RONDO_TYPED_KERNEL_OF(attention, rondo_attention_cpu, attention, RONDO_SCALAR(rondo_attention_shape), SEVEN_READS,
+                      RONDO_WRITES, RONDO_WRITES);
+RONDO_TYPED_KERNEL_OF(attention_decode, rondo_attention_decode_cpu, attention_decode,
+                      RONDO_SCALAR(rondo_attention_shape), SEVEN_READS, RONDO_WRITES);
+RONDO_TYPED_KERNEL_OF(attention_gradient, rondo_attention_gradient_cpu, attention_gradient,
+                      RONDO_SCALAR(rondo_attention_shape), SEVEN_READS, RONDO_READS, RONDO_WRITES, RONDO_WRITES,
                       RONDO_WRITES, RONDO_WRITES);
 
-/* Rows and columns of a tile on CUDA: as many as fit in shared memory (attention.cu). */
-static size_t tile_on_cuda(size_t size) { return size <= 32 ? 64 : size <= 64 ? 32 : 16; }
-
-/* A block for each tile of rows and, for gradients, of columns. */
-static rondo_grid grid_of(const rondo_emitter *emitter, const rondo_attention_shape *shape, bool is_gradient) {
-  const size_t tile = rondo_emit_is_cuda(emitter) ? tile_on_cuda(shape->size) : RONDO_ATTENTION_TILE;
-  size_t blocks = shape->batches * shape->heads * rondo_divide_up(shape->rows, tile);
-  assert(shape->groups > 0 && shape->heads % shape->groups == 0 && shape->size <= RONDO_HEAD_MAX);
-  if (is_gradient) blocks += shape->batches * shape->groups * rondo_divide_up(shape->columns, tile);
-  return rondo_tile_grid(blocks);
+/* Rows and columns of a tile on CUDA: as many as fit in shared memory (attention.cuh). */
+static size_t tile_of(const rondo_emitter *emitter, size_t size) {
+  if (!rondo_emit_is_cuda(emitter)) return RONDO_ATTENTION_TILE;
+  return size <= 32 ? 64 : size <= 64 ? 32 : 16;
 }
 
+/* One row of q for each batch is computed row by row, more of them in tiles. */
 rondo_status rondo_emit_attention(rondo_emitter *emitter, const rondo_operation *operation,
-                                  const rondo_attention_shape *shape, const rondo_attention_parts *of) {
+                                  const rondo_attention_shape *shape) {
+  const rondo_type type = rondo_emit_shape(emitter, operation->inputs[Q])->type;
+  const rondo_attention_parts of = rondo_attention_parts_of(emitter, shape, operation, operation->inputs);
+  const size_t heads = shape->batches * shape->heads,
+               tiles = rondo_divide_up(shape->rows, tile_of(emitter, shape->size));
+  assert(shape->groups > 0 && shape->heads % shape->groups == 0 && shape->size <= RONDO_HEAD_MAX);
+  const rondo_operand operands[] = {RONDO_OBJECT(*shape), RONDO_OBJECT(of.q),   RONDO_OBJECT(of.k), RONDO_OBJECT(of.v),
+                                    RONDO_INPUT(K_CACHE), RONDO_INPUT(V_CACHE), RONDO_INPUT(MASK),  RONDO_INPUT(PLAN),
+                                    RONDO_RESULT(0),      RONDO_RESULT(1)};
+  if (shape->rows == 1 && shape->cache.row != 0)
+    return rondo_emit_operands(emitter, operation, &attention_decode_code[type],
+                               rondo_emit_grid(emitter, heads, (rondo_grain){1, 1}), operands,
+                               sizeof operands / sizeof *operands - 1);
   rondo_gemm_prepare();
-  return rondo_emit_operands(emitter, operation, &attention_code[rondo_emit_shape(emitter, operation->inputs[0])->type],
-                             grid_of(emitter, shape, false),
-                             RONDO_OPERANDS(RONDO_OBJECT(*shape), RONDO_OBJECT(of->q), RONDO_OBJECT(of->k),
-                                            RONDO_OBJECT(of->v), RONDO_RESULT(0), RONDO_RESULT(1)));
-}
-
-rondo_status rondo_emit_attention_gradient(rondo_emitter *emitter, const rondo_operation *operation,
-                                           const rondo_attention_shape *shape, const rondo_attention_parts *of,
-                                           uint32_t y, const rondo_attention_parts *to) {
-  rondo_gemm_prepare();
-  return rondo_emit_operands(emitter, operation,
-                             &attention_gradient_code[rondo_emit_shape(emitter, operation->inputs[0])->type],
-                             grid_of(emitter, shape, true),
-                             RONDO_OPERANDS(RONDO_OBJECT(*shape), RONDO_OBJECT(of->q), RONDO_OBJECT(of->k),
-                                            RONDO_OBJECT(of->v), RONDO_INPUT(y), RONDO_INPUT(y + 1), RONDO_INPUT(y + 2),
-                                            RONDO_OBJECT(to->q), RONDO_OBJECT(to->k), RONDO_OBJECT(to->v)));
-}
-
-rondo_attention_parts rondo_attention_parts_at(const rondo_emitter *emitter, const uint32_t *values) {
-  return (rondo_attention_parts){rondo_emit_address(emitter, values[0]), rondo_emit_address(emitter, values[1]),
-                                 rondo_emit_address(emitter, values[2])};
+  return rondo_emit_operands(emitter, operation, &attention_code[type], rondo_tile_grid(heads * tiles), operands,
+                             sizeof operands / sizeof *operands);
 }
 
 /* Shapes ----------------------------------------------------------------------------------------------------------- */
 
-static rondo_status fail_shapes(const rondo_program *program, const rondo_operation *operation) {
+rondo_attention_dims rondo_attention_dims_of(const rondo_shape *q, const rondo_shape *k,
+                                             const rondo_attributes *attributes) {
+  const size_t heads = attributes->sizes[RONDO_ATTENTION_HEADS], groups = attributes->sizes[RONDO_ATTENTION_GROUPS];
+  if (attributes->flags[RONDO_ATTENTION_PACKED])
+    return (rondo_attention_dims){q->dims[0], heads, groups, q->dims[1], q->dims[1], q->dims[2] / (heads + 2 * groups)};
+  return (rondo_attention_dims){q->dims[0], q->dims[1], k->dims[1], q->dims[2], k->dims[2], q->dims[3]};
+}
+
+static rondo_status require_packed(const rondo_program *program, const rondo_operation *operation) {
+  const size_t heads = operation->attributes.sizes[RONDO_ATTENTION_HEADS];
+  const size_t groups = operation->attributes.sizes[RONDO_ATTENTION_GROUPS];
+  RONDO_TRY(rondo_require_float(program, operation, Q, 3));
+  const size_t row = rondo_operation_input(program, operation, Q)->dims[2];
+  /* heads is at most row and groups divides heads, so the sum does not wrap around */
+  if (heads > 0 && groups > 0 && heads <= row && heads % groups == 0 && row % (heads + 2 * groups) == 0)
+    return RONDO_OK;
+  return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE,
+                              "a row of %zu elements cannot be %zu heads of q and %zu of k and v: it must have (h + 2 "
+                              "g) d elements, with h a multiple of g",
+                              row, heads, groups);
+}
+
+static rondo_status require_separate(const rondo_program *program, const rondo_operation *operation) {
+  const rondo_shape *q = rondo_operation_input(program, operation, Q);
+  RONDO_TRY(rondo_require_float(program, operation, Q, 4));
+  RONDO_TRY(rondo_require_input(program, operation, K, q->type, 4));
+  RONDO_TRY(rondo_require_same_shape(program, operation, K, V));
+  const rondo_shape *k = rondo_operation_input(program, operation, K);
+  if (q->dims[0] == k->dims[0] && q->dims[1] % k->dims[1] == 0 && q->dims[3] == k->dims[3]) return RONDO_OK;
   return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE,
                               "q must be [b, h, t, d], k and v [b, g, s, d] with h a multiple of g");
 }
 
-rondo_status rondo_require_attention(const rondo_program *program, const rondo_operation *operation) {
-  const rondo_shape *q = rondo_operation_input(program, operation, Q);
-  const rondo_shape *k = rondo_operation_input(program, operation, K);
-  RONDO_TRY(rondo_require_float(program, operation, Q, 4));
-  RONDO_TRY(rondo_require_input(program, operation, K, q->type, 4));
-  RONDO_TRY(rondo_require_same_shape(program, operation, K, V));
-  if (q->dims[0] != k->dims[0] || q->dims[1] % k->dims[1] != 0 || q->dims[3] != k->dims[3])
-    return fail_shapes(program, operation);
-  if (q->dims[3] > RONDO_HEAD_MAX) {
+rondo_status rondo_require_attention(const rondo_program *program, const rondo_operation *operation,
+                                     rondo_attention_dims *out) {
+  const bool is_packed = operation->attributes.flags[RONDO_ATTENTION_PACKED];
+  RONDO_TRY(is_packed ? require_packed(program, operation) : require_separate(program, operation));
+  *out = rondo_attention_dims_of(rondo_operation_input(program, operation, Q),
+                                 rondo_operation_input(program, operation, K), &operation->attributes);
+  if (out->size > RONDO_HEAD_MAX)
     return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE,
-                                "a head has %zu elements; the maximum is %d: use more heads", q->dims[3],
+                                "a head has %zu elements; the maximum is %d: use more heads", out->size,
                                 RONDO_HEAD_MAX);
-  }
-  if (!operation->attributes.flags[RONDO_ATTENTION_CAUSAL] || q->dims[2] <= k->dims[2]) return RONDO_OK;
+  if (!operation->attributes.flags[RONDO_ATTENTION_CAUSAL] || out->rows <= out->columns) return RONDO_OK;
   return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE,
                               "causal attention needs at least as many rows of k as of q: there are %zu and %zu",
-                              k->dims[2], q->dims[2]);
+                              out->columns, out->rows);
 }
 
-rondo_attention_shape rondo_attention_shape_of(const rondo_emitter *emitter, const rondo_operation *operation,
-                                               uint32_t keys) {
-  const rondo_shape *q = rondo_emit_shape(emitter, operation->inputs[Q]);
-  const rondo_shape *k = rondo_emit_shape(emitter, operation->inputs[keys]);
-  const rondo_attention_place of_q = rondo_attention_stacked(q->dims[1], q->dims[2], q->dims[3]);
-  return (rondo_attention_shape){.batches = q->dims[0],
-                                 .heads = q->dims[1],
-                                 .groups = k->dims[1],
-                                 .rows = q->dims[2],
-                                 .columns = k->dims[2],
-                                 .size = q->dims[3],
-                                 .q = of_q,
-                                 .k = rondo_attention_stacked(k->dims[1], k->dims[2], k->dims[3]),
-                                 .y = of_q,
-                                 .own = rondo_attention_stacked(k->dims[1], 1, k->dims[3]),
-                                 .scale = operation->attributes.numbers[RONDO_ATTENTION_SCALE],
-                                 .causal = operation->attributes.flags[RONDO_ATTENTION_CAUSAL]};
+rondo_status rondo_require_mask(const rondo_program *program, const rondo_operation *operation,
+                                const rondo_attention_dims *dims, size_t columns) {
+  const rondo_shape *mask = rondo_operation_input(program, operation, MASK);
+  const size_t full[] = {dims->batches, dims->heads, dims->rows, columns};
+  if (mask == NULL) return RONDO_OK;
+  if (mask->type != RONDO_I32 && mask->type != RONDO_F32)
+    RONDO_TRY(rondo_require_input(program, operation, MASK, rondo_operation_input(program, operation, Q)->type,
+                                  RONDO_ANY_RANK));
+  bool fits = mask->rank <= 4;
+  for (size_t i = 0; fits && i < mask->rank; i++)
+    fits = mask->dims[i] == 1 || mask->dims[i] == full[4 - mask->rank + i];
+  if (fits) return RONDO_OK;
+  return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE,
+                              "the mask cannot be broadcast to [b, h, t, s], which is [%zu, %zu, %zu, %zu]", full[0],
+                              full[1], full[2], full[3]);
 }
 
-/* The shape of the sums of rows. */
-static rondo_shape rows_of(const rondo_shape *q) {
-  return (rondo_shape){.type = RONDO_F32, .rank = 3, .dims = {q->dims[0], q->dims[1], q->dims[2]}};
+static rondo_mask_kind mask_kind_of(const rondo_shape *mask) {
+  if (mask == NULL) return RONDO_MASK_NONE;
+  return mask->type == RONDO_I32 ? RONDO_MASK_BOOLEAN : mask->type == RONDO_F32 ? RONDO_MASK_F32 : RONDO_MASK_TYPED;
+}
+
+void rondo_attention_set_mask(const rondo_emitter *emitter, const rondo_operation *operation,
+                              rondo_attention_shape *shape) {
+  const rondo_shape *mask = rondo_emit_shape(emitter, operation->inputs[MASK]);
+  const rondo_shape full = {.rank = 4, .dims = {shape->batches, shape->heads, shape->rows, shape->columns}};
+  size_t strides[RONDO_MAX_DIMENSIONS] = {0};
+  shape->mask_kind = mask_kind_of(mask);
+  if (mask == NULL) return;
+  rondo_broadcast_strides(mask, &full, strides);
+  shape->mask = (rondo_attention_plane){strides[0], strides[1], strides[2], strides[3]};
+}
+
+rondo_attention_shape rondo_attention_shape_of(const rondo_emitter *emitter, const rondo_operation *operation) {
+  const rondo_attributes *attributes = &operation->attributes;
+  const rondo_attention_dims dims = rondo_attention_dims_of(
+      rondo_emit_shape(emitter, operation->inputs[Q]), rondo_emit_shape(emitter, operation->inputs[K]), attributes);
+  const size_t row = (dims.heads + 2 * dims.groups) * dims.size;
+  rondo_attention_shape shape = {.batches = dims.batches,
+                                 .heads = dims.heads,
+                                 .groups = dims.groups,
+                                 .rows = dims.rows,
+                                 .columns = dims.columns,
+                                 .size = dims.size,
+                                 .window = attributes->sizes[RONDO_ATTENTION_WINDOW],
+                                 .table_blocks = attributes->sizes[RONDO_ATTENTION_TABLE],
+                                 .scale = attributes->numbers[RONDO_ATTENTION_SCALE],
+                                 .causal = attributes->flags[RONDO_ATTENTION_CAUSAL],
+                                 .has_slopes = attributes->flags[RONDO_ATTENTION_SLOPES]};
+  if (attributes->flags[RONDO_ATTENTION_PACKED]) {
+    shape.q = shape.k = rondo_attention_abreast(dims.rows, row, dims.size);
+    shape.y = rondo_attention_abreast(dims.rows, dims.heads * dims.size, dims.size);
+  } else {
+    shape.q = shape.y = rondo_attention_stacked(dims.heads, dims.rows, dims.size);
+    shape.k = rondo_attention_stacked(dims.groups, dims.columns, dims.size);
+  }
+  rondo_attention_set_mask(emitter, operation, &shape);
+  return shape;
+}
+
+rondo_attention_parts rondo_attention_parts_of(const rondo_emitter *emitter, const rondo_attention_shape *shape,
+                                               const rondo_operation *operation, const uint32_t *values) {
+  const char *q = rondo_emit_address(emitter, values[Q]);
+  if (!operation->attributes.flags[RONDO_ATTENTION_PACKED])
+    return (rondo_attention_parts){q, rondo_emit_address(emitter, values[K]), rondo_emit_address(emitter, values[V])};
+  if (q == NULL) return (rondo_attention_parts){NULL, NULL, NULL};
+  const size_t bytes = rondo_type_bytes(rondo_emit_shape(emitter, values[Q])->type) * shape->size;
+  return (rondo_attention_parts){q, q + shape->heads * bytes, q + (shape->heads + shape->groups) * bytes};
 }
 
 /* Forward ---------------------------------------------------------------------------------------------------------- */
 
 static rondo_status infer_attention(const rondo_program *program, const rondo_operation *operation,
                                     rondo_shape *results) {
-  RONDO_TRY(rondo_require_attention(program, operation));
+  rondo_attention_dims dims;
+  RONDO_TRY(rondo_require_attention(program, operation, &dims));
+  RONDO_TRY(rondo_require_mask(program, operation, &dims, dims.columns));
   results[0] = *rondo_operation_input(program, operation, Q);
-  results[1] = rows_of(&results[0]);
+  if (operation->attributes.flags[RONDO_ATTENTION_PACKED]) results[0].dims[2] = dims.heads * dims.size;
+  results[1] = (rondo_shape){.type = RONDO_F32, .rank = 3, .dims = {dims.batches, dims.heads, dims.rows}};
   return RONDO_OK;
 }
 
 static rondo_status differentiate_attention(rondo_program *program, const rondo_operation *operation,
                                             const uint32_t *result_gradients, uint32_t *input_gradients) {
   const uint32_t *of = operation->inputs, *made = operation->results;
-  const uint32_t inputs[] = {of[Q], of[K], of[V], made[0], result_gradients[0], made[1]};
+  const uint32_t inputs[] = {of[Q], of[K], of[V], of[MASK], of[PLAN], made[0], result_gradients[0], made[1]};
+  const bool has_keys = of[K] != RONDO_NO_VALUE;
+  const rondo_shape *mask = rondo_operation_input(program, operation, MASK);
+  uint32_t results[GRADIENT_RESULTS];
   if (result_gradients[0] == RONDO_NO_VALUE) return RONDO_OK;
-  return rondo_program_add(program, &rondo_operator_attention_gradient, inputs, 6, &operation->attributes,
-                           input_gradients);
+  RONDO_TRY(rondo_program_add(program, &rondo_operator_attention_gradient, inputs, 8, &operation->attributes, results));
+  input_gradients[Q] = results[OF_Q];
+  input_gradients[K] = has_keys ? results[OF_K] : RONDO_NO_VALUE;
+  input_gradients[V] = has_keys ? results[OF_V] : RONDO_NO_VALUE;
+  input_gradients[MASK] = mask != NULL && rondo_shape_is_float(mask) ? results[OF_MASK] : RONDO_NO_VALUE;
+  return RONDO_OK;
 }
 
 static rondo_status emit_attention(rondo_emitter *emitter, const rondo_operation *operation) {
-  const rondo_attention_shape shape = rondo_attention_shape_of(emitter, operation, K);
-  const rondo_attention_parts of = rondo_attention_parts_at(emitter, operation->inputs);
-  return rondo_emit_attention(emitter, operation, &shape, &of);
+  const rondo_attention_shape shape = rondo_attention_shape_of(emitter, operation);
+  return rondo_emit_attention(emitter, operation, &shape);
 }
 
-RONDO_OPERATOR(attention, .types = RONDO_FLOATS, .inputs = {"q", "k", "v"}, .required = 3, .result_count = 2,
-               .spare_results = 1u << 1, .infer = infer_attention, .differentiate = differentiate_attention,
-               .emit = emit_attention);
+RONDO_OPERATOR(attention, .types = RONDO_FLOATS, .inputs = {"q", "k", "v", "mask", "plan"}, .required = 1,
+               .result_count = 2, .spare_results = 1u << 1, .infer = infer_attention,
+               .differentiate = differentiate_attention, .emit = emit_attention);
 
+/* Gradients -------------------------------------------------------------------------------------------------------- */
+
+/* Of packed rows there is one gradient; a mask without a gradient has that of q in its place, which nothing reads. */
 static rondo_status infer_gradient(const rondo_program *program, const rondo_operation *operation,
                                    rondo_shape *results) {
-  RONDO_TRY(rondo_require_attention(program, operation));
-  RONDO_TRY(rondo_require_same_shape(program, operation, Q, Y));
-  RONDO_TRY(rondo_require_same_shape(program, operation, Q, DY));
-  results[0] = *rondo_operation_input(program, operation, Q);
-  results[1] = results[2] = *rondo_operation_input(program, operation, K);
+  const rondo_shape *k = rondo_operation_input(program, operation, K);
+  const rondo_shape *mask = rondo_operation_input(program, operation, MASK);
+  rondo_attention_dims dims;
+  RONDO_TRY(rondo_require_attention(program, operation, &dims));
+  RONDO_TRY(rondo_require_same_shape(program, operation, Y, DY));
+  results[OF_Q] = results[OF_MASK] = *rondo_operation_input(program, operation, Q);
+  results[OF_K] = results[OF_V] = k != NULL ? *k : results[OF_Q];
+  if (mask != NULL && rondo_shape_is_float(mask)) results[OF_MASK] = *mask;
   return RONDO_OK;
+}
+
+/* How many of the mask's elements along a dimension differ. */
+static size_t distinct(size_t stride, size_t count) { return stride == 0 ? 1 : count; }
+
+/* A block for each tile: of rows, of columns, and of the mask. */
+static rondo_grid gradient_grid(const rondo_emitter *emitter, const rondo_attention_shape *shape, bool of_mask) {
+  const size_t tile = tile_of(emitter, shape->size);
+  const size_t down = rondo_divide_up(shape->rows, tile), across = rondo_divide_up(shape->columns, tile);
+  size_t blocks = shape->batches * (shape->heads * down + shape->groups * across);
+  if (of_mask)
+    blocks += distinct(shape->mask.batch, shape->batches) * distinct(shape->mask.head, shape->heads) *
+              distinct(shape->mask.row, down) * distinct(shape->mask.column, across);
+  return rondo_tile_grid(blocks);
 }
 
 static rondo_status emit_gradient(rondo_emitter *emitter, const rondo_operation *operation) {
-  const rondo_attention_shape shape = rondo_attention_shape_of(emitter, operation, K);
-  const rondo_attention_parts of = rondo_attention_parts_at(emitter, operation->inputs);
-  const rondo_attention_parts to = rondo_attention_parts_at(emitter, operation->results);
-  return rondo_emit_attention_gradient(emitter, operation, &shape, &of, Y, &to);
+  const rondo_type type = rondo_emit_shape(emitter, operation->inputs[Q])->type;
+  const rondo_attention_shape shape = rondo_attention_shape_of(emitter, operation);
+  const rondo_attention_parts of = rondo_attention_parts_of(emitter, &shape, operation, operation->inputs);
+  const rondo_attention_parts to = rondo_attention_parts_of(emitter, &shape, operation, operation->results);
+  const bool of_mask = rondo_emit_address(emitter, operation->results[OF_MASK]) != NULL;
+  rondo_gemm_prepare();
+  return rondo_emit_operands(
+      emitter, operation, &attention_gradient_code[type], gradient_grid(emitter, &shape, of_mask),
+      RONDO_OPERANDS(RONDO_OBJECT(shape), RONDO_OBJECT(of.q), RONDO_OBJECT(of.k), RONDO_OBJECT(of.v), RONDO_INPUT(MASK),
+                     RONDO_INPUT(PLAN), RONDO_INPUT(Y), RONDO_INPUT(DY), RONDO_INPUT(SUMS), RONDO_OBJECT(to.q),
+                     RONDO_OBJECT(to.k), RONDO_OBJECT(to.v), RONDO_RESULT(OF_MASK)));
 }
 
-RONDO_OPERATOR(attention_gradient, .inputs = {"q", "k", "v", "y", "gradient", "sums"}, .required = 6, .result_count = 3,
-               .spare_results = 7, .infer = infer_gradient, .emit = emit_gradient);
-
-/* Calls ------------------------------------------------------------------------------------------------------------ */
-
-rondo_status rondo_attention_attributes(const char *call, size_t row, const rondo_packed_heads *heads,
-                                        const rondo_attention_options *options, rondo_attributes *out) {
-  rondo_attention_options given;
-  const size_t parts = heads == NULL ? 1 : heads->heads + 2 * heads->groups, size = parts == 0 ? row : row / parts;
-  RONDO_TRY(rondo_versioned_read("rondo_attention_options", options, &given, sizeof given));
-  if (!(given.scale >= 0 && given.scale < INFINITY)) {
-    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
-                      "%s: scale %g must be finite and above 0, or 0 for the default", call, (double)given.scale);
-  }
-  const float scale = given.scale == 0 ? 1.0f / sqrtf((float)size) : given.scale;
-  *out = (rondo_attributes){.numbers = {scale}, .flags = {given.causal}};
-  if (heads == NULL) return RONDO_OK;
-  out->sizes[RONDO_ATTENTION_HEADS] = heads->heads;
-  out->sizes[RONDO_ATTENTION_GROUPS] = heads->groups;
-  out->size_count = 2;
-  return RONDO_OK;
-}
-
-rondo_status rondo_attention_begin(const rondo_program *program, const char *call, rondo_value value, const char *what,
-                                   const rondo_packed_heads *heads, const rondo_attention_options *options,
-                                   rondo_value *out_value, rondo_attributes *out) {
-  uint32_t index = 0;
-  RONDO_TRY(rondo_program_begin_of(program, call, value, what, out_value, &index));
-  return rondo_attention_attributes(call, rondo_shape_last(rondo_program_shape(program, index)), heads, options, out);
-}
-
-rondo_status rondo_op_attention(rondo_program *program, rondo_value q, rondo_value k, rondo_value v,
-                                const rondo_attention_options *options, rondo_value *out_value) {
-  const rondo_value inputs[] = {q, k, v};
-  rondo_attributes attributes;
-  RONDO_TRY(rondo_attention_begin(program, "attention", q, "q", NULL, options, out_value, &attributes));
-  return rondo_program_apply(program, &rondo_operator_attention, inputs, 3, &attributes, out_value);
-}
+RONDO_OPERATOR(attention_gradient, .inputs = {"q", "k", "v", "mask", "plan", "y", "gradient", "sums"}, .required = 1,
+               .result_count = GRADIENT_RESULTS, .spare_results = (1u << GRADIENT_RESULTS) - 1, .infer = infer_gradient,
+               .emit = emit_gradient);

@@ -7,6 +7,9 @@
 
 #define SIDE 16 /* of the square of threads */
 
+/* The shared memory of a kernel; gradients of heads of 32 elements need the most. */
+#define SHARED_FLOATS 11136
+
 /* Heads of at most SIZE elements; tiles of TILE rows and columns, as in attention.c. */
 template <unsigned size, unsigned tile>
 struct tiles {
@@ -15,11 +18,19 @@ struct tiles {
   static const unsigned EACH = tile / SIDE;  /* rows, and columns, of a thread */
   static const unsigned PARTS = size / SIDE; /* elements of a thread in a row of a head */
   static const unsigned SCORES = tile + 1;   /* floats of a row of scores */
+  static const bool KEEPS = size <= 128;     /* there is space for two tiles that stay, and one that is replaced */
 };
 
-__device__ inline size_t sees(const attention_shape &shape, size_t row) {
-  return shape.causal != 0 ? shape.columns - shape.rows + row + 1 : shape.columns;
-}
+/* RUN(T) for the tiles that heads of `size` elements need. */
+#define WITH_TILES(size, RUN) \
+  if ((size) <= 32)           \
+    RUN(tiles<32, 64>);       \
+  else if ((size) <= 64)      \
+    RUN(tiles<64, 32>);       \
+  else if ((size) <= 128)     \
+    RUN(tiles<128, 16>);      \
+  else                        \
+    RUN(tiles<256, 16>)
 
 __device__ inline head_rows q_rows(const attention_shape &shape, size_t head) {
   return rows_in(shape.q, shape.heads, head, shape.rows);
@@ -33,14 +44,30 @@ __device__ inline head_rows k_rows(const attention_shape &shape, size_t group) {
   return rows_in(shape.k, shape.groups, group, shape.columns);
 }
 
-/* Rows first .. first + TILE - 1, zeros past the last and past the head's size. */
+/* Rows first .. first + TILE - 1, zeros from row `end` on and past the head's size. */
 template <class T>
 __device__ inline void load(const attention_shape &shape, const element *memory, const head_rows &rows, size_t first,
-                            float *to) {
+                            size_t end, float *to) {
   for (unsigned i = threadIdx.x; i < T::TILE * T::SIZE; i += BLOCK_THREADS) {
     const unsigned row = i / T::SIZE, column = i % T::SIZE;
-    const bool is_in = first + row < rows.count && column < shape.size;
+    const bool is_in = first + row < end && column < shape.size;
     to[row * T::ROW + column] = is_in ? to_float(memory[rows.begin + (first + row) * rows.stride + column]) : 0.0f;
+  }
+}
+
+/* The same for columns, in k and in its caches, or in v and in its caches. */
+template <class T>
+__device__ inline void load_columns(const attention_shape &shape, const batch_view &view, size_t group, size_t first,
+                                    const element *own, const element *cache, float *to) {
+  if (view.cached == 0) {
+    load<T>(shape, own, k_rows(shape, group), first, view.columns, to);
+    return;
+  }
+  for (unsigned i = threadIdx.x; i < T::TILE * T::SIZE; i += BLOCK_THREADS) {
+    const unsigned row = i / T::SIZE, column = i % T::SIZE;
+    const bool is_in = first + row < view.columns && column < shape.size;
+    to[row * T::ROW + column] =
+        is_in ? to_float(column_row(shape, view, group, first + row, own, cache)[column]) : 0.0f;
   }
 }
 
@@ -114,5 +141,16 @@ __device__ inline void store(const attention_shape &shape, element *memory, cons
       if (first + row < rows.count && column < shape.size)
         memory[rows.begin + (first + row) * rows.stride + column] = to_element(sums[i][j] * factor);
     }
+  }
+}
+
+/* A thread's scores, to rows in shared memory. */
+template <class T>
+__device__ inline void write_scores(const float (*values)[T::EACH], float *scores) {
+  const unsigned down = threadIdx.x / SIDE, across = threadIdx.x % SIDE;
+#pragma unroll
+  for (unsigned i = 0; i < T::EACH; i++) {
+#pragma unroll
+    for (unsigned j = 0; j < T::EACH; j++) scores[(down + SIDE * i) * T::SCORES + across + SIDE * j] = values[i][j];
   }
 }

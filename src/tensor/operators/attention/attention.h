@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * What the attention operators share: their shape argument, functions of their files, and the CPU functions of their
- * kernels (attention_tile.c). Threads: any.
+ * What the attention operators share: their shape argument, and functions of attention.c. Threads: any.
+ *
+ * Columns are the rows of k and v. With caches, the columns of a batch are the rows that its caches hold, then the new
+ * rows. A row of q has a position among the columns. Causality, windows and slopes depend on it.
+ *
+ * A plan is an I32 value that says how many rows a batch has: a length for each batch, then a count of new rows for
+ * each batch, then the block table, then the bits of a slope for each head. The operators of attention_plan.c check
+ * what they write into it, so kernels rely on it. Layers that read the same lengths share a plan.
  */
 #ifndef RONDO_TENSOR_OPERATORS_ATTENTION_ATTENTION_H
 #define RONDO_TENSOR_OPERATORS_ATTENTION_ATTENTION_H
@@ -9,23 +15,34 @@
 
 #include "tensor/operators/common/element.h"
 
-#define RONDO_HEAD_MAX 128 /* the maximum number of elements in a row of a head */
+#define RONDO_HEAD_MAX 256 /* the maximum number of elements in a row of a head */
 
 /* The strides of heads, in elements: from one batch, one head and one row to the next. */
 typedef struct rondo_attention_place {
   size_t batch, head, row;
 } rondo_attention_place;
 
-/* A scalar argument of the kernels; without padding. The rows j < rondo_attention_sees(i) of k are visible to row i of
- * q. */
+/* The strides of a mask; 0 where it is broadcast. */
+typedef struct rondo_attention_plane {
+  size_t batch, head, row, column;
+} rondo_attention_plane;
+
+typedef enum rondo_mask_kind { RONDO_MASK_NONE, RONDO_MASK_BOOLEAN, RONDO_MASK_F32, RONDO_MASK_TYPED } rondo_mask_kind;
+
+/* A scalar argument of the kernels; without padding. */
 typedef struct rondo_attention_shape {
-  size_t batches, heads, groups; /* heads / groups heads share k and v */
-  size_t rows, columns;          /* of q; of k and v */
-  size_t size;                   /* of a head */
-  rondo_attention_place q, k, y; /* k: of v too; and of their gradients */
-  rondo_attention_place own;     /* for decoding: of the token's k and v; k is then that of the caches */
+  size_t batches, heads, groups;   /* heads / groups heads share k and v */
+  size_t rows, columns;            /* of q; of k and v, or of the caches */
+  size_t size;                     /* of a head */
+  rondo_attention_place q, k, y;   /* k: of v too; and of their gradients */
+  rondo_attention_place cache;     /* a batch of it is a block; size 0 of a row: there are no caches */
+  size_t block_rows, table_blocks; /* rows of a block of the caches; blocks of a row of the table, 0: there is none */
+  rondo_attention_plane mask;
+  size_t window; /* 0: none */
   float scale;
-  uint32_t causal; /* all columns are visible to the last row, all but one to the row before, .. */
+  uint32_t causal;     /* bool */
+  uint32_t mask_kind;  /* rondo_mask_kind */
+  uint32_t has_slopes; /* bool */
 } rondo_attention_shape;
 
 /* The strides of separate heads, [b, heads, rows, size], and of heads packed in rows of `row` elements, [b, rows, row].
@@ -37,10 +54,6 @@ static inline rondo_attention_place rondo_attention_abreast(size_t rows, size_t 
   return (rondo_attention_place){rows * row, size, row};
 }
 
-static inline size_t rondo_attention_sees(const rondo_attention_shape *shape, size_t row) {
-  return shape->causal != 0 ? shape->columns - shape->rows + row + 1 : shape->columns;
-}
-
 /* Rows or columns of a tile on a CPU. */
 #define RONDO_ATTENTION_TILE 64
 
@@ -48,68 +61,52 @@ static inline size_t rondo_attention_tiles(size_t count) { return rondo_divide_u
 
 /* What the operators' files share ---------------------------------------------------------------------------------- */
 
+/* The first inputs of all operators; K and V are omitted if Q is packed. After them, attention_decode has caches, and
+ * attention_gradient y, its gradient and the sums of rows. */
+enum { RONDO_ATTENTION_Q, RONDO_ATTENTION_K, RONDO_ATTENTION_V, RONDO_ATTENTION_MASK, RONDO_ATTENTION_PLAN };
+enum { RONDO_ATTENTION_K_CACHE = RONDO_ATTENTION_PLAN + 1, RONDO_ATTENTION_V_CACHE };
+
 /* The attributes of all operators. */
-enum { RONDO_ATTENTION_CAUSAL };                        /* flags */
-enum { RONDO_ATTENTION_SCALE };                         /* numbers */
-enum { RONDO_ATTENTION_HEADS, RONDO_ATTENTION_GROUPS }; /* sizes, for packed heads */
+enum { RONDO_ATTENTION_CAUSAL, RONDO_ATTENTION_PACKED, RONDO_ATTENTION_SLOPES }; /* flags */
+enum { RONDO_ATTENTION_SCALE };                                                  /* numbers */
+enum {
+  RONDO_ATTENTION_HEADS,  /* of packed rows */
+  RONDO_ATTENTION_GROUPS, /* of packed rows */
+  RONDO_ATTENTION_WINDOW,
+  RONDO_ATTENTION_TABLE, /* blocks of a row of the block table; 0: there is none */
+  RONDO_ATTENTION_SIZES
+}; /* sizes */
 
-/* SHAPE or TYPE unless inputs 0 to 2 are matching q, k and v. */
-RONDO_MUST_USE rondo_status rondo_require_attention(const rondo_program *program, const rondo_operation *operation);
+/* The dimensions of q, k and v, whether they are separate or packed. */
+typedef struct rondo_attention_dims {
+  size_t batches, heads, groups, rows, columns, size;
+} rondo_attention_dims;
 
-/* The shape of separate heads. `keys`: the input with the rows of k. */
-rondo_attention_shape rondo_attention_shape_of(const rondo_emitter *emitter, const rondo_operation *operation,
-                                               uint32_t keys);
+rondo_attention_dims rondo_attention_dims_of(const rondo_shape *q, const rondo_shape *k,
+                                             const rondo_attributes *attributes);
 
-/* SHAPE or TYPE unless each row of input 0 is the packed q, k and v of the heads in the attributes. Returns the
- * elements of a head. */
-RONDO_MUST_USE rondo_status rondo_require_packed(const rondo_program *program, const rondo_operation *operation,
-                                                 size_t *out_size);
+/* SHAPE or TYPE unless the inputs Q, K and V match. */
+RONDO_MUST_USE rondo_status rondo_require_attention(const rondo_program *program, const rondo_operation *operation,
+                                                    rondo_attention_dims *out);
+/* SHAPE or TYPE unless the input MASK, if there is one, fits rows of q times `columns`. */
+RONDO_MUST_USE rondo_status rondo_require_mask(const rondo_program *program, const rondo_operation *operation,
+                                               const rondo_attention_dims *dims, size_t columns);
 
-/* The shape of packed heads, with the rows of input 0. */
-rondo_attention_shape rondo_attention_packed_shape(const rondo_emitter *emitter, const rondo_operation *operation);
+/* The shape of an operation without caches. */
+rondo_attention_shape rondo_attention_shape_of(const rondo_emitter *emitter, const rondo_operation *operation);
+/* The strides of its input MASK, and how it is read. */
+void rondo_attention_set_mask(const rondo_emitter *emitter, const rondo_operation *operation,
+                              rondo_attention_shape *shape);
 
-/* The addresses of q, k and v. */
+/* The addresses of q, k and v, or of their gradients, which are the first three of `values`, or parts of the first. */
 typedef struct rondo_attention_parts {
   const void *q, *k, *v;
 } rondo_attention_parts;
-/* In a value of packed rows. */
 rondo_attention_parts rondo_attention_parts_of(const rondo_emitter *emitter, const rondo_attention_shape *shape,
-                                               uint32_t value);
-/* In three values. */
-rondo_attention_parts rondo_attention_parts_at(const rondo_emitter *emitter, const uint32_t *values);
+                                               const rondo_operation *operation, const uint32_t *values);
 
-/* Adds the kernel of an operation, whose inputs have one type and whose results are y and the sums of rows. */
+/* Emits the kernel of attention or attention_decode. */
 RONDO_MUST_USE rondo_status rondo_emit_attention(rondo_emitter *emitter, const rondo_operation *operation,
-                                                 const rondo_attention_shape *shape, const rondo_attention_parts *of);
-
-/* Adds the kernel of the gradients. Inputs from `y` on are y, dy and the sums of rows. `to`: the gradients of q, k and
- * v; NULL for those that nothing reads. */
-RONDO_MUST_USE rondo_status rondo_emit_attention_gradient(rondo_emitter *emitter, const rondo_operation *operation,
-                                                          const rondo_attention_shape *shape,
-                                                          const rondo_attention_parts *of, uint32_t y,
-                                                          const rondo_attention_parts *to);
-
-typedef struct rondo_packed_heads {
-  size_t heads, groups;
-} rondo_packed_heads;
-
-/* The attributes for rows of `row` elements. `heads`: of packed rows, else NULL. */
-RONDO_MUST_USE rondo_status rondo_attention_attributes(const char *call, size_t row, const rondo_packed_heads *heads,
-                                                       const rondo_attention_options *options, rondo_attributes *out);
-
-/* The beginning of a public function: rondo_program_begin_of, and the attributes for the rows of `value`. */
-RONDO_MUST_USE rondo_status rondo_attention_begin(const rondo_program *program, const char *call, rondo_value value,
-                                                  const char *what, const rondo_packed_heads *heads,
-                                                  const rondo_attention_options *options, rondo_value *out_value,
-                                                  rondo_attributes *out);
-
-/* CPU functions of the kernels, with their arguments --------------------------------------------------------------- */
-
-/* shape, q, k, v, y, sums */
-void rondo_attention_cpu(rondo_type type, rondo_blocks blocks, void *const *args);
-/* shape, q, k, v, y, dy, sums, dq, dk, dv; the last three may be NULL */
-void rondo_attention_gradient_cpu(rondo_type type, rondo_blocks blocks, void *const *args);
-/* shape, q, k, v, k_cache, v_cache, length, y, rondo_check_memory */
-void rondo_attention_decode_cpu(rondo_type type, rondo_blocks blocks, void *const *args);
+                                                 const rondo_attention_shape *shape);
 
 #endif

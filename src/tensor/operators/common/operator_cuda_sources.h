@@ -12,6 +12,7 @@
   ROW(adaptive)                 \
   ROW(assign)                   \
   ROW(attention_append)         \
+  ROW(attention_plan)           \
   ROW(bag_offsets)              \
   ROW(batch_norm_update)        \
   ROW(cast)                     \

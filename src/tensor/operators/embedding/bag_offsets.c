@@ -47,6 +47,6 @@ static rondo_status emit_bag_offsets(rondo_emitter *emitter, const rondo_operati
                                             RONDO_OBJECT(is_wide), RONDO_RESULT(0), RONDO_CHECK(OFFSETS, count + 1)));
 }
 
-RONDO_OPERATOR(bag_offsets, .inputs = {"offsets", "indices"}, .required = 2, .result_count = 1, .checks_indices = true,
+RONDO_OPERATOR(bag_offsets, .inputs = {"offsets", "indices"}, .required = 2, .result_count = 1, .checks_indices = 1,
                .index_rule = "bags begin one after the other, the first at 0", .infer = infer_bag_offsets,
                .emit = emit_bag_offsets);

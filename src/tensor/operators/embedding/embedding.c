@@ -113,7 +113,7 @@ static rondo_status emit_embedding(rondo_emitter *emitter, const rondo_operation
 }
 
 RONDO_OPERATOR(embedding, .types = RONDO_FLOATS, .inputs = {"table", "indices"}, .required = 2, .result_count = 1,
-               .checks_indices = true, .adds_gradients = true, .infer = infer_embedding,
+               .checks_indices = 1, .adds_gradients = true, .infer = infer_embedding,
                .differentiate = differentiate_embedding, .emit = emit_embedding);
 
 rondo_status rondo_op_embedding(rondo_program *program, rondo_value table, rondo_value indices,
@@ -237,7 +237,7 @@ static rondo_status emit_bag(rondo_emitter *emitter, const rondo_operation *oper
 }
 
 RONDO_OPERATOR(embedding_bag, .types = RONDO_FLOATS, .inputs = {"table", "indices", "offsets", "weights"},
-               .required = 2, .result_count = 1, .checks_indices = true, .adds_gradients = true, .infer = infer_bag,
+               .required = 2, .result_count = 1, .checks_indices = 1, .adds_gradients = true, .infer = infer_bag,
                .differentiate = differentiate_bag, .emit = emit_bag);
 
 /* A separate operation checks the offsets first. */

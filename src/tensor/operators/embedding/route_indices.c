@@ -69,6 +69,6 @@ static rondo_status emit_route(rondo_emitter *emitter, const rondo_operation *op
                                             RONDO_RESULT(PLACES), RONDO_CHECK(0, shape.rows)));
 }
 
-RONDO_OPERATOR(route_indices, .inputs = {"indices"}, .required = 1, .result_count = 2, .checks_indices = true,
+RONDO_OPERATOR(route_indices, .inputs = {"indices"}, .required = 1, .result_count = 2, .checks_indices = 1,
                .index_rule = "or the rank that has the row takes no more indices (capacity_factor)",
                .infer = infer_route, .emit = emit_route);

@@ -217,7 +217,7 @@ static rondo_status emit_cross_entropy(rondo_emitter *emitter, const rondo_opera
 }
 
 RONDO_OPERATOR(cross_entropy, .types = RONDO_FLOATS, .inputs = {"logits", "labels", "weights"}, .required = 2,
-               .result_count = 4, .checks_indices = true, .infer = infer_cross_entropy,
+               .result_count = 4, .checks_indices = 1, .infer = infer_cross_entropy,
                .differentiate = differentiate_cross_entropy, .prepare = prepare_cross_entropy,
                .emit = emit_cross_entropy);
 

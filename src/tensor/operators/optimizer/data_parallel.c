@@ -251,4 +251,4 @@ static rondo_status emit_agree(rondo_emitter *emitter, const rondo_operation *op
 }
 
 RONDO_OPERATOR(agree, .inputs = {"turn"}, .required = 0, .result_count = 2, .is_collective = true, .is_urgent = true,
-               .checks_indices = true, .always_runs = true, .infer = infer_agree, .emit = emit_agree);
+               .checks_indices = 1, .always_runs = true, .infer = infer_agree, .emit = emit_agree);

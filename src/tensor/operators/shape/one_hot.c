@@ -76,7 +76,7 @@ static rondo_status emit_one_hot(rondo_emitter *emitter, const rondo_operation *
 }
 
 RONDO_OPERATOR(one_hot, .types = RONDO_TYPE_BIT(RONDO_I32) | RONDO_TYPE_BIT(RONDO_I64), .inputs = {"indices"},
-               .required = 1, .result_count = 1, .checks_indices = true, .index_rule = "its row is zeros",
+               .required = 1, .result_count = 1, .checks_indices = 1, .index_rule = "its row is zeros",
                .infer = infer_one_hot, .emit = emit_one_hot);
 
 rondo_status rondo_op_one_hot(rondo_program *program, rondo_value indices, size_t size, rondo_type type,

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: MIT
+ * attention_plan makes the plan of attention (attention.h): it checks the lengths, the counts of new rows and the block
+ * table that a program gives, and writes what kernels rely on. A batch whose numbers are wrong has no rows, and the run
+ * fails. Layers of the same lengths and shapes share one plan, as operations that compute the same run once.
+ * attention_slopes is the same for slopes alone, which cannot be wrong. Threads: as tensor/program/operator.h says.
+ */
+#include "tensor/operators/attention/attention_plan.h"
+
+#include <string.h>
+
+#include "tensor/operators/common/operator_tools.h"
+
+enum { LENGTHS, COUNTS, TABLE, SLOPES, INPUTS };                                     /* inputs */
+enum { BATCHES, ROWS, CAPACITY, BLOCKS, BLOCK_ROWS, HAS_CACHES, HEADS, PLAN_SIZES }; /* sizes */
+
+/* A scalar argument of the kernel; without padding. */
+typedef struct plan_shape {
+  size_t batches, rows;                    /* rows: the new ones of a batch */
+  size_t capacity;                         /* of a batch: rows of the caches, or of k */
+  size_t blocks, block_rows, table_blocks; /* the caches' blocks and rows of a block; blocks of a row of the table */
+  size_t heads;                            /* slopes */
+  uint32_t has_caches, length_step;        /* 0: one length is that of all batches */
+  uint64_t count_step;
+} plan_shape;
+
+/* The rows of a batch: those that the caches hold, or that k has, and the new ones. */
+typedef struct batch_rows {
+  int32_t length, count;
+} batch_rows;
+
+/* Without caches there are as many rows of k as the length says. */
+static batch_rows check_rows(const plan_shape *shape, const int32_t *lengths, const int32_t *counts, size_t batch,
+                             const rondo_index_cell *cells) {
+  const batch_rows none = {0, 0};
+  const int32_t count = counts != NULL ? counts[batch * shape->count_step] : (int32_t)shape->rows;
+  const int32_t length = lengths != NULL          ? lengths[batch * shape->length_step]
+                         : shape->has_caches != 0 ? 0
+                                                  : (int32_t)shape->capacity;
+  if (counts != NULL && !rondo_check_index(cells[COUNTS], batch, count, shape->rows + 1)) return none;
+  if (counts != NULL && count == 0) return none; /* the batch is left out, whatever its length */
+  const size_t space = shape->has_caches != 0 ? shape->capacity - (size_t)count : shape->capacity;
+  if (lengths != NULL && !rondo_check_index(cells[LENGTHS], batch, length, space + 1)) return none;
+  return (batch_rows){length, count};
+}
+
+/* Only entries that the batch's rows use are looked at. Whether all of them are blocks. */
+static bool check_table(const plan_shape *shape, const int32_t *table, size_t batch, batch_rows rows,
+                        const rondo_index_cell *cells, int32_t *to) {
+  const size_t used = rondo_divide_up((size_t)rows.length + (size_t)rows.count, shape->block_rows);
+  bool is_right = true;
+  for (size_t i = 0; i < shape->table_blocks; i++) {
+    const size_t at = batch * shape->table_blocks + i;
+    const bool is_block = i < used && rondo_check_index(cells[TABLE], at, table[at], shape->blocks);
+    is_right = is_right && (is_block || i >= used);
+    to[i] = is_block ? table[at] : 0;
+  }
+  return is_right;
+}
+
+static void plan_batch(const plan_shape *shape, const int32_t *const *inputs, size_t batch,
+                       const rondo_index_cell *cells, int32_t *plan) {
+  int32_t *table = plan + 2 * shape->batches + batch * shape->table_blocks;
+  batch_rows rows = check_rows(shape, inputs[LENGTHS], inputs[COUNTS], batch, cells);
+  if (shape->table_blocks > 0 && !check_table(shape, inputs[TABLE], batch, rows, cells, table)) {
+    memset(table, 0, shape->table_blocks * sizeof *table);
+    rows = (batch_rows){0, 0};
+  }
+  plan[batch] = rows.length;
+  plan[shape->batches + batch] = rows.count;
+}
+
+static void plan_all(rondo_blocks blocks, void *const *args, const rondo_index_cell *cells) {
+  const plan_shape *shape = args[0];
+  const int32_t *inputs[INPUTS];
+  int32_t *plan = RONDO_ARG(int32_t *, 1 + INPUTS);
+  int32_t *slopes = plan + shape->batches * (2 + shape->table_blocks);
+  for (size_t i = 0; i < INPUTS; i++) inputs[i] = RONDO_ARG(const int32_t *, 1 + i);
+  RONDO_EACH_ITEM(batch, blocks, shape->batches) plan_batch(shape, inputs, batch, cells, plan);
+  if (blocks.first == 0 && shape->heads > 0) memcpy(slopes, inputs[SLOPES], shape->heads * sizeof *slopes);
+}
+
+static void attention_plan_cpu(rondo_blocks blocks, void *const *args) {
+  rondo_index_cell cells[TABLE + 1];
+  for (size_t i = 0; i <= TABLE; i++) cells[i] = rondo_begin_check(blocks, args + 2 + INPUTS + 4 * i);
+  plan_all(blocks, args, cells);
+}
+
+static void attention_slopes_cpu(rondo_blocks blocks, void *const *args) { plan_all(blocks, args, NULL); }
+
+#define PLAN_PARAMETERS RONDO_SCALAR(plan_shape), RONDO_READS, RONDO_READS, RONDO_READS, RONDO_READS, RONDO_WRITES
+
+RONDO_UNTYPED_KERNEL(attention_plan, attention_plan, PLAN_PARAMETERS, RONDO_CHECK_PARAMETERS, RONDO_CHECK_PARAMETERS,
+                     RONDO_CHECK_PARAMETERS);
+RONDO_UNTYPED_KERNEL(attention_slopes, attention_plan, PLAN_PARAMETERS);
+
+/* Operators -------------------------------------------------------------------------------------------------------- */
+
+/* One number for all batches, or one for each. */
+static rondo_status require_numbers(const rondo_program *program, const rondo_operation *operation, uint32_t input) {
+  const rondo_shape *numbers = rondo_operation_input(program, operation, input);
+  const size_t batches = operation->attributes.sizes[BATCHES];
+  if (numbers == NULL || (numbers->type == RONDO_I32 && numbers->rank == 0)) return RONDO_OK;
+  RONDO_TRY(rondo_require_input(program, operation, input, RONDO_I32, 1));
+  if (numbers->dims[0] == batches) return RONDO_OK;
+  return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE,
+                              "%s must be a scalar or [b], a number for each of %zu batches",
+                              operation->row->inputs[input], batches);
+}
+
+static rondo_status infer_plan(const rondo_program *program, const rondo_operation *operation, rondo_shape *results) {
+  const size_t *sizes = operation->attributes.sizes;
+  const rondo_shape *table = rondo_operation_input(program, operation, TABLE);
+  const rondo_shape *slopes = rondo_operation_input(program, operation, SLOPES);
+  size_t count = 2 * sizes[BATCHES];
+  RONDO_TRY(require_numbers(program, operation, LENGTHS));
+  RONDO_TRY(require_numbers(program, operation, COUNTS));
+  RONDO_TRY(rondo_require_input(program, operation, TABLE, RONDO_I32, 2));
+  RONDO_TRY(rondo_require_input(program, operation, SLOPES, RONDO_F32, 1));
+  if (table != NULL && table->dims[0] != sizes[BATCHES])
+    return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE,
+                                "the block table must be [b, blocks], with a row for each of %zu batches",
+                                sizes[BATCHES]);
+  if (slopes != NULL && slopes->dims[0] != sizes[HEADS])
+    return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE,
+                                "there must be a slope for each of %zu heads of q", sizes[HEADS]);
+  if (table != NULL) count += table->dims[0] * table->dims[1];
+  if (slopes != NULL) count += sizes[HEADS];
+  results[0] = rondo_shape_vector(RONDO_I32, count);
+  return RONDO_OK;
+}
+
+static size_t step_of(const rondo_emitter *emitter, uint32_t value) {
+  const rondo_shape *shape = rondo_emit_shape(emitter, value);
+  return shape == NULL ? 0 : shape->rank;
+}
+
+static plan_shape plan_shape_of(const rondo_emitter *emitter, const rondo_operation *operation) {
+  const size_t *sizes = operation->attributes.sizes;
+  const rondo_shape *table = rondo_emit_shape(emitter, operation->inputs[TABLE]);
+  const bool has_slopes = operation->inputs[SLOPES] != RONDO_NO_VALUE;
+  return (plan_shape){.batches = sizes[BATCHES],
+                      .rows = sizes[ROWS],
+                      .capacity = sizes[CAPACITY],
+                      .blocks = sizes[BLOCKS],
+                      .block_rows = sizes[BLOCK_ROWS],
+                      .table_blocks = table == NULL ? 0 : table->dims[1],
+                      .heads = has_slopes ? sizes[HEADS] : 0,
+                      .has_caches = sizes[HAS_CACHES] != 0,
+                      .length_step = (uint32_t)step_of(emitter, operation->inputs[LENGTHS]),
+                      .count_step = step_of(emitter, operation->inputs[COUNTS])};
+}
+
+static rondo_status emit_plan(rondo_emitter *emitter, const rondo_operation *operation) {
+  const plan_shape shape = plan_shape_of(emitter, operation);
+  const size_t least = operation->inputs[COUNTS] == RONDO_NO_VALUE ? shape.rows : 1; /* new rows of a batch */
+  const size_t longest = shape.has_caches != 0 ? shape.capacity - least : shape.capacity;
+  return rondo_emit_operands(
+      emitter, operation, &attention_plan_code, rondo_emit_grid(emitter, shape.batches, (rondo_grain){256, 256}),
+      RONDO_OPERANDS(RONDO_OBJECT(shape), RONDO_INPUT(LENGTHS), RONDO_INPUT(COUNTS), RONDO_INPUT(TABLE),
+                     RONDO_INPUT(SLOPES), RONDO_RESULT(0), RONDO_CHECK(LENGTHS, longest + 1),
+                     RONDO_CHECK(COUNTS, shape.rows + 1), RONDO_CHECK(TABLE, shape.blocks)));
+}
+
+static rondo_status emit_slopes(rondo_emitter *emitter, const rondo_operation *operation) {
+  const plan_shape shape = plan_shape_of(emitter, operation);
+  return rondo_emit_operands(emitter, operation, &attention_slopes_code,
+                             rondo_emit_grid(emitter, shape.batches, (rondo_grain){256, 256}),
+                             RONDO_OPERANDS(RONDO_OBJECT(shape), RONDO_INPUT(LENGTHS), RONDO_INPUT(COUNTS),
+                                            RONDO_INPUT(TABLE), RONDO_INPUT(SLOPES), RONDO_RESULT(0)));
+}
+
+#define PLAN_ROW .inputs = {"lengths", "new_rows", "block_table", "slopes"}, .result_count = 1, .infer = infer_plan
+
+RONDO_OPERATOR(attention_plan, PLAN_ROW, .checks_indices = TABLE + 1,
+               .index_rule = "new rows must fit too; the sequence was left out, and no cache was changed",
+               .emit = emit_plan);
+RONDO_OPERATOR(attention_slopes, PLAN_ROW, .emit = emit_slopes);
+
+rondo_status rondo_attention_add_plan(rondo_program *program, const rondo_attention_rows *rows, uint32_t *out_plan) {
+  const uint32_t inputs[INPUTS] = {rows->lengths, rows->counts, rows->table, rows->slopes};
+  const bool is_checked = rows->has_caches || rows->lengths != RONDO_NO_VALUE;
+  rondo_attributes attributes = {.size_count = PLAN_SIZES};
+  attributes.sizes[BATCHES] = rows->dims.batches;
+  attributes.sizes[ROWS] = rows->dims.rows;
+  attributes.sizes[CAPACITY] = rows->has_caches ? rows->caches.capacity : rows->dims.columns;
+  attributes.sizes[BLOCKS] = rows->has_caches ? rows->caches.blocks : 0;
+  attributes.sizes[BLOCK_ROWS] = rows->has_caches ? rows->caches.block_rows : 0;
+  attributes.sizes[HAS_CACHES] = rows->has_caches;
+  attributes.sizes[HEADS] = rows->dims.heads;
+  *out_plan = RONDO_NO_VALUE;
+  if (!is_checked && rows->slopes == RONDO_NO_VALUE) return RONDO_OK;
+  return rondo_program_add(program, is_checked ? &rondo_operator_attention_plan : &rondo_operator_attention_slopes,
+                           inputs, INPUTS, &attributes, out_plan);
+}
