@@ -5,7 +5,8 @@
 #
 # x/add.cu becomes `const char rondo_cuda_add[]`. A source can be a template of several texts:
 # - Kernels called <name>_TYPE: one text for each float type, rondo_cuda_add_f32, _f16 and _bf16, with kernels of these
-#   names and ELEMENT_IS_F32, _F16 or _BF16 defined. Kernels called <name>_NUMBER: also _i32 and _i64.
+#   names and ELEMENT_IS_F32, _F16 or _BF16 defined. Kernels called <name>_NUMBER: also _i32, _i64, _i8, _u8 and
+#   _bool.
 # - Kernels called <TABLE>_TYPE or <TABLE>_NUMBER, in capitals: one set of these texts for each row `TABLE(<name>, ...)` of
 #   a table that the source includes. The row's name replaces TABLE. A row `FLOAT_TABLE(<name>, ...)` has float types only.
 #
@@ -58,7 +59,7 @@ function(add_typed_texts name text has_integers)
   elseif(text MATCHES "_NUMBER\\(")
     set(types f32 f16 bf16)
     if(has_integers)
-      list(APPEND types i32 i64)
+      list(APPEND types i32 i64 i8 u8 bool)
     endif()
   else()
     add_text("${name}" "${text}")

@@ -33,6 +33,12 @@ static MPI_Datatype type_of(rondo_type type) {
     case RONDO_F16:
     case RONDO_BF16:
       return MPI_UINT16_T; /* as bits; the operation knows the type */
+    case RONDO_I8:
+      return MPI_INT8_T;
+    case RONDO_U8:
+      return MPI_UINT8_T;
+    case RONDO_BOOL: /* refused by the core */
+      break;
   }
   return MPI_BYTE;
 }

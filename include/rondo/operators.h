@@ -138,20 +138,23 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_avg_pool2d(rondo_program *program
 
 /* Element-wise -----------------------------------------------------------------------------------------------------
  *   cast: any type to `type`; a value that already has this type is returned unchanged. Floats are truncated to
- *         integers; values out of range become the nearest integer, NaN becomes 0. I64 to I32 keeps the lower half.
- *         Integers become F16 and BF16 through F32. The gradient is cast back; integers have no gradient. */
+ *         integers; values out of range become the nearest integer, NaN becomes 0. Integers that do not fit another
+ *         integer type keep their lower bits. BOOL gets false from 0, true from all others, NaN too, and becomes 0 or
+ *         1. Integers become F16 and BF16 through F32. The gradient is cast back; other types have no gradient. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_cast(rondo_program *program, rondo_value value, rondo_type type,
                                                     rondo_value *out_value);
 
 /* Operators of two values of one type. Shapes are broadcast as in NumPy: aligned at the last dimension, where the sizes
  * must be equal, or one of them 1 or absent, which is repeated. Gradients are summed over repeated elements.
  *   add: a + b; sub: a - b; mul: a b; maximum, minimum. Any type; integers wrap around, and have no gradient. maximum
- *         and minimum are NaN if one of the values is; if both are equal, each gets half of the gradient.
+ *         and minimum are NaN if one of the values is; if both are equal, each gets half of the gradient. Of BOOL, as
+ *         in PyTorch, add and maximum are "or", mul and minimum are "and", and there is no sub.
  *   div: a / b, any float.
- *   less, less_equal, greater, greater_equal, equal, not_equal: any type; the result is I32, 1 if true, else 0. No
+ *   less, less_equal, greater, greater_equal, equal, not_equal: any type; the result is BOOL. No gradient.
+ *   logical_and, logical_or, logical_xor: any type; 0 is false, all others are true, NaN too. The result is BOOL. No
  *         gradient.
- *   select: a where the condition, I32, is not 0, else b; all three are broadcast. Any type; the condition has no
- *           gradient.
+ *   select: a where the condition is true, else b; all three are broadcast. The condition is BOOL, or an integer, of
+ *           which 0 is false. a and b have any type; the condition has no gradient.
  *   expand: broadcasts a value to a shape. Each size is the value's, or any number where the value's size is 1 or the
  *           dimension is missing. Any type. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_add(rondo_program *program, rondo_value a, rondo_value b,
@@ -178,10 +181,27 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_equal(rondo_program *program, ron
                                                      rondo_value *out_value);
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_not_equal(rondo_program *program, rondo_value a, rondo_value b,
                                                          rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_logical_and(rondo_program *program, rondo_value a, rondo_value b,
+                                                           rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_logical_or(rondo_program *program, rondo_value a, rondo_value b,
+                                                          rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_logical_xor(rondo_program *program, rondo_value a, rondo_value b,
+                                                           rondo_value *out_value);
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_select(rondo_program *program, rondo_value condition, rondo_value a,
                                                       rondo_value b, rondo_value *out_value);
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_expand(rondo_program *program, rondo_value value, const size_t *shape,
                                                       size_t rank, rondo_value *out_value);
+
+/* Operators of one value of any type, with a BOOL as result and without a gradient:
+ *   logical_not: whether it is 0; is_nan; is_inf: plus or minus infinity; is_finite: neither. Integers are finite. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_logical_not(rondo_program *program, rondo_value value,
+                                                           rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_is_nan(rondo_program *program, rondo_value value,
+                                                      rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_is_inf(rondo_program *program, rondo_value value,
+                                                      rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_is_finite(rondo_program *program, rondo_value value,
+                                                         rondo_value *out_value);
 
 /* Operators of one float value, with a gradient:
  *   scale: number · x; add_constant: x + number; neg: -x. The number is an F32.

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Element types. Programs (<rondo/program.h>) use all of them except F64, collectives (<rondo/collective.h>) use all.
+ * Element types. Programs (<rondo/program.h>) use all of them except F64. Collectives (<rondo/collective.h>) use all
+ * except BOOL.
  */
 #ifndef RONDO_TYPE_H
 #define RONDO_TYPE_H
@@ -15,11 +16,14 @@ typedef enum rondo_type {
   RONDO_I32 = 2,
   RONDO_F64 = 3,
   RONDO_I64 = 4,
-  RONDO_F16 = 5, /* IEEE 754 half precision */
-  RONDO_BF16 = 6 /* the upper half of an F32 */
+  RONDO_F16 = 5,  /* IEEE 754 half precision */
+  RONDO_BF16 = 6, /* the upper half of an F32 */
+  RONDO_BOOL = 7, /* a byte: 0 is false, all other values are true. Operators write 0 or 1. */
+  RONDO_I8 = 8,
+  RONDO_U8 = 9
 } rondo_type;
 
-/* "f32", "i32", "f64", "i64", "f16", "bf16"; "unknown" for another number. Thread-safe. */
+/* "f32", "i32", "f64", "i64", "f16", "bf16", "bool", "i8", "u8"; "unknown" for another number. Thread-safe. */
 RONDO_API const char *rondo_type_name(rondo_type type);
 
 /* The size of an element in bytes; 0 for another number. Thread-safe. */

@@ -14,6 +14,9 @@ static const struct {
     [RONDO_I64] = {"i64", sizeof(int64_t)},
     [RONDO_F16] = {"f16", 2},
     [RONDO_BF16] = {"bf16", 2},
+    [RONDO_BOOL] = {"bool", 1},
+    [RONDO_I8] = {"i8", sizeof(int8_t)},
+    [RONDO_U8] = {"u8", sizeof(uint8_t)},
 };
 
 /* Returns 0, a row without a type, if the type is unknown. */

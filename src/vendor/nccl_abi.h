@@ -12,6 +12,8 @@ enum {
   NCCL_OK = 0,          /* ncclSuccess */
   NCCL_IN_PROGRESS = 7, /* ncclInProgress */
 
+  NCCL_I8 = 0,   /* ncclInt8 */
+  NCCL_U8 = 1,   /* ncclUint8 */
   NCCL_I32 = 2,  /* ncclInt32 */
   NCCL_I64 = 4,  /* ncclInt64 */
   NCCL_F16 = 6,  /* ncclFloat16 */

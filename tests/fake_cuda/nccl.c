@@ -199,6 +199,8 @@ DEFINE_COMBINE(f32, float, float, , )
 DEFINE_COMBINE(f64, double, double, , )
 DEFINE_COMBINE(i32, int32_t, uint32_t, , )
 DEFINE_COMBINE(i64, int64_t, uint64_t, , )
+DEFINE_COMBINE(i8, int8_t, uint8_t, , )
+DEFINE_COMBINE(u8, uint8_t, uint8_t, , )
 DEFINE_COMBINE(f16, uint16_t, float, rondo_from_f16, rondo_to_f16)
 DEFINE_COMBINE(bf16, uint16_t, float, rondo_from_bf16, rondo_to_bf16)
 
@@ -211,6 +213,7 @@ typedef struct arithmetic {
 /* Without bytes: not a type. */
 static arithmetic arithmetic_of(uint64_t type) {
   static const arithmetic types[] = {
+      [NCCL_I8] = {1, combine_i8, divide_i8},    [NCCL_U8] = {1, combine_u8, divide_u8},
       [NCCL_I32] = {4, combine_i32, divide_i32}, [NCCL_I64] = {8, combine_i64, divide_i64},
       [NCCL_F16] = {2, combine_f16, divide_f16}, [NCCL_F32] = {4, combine_f32, divide_f32},
       [NCCL_F64] = {8, combine_f64, divide_f64}, [NCCL_BF16] = {2, combine_bf16, divide_bf16},

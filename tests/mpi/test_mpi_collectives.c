@@ -218,10 +218,10 @@ static int run_task(const scene *s, const task *k) {
 
 /* Cases ------------------------------------------------------------------------------------------------------------ */
 
-static const rondo_type types[] = {RONDO_F32, RONDO_F64, RONDO_I32, RONDO_I64, RONDO_F16, RONDO_BF16};
+static const rondo_type types[] = {RONDO_F32, RONDO_F64, RONDO_I32, RONDO_I64, RONDO_F16, RONDO_BF16, RONDO_I8};
 enum { TYPES = sizeof types / sizeof types[0] };
 
-static bool has_average(rondo_type type) { return type != RONDO_I32 && type != RONDO_I64; }
+static bool has_average(rondo_type type) { return type != RONDO_I32 && type != RONDO_I64 && type != RONDO_I8; }
 
 static int run_reductions(const scene *s, task k) {
   if (k.operation != ALL_REDUCE && k.operation != REDUCE_SCATTER) return run_task(s, &k);

@@ -37,10 +37,11 @@ static void draw_broadcast(uint64_t *seed, test_call *call, size_t count, double
   }
 }
 
-/* The same of integers, I32 or I64. */
+/* The same of integers. U8 from 0 on. */
 static void draw_broadcast_integers(uint64_t *seed, test_call *call, size_t count, double low, double high) {
-  const rondo_type type = test_random_below(seed, 2) == 0 ? RONDO_I32 : RONDO_I64;
-  draw_broadcast(seed, call, count, low, high);
+  static const rondo_type types[] = {RONDO_I32, RONDO_I64, RONDO_I8, RONDO_U8};
+  const rondo_type type = types[test_random_below(seed, 4)];
+  draw_broadcast(seed, call, count, type == RONDO_U8 ? 0 : low, high);
   for (size_t i = 0; i < count; i++) call->inputs[i].type = type;
 }
 
@@ -100,6 +101,14 @@ static rondo_status build(const test_call *call, rondo_program *program, const r
 static void reference(const test_call *call, double *const *in, double *y) {
   const binary *family = call->op->family;
   reference_broadcast(call, in, y, family->value_at);
+  const rondo_type type = call->inputs[0].type;
+  if (type != RONDO_I8 && type != RONDO_U8) return;
+  size_t shape[RONDO_MAX_DIMENSIONS], rank;
+  const size_t count = broadcast_shape(call, shape, &rank);
+  for (size_t i = 0; i < count; i++) {
+    const int wide = (int)y[i];
+    y[i] = type == RONDO_I8 ? (double)(int8_t)(uint8_t)wide : (double)(uint8_t)wide;
+  }
 }
 
 /* Two inputs of which many elements are equal. */
@@ -114,8 +123,14 @@ static void draw_floats(uint64_t *seed, test_call *call) { draw_broadcast(seed, 
 static void draw_integers(uint64_t *seed, test_call *call) { draw_broadcast_integers(seed, call, 2, -50, 50); }
 static void draw_few_integers(uint64_t *seed, test_call *call) { draw_broadcast_integers(seed, call, 2, -2, 2); }
 
+static void draw_bool(uint64_t *seed, test_call *call) {
+  draw_broadcast(seed, call, 2, 0, 2);
+  for (size_t i = 0; i < 2; i++) call->inputs[i].type = RONDO_BOOL;
+}
+
 static void draw_positive(uint64_t *seed, test_call *call) { draw_broadcast(seed, call, 2, 0.5, 3); }
 
+/* Of small types, the numbers wrap around: see reference. */
 static double sum_of(double a, double b) { return a + b; }
 static double difference_of(double a, double b) { return a - b; }
 static double product_of(double a, double b) { return a * b; }
@@ -126,6 +141,9 @@ static double is_greater(double a, double b) { return a > b; }
 static double is_greater_equal(double a, double b) { return a >= b; }
 static double is_equal(double a, double b) { return a == b; }
 static double is_not_equal(double a, double b) { return a != b; }
+static double is_both(double a, double b) { return a != 0 && b != 0; }
+static double is_any(double a, double b) { return a != 0 || b != 0; }
+static double is_one(double a, double b) { return (a != 0) != (b != 0); }
 
 UNIT_TEST(test_what_does_not_broadcast) {
   const size_t shape[] = {2, 3}, other[] = {4}, six[] = {1, 1, 1, 1, 2, 3};
@@ -171,20 +189,22 @@ TEST(test_wrapping) {
 
 /* select ----------------------------------------------------------------------------------------------------------- */
 
-static void set_condition(test_call *call) {
-  call->inputs[0].type = RONDO_I32;
-  call->inputs[0].low = -1;
+/* BOOL, or integers, of which some are negative. */
+static void set_condition(uint64_t *seed, test_call *call) {
+  static const rondo_type types[] = {RONDO_BOOL, RONDO_BOOL, RONDO_I32, RONDO_I64, RONDO_I8};
+  call->inputs[0].type = types[test_random_below(seed, 5)];
+  call->inputs[0].low = call->inputs[0].type == RONDO_BOOL ? 0 : -1;
   call->inputs[0].high = 2;
 }
 
 static void draw_select(uint64_t *seed, test_call *call) {
   draw_broadcast(seed, call, 3, -3, 3);
-  set_condition(call);
+  set_condition(seed, call);
 }
 
 static void draw_select_of_integers(uint64_t *seed, test_call *call) {
   draw_broadcast_integers(seed, call, 3, -9, 9);
-  set_condition(call);
+  set_condition(seed, call);
 }
 
 static rondo_status build_select(const test_call *call, rondo_program *program, const rondo_value *inputs,
@@ -215,6 +235,60 @@ static double smaller_of(double a, double b) { return a < b ? a : b; }
 
 static void reference_clipped(const test_call *call, double *const *inputs, double *result) {
   reference_broadcast(call, inputs, result, smaller_of);
+}
+
+/* Predicates ------------------------------------------------------------------------------------------------------- */
+
+typedef struct predicate {
+  rondo_status (*op)(rondo_program *program, rondo_value value, rondo_value *out_value);
+  bool (*is_true)(double x);
+} predicate;
+
+static bool is_zero(double x) { return x == 0; }
+static bool is_nan(double x) { return isnan(x) != 0; }
+static bool is_inf(double x) { return isinf(x) != 0; }
+static bool is_finite(double x) { return isfinite(x) != 0; }
+
+static void draw_special(uint64_t *seed, test_call *call) {
+  static const double numbers[] = {0, -0.0, NAN, INFINITY, -INFINITY, 1.5, -2, 0x1p-120, 3};
+  const size_t shape[] = {3, 3};
+  (void)seed;
+  test_add_float(call, shape, 2, 0, 1)->values = numbers;
+}
+
+static void draw_integer(uint64_t *seed, test_call *call) { draw_broadcast_integers(seed, call, 1, -2, 2); }
+
+static rondo_status build_predicate(const test_call *call, rondo_program *program, const rondo_value *in,
+                                    rondo_value *result) {
+  const predicate *family = call->op->family;
+  return family->op(program, in[0], result);
+}
+
+static void reference_predicate(const test_call *call, double *const *in, double *y) {
+  const predicate *family = call->op->family;
+  for (size_t i = 0; i < test_input_elements(call, 0); i++) y[i] = family->is_true(in[0][i]);
+}
+
+/* Bytes other than 0 and 1 are true, and copies keep them. PyTorch and ONNX have no difference of BOOL either. */
+TEST(test_bytes_of_bool) {
+  const uint8_t x[] = {0, 1, 2, 255};
+  uint8_t same[4], either[4];
+  int32_t numbers[4];
+  rondo_program *program = test_new_program();
+  rondo_value in, out[3], y;
+  assert_ok(rondo_program_input(program, "x", RONDO_BOOL, (size_t[]){4}, 1, &in));
+  assert_ok(rondo_op_logical_or(program, in, in, &out[0]));
+  assert_ok(rondo_op_cast(program, in, RONDO_I32, &out[1]));
+  assert_ok(rondo_op_reshape(program, in, (size_t[]){2, 2}, 2, &out[2]));
+  assert_error(rondo_op_sub(program, in, in, &y), RONDO_INVALID_ARGUMENT, RONDO_REASON_TYPE);
+  assert_ok(rondo_program_output(program, "either", out[0]));
+  assert_ok(rondo_program_output(program, "numbers", out[1]));
+  assert_ok(rondo_program_output(program, "same", out[2]));
+  test_run_program(
+      t, program, (const test_bytes[]){TEST_BYTES("x", x), {.name = NULL}},
+      (const test_bytes[]){
+          TEST_BYTES("either", either), TEST_BYTES("numbers", numbers), TEST_BYTES("same", same), {.name = NULL}});
+  for (int i = 0; i < 4; i++) assert_true(either[i] == (x[i] != 0) && numbers[i] == (x[i] != 0) && same[i] == x[i]);
 }
 
 /* expand ----------------------------------------------------------------------------------------------------------- */
@@ -262,6 +336,11 @@ UNIT_TEST(test_what_does_not_expand) {
 #define INTEGERS .draw = draw_integers, OF_INTEGERS
 #define EQUAL_NUMBERS .draw = draw_coarse, .gradient_tolerance = 4e-4
 #define COMPARED .draw = draw_coarse, .has_no_gradient = true
+#define OF_BOOL .draw = draw_bool, OF_INTEGERS
+#define TESTED(op, is_true) \
+  .build = build_predicate, .reference = reference_predicate, .family = &(const predicate) { op, is_true }
+#define SPECIAL .draw = draw_special, OF_INTEGERS
+#define AN_INTEGER .draw = draw_integer, OF_INTEGERS
 #define COMPARED_INTEGERS .draw = draw_few_integers, OF_INTEGERS
 #define SELECT .build = build_select, .reference = reference_select
 #define EXPAND .build = build_expand, .reference = reference_expand
@@ -297,6 +376,25 @@ static const test_operator rows[] = {
     {.name = "equal", BINARY(rondo_op_equal, is_equal), COMPARED_INTEGERS},
     {.name = "not_equal", BINARY(rondo_op_not_equal, is_not_equal), COMPARED},
     {.name = "not_equal", BINARY(rondo_op_not_equal, is_not_equal), COMPARED_INTEGERS},
+    {.name = "equal", BINARY(rondo_op_equal, is_equal), OF_BOOL},
+    {.name = "add", BINARY(rondo_op_add, is_any), OF_BOOL},
+    {.name = "mul", BINARY(rondo_op_mul, is_both), OF_BOOL},
+    {.name = "maximum", BINARY(rondo_op_maximum, is_any), OF_BOOL},
+    {.name = "minimum", BINARY(rondo_op_minimum, is_both), OF_BOOL},
+    {.name = "logical_and", BINARY(rondo_op_logical_and, is_both), OF_BOOL},
+    {.name = "logical_and", BINARY(rondo_op_logical_and, is_both), COMPARED_INTEGERS},
+    {.name = "logical_or", BINARY(rondo_op_logical_or, is_any), OF_BOOL},
+    {.name = "logical_or", BINARY(rondo_op_logical_or, is_any), COMPARED_INTEGERS},
+    {.name = "logical_xor", BINARY(rondo_op_logical_xor, is_one), OF_BOOL},
+    {.name = "logical_xor", BINARY(rondo_op_logical_xor, is_one), COMPARED},
+    {.name = "logical_not", TESTED(rondo_op_logical_not, is_zero), SPECIAL},
+    {.name = "logical_not", TESTED(rondo_op_logical_not, is_zero), AN_INTEGER},
+    {.name = "is_nan", TESTED(rondo_op_is_nan, is_nan), SPECIAL},
+    {.name = "is_nan", TESTED(rondo_op_is_nan, is_nan), AN_INTEGER},
+    {.name = "is_inf", TESTED(rondo_op_is_inf, is_inf), SPECIAL},
+    {.name = "is_inf", TESTED(rondo_op_is_inf, is_inf), AN_INTEGER},
+    {.name = "is_finite", TESTED(rondo_op_is_finite, is_finite), SPECIAL},
+    {.name = "is_finite", TESTED(rondo_op_is_finite, is_finite), AN_INTEGER},
     {.name = "select", SELECT, .draw = draw_select},
     {.name = "select", SELECT, .draw = draw_select_of_integers, OF_INTEGERS},
     {.name = "select", .draw = draw_floats, .build = build_clipped, .reference = reference_clipped, .has_ties = true},

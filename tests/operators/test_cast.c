@@ -6,11 +6,12 @@
 #include "support/test_operator.h"
 #include "support/test_program.h"
 
-static const rondo_type types[] = {RONDO_F32, RONDO_F16, RONDO_BF16, RONDO_I32, RONDO_I64};
+static const rondo_type types[] = {RONDO_F32, RONDO_F16, RONDO_BF16, RONDO_I32,
+                                   RONDO_I64, RONDO_I8,  RONDO_U8,   RONDO_BOOL};
 
 enum { TO }; /* sizes */
 
-static bool is_float(rondo_type type) { return type != RONDO_I32 && type != RONDO_I64; }
+static bool is_float(rondo_type type) { return type == RONDO_F32 || type == RONDO_F16 || type == RONDO_BF16; }
 
 /* Random cases ----------------------------------------------------------------------------------------------------- */
 
@@ -28,16 +29,34 @@ static void draw_floats(uint64_t *seed, test_call *call) {
 
 static void draw_floats_to_integers(uint64_t *seed, test_call *call) {
   draw_floats(seed, call);
-  call->sizes[TO] = types[test_draw_between(seed, 3, 4)];
+  call->sizes[TO] = types[test_draw_between(seed, 3, 7)];
 }
 
 static void draw_integers(uint64_t *seed, test_call *call) {
   size_t shape[RONDO_MAX_DIMENSIONS], rank;
   draw_shape(seed, shape, &rank);
-  test_tensor *tensor = test_add_index(call, shape, rank, 2000);
-  tensor->type = types[test_draw_between(seed, 3, 4)];
-  tensor->low = -2000;
-  call->sizes[TO] = types[test_draw_between(seed, 0, 4)];
+  static const double lowest[] = {[RONDO_I32] = -2000, [RONDO_I64] = -2000, [RONDO_I8] = -128};
+  static const double ends[] = {
+      [RONDO_I32] = 2000, [RONDO_I64] = 2000, [RONDO_I8] = 128, [RONDO_U8] = 256, [RONDO_BOOL] = 2};
+  test_tensor *tensor = test_add_index(call, shape, rank, 2);
+  tensor->type = types[test_draw_between(seed, 3, 7)];
+  tensor->low = tensor->type <= RONDO_I8 && tensor->type != RONDO_BOOL ? lowest[tensor->type] : 0;
+  tensor->high = ends[tensor->type];
+  call->sizes[TO] = types[test_draw_between(seed, 0, 7)];
+}
+
+/* Floats are clamped, integers keep their lower bits. */
+static double to_small(double x, rondo_type from, double low, double high) {
+  if (is_float(from)) return fmin(fmax(trunc(x), low), high);
+  const double wrapped = fmod(x - low, high - low + 1);
+  return low + wrapped + (wrapped < 0 ? high - low + 1 : 0);
+}
+
+static double converted(double x, rondo_type from, rondo_type to) {
+  if (to == RONDO_BOOL) return x != 0;
+  if (to == RONDO_I8) return to_small(x, from, -128, 127);
+  if (to == RONDO_U8) return to_small(x, from, 0, 255);
+  return is_float(to) ? x : trunc(x);
 }
 
 static rondo_status build(const test_call *call, rondo_program *program, const rondo_value *inputs,
@@ -46,8 +65,9 @@ static rondo_status build(const test_call *call, rondo_program *program, const r
 }
 
 static void reference(const test_call *call, double *const *inputs, double *result) {
-  const bool truncates = !is_float((rondo_type)call->sizes[TO]);
-  for (size_t i = 0; i < test_input_elements(call, 0); i++) result[i] = truncates ? trunc(inputs[0][i]) : inputs[0][i];
+  const rondo_type from = call->inputs[0].type == 0 ? call->type : call->inputs[0].type;
+  for (size_t i = 0; i < test_input_elements(call, 0); i++)
+    result[i] = converted(inputs[0][i], from, (rondo_type)call->sizes[TO]);
 }
 
 /* There and back, so that the result can have a loss. */
@@ -84,6 +104,20 @@ TEST(test_floats_beyond_integers) {
   assert_memory_equal(y, wanted, sizeof wanted);
   cast_once(t, RONDO_F32, RONDO_I64, x, z, 10);
   assert_memory_equal(z, wide, sizeof wide);
+}
+
+TEST(test_floats_beyond_bytes) {
+  static const float x[] = {NAN, INFINITY, -INFINITY, 300, -300, 127.9f, -128.9f, 0.5f, -0.0f};
+  static const int8_t wanted[] = {0, 127, -128, 127, -128, 127, -128, 0, 0};
+  static const uint8_t counts[] = {0, 255, 0, 255, 0, 127, 0, 0, 0}, flags[] = {1, 1, 1, 1, 1, 1, 1, 1, 0};
+  int8_t y[9];
+  uint8_t z[9];
+  cast_once(t, RONDO_F32, RONDO_I8, x, y, 9);
+  assert_memory_equal(y, wanted, sizeof wanted);
+  cast_once(t, RONDO_F32, RONDO_U8, x, z, 9);
+  assert_memory_equal(z, counts, sizeof counts);
+  cast_once(t, RONDO_F32, RONDO_BOOL, x, z, 9);
+  assert_memory_equal(z, flags, sizeof flags);
 }
 
 TEST(test_integers_beyond_integers) {

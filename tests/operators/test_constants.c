@@ -13,6 +13,8 @@ static double number_at(rondo_type type, const void *bytes, size_t at) {
   if (type == RONDO_F32) return (double)((const float *)bytes)[at];
   if (type == RONDO_I32) return ((const int32_t *)bytes)[at];
   if (type == RONDO_I64) return (double)((const int64_t *)bytes)[at];
+  if (type == RONDO_I8) return ((const int8_t *)bytes)[at];
+  if (type == RONDO_U8 || type == RONDO_BOOL) return ((const uint8_t *)bytes)[at];
   const uint16_t half = ((const uint16_t *)bytes)[at];
   const int shift = type == RONDO_F16 ? 10 : 7, exponent = half >> shift & (type == RONDO_F16 ? 31 : 255);
   const double magnitude = exponent == 0 ? 0
@@ -36,7 +38,7 @@ static void check_series(test_fixture *t, rondo_program *program, rondo_value y,
 }
 
 TEST(test_constants_of_all_types) {
-  static const rondo_type types[] = {RONDO_F32, RONDO_F16, RONDO_BF16, RONDO_I32, RONDO_I64};
+  static const rondo_type types[] = {RONDO_F32, RONDO_F16, RONDO_BF16, RONDO_I32, RONDO_I64, RONDO_I8};
   const size_t shape[] = {3, 5};
   rondo_value y;
   for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
@@ -51,11 +53,31 @@ TEST(test_constants_of_all_types) {
   }
 }
 
+/* Of 15 bytes, which a fill of words does not divide. */
+TEST(test_constants_of_bytes) {
+  static const rondo_type types[] = {RONDO_U8, RONDO_BOOL};
+  const size_t shape[] = {3, 5};
+  rondo_value y;
+  for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+    for (double number = 0; number <= 1; number++) {
+      rondo_program *program = test_new_program();
+      assert_ok(rondo_op_full(program, types[i], shape, 2, number, &y));
+      check_series(t, program, y, types[i], number, 0);
+    }
+  }
+  rondo_program *program = test_new_program();
+  assert_ok(rondo_op_arange(program, RONDO_U8, COUNT, 3, 18, &y));
+  check_series(t, program, y, RONDO_U8, 3, 18);
+}
+
 TEST(test_what_does_not_fit_of_full) {
   rondo_program *program = test_new_program();
   rondo_value y;
   assert_invalid(rondo_op_full(program, RONDO_I32, NULL, 0, 0.5, &y), RONDO_REASON_OUT_OF_RANGE);
   assert_invalid(rondo_op_full(program, RONDO_I32, NULL, 0, 3e9, &y), RONDO_REASON_OUT_OF_RANGE);
+  assert_invalid(rondo_op_full(program, RONDO_I8, NULL, 0, 128, &y), RONDO_REASON_OUT_OF_RANGE);
+  assert_invalid(rondo_op_full(program, RONDO_U8, NULL, 0, -1, &y), RONDO_REASON_OUT_OF_RANGE);
+  assert_invalid(rondo_op_full(program, RONDO_BOOL, NULL, 0, 2, &y), RONDO_REASON_OUT_OF_RANGE);
   assert_invalid(rondo_op_full(program, RONDO_F64, NULL, 0, 1, &y), RONDO_REASON_TYPE);
 }
 

@@ -382,6 +382,36 @@ TEST(test_permute_that_does_not_fit) {
 
 /* The table -------------------------------------------------------------------------------------------------------- */
 
+/* The same of bytes, without gradients. */
+static void of_bytes(test_call *call, rondo_type type) {
+  for (size_t i = 0; i < call->input_count; i++) {
+    call->inputs[i].type = type;
+    call->inputs[i].low = 0;
+    call->inputs[i].high = type == RONDO_BOOL ? 2 : 120;
+  }
+}
+
+static void draw_concat_of_bytes(uint64_t *seed, test_call *call) {
+  draw_concat(seed, call);
+  of_bytes(call, RONDO_U8);
+}
+
+static void draw_split_of_bytes(uint64_t *seed, test_call *call) {
+  draw_split(seed, call);
+  of_bytes(call, RONDO_I8);
+}
+
+static void draw_slice_of_bytes(uint64_t *seed, test_call *call) {
+  draw_slice(seed, call);
+  of_bytes(call, RONDO_BOOL);
+}
+
+static void draw_permute_of_bytes(uint64_t *seed, test_call *call) {
+  (test_random_below(seed, 2) == 0 ? draw_permute : draw_large_permute)(seed, call);
+  of_bytes(call, RONDO_U8);
+}
+
+#define BYTES .only_f32 = true, .has_no_gradient = true
 #define CONCAT .build = build_concat, .reference = reference_concat
 #define SPLIT .build = build_split, .reference = reference_split
 #define SLICE .build = build_slice, .reference = reference_slice
@@ -395,6 +425,10 @@ static const test_operator rows[] = {
     {.name = "slice", .draw = draw_slice, SLICE},
     {.name = "permute", .draw = draw_permute, PERMUTE},
     {.name = "permute", .draw = draw_large_permute, PERMUTE},
+    {.name = "concat of bytes", .draw = draw_concat_of_bytes, CONCAT, BYTES},
+    {.name = "split of bytes", .draw = draw_split_of_bytes, SPLIT, BYTES},
+    {.name = "slice of bytes", .draw = draw_slice_of_bytes, SLICE, BYTES},
+    {.name = "permute of bytes", .draw = draw_permute_of_bytes, PERMUTE, BYTES},
     {.name = "transpose", .draw = draw_exchange, PERMUTE},
 };
 

@@ -134,12 +134,13 @@ TEST(test_wrong_indices_index_select) {
 enum { SIZE, TYPE }; /* sizes of one_hot */
 
 static void draw_one_hot(uint64_t *seed, test_call *call) {
-  static const rondo_type types[] = {RONDO_F32, RONDO_F16, RONDO_BF16, RONDO_I32, RONDO_I64};
+  static const rondo_type types[] = {RONDO_F32, RONDO_F16, RONDO_BF16, RONDO_I32,
+                                     RONDO_I64, RONDO_I8,  RONDO_U8,   RONDO_BOOL};
   size_t shape[RONDO_MAX_DIMENSIONS];
   const size_t rank = test_draw_between(seed, 0, 3);
   test_draw_shape(seed, rank, 6, shape);
   call->sizes[SIZE] = test_draw_between(seed, 1, 12);
-  call->sizes[TYPE] = types[test_random_below(seed, 5)];
+  call->sizes[TYPE] = types[test_random_below(seed, 8)];
   test_tensor *indices = test_add_index(call, shape, rank, call->sizes[SIZE]);
   if (test_random_below(seed, 2) == 0) indices->type = RONDO_I64;
 }

@@ -36,6 +36,13 @@ static inline void test_put_number(void *buffer, rondo_type type, size_t i, int6
     case RONDO_I64:
       ((int64_t *)buffer)[i] = value;
       return;
+    case RONDO_I8:
+      ((int8_t *)buffer)[i] = (int8_t)value;
+      return;
+    case RONDO_U8:
+    case RONDO_BOOL:
+      ((uint8_t *)buffer)[i] = (uint8_t)value;
+      return;
     case RONDO_F16:
       ((uint16_t *)buffer)[i] = test_f16_bits(value);
       return;

@@ -112,6 +112,8 @@ static void encode(double x, rondo_type type, void *memory, size_t at) {
   if (type == RONDO_BF16) ((uint16_t *)memory)[at] = (uint16_t)(bits >> 16);
   if (type == RONDO_I32) ((int32_t *)memory)[at] = (int32_t)x;
   if (type == RONDO_I64) ((int64_t *)memory)[at] = (int64_t)x;
+  if (type == RONDO_I8) ((int8_t *)memory)[at] = (int8_t)x;
+  if (type == RONDO_U8 || type == RONDO_BOOL) ((uint8_t *)memory)[at] = (uint8_t)x;
 }
 
 static double decode(rondo_type type, const void *memory, size_t at) {
@@ -119,6 +121,8 @@ static double decode(rondo_type type, const void *memory, size_t at) {
   if (type == RONDO_F16) return decode_f16(((const uint16_t *)memory)[at]);
   if (type == RONDO_I32) return (double)((const int32_t *)memory)[at];
   if (type == RONDO_I64) return (double)((const int64_t *)memory)[at];
+  if (type == RONDO_I8) return (double)((const int8_t *)memory)[at];
+  if (type == RONDO_U8 || type == RONDO_BOOL) return (double)((const uint8_t *)memory)[at];
   const uint32_t bits = (uint32_t)((const uint16_t *)memory)[at] << 16;
   float single;
   memcpy(&single, &bits, sizeof single);

@@ -87,12 +87,16 @@ static rondo_status check_types(const char *call, const rondo_collective *work) 
   if (rondo_type_bytes(work->type) == 0)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_TYPE,
                       "%s: %d is not a type: use RONDO_F32 or another value of rondo_type", call, (int)work->type);
+  if (work->type == RONDO_BOOL)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_TYPE, "%s: collectives do not take bool: use RONDO_U8",
+                      call);
   if (!operations[work->operation].reduces) return RONDO_OK;
   if (!rondo_reduction_is_known(work->reduction))
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_TYPE,
                       "%s: %d is not a reduction: use RONDO_REDUCE_SUM, _MAX, _MIN or _AVERAGE", call,
                       (int)work->reduction);
-  const bool is_integer = work->type == RONDO_I32 || work->type == RONDO_I64;
+  const bool is_integer =
+      work->type == RONDO_I32 || work->type == RONDO_I64 || work->type == RONDO_I8 || work->type == RONDO_U8;
   if (work->reduction != RONDO_REDUCE_AVERAGE || !is_integer) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_TYPE,
                     "%s: an average of %s is not defined: sum up and divide, or use a floating-point type", call,

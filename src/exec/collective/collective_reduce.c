@@ -33,6 +33,8 @@ DEFINE_TYPE(f32, float, float)
 DEFINE_TYPE(f64, double, double)
 DEFINE_TYPE(i32, int32_t, uint32_t)
 DEFINE_TYPE(i64, int64_t, uint64_t)
+DEFINE_TYPE(i8, int8_t, uint8_t)
+DEFINE_TYPE(u8, uint8_t, uint8_t)
 
 /* Elements that are combined as floats, and rounded after each step. */
 #define DEFINE_HALF(name, from, to)                                        \
@@ -57,14 +59,14 @@ DEFINE_TYPE(i64, int64_t, uint64_t)
 DEFINE_HALF(f16, rondo_from_f16, rondo_to_f16)
 DEFINE_HALF(bf16, rondo_from_bf16, rondo_to_bf16)
 
-#define TYPES (RONDO_BF16 + 1)
+#define TYPES (RONDO_U8 + 1)
 #define REDUCTIONS (RONDO_REDUCE_AVERAGE + 1)
 #define ROW(name) \
   { [RONDO_REDUCE_SUM] = name##_sum, [RONDO_REDUCE_MAX] = name##_max, [RONDO_REDUCE_MIN] = name##_min }
 
 static const rondo_combine_function functions[TYPES][REDUCTIONS] = {
-    [RONDO_F32] = ROW(f32), [RONDO_F64] = ROW(f64), [RONDO_I32] = ROW(i32),
-    [RONDO_I64] = ROW(i64), [RONDO_F16] = ROW(f16), [RONDO_BF16] = ROW(bf16),
+    [RONDO_F32] = ROW(f32), [RONDO_F64] = ROW(f64),   [RONDO_I32] = ROW(i32), [RONDO_I64] = ROW(i64),
+    [RONDO_F16] = ROW(f16), [RONDO_BF16] = ROW(bf16), [RONDO_I8] = ROW(i8),   [RONDO_U8] = ROW(u8),
 };
 
 static const char *const names[REDUCTIONS] = {[RONDO_REDUCE_SUM] = "sum",
@@ -105,6 +107,9 @@ void rondo_reduce_divide(rondo_type type, void *dst, size_t count, uint32_t rank
       DIVIDE(uint16_t, x, rondo_to_bf16(rondo_from_bf16(x[i]) / divisor))
     case RONDO_I32:
     case RONDO_I64:
+    case RONDO_I8:
+    case RONDO_U8:
+    case RONDO_BOOL:
       assert(false); /* refused by collective.c */
   }
 }

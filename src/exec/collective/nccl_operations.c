@@ -66,8 +66,8 @@ rondo_status rondo_nccl_require_operation(const rondo_collective *work) {
 
 static nccl_type type_of(rondo_type type) {
   static const nccl_type types[] = {
-      [RONDO_F32] = NCCL_F32, [RONDO_I32] = NCCL_I32, [RONDO_F64] = NCCL_F64,
-      [RONDO_I64] = NCCL_I64, [RONDO_F16] = NCCL_F16, [RONDO_BF16] = NCCL_BF16,
+      [RONDO_F32] = NCCL_F32, [RONDO_I32] = NCCL_I32,   [RONDO_F64] = NCCL_F64, [RONDO_I64] = NCCL_I64,
+      [RONDO_F16] = NCCL_F16, [RONDO_BF16] = NCCL_BF16, [RONDO_I8] = NCCL_I8,   [RONDO_U8] = NCCL_U8,
   };
   return types[type];
 }

@@ -54,7 +54,8 @@ void rondo_weights_destroy(rondo_weights *weights) {
 static const struct {
   rondo_type type;
   const char *name;
-} type_names[] = {{RONDO_F32, "F32"}, {RONDO_F16, "F16"}, {RONDO_BF16, "BF16"}, {RONDO_I32, "I32"}, {RONDO_I64, "I64"}};
+} type_names[] = {{RONDO_F32, "F32"}, {RONDO_F16, "F16"}, {RONDO_BF16, "BF16"}, {RONDO_I32, "I32"},
+                  {RONDO_I64, "I64"}, {RONDO_I8, "I8"},   {RONDO_U8, "U8"},     {RONDO_BOOL, "BOOL"}};
 
 #define TYPE_COUNT (sizeof type_names / sizeof type_names[0])
 

@@ -17,7 +17,15 @@
 
 #define RONDO_TYPE_BIT(type) (1u << (type))
 #define RONDO_FLOATS (RONDO_TYPE_BIT(RONDO_F32) | RONDO_TYPE_BIT(RONDO_F16) | RONDO_TYPE_BIT(RONDO_BF16))
-#define RONDO_NUMBERS (RONDO_FLOATS | RONDO_TYPE_BIT(RONDO_I32) | RONDO_TYPE_BIT(RONDO_I64))
+#define RONDO_INDICES (RONDO_TYPE_BIT(RONDO_I32) | RONDO_TYPE_BIT(RONDO_I64))
+#define RONDO_INTEGERS (RONDO_INDICES | RONDO_TYPE_BIT(RONDO_I8) | RONDO_TYPE_BIT(RONDO_U8))
+#define RONDO_NUMBERS (RONDO_FLOATS | RONDO_INTEGERS)
+#define RONDO_ALL_TYPES (RONDO_NUMBERS | RONDO_TYPE_BIT(RONDO_BOOL))
+
+/* Whether arithmetic on the type uses int64_t; a BOOL counts as 0 or 1. */
+static inline bool rondo_is_integer(rondo_type type) {
+  return ((RONDO_INTEGERS | RONDO_TYPE_BIT(RONDO_BOOL)) & RONDO_TYPE_BIT(type)) != 0;
+}
 
 typedef struct rondo_emitter rondo_emitter;
 typedef struct rondo_resources rondo_resources;

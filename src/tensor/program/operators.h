@@ -74,6 +74,13 @@
   ROW(greater_equal)            \
   ROW(equal)                    \
   ROW(not_equal)                \
+  ROW(logical_and)              \
+  ROW(logical_or)               \
+  ROW(logical_xor)              \
+  ROW(logical_not)              \
+  ROW(is_nan)                   \
+  ROW(is_inf)                   \
+  ROW(is_finite)                \
   ROW(select)                   \
   ROW(select_gradient_a)        \
   ROW(select_gradient_b)        \

@@ -13,8 +13,8 @@
 rondo_status rondo_shape_make(const char *what, rondo_type type, const size_t *dims, size_t rank, rondo_shape *out) {
   if (type == RONDO_F64 || rondo_type_bytes(type) == 0) {
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_TYPE,
-                      "%s: values cannot have type %d (%s): use RONDO_F32, F16, BF16, I32 or I64", what, (int)type,
-                      rondo_type_name(type));
+                      "%s: values cannot have type %d (%s): use RONDO_F32, F16, BF16, I32, I64, I8, U8 or BOOL", what,
+                      (int)type, rondo_type_name(type));
   }
   if (rank > RONDO_MAX_DIMENSIONS) {
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE, "%s: %zu dimensions: use at most %d", what, rank,

@@ -156,7 +156,7 @@ static rondo_status run_task(test_rank *rank, void *user) {
 }
 
 static const size_t counts[] = {1, 5, 1024, 4099};
-static const rondo_type types[] = {RONDO_F32, RONDO_F64, RONDO_I32, RONDO_I64, RONDO_F16, RONDO_BF16};
+static const rondo_type types[] = {RONDO_F32, RONDO_F64, RONDO_I32, RONDO_I64, RONDO_F16, RONDO_BF16, RONDO_I8};
 enum { TYPES = sizeof types / sizeof types[0] };
 
 static bool is_reduced(operation which) { return which == ALL_REDUCE || which == REDUCE_SCATTER; }
@@ -183,7 +183,7 @@ DEVICE_TEST(test_tr16_mm3_operations_compute_what_they_say) {
   test_ranks_close(&self);
 }
 
-static bool has_average(rondo_type type) { return type != RONDO_I32 && type != RONDO_I64; }
+static bool has_average(rondo_type type) { return type != RONDO_I32 && type != RONDO_I64 && type != RONDO_I8; }
 
 DEVICE_TEST(test_tr16_mm3_every_type_is_reduced) {
   test_ranks self;

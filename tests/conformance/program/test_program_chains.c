@@ -60,8 +60,9 @@ static rondo_status add_unary(pool *p, rondo_value *out) {
 
 static rondo_status add_binary(pool *p, rondo_value *out) {
   static const binary_operator operators[] = {
-      rondo_op_add,     rondo_op_sub,   rondo_op_mul,        rondo_op_maximum,       rondo_op_minimum,  rondo_op_less,
-      rondo_op_greater, rondo_op_equal, rondo_op_less_equal, rondo_op_greater_equal, rondo_op_not_equal};
+      rondo_op_add,       rondo_op_sub,         rondo_op_mul,        rondo_op_maximum,    rondo_op_minimum,
+      rondo_op_less,      rondo_op_greater,     rondo_op_equal,      rondo_op_less_equal, rondo_op_greater_equal,
+      rondo_op_not_equal, rondo_op_logical_and, rondo_op_logical_or, rondo_op_logical_xor};
   const rondo_value a = pick(p);
   return operators[below(p, sizeof operators / sizeof operators[0])](p->program, a, pick_of_type(p, type_of(p, a)),
                                                                      out);
@@ -84,13 +85,15 @@ static rondo_status add_of_floats(pool *p, rondo_value *out) {
 }
 
 static rondo_status add_other(pool *p, rondo_value *out) {
-  static const rondo_type types[] = {RONDO_F32, RONDO_F16, RONDO_BF16, RONDO_I32, RONDO_I64};
+  static const rondo_type types[] = {RONDO_F32, RONDO_F16, RONDO_BF16, RONDO_I32,
+                                     RONDO_I64, RONDO_I8,  RONDO_U8,   RONDO_BOOL};
   const rondo_value a = pick(p);
   switch (below(p, 5)) {
     case 0:
-      return rondo_op_select(p->program, pick_of_type(p, RONDO_I32), a, pick_of_type(p, type_of(p, a)), out);
+      return rondo_op_select(p->program, pick_of_type(p, below(p, 2) ? RONDO_BOOL : RONDO_I32), a,
+                             pick_of_type(p, type_of(p, a)), out);
     case 1:
-      return rondo_op_cast(p->program, a, types[below(p, 5)], out);
+      return rondo_op_cast(p->program, a, types[below(p, 8)], out);
     case 2:
       return rondo_op_expand(p->program, a, (size_t[]){3, 5, 8}, 3, out);
     case 3:

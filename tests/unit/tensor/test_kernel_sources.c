@@ -58,7 +58,7 @@ static rondo_chain_form new_form(rondo_type type) {
   rondo_chain_form form = {.input_count = INPUTS, .layout_count = 1, .result_type = (uint8_t)type};
   const rondo_chain_input inputs[INPUTS] = {[EACH] = {(uint8_t)type, RONDO_CHAIN_EACH},
                                             [REPEATED] = {(uint8_t)type, RONDO_CHAIN_LAYOUT},
-                                            [CONDITION] = {RONDO_I32, RONDO_CHAIN_EACH},
+                                            [CONDITION] = {RONDO_BOOL, RONDO_CHAIN_EACH},
                                             [PROBABILITY] = {RONDO_F32, RONDO_CHAIN_WHOLE},
                                             [RANDOM] = {RONDO_I64, RONDO_CHAIN_WHOLE}};
   memcpy(form.inputs, inputs, sizeof inputs);
@@ -111,7 +111,7 @@ static size_t compile_chains(rondo_type type) {
                       (type == RONDO_BF16 || type == RONDO_F32 || (table[i]->types & RONDO_TYPE_BIT(RONDO_I64)) != 0);
     const bool gives_flags = i >= first_comparison && i < end;
     if (!fits) continue;
-    add_step(&form, i, table[i], gives_flags ? RONDO_I32 : type);
+    add_step(&form, i, table[i], gives_flags ? RONDO_BOOL : type);
     if (gives_flags) add_step(&form, cast, table[cast], type);
     seen++;
     if (form.step_count + 2 <= RONDO_CHAIN_STEPS) continue;
@@ -126,6 +126,7 @@ UNIT_TEST(test_chains_compile) {
   assert_true(compile_chains(RONDO_F32) > 40);
   assert_true(compile_chains(RONDO_BF16) > 40);
   assert_true(compile_chains(RONDO_I64) > 10);
+  assert_true(compile_chains(RONDO_U8) > 10);
 }
 
 int main(void) {

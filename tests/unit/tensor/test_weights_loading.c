@@ -76,8 +76,8 @@ static rondo_weights *parse(const rondo_weights_options *options) {
 #define T(dtype, shape, offsets) "{\"dtype\":\"" dtype "\",\"shape\":" shape ",\"data_offsets\":" offsets "}"
 
 static const char foreign_header[] =
-    "{\"flag\":" T("BOOL", "[4]", "[0,4]") ",\"w\":" T("F32", "[2]", "[4,12]") ",\"u8\":" T("U8", "[4]", "[12,16]")
-    ",\"i8\":" T("I8", "[4]", "[16,20]") ",\"f8\":" T("F8_E4M3", "[4]", "[20,24]") ",\"f64\":" T("F64", "[1]", "[24,32]")
+    "{\"u16\":" T("U16", "[2]", "[0,4]") ",\"w\":" T("F32", "[2]", "[4,12]") ",\"u32\":" T("U32", "[1]", "[12,16]")
+    ",\"i16\":" T("I16", "[2]", "[16,20]") ",\"f8\":" T("F8_E4M3", "[4]", "[20,24]") ",\"f64\":" T("F64", "[1]", "[24,32]")
     ",\"empty\":" T("F32", "[3,0]", "[4,4]") ",\"deep\":" T("F32", "[1,1,1,1,1,1,1]", "[32,36]")
     ",\"new\":" T("X9", "[1]", "[36,37]") "}";
 
@@ -85,9 +85,9 @@ static void check_passed_over(const rondo_weights *weights) {
   static const struct {
     const char *name, *message;
     rondo_reason reason;
-  } cases[] = {{"flag", "tensor 'flag' is BOOL; Rondo reads F32", RONDO_REASON_TYPE},
-               {"u8", "'u8' is U8", RONDO_REASON_TYPE},
-               {"i8", "'i8' is I8", RONDO_REASON_TYPE},
+  } cases[] = {{"u16", "tensor 'u16' is U16; Rondo reads F32", RONDO_REASON_TYPE},
+               {"u32", "'u32' is U32", RONDO_REASON_TYPE},
+               {"i16", "'i16' is I16", RONDO_REASON_TYPE},
                {"f8", "'f8' is F8_E4M3", RONDO_REASON_TYPE},
                {"f64", "'f64' is F64", RONDO_REASON_TYPE},
                {"new", "'new' is X9", RONDO_REASON_TYPE},
@@ -232,11 +232,12 @@ UNIT_TEST(test_tensors_are_aligned) {
 
 /* A set with types of all sizes, in which the names' order would leave tensors unaligned. */
 UNIT_TEST(test_saved_tensors_are_aligned_in_the_file) {
-  static const rondo_type types[] = {RONDO_BF16, RONDO_F32, RONDO_F16, RONDO_I64, RONDO_I32};
+  static const rondo_type types[] = {RONDO_BF16, RONDO_F32, RONDO_F16, RONDO_I64,
+                                     RONDO_I32,  RONDO_I8,  RONDO_U8,  RONDO_BOOL};
   static const unsigned char data[24];
   rondo_weights *weights = NULL;
   assert_ok(rondo_weights_create(NULL, &weights));
-  for (size_t i = 0; i < 5; i++) {
+  for (size_t i = 0; i < 8; i++) {
     const char name[2] = {(char)('a' + i), '\0'};
     const rondo_weight weight = {
         .name = name, .type = types[i], .rank = 1, .shape = {3}, .data = data, .bytes = 3 * rondo_type_bytes(types[i])};
@@ -247,11 +248,12 @@ UNIT_TEST(test_saved_tensors_are_aligned_in_the_file) {
   weights = load(NULL);
   rondo_weight first, weight;
   assert_ok(rondo_weights_find(weights, "d", &first)); /* the largest elements come first */
-  for (size_t i = 0; i < 5; i++) {
+  for (size_t i = 0; i < 8; i++) {
     assert_ok(rondo_weights_at(weights, i, &weight));
+    assert_int_equal(weight.type, types[i]);
     assert_int_equal((uintptr_t)weight.data % rondo_type_bytes(weight.type), 0);
     const size_t offset = (size_t)((const char *)weight.data - (const char *)first.data);
-    assert_true(offset < 3 * (8 + 4 + 4 + 2 + 2)); /* none was copied */
+    assert_true(offset < 3 * (8 + 4 + 4 + 2 + 2 + 1 + 1 + 1)); /* none was copied */
   }
   rondo_weights_destroy(weights);
 }

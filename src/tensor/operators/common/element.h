@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Elements of tensors on a CPU, and the macros that define kernels for each type. Memory holds F32, F16, BF16, I32 or
- * I64; arithmetic uses float or int64_t. A kernel processes its elements in chunks of at most RONDO_CHUNK. Chunks of
- * F32 (and I64) are read and written in place. Chunks of other types are converted through a small buffer on the stack.
- * Results are rounded to nearest, ties to even. Threads: any.
+ * Elements of tensors on a CPU, and the macros that define kernels for each type. Memory holds F32, F16, BF16, I32,
+ * I64, I8, U8 or BOOL; arithmetic uses float or int64_t. A kernel processes its elements in chunks of at most
+ * RONDO_CHUNK. Chunks of F32 (and I64) are read and written in place. Chunks of other types are converted through a
+ * small buffer on the stack. Results are rounded to nearest, ties to even. Threads: any.
  */
 #ifndef RONDO_TENSOR_OPERATORS_COMMON_ELEMENT_H
 #define RONDO_TENSOR_OPERATORS_COMMON_ELEMENT_H
@@ -66,25 +66,47 @@ RONDO_INLINE void rondo_store_one(rondo_type type, void *memory, size_t at, floa
   rondo_store_floats(type, memory, at, 1, &x);
 }
 
-/* The same for I32 and I64, as int64_t. A result that does not fit an I32 keeps its lower 32 bits. */
+/* The same for integers and BOOL, as int64_t. A result that does not fit the type keeps its lower bits; for BOOL, it
+ * becomes 1 unless it is 0. */
 RONDO_INLINE const int64_t *rondo_load_integers(rondo_type type, const void *memory, size_t first, size_t count,
                                                 int64_t *buffer) {
   if (type == RONDO_I64) return (const int64_t *)memory + first;
-  assert(type == RONDO_I32 && count <= RONDO_CHUNK);
-  const int32_t *from = (const int32_t *)memory + first;
-  for (size_t i = 0; i < count; i++) buffer[i] = from[i];
+  assert(rondo_is_integer(type) && count <= RONDO_CHUNK);
+  const uint8_t *bytes = (const uint8_t *)memory + first;
+  switch (type) {
+    case RONDO_BOOL:
+      RONDO_EACH_LANE(i, lane, count, buffer[i] = bytes[i] != 0);
+      break;
+    case RONDO_I8:
+      RONDO_EACH_LANE(i, lane, count, buffer[i] = (int8_t)bytes[i]);
+      break;
+    case RONDO_U8:
+      RONDO_EACH_LANE(i, lane, count, buffer[i] = bytes[i]);
+      break;
+    default:
+      RONDO_EACH_LANE(i, lane, count, buffer[i] = ((const int32_t *)memory + first)[i]);
+  }
   return buffer;
 }
 
 RONDO_INLINE void rondo_store_integers(rondo_type type, void *memory, size_t first, size_t count,
                                        const int64_t *chunk) {
-  assert(type == RONDO_I32 || type == RONDO_I64);
-  if (type == RONDO_I64) {
-    memcpy((int64_t *)memory + first, chunk, count * sizeof *chunk);
-    return;
+  assert(rondo_is_integer(type));
+  uint8_t *bytes = (uint8_t *)memory + first;
+  switch (type) {
+    case RONDO_I64:
+      memcpy((int64_t *)memory + first, chunk, count * sizeof *chunk);
+      break;
+    case RONDO_BOOL:
+      RONDO_EACH_LANE(i, lane, count, bytes[i] = chunk[i] != 0);
+      break;
+    case RONDO_I8:
+    case RONDO_U8:
+      RONDO_EACH_LANE(i, lane, count, bytes[i] = (uint8_t)chunk[i]);
+      break;
+    default:
+      RONDO_EACH_LANE(i, lane, count, ((uint32_t *)memory + first)[i] = (uint32_t)chunk[i]);
   }
-  uint32_t *to = (uint32_t *)memory + first;
-  for (size_t i = 0; i < count; i++) to[i] = (uint32_t)chunk[i];
 }
 
 RONDO_VECTORISED(rondo_add_floats, (const float *restrict from, float *restrict to, size_t count), (from, to, count)) {
@@ -108,7 +130,7 @@ RONDO_INLINE void rondo_add_chunk(rondo_type type, const void *from, size_t firs
   rondo_store_chunk(type, to, to_first, count, chunk);
 }
 
-/* ROW(suffix of the names, type, ...) for each float type, and for each float and integer type. */
+/* ROW(suffix of the names, type, ...) for each float type, and for all types. */
 #define RONDO_EACH_FLOAT(ROW, ...)  \
   ROW(_f32, RONDO_F32, __VA_ARGS__) \
   ROW(_f16, RONDO_F16, __VA_ARGS__) \
@@ -116,7 +138,10 @@ RONDO_INLINE void rondo_add_chunk(rondo_type type, const void *from, size_t firs
 #define RONDO_EACH_NUMBER(ROW, ...)  \
   RONDO_EACH_FLOAT(ROW, __VA_ARGS__) \
   ROW(_i32, RONDO_I32, __VA_ARGS__)  \
-  ROW(_i64, RONDO_I64, __VA_ARGS__)
+  ROW(_i64, RONDO_I64, __VA_ARGS__)  \
+  ROW(_i8, RONDO_I8, __VA_ARGS__)    \
+  ROW(_u8, RONDO_U8, __VA_ARGS__)    \
+  ROW(_bool, RONDO_BOOL, __VA_ARGS__)
 
 /* Members of rondo_kernel_options: the parameters, written out or as an array. */
 #define RONDO_PARAMETERS(...) .params = {__VA_ARGS__}
@@ -141,7 +166,7 @@ RONDO_INLINE void rondo_add_chunk(rondo_type type, const void *from, size_t firs
 #define RONDO_TYPED_KERNEL_LIST(kernel, file, list) \
   RONDO_KERNELS(RONDO_EACH_FLOAT, kernel, kernel##_cpu, file, RONDO_PARAMETER_LIST(list))
 
-/* The same for I32 and I64 too. The functions in the CUDA source are called `kernel`_NUMBER. */
+/* The same for integers and BOOL too. The functions in the CUDA source are called `kernel`_NUMBER. */
 #define RONDO_NUMBER_KERNEL(kernel, file, ...) \
   RONDO_KERNELS(RONDO_EACH_NUMBER, kernel, kernel##_cpu, file, RONDO_PARAMETERS(__VA_ARGS__))
 

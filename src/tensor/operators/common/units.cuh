@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Units of 2, 4, 8 or 16 bytes, for kernels that copy elements of any type.
+ * Units of 1, 2, 4, 8 or 16 bytes, for kernels that copy elements of any type.
  */
 #include "tensor/operators/common/kernel_support.cuh"
 
@@ -20,7 +20,9 @@ __device__ inline void walk_by_count(size_t count, const T &work) {
 /* Calls work.run<unit>() with the unit of this size. */
 template <class T>
 __device__ inline void run_by_unit(size_t unit_bytes, const T &work) {
-  if (unit_bytes == 2)
+  if (unit_bytes == 1)
+    work.template run<unsigned char>();
+  else if (unit_bytes == 2)
     work.template run<unsigned short>();
   else if (unit_bytes == 4)
     work.template run<unsigned>();

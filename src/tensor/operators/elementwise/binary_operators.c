@@ -61,6 +61,13 @@ static rondo_status differentiate_maximum(rondo_program *program, const rondo_op
 }
 #define differentiate_minimum differentiate_maximum
 
+/* As in PyTorch: of BOOL, a sum is "or", a product is "and", and a difference does not exist. */
+#define types_of_add RONDO_ALL_TYPES
+#define types_of_sub RONDO_NUMBERS
+#define types_of_mul RONDO_ALL_TYPES
+#define types_of_maximum RONDO_ALL_TYPES
+#define types_of_minimum RONDO_ALL_TYPES
+
 /* The table -------------------------------------------------------------------------------------------------------- */
 
 #define WRAP(a, operator, b) (int64_t)((uint64_t)(a) operator(uint64_t)(b))
@@ -74,22 +81,33 @@ static rondo_status differentiate_maximum(rondo_program *program, const rondo_op
     return rondo_program_apply(program, &rondo_operator_##operator,(rondo_value[]){a, b}, 2, NULL, out_value);     \
   }
 
-#define ALL_TYPES(operator, result_type, floats_formula, integers_formula, has_flags, differentiates)          \
-  RONDO_TERM_CHUNK(operator##_floats, float, result_type, floats_formula)                                      \
-  RONDO_TERM_CHUNK(operator##_integers, int64_t, int64_t, integers_formula)                                    \
-  RONDO_BROADCAST_CPU(operator)                                                                                \
-  RONDO_NUMBER_KERNEL(operator, operator, RONDO_BROADCAST_PARAMETERS_2);                                       \
-  static const rondo_broadcast_row operator##_family = {.code = operator##_code,                               \
-                                                        .floats = operator##_floats,                           \
-                                                        .integers = operator##_integers,                       \
-                                                        .gives_flags = has_flags};                             \
-  const rondo_operator rondo_operator_##operator= {ROW_MEMBERS(operator, 2, "a", "b"), .types = RONDO_NUMBERS, \
-                                                   .differentiate = differentiates};                           \
-  PUBLIC_FUNCTION(operator)
+/* Of floats and integers: `terms` inputs with these names. */
+#define ALL_TYPES(operator, terms, names, result_type, floats_formula, integers_formula, has_flags, takes, \
+                  differentiates)                                                                          \
+  RONDO_TERM_CHUNK(operator##_floats, float, result_type, floats_formula)                                  \
+  RONDO_TERM_CHUNK(operator##_integers, int64_t, int64_t, integers_formula)                                \
+  RONDO_BROADCAST_CPU(operator)                                                                            \
+  RONDO_NUMBER_KERNEL(operator, operator, RONDO_BROADCAST_PARAMETERS_##terms);                             \
+  static const rondo_broadcast_row operator##_family = {.code = operator##_code,                           \
+                                                        .floats = operator##_floats,                       \
+                                                        .integers = operator##_integers,                   \
+                                                        .gives_flags = has_flags};                         \
+  const rondo_operator rondo_operator_##operator= {ROW_MEMBERS(operator, terms, names), .types = takes,    \
+                                                   .differentiate = differentiates};
 
-#define BINARY(operator, floats_formula, integers_formula) \
-  ALL_TYPES(operator, float, floats_formula, integers_formula, false, differentiate_##operator)
-#define COMPARISON(operator, sign) ALL_TYPES(operator, int64_t, a sign b, a sign b, true, NULL)
+#define INPUTS(...) __VA_ARGS__
+#define BINARY(operator, floats_formula, integers_formula)                                                      \
+  ALL_TYPES(operator, 2, INPUTS("a", "b"), float, floats_formula, integers_formula, false, types_of_##operator, \
+            differentiate_##operator)                                                                           \
+  PUBLIC_FUNCTION(operator)
+#define COMPARISON(operator, formula)                                                              \
+  ALL_TYPES(operator, 2, INPUTS("a", "b"), int64_t, formula, formula, true, RONDO_ALL_TYPES, NULL) \
+  PUBLIC_FUNCTION(operator)
+#define PREDICATE(operator, floats_formula, integers_formula)                                                     \
+  ALL_TYPES(operator, 1, INPUTS("value"), int64_t, floats_formula, integers_formula, true, RONDO_ALL_TYPES, NULL) \
+  rondo_status rondo_op_##operator(rondo_program *program, rondo_value value, rondo_value *out_value) {           \
+    return rondo_program_apply(program, &rondo_operator_##operator, & value, 1, NULL, out_value);                 \
+  }
 
 #define FLOAT_BINARY(operator, formula)                                                                         \
   RONDO_TERM_CHUNK(operator##_floats, float, float, formula)                                                    \
@@ -100,7 +118,6 @@ static rondo_status differentiate_maximum(rondo_program *program, const rondo_op
                                                    .differentiate = differentiate_##operator};                  \
   PUBLIC_FUNCTION(operator)
 
-#define INPUTS(...) __VA_ARGS__
 #define TERNARY(operator, inputs, formula)                                                                      \
   RONDO_TERM_CHUNK(operator##_floats, float, float, formula)                                                    \
   RONDO_BROADCAST_CPU(operator)                                                                                 \

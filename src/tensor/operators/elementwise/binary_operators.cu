@@ -10,9 +10,12 @@
   __device__ inline i64 name##_of(i64 a, i64 b) { return integers; }
 #define FLOAT_BINARY(name, floats) \
   __device__ inline float name##_of(float a, float b) { return floats; }
-#define COMPARISON(name, operator)                                           \
-  __device__ inline i64 name##_of(float a, float b) { return a operator b; } \
-  __device__ inline i64 name##_of(i64 a, i64 b) { return a operator b; }
+#define COMPARISON(name, formula)                                       \
+  __device__ inline i64 name##_of(float a, float b) { return formula; } \
+  __device__ inline i64 name##_of(i64 a, i64 b) { return formula; }
+#define PREDICATE(name, floats, integers)                     \
+  __device__ inline i64 name##_of(float a) { return floats; } \
+  __device__ inline i64 name##_of(i64 a) { return integers; }
 #define TERNARY(name, inputs, formula) \
   __device__ inline float name##_of(float a, float b, float c) { return formula; }
 #include "tensor/operators/elementwise/binary_operators.inc"

@@ -129,7 +129,7 @@ static rondo_term_chunk chunk_of(const rondo_operator *row, rondo_type type) {
 void rondo_broadcast_cpu(const rondo_operator *row, rondo_type type, rondo_blocks blocks, void *const *args) {
   const rondo_broadcast_row *family = row->family;
   const rondo_broadcast *shape = args[0];
-  const rondo_type result = family->gives_flags ? RONDO_I32 : type;
+  const rondo_type result = family->gives_flags ? RONDO_BOOL : type;
   void *y = RONDO_ARG(void *, row->required + 1);
   const void *terms[RONDO_MAX_TERMS];
   rondo_chunk_buffer buffers[RONDO_MAX_TERMS + 1];
@@ -137,7 +137,7 @@ void rondo_broadcast_cpu(const rondo_operator *row, rondo_type type, rondo_block
   const rondo_span span = rondo_blocks_span(blocks, shape->count, RONDO_LANES);
   RONDO_EACH_CHUNK(at, length, span.first, span.last) {
     for (uint32_t t = 0; t < RONDO_MAX_TERMS; t++) {
-      const rondo_type term_type = t == 0 && family->has_condition ? RONDO_I32 : type;
+      const rondo_type term_type = t == 0 && family->has_condition ? RONDO_BOOL : type;
       const rondo_layout layout = {shape->rank, shape->dims, shape->strides[t]};
       terms[t] = t >= row->required
                      ? terms[0]
@@ -163,7 +163,7 @@ static rondo_status check_type(const rondo_program *program, const rondo_operati
   const rondo_broadcast_row *family = operation->row->family;
   const rondo_shape *shape = rondo_operation_input(program, operation, input);
   const uint32_t first = family->has_condition ? 1 : 0;
-  if (input < first) return rondo_require_input(program, operation, input, RONDO_I32, RONDO_ANY_RANK);
+  if (input < first) return rondo_require_input(program, operation, input, RONDO_BOOL, RONDO_ANY_RANK);
   if (family->integers == NULL) RONDO_TRY(rondo_require_float(program, operation, input, RONDO_ANY_RANK));
   const rondo_shape *other = rondo_operation_input(program, operation, first);
   if (shape->type == other->type) return RONDO_OK;
@@ -202,7 +202,7 @@ rondo_status rondo_infer_broadcast(const rondo_program *program, const rondo_ope
   for (uint32_t i = 0; i < terms; i++) RONDO_TRY(check_type(program, operation, i));
   results[0] = *rondo_operation_input(program, operation, 0);
   for (uint32_t i = 1; i < terms; i++) RONDO_TRY(widen(program, operation, i, &results[0]));
-  results[0].type = family->gives_flags ? RONDO_I32 : rondo_operation_input(program, operation, terms - 1)->type;
+  results[0].type = family->gives_flags ? RONDO_BOOL : rondo_operation_input(program, operation, terms - 1)->type;
   return RONDO_OK;
 }
 

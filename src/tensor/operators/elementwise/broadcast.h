@@ -23,8 +23,6 @@ typedef struct rondo_broadcast {
   size_t strides[RONDO_MAX_TERMS][RONDO_MAX_DIMENSIONS];
 } rondo_broadcast;
 
-static inline bool rondo_is_integer(rondo_type type) { return type == RONDO_I32 || type == RONDO_I64; }
-
 /* The numbers of a chunk: float, or int64_t for integer types. */
 typedef union rondo_chunk_buffer {
   float floats[RONDO_CHUNK];
@@ -69,8 +67,8 @@ typedef struct rondo_broadcast_row {
   const rondo_kernel_options *code; /* one for each type of the last input */
   rondo_term_chunk floats;
   rondo_term_chunk integers; /* NULL: of float types only */
-  bool gives_flags;          /* the result is I32 */
-  bool has_condition;        /* the first input is I32, whatever the others are */
+  bool gives_flags;          /* the result is BOOL */
+  bool has_condition;        /* the first input is BOOL, whatever the others are */
 } rondo_broadcast_row;
 
 /* The CPU function of a row's kernel for this type. Its arguments are the shape, the inputs and the result. */

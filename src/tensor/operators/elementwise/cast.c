@@ -7,15 +7,32 @@
 
 enum { TYPE }; /* sizes */
 
-static bool is_float(rondo_type type) { return type != RONDO_I32 && type != RONDO_I64; }
+static bool is_float(rondo_type type) { return !rondo_is_integer(type); }
 
 /* Kernel ----------------------------------------------------------------------------------------------------------- */
 
-RONDO_INLINE int64_t truncate_to(rondo_type type, float x) {
-  const float limit = type == RONDO_I32 ? 0x1p31f : 0x1p63f;
-  const int64_t highest = type == RONDO_I32 ? INT32_MAX : INT64_MAX;
-  if (x >= limit) return highest;
-  if (x < -limit) return -highest - 1;
+/* The range of an integer type: lowest <= x < limit. Floats represent both exactly. */
+typedef struct integer_range {
+  float lowest, limit;
+  int64_t highest;
+} integer_range;
+
+RONDO_INLINE integer_range range_of(rondo_type type) {
+  switch (type) {
+    case RONDO_I8:
+      return (integer_range){-128, 128, INT8_MAX};
+    case RONDO_U8:
+      return (integer_range){0, 256, UINT8_MAX};
+    case RONDO_I32:
+      return (integer_range){-0x1p31f, 0x1p31f, INT32_MAX};
+    default:
+      return (integer_range){-0x1p63f, 0x1p63f, INT64_MAX};
+  }
+}
+
+RONDO_INLINE int64_t truncate_to(integer_range range, float x) {
+  if (x >= range.limit) return range.highest;
+  if (x < range.lowest) return (int64_t)range.lowest;
   return x == x ? (int64_t)x : 0;
 }
 
@@ -24,7 +41,11 @@ RONDO_INLINE void floats_of(const int64_t *restrict x, float *restrict y, size_t
 }
 
 RONDO_INLINE void integers_of(rondo_type type, const float *restrict x, int64_t *restrict y, size_t count) {
-  for (size_t i = 0; i < count; i++) y[i] = truncate_to(type, x[i]);
+  const integer_range range = range_of(type);
+  if (type == RONDO_BOOL)
+    for (size_t i = 0; i < count; i++) y[i] = x[i] != 0;
+  else
+    for (size_t i = 0; i < count; i++) y[i] = truncate_to(range, x[i]);
 }
 
 /* At most RONDO_CHUNK elements. */
@@ -127,8 +148,8 @@ static rondo_status emit_joined(rondo_emitter *emitter, const rondo_operation *c
 /* Casts of parameters are joined into few kernels. */
 static const rondo_join cast_join = {.max = RONDO_MAX_JOINED, .is_early = true, .emit = emit_joined};
 
-RONDO_OPERATOR(cast, .types = RONDO_NUMBERS, .inputs = {"value"}, .required = 1, .result_count = 1, .infer = infer_cast,
-               .differentiate = differentiate_cast, .emit = emit_cast, .join = &cast_join,
+RONDO_OPERATOR(cast, .types = RONDO_ALL_TYPES, .inputs = {"value"}, .required = 1, .result_count = 1,
+               .infer = infer_cast, .differentiate = differentiate_cast, .emit = emit_cast, .join = &cast_join,
                .element = RONDO_ELEMENT(compute_cast, cast, cast));
 
 rondo_status rondo_op_cast(rondo_program *program, rondo_value value, rondo_type type, rondo_value *out_value) {

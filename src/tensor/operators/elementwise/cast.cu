@@ -11,7 +11,7 @@ __device__ inline N cast_of(N x) {
 }
 
 /* As rondo_type. */
-enum { F32 = 1, I32 = 2, I64 = 4, F16 = 5, BF16 = 6 };
+enum { F32 = 1, I32 = 2, I64 = 4, F16 = 5, BF16 = 6, BOOL = 7, I8 = 8, U8 = 9 };
 
 template <class T, class U>
 __device__ inline void cast_all(const T *x, U *y, size_t first, size_t count, size_t stride) {
@@ -32,6 +32,12 @@ __device__ inline void cast_from(const T *x, void *y, unsigned to, size_t first,
       return cast_all(x, (int *)y, first, count, stride);
     case I64:
       return cast_all(x, (i64 *)y, first, count, stride);
+    case BOOL:
+      return cast_all(x, (boolean *)y, first, count, stride);
+    case I8:
+      return cast_all(x, (i8 *)y, first, count, stride);
+    case U8:
+      return cast_all(x, (u8 *)y, first, count, stride);
   }
 }
 
@@ -48,6 +54,12 @@ __device__ inline void cast_any(const void *x, void *y, unsigned from, unsigned 
       return cast_from((const int *)x, y, to, first, count, stride);
     case I64:
       return cast_from((const i64 *)x, y, to, first, count, stride);
+    case BOOL:
+      return cast_from((const boolean *)x, y, to, first, count, stride);
+    case I8:
+      return cast_from((const i8 *)x, y, to, first, count, stride);
+    case U8:
+      return cast_from((const u8 *)x, y, to, first, count, stride);
   }
 }
 

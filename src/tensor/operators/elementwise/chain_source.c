@@ -26,6 +26,12 @@ static const char *type_name(uint32_t type) {
       return "int";
     case RONDO_I64:
       return "i64";
+    case RONDO_I8:
+      return "i8";
+    case RONDO_U8:
+      return "u8";
+    case RONDO_BOOL:
+      return "boolean";
     default:
       return "float";
   }

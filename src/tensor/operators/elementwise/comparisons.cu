@@ -5,6 +5,7 @@
 
 #include "tensor/operators/elementwise/binary_operators.cu"
 
-extern "C" __global__ void COMPARISON_NUMBER(broadcast shape, const element *a, const element *b, int *y) {
-  broadcast_2(shape, a, b, y, [](element p, element q) { return (int)COMPARISON_of(to_number(p), to_number(q)); });
+extern "C" __global__ void COMPARISON_NUMBER(broadcast shape, const element *a, const element *b, boolean *y) {
+  broadcast_2(shape, a, b, y,
+              [](element p, element q) { return rounded<boolean>::of(COMPARISON_of(to_number(p), to_number(q))); });
 }

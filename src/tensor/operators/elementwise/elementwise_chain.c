@@ -34,6 +34,15 @@ static void round_chunk(uint32_t type, void *chunk, size_t count) {
     case RONDO_I32:
       RONDO_EACH_LANE(i, lane, count, integers[i] = (int32_t)(uint32_t)integers[i]);
       break;
+    case RONDO_I8:
+      RONDO_EACH_LANE(i, lane, count, integers[i] = (int8_t)(uint8_t)integers[i]);
+      break;
+    case RONDO_U8:
+      RONDO_EACH_LANE(i, lane, count, integers[i] = (uint8_t)integers[i]);
+      break;
+    case RONDO_BOOL:
+      RONDO_EACH_LANE(i, lane, count, integers[i] = integers[i] != 0);
+      break;
     default:
       break;
   }

@@ -36,7 +36,7 @@ static rondo_status differentiate_expand(rondo_program *program, const rondo_ope
 static const rondo_broadcast_row expand_family = {
     .code = expand_code, .floats = expand_floats, .integers = expand_integers};
 
-RONDO_OPERATOR(expand, .types = RONDO_NUMBERS, .inputs = {"value"}, .required = 1, .result_count = 1,
+RONDO_OPERATOR(expand, .types = RONDO_ALL_TYPES, .inputs = {"value"}, .required = 1, .result_count = 1,
                .family = &expand_family, .infer = infer_expand, .differentiate = differentiate_expand,
                .emit = rondo_emit_broadcast, .element = RONDO_ELEMENT(rondo_compute_broadcast, expand, expand));
 

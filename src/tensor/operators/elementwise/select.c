@@ -5,6 +5,7 @@
 #include "tensor/operators/elementwise/broadcast.h"
 
 #include "tensor/program/operation.h"
+#include "tensor/program/program.h"
 
 /* Defines `name`: y = formula of a condition and the elements a and b of type `term`; b may be missing. */
 #define CONDITION_CHUNK(name, term, formula)                                                               \
@@ -47,7 +48,7 @@ static const rondo_broadcast_row select_gradient_a_family = {
 static const rondo_broadcast_row select_gradient_b_family = {
     .code = select_gradient_b_code, .floats = keep_where_zero, .has_condition = true};
 
-RONDO_OPERATOR(select, .types = RONDO_NUMBERS, .typed_input = 1, .inputs = {"condition", "a", "b"}, .required = 3,
+RONDO_OPERATOR(select, .types = RONDO_ALL_TYPES, .typed_input = 1, .inputs = {"condition", "a", "b"}, .required = 3,
                .differentiate = differentiate_select, RONDO_BROADCAST_ROW(select, select));
 RONDO_OPERATOR(select_gradient_a, .inputs = {"condition", "gradient"}, .required = 2,
                RONDO_BROADCAST_ROW(select_gradient_a, select_gradient));
@@ -56,5 +57,17 @@ RONDO_OPERATOR(select_gradient_b, .inputs = {"condition", "gradient"}, .required
 
 rondo_status rondo_op_select(rondo_program *program, rondo_value condition, rondo_value a, rondo_value b,
                              rondo_value *out_value) {
-  return rondo_program_apply(program, &rondo_operator_select, (rondo_value[]){condition, a, b}, 3, NULL, out_value);
+  static const rondo_attributes to_bool = {.sizes = {RONDO_BOOL}, .size_count = 1};
+  uint32_t index;
+  RONDO_TRY(rondo_program_begin_of(program, "select", condition, "condition", out_value, &index));
+  const rondo_type type = rondo_program_shape(program, index)->type;
+  if (type == RONDO_BOOL || !rondo_is_integer(type))
+    return rondo_program_apply(program, &rondo_operator_select, (rondo_value[]){condition, a, b}, 3, NULL, out_value);
+  const rondo_program_mark mark = rondo_program_get_mark(program);
+  uint32_t inputs[3], result = RONDO_NO_VALUE;
+  rondo_status status =
+      rondo_program_resolve_inputs(program, &rondo_operator_select, (rondo_value[]){condition, a, b}, 3, inputs);
+  if (status == RONDO_OK) status = rondo_program_add(program, &rondo_operator_cast, &index, 1, &to_bool, &inputs[0]);
+  if (status == RONDO_OK) status = rondo_program_add(program, &rondo_operator_select, inputs, 3, NULL, &result);
+  return rondo_program_finish(program, mark, status, result, out_value);
 }

@@ -8,9 +8,9 @@ __device__ inline N select_of(i64 is_set, N a, N b) {
   return is_set != 0 ? a : b;
 }
 
-extern "C" __global__ void select_NUMBER(broadcast shape, const int *condition, const element *a, const element *b,
+extern "C" __global__ void select_NUMBER(broadcast shape, const boolean *condition, const element *a, const element *b,
                                          element *y) {
-  broadcast_3(shape, condition, a, b, y, [](int is_set, element p, element q) {
-    return to_element(select_of(is_set, to_number(p), to_number(q)));
+  broadcast_3(shape, condition, a, b, y, [](boolean is_set, element p, element q) {
+    return to_element(select_of(to_number(is_set), to_number(p), to_number(q)));
   });
 }

@@ -70,7 +70,7 @@ static void argmax_cpu(rondo_type type, rondo_blocks blocks, void *const *args) 
   const argmax_shape *shape = args[0];
   const void *x = RONDO_ARG(const void *, 1);
   int32_t *y = RONDO_ARG(int32_t *, 2);
-  const bool is_integer = type == RONDO_I32 || type == RONDO_I64;
+  const bool is_integer = rondo_is_integer(type);
   RONDO_EACH_ITEM(number, blocks, shape->outer * tile_count(shape)) {
     const argmax_tile t = tile_at(shape, number);
     int32_t *indices = y + number / tile_count(shape) * shape->inner + number % tile_count(shape) * RONDO_CHUNK;
@@ -119,8 +119,8 @@ static rondo_status emit_argmax(rondo_emitter *emitter, const rondo_operation *o
       RONDO_OPERANDS(RONDO_OBJECT(shape), RONDO_INPUT(0), RONDO_RESULT(0)));
 }
 
-#define ARGMAX_ROW                                                                                      \
-  .types = RONDO_NUMBERS, .inputs = {"value"}, .required = 1, .result_count = 1, .infer = infer_argmax, \
+#define ARGMAX_ROW                                                                                        \
+  .types = RONDO_ALL_TYPES, .inputs = {"value"}, .required = 1, .result_count = 1, .infer = infer_argmax, \
   .emit = emit_argmax
 
 RONDO_OPERATOR(argmax, ARGMAX_ROW);

@@ -18,7 +18,7 @@ typedef struct parts_shape {
   size_t rows, width; /* of the whole, in units */
   size_t parts;
   size_t starts[MAX_PARTS + 1]; /* of each part in a row, in units; then width */
-  size_t unit_bytes;            /* 2, 4, 8 or 16 */
+  size_t unit_bytes;            /* 1, 2, 4, 8 or 16 */
 } parts_shape;
 
 /* Doubles the unit while two units are always copied together. */
@@ -139,7 +139,7 @@ static rondo_status emit_concat(rondo_emitter *emitter, const rondo_operation *o
   return emit_parts(emitter, &concat_code, &shape, operation->inputs, operation->results[0]);
 }
 
-RONDO_OPERATOR(concat, .types = RONDO_NUMBERS, .inputs = {"a", "b", "c", "d", "e", "f", "g", "h"}, .required = 2,
+RONDO_OPERATOR(concat, .types = RONDO_ALL_TYPES, .inputs = {"a", "b", "c", "d", "e", "f", "g", "h"}, .required = 2,
                .result_count = 1, .infer = infer_concat, .differentiate = differentiate_concat, .emit = emit_concat);
 
 static rondo_status require_count(const char *call, size_t count) {
@@ -321,7 +321,7 @@ static rondo_status emit_split(rondo_emitter *emitter, const rondo_operation *op
 
 #define SPLIT_ROW(count)                                                                     \
   const rondo_operator rondo_operator_split_##count = {.name = "split_" #count,              \
-                                                       .types = RONDO_NUMBERS,               \
+                                                       .types = RONDO_ALL_TYPES,             \
                                                        .inputs = {"value"},                  \
                                                        .required = 1,                        \
                                                        .result_count = (count),              \

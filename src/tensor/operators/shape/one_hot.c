@@ -20,6 +20,7 @@ static uint64_t one_of(rondo_type type) {
 }
 
 static void put_one(const one_hot_shape *shape, void *y, size_t at) {
+  if (shape->unit_bytes == 1) ((uint8_t *)y)[at] = (uint8_t)shape->one;
   if (shape->unit_bytes == 2) ((uint16_t *)y)[at] = (uint16_t)shape->one;
   if (shape->unit_bytes == 4) ((uint32_t *)y)[at] = (uint32_t)shape->one;
   if (shape->unit_bytes == 8) ((uint64_t *)y)[at] = shape->one;

@@ -22,7 +22,9 @@ __device__ inline void put_rows(const one_hot_shape &shape, const void *indices,
 
 extern "C" __global__ void one_hot(one_hot_shape shape, const void *__restrict__ indices, void *__restrict__ y, CHECK) {
   const index_cell to = begin_check(TO_CHECK);
-  if (shape.unit_bytes == 2)
+  if (shape.unit_bytes == 1)
+    put_rows(shape, indices, (unsigned char *)y, to);
+  else if (shape.unit_bytes == 2)
     put_rows(shape, indices, (unsigned short *)y, to);
   else if (shape.unit_bytes == 4)
     put_rows(shape, indices, (unsigned *)y, to);

@@ -78,6 +78,9 @@ static void copy_units(const unsigned char *from, size_t from_stride, unsigned c
                        size_t count) {
   for (size_t i = 0; i < count; i++, from += from_stride, to += to_stride) {
     switch (bytes) { /* constant sizes, so that compilers emit moves */
+      case 1:
+        *to = *from;
+        break;
       case 2:
         memcpy(to, from, 2);
         break;

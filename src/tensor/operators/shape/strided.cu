@@ -51,7 +51,9 @@ __device__ inline void transpose(const strided &copy, const unit *from, unit *to
 /* Units never have 16 bytes: neighbours of the source are not neighbours of the result. */
 extern "C" __global__ void strided_transpose(strided copy, const void *__restrict__ from, void *__restrict__ to) {
   __shared__ u64 tile[TILE][TILE + 1];
-  if (copy.unit_bytes == 2)
+  if (copy.unit_bytes == 1)
+    transpose(copy, (const unsigned char *)from, (unsigned char *)to, (unsigned char(*)[TILE + 1]) tile);
+  else if (copy.unit_bytes == 2)
     transpose(copy, (const unsigned short *)from, (unsigned short *)to, (unsigned short(*)[TILE + 1]) tile);
   else if (copy.unit_bytes == 4)
     transpose(copy, (const unsigned *)from, (unsigned *)to, (unsigned(*)[TILE + 1]) tile);

@@ -12,7 +12,7 @@
  * are 1. */
 typedef struct rondo_strided {
   size_t count, offset;
-  size_t unit_bytes; /* 2, 4, 8 or 16 */
+  size_t unit_bytes; /* 1, 2, 4, 8 or 16 */
   size_t dims[RONDO_MAX_DIMENSIONS], strides[RONDO_MAX_DIMENSIONS];
 } rondo_strided;
 

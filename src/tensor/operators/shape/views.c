@@ -22,8 +22,8 @@ static rondo_status differentiate_reshape(rondo_program *program, const rondo_op
                                   *rondo_operation_input(program, operation, 0), &input_gradients[0]);
 }
 
-RONDO_OPERATOR(reshape, .types = RONDO_NUMBERS, .inputs = {"value"}, .required = 1, .result_count = 1, .is_view = true,
-               .infer = infer_reshape, .differentiate = differentiate_reshape);
+RONDO_OPERATOR(reshape, .types = RONDO_ALL_TYPES, .inputs = {"value"}, .required = 1, .result_count = 1,
+               .is_view = true, .infer = infer_reshape, .differentiate = differentiate_reshape);
 
 rondo_status rondo_op_reshape(rondo_program *program, rondo_value value, const size_t *shape, size_t rank,
                               rondo_value *out_value) {
@@ -35,7 +35,7 @@ rondo_status rondo_op_reshape(rondo_program *program, rondo_value value, const s
 
 /* stop_gradient ---------------------------------------------------------------------------------------------------- */
 
-RONDO_OPERATOR(stop_gradient, .types = RONDO_NUMBERS, .inputs = {"value"}, .required = 1, .result_count = 1,
+RONDO_OPERATOR(stop_gradient, .types = RONDO_ALL_TYPES, .inputs = {"value"}, .required = 1, .result_count = 1,
                .is_view = true, .stops_gradients = true, .infer = rondo_infer_same);
 
 rondo_status rondo_op_stop_gradient(rondo_program *program, rondo_value value, rondo_value *out_value) {

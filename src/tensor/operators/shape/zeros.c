@@ -20,10 +20,8 @@ typedef struct series_shape {
 } series_shape;
 
 static void put_number(rondo_type type, double x, void *to, size_t at) {
-  if (type == RONDO_I32)
-    ((int32_t *)to)[at] = (int32_t)x;
-  else if (type == RONDO_I64)
-    ((int64_t *)to)[at] = (int64_t)x;
+  if (rondo_is_integer(type))
+    rondo_store_integers(type, to, at, 1, &(int64_t){(int64_t)x});
   else
     rondo_store_one(type, to, at, (float)x);
 }
@@ -75,7 +73,7 @@ static rondo_status differentiate_series(rondo_program *program, const rondo_ope
 /* A fill needs no kernel. */
 static rondo_status emit_zeros(rondo_emitter *emitter, const rondo_operation *operation) {
   const size_t bytes = rondo_shape_bytes(rondo_emit_shape(emitter, operation->results[0]));
-  const uint32_t element_bytes = bytes % 4 == 0 ? 4 : 2;
+  const uint32_t element_bytes = bytes % 4 == 0 ? 4 : 1;
   const rondo_fill fill = {.dst = rondo_emit_address(emitter, operation->results[0]),
                            .element_bytes = element_bytes,
                            .width = bytes / element_bytes};
@@ -95,9 +93,9 @@ static rondo_status emit_series(rondo_emitter *emitter, const rondo_operation *o
 
 RONDO_OPERATOR(zeros, .result_count = 1, .infer = infer_series, .differentiate = differentiate_series,
                .emit = emit_zeros);
-RONDO_OPERATOR(full, .types = RONDO_NUMBERS, .result_count = 1, .infer = infer_series,
+RONDO_OPERATOR(full, .types = RONDO_ALL_TYPES, .result_count = 1, .infer = infer_series,
                .differentiate = differentiate_series, .emit = emit_series);
-RONDO_OPERATOR(arange, .types = RONDO_NUMBERS, .result_count = 1, .infer = infer_series,
+RONDO_OPERATOR(arange, .types = RONDO_ALL_TYPES, .result_count = 1, .infer = infer_series,
                .differentiate = differentiate_series, .emit = emit_series);
 
 rondo_status rondo_program_add_zeros(rondo_program *program, const rondo_shape *shape, uint32_t *out_value) {
@@ -112,9 +110,15 @@ rondo_status rondo_program_add_zeros(rondo_program *program, const rondo_shape *
 
 /* Whether the type represents the number exactly. A double represents integers up to 2^53 exactly. */
 static bool holds(rondo_type type, double number) {
-  if (type == RONDO_I32) return number == floor(number) && number >= INT32_MIN && number <= INT32_MAX;
-  if (type == RONDO_I64) return number == floor(number) && fabs(number) <= 0x1p53;
-  return true;
+  static const struct {
+    double low, high;
+  } ranges[] = {[RONDO_I32] = {INT32_MIN, INT32_MAX},
+                [RONDO_I64] = {-0x1p53, 0x1p53},
+                [RONDO_I8] = {INT8_MIN, INT8_MAX},
+                [RONDO_U8] = {0, UINT8_MAX},
+                [RONDO_BOOL] = {0, 1}};
+  return !rondo_is_integer(type) ||
+         (number == floor(number) && number >= ranges[type].low && number <= ranges[type].high);
 }
 
 static rondo_status add_series(const rondo_operator *row, rondo_program *program, rondo_type type, const size_t *shape,

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * The CUDA kernel of the series in zeros.c.
  */
-#include "tensor/operators/common/floats.cuh"
+#include "tensor/operators/common/numbers.cuh"
 
 /* As rondo_type. */
-enum { F32 = 1, I32 = 2, F16 = 5, BF16 = 6 };
+enum { F32 = 1, I32 = 2, F16 = 5, BF16 = 6, BOOL = 7, I8 = 8, U8 = 9 };
 
 struct series_shape {
   size_t count;
@@ -32,8 +32,17 @@ extern "C" __global__ void series(series_shape shape, void *__restrict__ to) {
       case I32:
         ((int *)to)[i] = (int)x;
         break;
+      case BOOL:
+        ((boolean *)to)[i] = rounded<boolean>::of((i64)x);
+        break;
+      case I8:
+        ((i8 *)to)[i] = (i8)x;
+        break;
+      case U8:
+        ((u8 *)to)[i] = (u8)x;
+        break;
       default:
-        ((long long *)to)[i] = (long long)x;
+        ((i64 *)to)[i] = (i64)x;
     }
   }
 }

@@ -67,13 +67,12 @@ static uint32_t input_count(const rondo_operator_definition *d) {
 
 static rondo_status check_values(const rondo_operator_definition *d) {
   const uint32_t inputs = input_count(d);
-  const uint32_t known = 1u << RONDO_F32 | 1u << RONDO_I32 | 1u << RONDO_I64 | 1u << RONDO_F16 | 1u << RONDO_BF16;
   if (inputs == 0) return fail(d, RONDO_REASON_OUT_OF_RANGE, "name at least one input");
   if (d->optional_inputs >= inputs)
     return fail(d, RONDO_REASON_OUT_OF_RANGE, "the first input cannot be optional: lower optional_inputs");
   if (d->result_count > RONDO_OPERATOR_RESULTS)
     return fail(d, RONDO_REASON_OUT_OF_RANGE, "it has more than 8 results: divide it");
-  if ((d->types & ~known) != 0)
+  if ((d->types & ~RONDO_ALL_TYPES) != 0)
     return fail(d, RONDO_REASON_TYPE, "programs have no values of one of its types: see rondo_type");
   return RONDO_OK;
 }
