@@ -150,6 +150,8 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_cast(rondo_program *program, rond
  *         and minimum are NaN if one of the values is; if both are equal, each gets half of the gradient. Of BOOL, as
  *         in PyTorch, add and maximum are "or", mul and minimum are "and", and there is no sub.
  *   div: a / b, any float.
+ *   pow: a^b, any float. As in C: 1 if b is 0, NaN if a is negative and b is not an integer. The gradient of a is 0
+ *        where b is 0; that of b is 0 where a is 0 and b is not negative.
  *   less, less_equal, greater, greater_equal, equal, not_equal: any type; the result is BOOL. No gradient.
  *   logical_and, logical_or, logical_xor: any type; 0 is false, all others are true, NaN too. The result is BOOL. No
  *         gradient.
@@ -168,6 +170,8 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_maximum(rondo_program *program, r
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_minimum(rondo_program *program, rondo_value a, rondo_value b,
                                                        rondo_value *out_value);
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_div(rondo_program *program, rondo_value a, rondo_value b,
+                                                   rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_pow(rondo_program *program, rondo_value a, rondo_value b,
                                                    rondo_value *out_value);
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_less(rondo_program *program, rondo_value a, rondo_value b,
                                                     rondo_value *out_value);
@@ -205,6 +209,9 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_is_finite(rondo_program *program,
 
 /* Operators of one float value, with a gradient:
  *   scale: number · x; add_constant: x + number; neg: -x. The number is an F32.
+ *   clamp: the number in lowest .. highest that is nearest to x; NaN stays NaN. If lowest is above highest, all become
+ *          highest. Use infinities for no limit. The gradient is 0 outside.
+ *   sin, cos: of x in radians.
  *   abs: |x|, its gradient is 0 at 0; square: x^2; sqrt; rsqrt: 1 / sqrt(x); exp; log: the natural logarithm.
  *   relu: max(0, x), its gradient is 0 at 0; sigmoid: 1 / (1 + exp(-x)); tanh; silu: x sigmoid(x).
  *   gelu: x Phi(x), Phi the distribution function of the normal distribution (Hendrycks and Gimpel 2016, Gaussian Error
@@ -215,6 +222,10 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_scale(rondo_program *program, ron
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_add_constant(rondo_program *program, rondo_value value, float number,
                                                             rondo_value *out_value);
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_neg(rondo_program *program, rondo_value value, rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_clamp(rondo_program *program, rondo_value value, float lowest,
+                                                     float highest, rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_sin(rondo_program *program, rondo_value value, rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_cos(rondo_program *program, rondo_value value, rondo_value *out_value);
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_abs(rondo_program *program, rondo_value value, rondo_value *out_value);
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_square(rondo_program *program, rondo_value value,
                                                       rondo_value *out_value);

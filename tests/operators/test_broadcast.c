@@ -145,6 +145,37 @@ static double is_both(double a, double b) { return a != 0 && b != 0; }
 static double is_any(double a, double b) { return a != 0 || b != 0; }
 static double is_one(double a, double b) { return (a != 0) != (b != 0); }
 
+/* The base is positive or the exponent is an integer, where pow has a value and a gradient. */
+static void draw_pow(uint64_t *seed, test_call *call) {
+  draw_broadcast(seed, call, 2, -2, 2);
+  call->inputs[0].low = 0.25;
+}
+
+/* Pairs of special values, as C's pow has them. */
+TEST(test_pow_of_special_values) {
+  static const float numbers[] = {0,         -0.0f, 1,         -1,         2,        -2,        0.5f,
+                                  -0.5f,     3,     -3,        1e30f,      -1e30f,   33554432,  INFINITY,
+                                  -INFINITY, NAN,   0x1p-140f, -0x1p-140f, 16777215, 1.0000001f};
+  enum { N = sizeof numbers / sizeof numbers[0] };
+  static float y[N][N];
+  rondo_program *program = test_new_program();
+  rondo_value a, b, out;
+  assert_ok(rondo_program_input(program, "a", RONDO_F32, (size_t[]){N, 1}, 2, &a));
+  assert_ok(rondo_program_input(program, "b", RONDO_F32, (size_t[]){N}, 1, &b));
+  assert_ok(rondo_op_pow(program, a, b, &out));
+  assert_ok(rondo_program_output(program, "y", out));
+  test_run_program(t, program, (const test_bytes[]){TEST_BYTES("a", numbers), TEST_BYTES("b", numbers), {.name = NULL}},
+                   (const test_bytes[]){TEST_BYTES("y", y), {.name = NULL}});
+  for (int i = 0; i < N; i++) {
+    for (int k = 0; k < N; k++) {
+      const double wanted = (double)(float)pow((double)numbers[i], (double)numbers[k]), got = (double)y[i][k];
+      if ((isnan(wanted) && isnan(got)) || (got == wanted && signbit(got) == signbit(wanted))) continue;
+      if (fabs(got - wanted) > 4e-7 * fabs(wanted) + 2e-45)
+        fail_msg("%g to the power of %g is %.9g, not %.9g", (double)numbers[i], (double)numbers[k], got, wanted);
+    }
+  }
+}
+
 UNIT_TEST(test_what_does_not_broadcast) {
   const size_t shape[] = {2, 3}, other[] = {4}, six[] = {1, 1, 1, 1, 2, 3};
   rondo_program *program = test_new_program();
@@ -358,6 +389,7 @@ static const test_operator rows[] = {
     {.name = "mul", BINARY(rondo_op_mul, product_of), FLOATS},
     {.name = "mul", BINARY(rondo_op_mul, product_of), INTEGERS},
     {.name = "div", BINARY(rondo_op_div, quotient_of), .draw = draw_positive, .gradient_tolerance = 4e-4},
+    {.name = "pow", BINARY(rondo_op_pow, pow), .draw = draw_pow, .tolerance = 1e-6, .gradient_tolerance = 4e-4},
     {.name = "maximum", BINARY(rondo_op_maximum, fmax), FLOATS},
     {.name = "maximum", BINARY(rondo_op_maximum, fmax), INTEGERS},
     {.name = "maximum", BINARY(rondo_op_maximum, fmax), EQUAL_NUMBERS},

@@ -104,6 +104,55 @@ UNIT_TEST(test_gelu_form) {
   rondo_program_destroy(program);
 }
 
+/* clamp: numbers[0] .. numbers[1] */
+static void draw_clamp(uint64_t *seed, test_call *call) {
+  draw(seed, call);
+  call->numbers[0] = test_random_below(seed, 5) == 0 ? -INFINITY : -1.25;
+  call->numbers[1] = test_random_below(seed, 5) == 0 ? INFINITY : 0.75;
+}
+
+static rondo_status build_clamp(const test_call *call, rondo_program *program, const rondo_value *in,
+                                rondo_value *result) {
+  return rondo_op_clamp(program, in[0], (float)call->numbers[0], (float)call->numbers[1], result);
+}
+
+static void reference_clamp(const test_call *call, double *const *in, double *y) {
+  for (size_t i = 0; i < test_input_elements(call, 0); i++)
+    y[i] = fmin(fmax(in[0][i], call->numbers[0]), call->numbers[1]);
+}
+
+static rondo_status clamp_by_ends(rondo_program *program, rondo_value value, rondo_value *out_value) {
+  return rondo_op_clamp(program, value, -1, 2, out_value);
+}
+
+static rondo_status clamp_turned_round(rondo_program *program, rondo_value value, rondo_value *out_value) {
+  return rondo_op_clamp(program, value, 2, -1, out_value);
+}
+
+/* Arguments of all magnitudes, for which the reference is that of the C library. */
+TEST(test_large_angles) {
+  float x[2000], y[2][2000];
+  const size_t count = 2000;
+  for (size_t i = 0; i < count; i++)
+    x[i] = ldexpf((float)(i * 2654435761u % 65536) / 65536 + 0.5f, (int)(i % 200) - 72);
+  rondo_program *program = test_new_program();
+  rondo_value in, out[2];
+  assert_ok(rondo_program_input(program, "x", RONDO_F32, &count, 1, &in));
+  assert_ok(rondo_op_sin(program, in, &out[0]));
+  assert_ok(rondo_op_cos(program, in, &out[1]));
+  assert_ok(rondo_program_output(program, "sin", out[0]));
+  assert_ok(rondo_program_output(program, "cos", out[1]));
+  test_run_program(t, program, (const test_bytes[]){TEST_BYTES("x", x), {.name = NULL}},
+                   (const test_bytes[]){TEST_BYTES("sin", y[0]), TEST_BYTES("cos", y[1]), {.name = NULL}});
+  for (size_t i = 0; i < count; i++) {
+    const double wanted[] = {sin((double)x[i]), cos((double)x[i])};
+    for (int k = 0; k < 2; k++) {
+      if (fabs((double)y[k][i] - wanted[k]) > 4e-7 * fabs(wanted[k]) + 1e-37)
+        fail_msg("%s(%.9g) is %.9g, not %.9g", k == 0 ? "sin" : "cos", (double)x[i], (double)y[k][i], wanted[k]);
+    }
+  }
+}
+
 /* Special values --------------------------------------------------------------------------------------------------- */
 
 static rondo_status gelu_exact(rondo_program *program, rondo_value value, rondo_value *out_value) {
@@ -150,6 +199,8 @@ static void check_at(const char *name, const char *what, const float *x, const f
 TEST(test_ends) {
   static const float x[POINTS] = {0, -INFINITY, INFINITY, NAN, 1e30f, -1e30f, -1};
 #define INF INFINITY
+#define SIN_FAR -0.791163439f /* of the float 1e30f */
+#define COS_FAR -0.611604785f
   static const struct {
     const char *name;
     unary_op op;
@@ -164,6 +215,16 @@ TEST(test_ends) {
       {"log", rondo_op_log, {-INF, NAN, INF, NAN, 69.0775528f, NAN, NAN}, {INF, 0, 0, NAN, 1e-30f, -1e-30f, -1}},
       {"sigmoid", rondo_op_sigmoid, {0.5f, 0, 1, NAN, 1, 0, 0.268941432f}, {0.25f, 0, 0, NAN, 0, 0, 0.196611941f}},
       {"tanh", rondo_op_tanh, {0, -1, 1, NAN, 1, -1, -0.761594156f}, {1, 0, 0, NAN, 0, 0, 0.419974342f}},
+      {"sin",
+       rondo_op_sin,
+       {0, NAN, NAN, NAN, SIN_FAR, -SIN_FAR, -0.841470985f},
+       {1, NAN, NAN, NAN, COS_FAR, COS_FAR, 0.540302306f}},
+      {"cos",
+       rondo_op_cos,
+       {1, NAN, NAN, NAN, COS_FAR, COS_FAR, 0.540302306f},
+       {0, NAN, NAN, NAN, -SIN_FAR, SIN_FAR, 0.841470985f}},
+      {"clamp", clamp_by_ends, {0, -1, 2, NAN, 2, -1, -1}, {1, 0, 0, 0, 0, 0, 1}},
+      {"clamp", clamp_turned_round, {-1, -1, -1, NAN, -1, -1, -1}, {0, 0, 0, 0, 0, 0, 0}},
       {"gelu", gelu_exact, {0, NAN, INF, NAN, 1e30f, 0, -0.158655256f}, {0.5f, NAN, NAN, NAN, 1, 0, -0.0833154768f}},
       {"gelu_tanh", gelu_tanh, {0, NAN, INF, NAN, 1e30f, 0, -0.158808023f}, {0.5f, 0, 1, NAN, 1, 0, -0.0829641f}},
   };
@@ -198,6 +259,14 @@ static const test_operator rows[] = {
      .tolerance = 2e-6,
      .gradient_tolerance = 1e-5,
      .gradient_samples = 200},
+    {.name = "sin", UNARY(rondo_op_sin, sin, -20, 20)},
+    {.name = "cos", UNARY(rondo_op_cos, cos, -20, 20)},
+    {.name = "clamp",
+     .draw = draw_clamp,
+     .build = build_clamp,
+     .reference = reference_clamp,
+     RANGE(-4, 4),
+     .has_ties = true},
     {.name = "gelu", .draw = draw_gelu, .build = build_gelu, .reference = reference_gelu, RANGE(-6, 6)},
     {.name = "scale", .draw = draw_with_number, .build = build_scale, .reference = reference_scale, RANGE(-4, 4)},
     {.name = "add_constant",

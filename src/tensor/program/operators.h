@@ -64,6 +64,9 @@
   ROW(mul)                      \
   ROW(div)                      \
   ROW(div_gradient)             \
+  ROW(pow)                      \
+  ROW(pow_base_gradient)        \
+  ROW(pow_exponent_gradient)    \
   ROW(maximum)                  \
   ROW(maximum_gradient)         \
   ROW(minimum)                  \
@@ -87,6 +90,8 @@
   ROW(scale)                    \
   ROW(add_constant)             \
   ROW(neg)                      \
+  ROW(clamp)                    \
+  ROW(clamp_gradient)           \
   ROW(tanh)                     \
   ROW(tanh_gradient)            \
   ROW(relu)                     \
@@ -99,6 +104,10 @@
   ROW(exp_gradient)             \
   ROW(log)                      \
   ROW(log_gradient)             \
+  ROW(sin)                      \
+  ROW(sin_gradient)             \
+  ROW(cos)                      \
+  ROW(cos_gradient)             \
   ROW(sqrt)                     \
   ROW(sqrt_gradient)            \
   ROW(rsqrt)                    \

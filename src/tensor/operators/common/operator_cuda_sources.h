@@ -38,6 +38,7 @@
   ROW(affine)                     \
   ROW(binary_operators)           \
   ROW(cast)                       \
+  ROW(clamp)                      \
   ROW(dropout)                    \
   ROW(expand)                     \
   ROW(select)                     \

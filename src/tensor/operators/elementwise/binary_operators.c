@@ -49,6 +49,14 @@ static rondo_status differentiate_div(rondo_program *program, const rondo_operat
   return add_gradient(program, operation, &rondo_operator_div_gradient, of_b, 1, input_gradients);
 }
 
+static rondo_status differentiate_pow(rondo_program *program, const rondo_operation *operation,
+                                      const uint32_t *result_gradients, uint32_t *input_gradients) {
+  const uint32_t of_base[] = {result_gradients[0], operation->inputs[0], operation->inputs[1]};
+  const uint32_t of_exponent[] = {result_gradients[0], operation->results[0], operation->inputs[0]};
+  RONDO_TRY(add_gradient(program, operation, &rondo_operator_pow_base_gradient, of_base, 0, input_gradients));
+  return add_gradient(program, operation, &rondo_operator_pow_exponent_gradient, of_exponent, 1, input_gradients);
+}
+
 /* The gradient goes to the larger input, or for minimum to the smaller one. Equal inputs get half of it each. */
 static rondo_status differentiate_maximum(rondo_program *program, const rondo_operation *operation,
                                           const uint32_t *result_gradients, uint32_t *input_gradients) {

@@ -3,6 +3,7 @@
  * each type, in which the row's name replaces BINARY.
  */
 #include "tensor/operators/elementwise/broadcast.cuh"
+#include "tensor/operators/elementwise/elementary.cuh"
 
 #define WRAP(a, operator, b) (i64)((u64)(a) operator(u64)(b))
 #define BINARY(name, floats, integers)                                   \

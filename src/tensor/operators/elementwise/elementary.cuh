@@ -17,5 +17,8 @@ __device__ inline float rondo_exp_negative(float x) { return expf(x); }
 __device__ inline float rondo_log(float x) { return logf(x); }
 __device__ inline float rondo_erf(float x) { return erff(x); }
 __device__ inline float rondo_tanh(float x) { return tanhf(x); }
+__device__ inline float rondo_sin(float x) { return sinf(x); }
+__device__ inline float rondo_cos(float x) { return cosf(x); }
+__device__ inline float rondo_pow(float a, float b) { return powf(a, b); }
 __device__ inline float rondo_rsqrt(float x) { return rsqrtf(x); }
 __device__ inline float rondo_sigmoid(float x) { return 1.0f / (1.0f + expf(-x)); }

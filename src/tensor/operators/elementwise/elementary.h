@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * exp, log, tanh, erf and sigmoid in a form that compilers vectorise: no branch, no table, no call, and no comparison
- * of floats, which could trap. The relative error of all is at most 4e-7; NaN gives NaN. Threads: any.
+ * exp, log, tanh, erf, sigmoid, sin, cos and pow in a form that compilers vectorise: no branch, no table, no call, and
+ * no comparison of floats, which could trap. The relative error of all is at most 4e-7; NaN gives NaN. Threads: any.
  *
  * Method (Muller, Elementary Functions, 3rd ed., chapters 3 and 11): y = n ln 2 + r with |r| <= ln 2 / 2, and
  * exp(y) - 1 = 2^n q(r) + (2^n - 1), q the Taylor polynomial of exp(r) - 1, which keeps the relative accuracy near 0.
  * n is rounded by adding 1.5 * 2^23, which leaves it in the low bits of the sum. The fits are those of the functions'
  * definitions (Abramowitz and Stegun, 4.1.28, 7.1.1) at Chebyshev's points.
+ *
+ * sin, cos and pow compute with doubles: x = n pi / 2 + r with |r| <= pi / 4, where pi / 2 has three parts, of which
+ * the first two have so few bits that their products with n are exact (Cody and Waite); a^b = 2^(b log2 a).
  */
 #ifndef RONDO_TENSOR_OPERATORS_ELEMENTWISE_ELEMENTARY_H
 #define RONDO_TENSOR_OPERATORS_ELEMENTWISE_ELEMENTARY_H
@@ -127,6 +130,104 @@ RONDO_INLINE float rondo_tanh(float x) {
   const float e = power * q + (power - 1.0f); /* exp(2|x|) - 1 */
   const uint32_t result = rondo_float_bits(e / (e + 2.0f));
   return rondo_float_of(result | (magnitude & rondo_nan_mask(magnitude)) | sign);
+}
+
+/* With doubles ----------------------------------------------------------------------------------------------------- */
+
+RONDO_INLINE uint64_t rondo_double_bits(double x) {
+  uint64_t bits;
+  memcpy(&bits, &x, sizeof bits);
+  return bits;
+}
+
+RONDO_INLINE double rondo_double_of(uint64_t bits) {
+  double x;
+  memcpy(&x, &bits, sizeof x);
+  return x;
+}
+
+RONDO_INLINE double rondo_choose_double(uint64_t mask, double a, double b) {
+  return rondo_double_of((rondo_double_bits(a) & mask) | (rondo_double_bits(b) & ~mask));
+}
+
+/* 1.5 * 2^52: the low bits of the sum with it are the nearest integer. */
+#define RONDO_TO_INTEGER 0x1.8p52
+
+/* sin and cos lose their accuracy beyond this magnitude, 2^27, and are not meant for it. */
+#define RONDO_FAR_BITS 0x4d000000u
+RONDO_INLINE uint32_t rondo_is_far(float x) { return (rondo_float_bits(x) & 0x7fffffffu) > RONDO_FAR_BITS; }
+
+/* sin(x + quarters pi / 2) */
+RONDO_INLINE float rondo_sine(float x, uint64_t quarters) {
+  const double shifted = (double)x * 0x1.45f306dc9c883p-1 + RONDO_TO_INTEGER; /* 2 / pi */
+  const double n = shifted - RONDO_TO_INTEGER;
+  const double r = (((double)x - n * 0x1.921fb50p0) - n * 0x1.110b460p-26) - n * 0x1.1a62633145c07p-54;
+  const uint64_t quadrant = rondo_double_bits(shifted) + quarters;
+  const double z = r * r;
+  const double sine = r + r * z * (-1.0 / 6 + z * (1.0 / 120 + z * (-1.0 / 5040 + z * (1.0 / 362880))));
+  const double cosine = 1 + z * (-0.5 + z * (1.0 / 24 + z * (-1.0 / 720 + z * (1.0 / 40320 + z * (-1.0 / 3628800)))));
+  const double y = rondo_choose_double(0u - (quadrant & 1), cosine, sine);
+  return (float)rondo_double_of(rondo_double_bits(y) ^ (quadrant & 2) << 62);
+}
+
+RONDO_INLINE float rondo_sin(float x) { return rondo_sine(x, 0); }
+RONDO_INLINE float rondo_cos(float x) { return rondo_sine(x, 1); }
+
+/* log2(a) of a positive, finite double that is not subnormal: a = 2^e m with m between sqrt(1/2) and sqrt(2), and
+ * log(m) = 2 atanh(t), t = (m - 1) / (m + 1), by its series. */
+RONDO_INLINE double rondo_log2(double a) {
+  const uint64_t root = 0x3fe6a09e667f3bcdu, mantissa = 0x000fffffffffffffu; /* sqrt(1/2) */
+  const uint64_t moved = rondo_double_bits(a) + (0x3ff0000000000000u - root);
+  const double e = rondo_double_of(moved >> 52 | 0x4330000000000000u) - (0x1p52 + 1023); /* 2^52 and the exponent */
+  const double m = rondo_double_of((moved & mantissa) + root);
+  const double t = (m - 1) / (m + 1), z = t * t;
+  const double series = 1.0 / 3 + z * (1.0 / 5 + z * (1.0 / 7 + z * (1.0 / 9 + z * (1.0 / 11 + z * (1.0 / 13)))));
+  return e + 2.8853900817779268 * (t + t * z * series); /* 2 / ln 2 */
+}
+
+/* 2^y for |y| <= 1000 */
+RONDO_INLINE double rondo_exp2(double y) {
+  const double shifted = y + RONDO_TO_INTEGER;
+  const double r = (y - (shifted - RONDO_TO_INTEGER)) * 0.69314718055994531; /* ln 2 */
+  double q = 1.0 / 40320;
+  q = q * r + 1.0 / 5040;
+  q = q * r + 1.0 / 720;
+  q = q * r + 1.0 / 120;
+  q = q * r + 1.0 / 24;
+  q = q * r + 1.0 / 6;
+  q = q * r + 0.5;
+  q = q * r + 1;
+  return (q * r + 1) * rondo_double_of((rondo_double_bits(shifted) + 1023) << 52);
+}
+
+/* The double with a magnitude of at most `limit` that is nearest to x. */
+RONDO_INLINE double rondo_within(double x, double limit) {
+  const uint64_t sign = rondo_double_bits(x) & 0x8000000000000000u, magnitude = rondo_double_bits(x) & ~sign;
+  const uint64_t most = rondo_double_bits(limit);
+  return rondo_double_of((magnitude < most ? magnitude : most) | sign);
+}
+
+/* As pow of C, for infinities, zeros and NaNs too. */
+RONDO_INLINE float rondo_pow(float a, float b) {
+  const uint32_t of_a = rondo_float_bits(a) & 0x7fffffffu, of_b = rondo_float_bits(b) & 0x7fffffffu;
+  const uint64_t is_zero = 0u - (uint64_t)(of_a == 0), is_infinite = 0u - (uint64_t)(of_a == 0x7f800000u);
+  const double log = rondo_log2((double)rondo_float_of(of_a - 1u < 0x7f7fffffu ? of_a : 0x3f800000u));
+  const double ends = rondo_choose_double(is_zero, -0x1p200, 0x1p200); /* times the smallest b, still far beyond */
+  const double y = (double)b * rondo_choose_double(is_zero | is_infinite, ends, log);
+  const double power = rondo_exp2(rondo_within(y, 200)); /* as a float it is 0 or infinite at the ends */
+  const double whole = rondo_within((double)b, 0x1p40) + RONDO_TO_INTEGER; /* larger floats are even, too */
+  const uint32_t is_odd = 0u - (uint32_t)(rondo_double_bits(whole) & 1);
+  const uint32_t is_whole = 0u - (uint32_t)(rondo_double_bits(whole - RONDO_TO_INTEGER) ==
+                                                rondo_double_bits(rondo_within((double)b, 0x1p40)) ||
+                                            of_b == 0);
+  const uint32_t is_negative = 0u - (rondo_float_bits(a) >> 31);
+  const uint32_t is_finite_number = 0u - (uint32_t)(of_a - 1u < 0x7f7fffffu);
+  const uint32_t is_one = 0u - (uint32_t)(of_b == 0 || rondo_float_bits(a) == 0x3f800000u ||
+                                          (rondo_float_bits(a) == 0xbf800000u && of_b == 0x7f800000u));
+  const uint32_t is_nan = rondo_nan_mask(of_a) | rondo_nan_mask(of_b) | (is_negative & is_finite_number & ~is_whole);
+  const float signed_power =
+      rondo_float_of(rondo_float_bits((float)power) | (is_negative & is_odd & is_whole & 0x80000000u));
+  return rondo_choose(is_one, 1.0f, rondo_choose(is_nan, rondo_float_of(0x7fc00000u), signed_power));
 }
 
 #endif

@@ -2,6 +2,7 @@
  * The kernels of the operators with three inputs in the table of operators with two inputs.
  */
 #include "tensor/operators/elementwise/broadcast.cuh"
+#include "tensor/operators/elementwise/elementary.cuh"
 
 #include "tensor/operators/elementwise/binary_operators.cu"
 

@@ -90,16 +90,21 @@ static rondo_status emit_unary(rondo_emitter *emitter, const rondo_operation *op
 /* Not in elementary.h, because CUDA has a function of its own. */
 RONDO_INLINE float rondo_rsqrt(float x) { return 1.0f / sqrtf(x); }
 
-#define CPU_FUNCTIONS(name, formula, slope_formula)                                                           \
-  RONDO_INLINE float name##_of(float x) { return formula; }                                                   \
-  RONDO_INLINE float name##_gradient_of(float kept, float dy) { return slope_formula; }                       \
+#define FORMULAS(name, formula, slope_formula)              \
+  RONDO_INLINE float name##_of(float x) { return formula; } \
+  RONDO_INLINE float name##_gradient_of(float kept, float dy) { return slope_formula; }
+
+#define CHUNK_LOOP(name) RONDO_EACH_LANE(i, lane, count, y[i] = name##_of(x[i]))
+#define SLOPE_LOOP(name) RONDO_EACH_LANE(i, lane, count, dx[i] = name##_gradient_of(kept[i], dy[i]))
+
+#define CPU_FUNCTIONS(name, chunk_loop, slope_loop)                                                           \
   RONDO_VECTORISED(name##_chunk, (const float *restrict x, float *restrict y, size_t count), (x, y, count)) { \
-    RONDO_EACH_LANE(i, lane, count, y[i] = name##_of(x[i]));                                                  \
+    chunk_loop;                                                                                               \
   }                                                                                                           \
   RONDO_VECTORISED(name##_slope,                                                                              \
                    (const float *restrict kept, const float *restrict dy, float *restrict dx, size_t count),  \
                    (kept, dy, dx, count)) {                                                                   \
-    RONDO_EACH_LANE(i, lane, count, dx[i] = name##_gradient_of(kept[i], dy[i]));                              \
+    slope_loop;                                                                                               \
   }                                                                                                           \
   static void name##_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {                           \
     rondo_elementwise_cpu(&rondo_operator_##name, type, blocks, args);                                        \
@@ -108,8 +113,22 @@ RONDO_INLINE float rondo_rsqrt(float x) { return 1.0f / sqrtf(x); }
     rondo_elementwise_cpu(&rondo_operator_##name##_gradient, type, blocks, args);                             \
   }
 
-#define FORM_UNARY(operator, keeps, formula, slope_formula)                                        \
-  CPU_FUNCTIONS(operator, formula, slope_formula)                                                  \
+/* Whether sin and cos of one of the numbers need the form for large arguments. */
+RONDO_INLINE bool has_far(const float *x, size_t count) {
+  uint32_t far = 0;
+  RONDO_EACH_LANE(i, lane, count, far |= rondo_is_far(x[i]));
+  return far != 0;
+}
+
+#define FAR_CHUNK_LOOP(name) \
+  CHUNK_LOOP(name);          \
+  for (size_t i = has_far(x, count) ? 0 : count; i < count; i++) y[i] = rondo_is_far(x[i]) ? name##_far_of(x[i]) : y[i]
+#define FAR_SLOPE_LOOP(name)                                        \
+  SLOPE_LOOP(name);                                                 \
+  for (size_t i = has_far(kept, count) ? 0 : count; i < count; i++) \
+  dx[i] = rondo_is_far(kept[i]) ? name##_far_gradient_of(kept[i], dy[i]) : dx[i]
+
+#define ROWS(operator, keeps)                                                                      \
   RONDO_TYPED_KERNEL(operator, operator, RONDO_UNARY_PARAMETERS);                                  \
   RONDO_TYPED_KERNEL(operator##_gradient, operator, RONDO_SLOPE_PARAMETERS);                       \
   static const rondo_unary operator##_family = {.code = operator##_code,                           \
@@ -139,8 +158,23 @@ RONDO_INLINE float rondo_rsqrt(float x) { return 1.0f / sqrtf(x); }
       .emit = emit_unary,                                                                          \
       .element = RONDO_ELEMENT(rondo_compute_unary, operator##_gradient, unary_operators)};
 
-#define UNARY(operator, keeps, formula, slope_formula)                                                  \
-  FORM_UNARY(operator, keeps, formula, slope_formula)                                                   \
+#define FORM_UNARY(operator, keeps, formula, slope_formula)           \
+  FORMULAS(operator, formula, slope_formula)                          \
+  CPU_FUNCTIONS(operator, CHUNK_LOOP(operator), SLOPE_LOOP(operator)) \
+  ROWS(operator, keeps)
+
+#define UNARY(operator, keeps, formula, slope_formula) \
+  FORM_UNARY(operator, keeps, formula, slope_formula)  \
+  PUBLIC_FUNCTION(operator)
+
+#define FAR_UNARY(operator, keeps, formula, slope_formula, far_formula, far_slope_formula) \
+  FORMULAS(operator, formula, slope_formula)                                               \
+  FORMULAS(operator##_far, far_formula, far_slope_formula)                                 \
+  CPU_FUNCTIONS(operator, FAR_CHUNK_LOOP(operator), FAR_SLOPE_LOOP(operator))              \
+  ROWS(operator, keeps)                                                                    \
+  PUBLIC_FUNCTION(operator)
+
+#define PUBLIC_FUNCTION(operator)                                                                       \
   rondo_status rondo_op_##operator(rondo_program *program, rondo_value value, rondo_value *out_value) { \
     return rondo_program_apply(program, &rondo_operator_##operator, & value, 1, NULL, out_value);       \
   }
