@@ -458,8 +458,8 @@ static rondo_status add_updates(rondo_trainees *t, uint32_t loss, rondo_optimize
   RONDO_TRY(collect(t, loss));
   RONDO_TRY(rondo_program_differentiate(t->program, loss, t->setup.scale, t->states, t->count, t->gradients));
   RONDO_TRY(keep_differentiable(t));
-  skip_casts(t);
   RONDO_TRY(take_rows(t, by));
+  skip_casts(t);
   const rondo_program_mark alike = rondo_program_get_mark(t->program);
   RONDO_TRY(list_parts(t, loss));
   RONDO_TRY(rondo_gradients_control(t));

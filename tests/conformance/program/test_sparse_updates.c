@@ -371,6 +371,13 @@ TEST(test_pr7_what_cannot_be_sparse_is_refused) {
   assert_ok(rondo_op_add(program, loss, y, &more));
   assert_fails(rondo_program_sgd(program, more, &sgd), RONDO_UNSUPPORTED);
   assert_message("computed by matmul");
+  assert_ok(rondo_op_cast(program, table, RONDO_F16, &y));
+  assert_ok(rondo_program_input(program, "many", RONDO_I32, (const size_t[]){MANY}, 1, &more));
+  assert_ok(rondo_op_embedding(program, y, more, &y));
+  assert_ok(rondo_op_cast(program, y, RONDO_F32, &y));
+  assert_ok(rondo_op_sum(program, y, NULL, 0, false, &y));
+  assert_fails(rondo_program_sgd(program, y, &sgd), RONDO_UNSUPPORTED);
+  assert_message("computed by cast");
   assert_ok(rondo_op_reshape(program, indices, bags, 2, &folded));
   assert_ok(rondo_op_embedding_bag(program, table, folded, none, none, RONDO_COMBINE_SUM, &y));
   assert_ok(rondo_op_sum(program, y, NULL, 0, false, &y));
