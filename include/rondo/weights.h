@@ -34,14 +34,35 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_weights_create(const rondo_allocator
 /* Frees the set with its names and data. NULL is fine. */
 RONDO_API void rondo_weights_destroy(rondo_weights *weights);
 
+/* How a tensor of a file is named and stored in the set (PR-10), so that a program can use weights of another library.
+ * For each tensor the first rule applies whose `from` is its name; a tensor without a rule keeps its name. For example,
+ * for the weights that the transformers library saves of GPT-2:
+ *
+ *   {.from = "transformer.h.*.attn.bias", .to = NULL},                                  // a mask, which is left out
+ *   {.from = "transformer.h.*.mlp.c_fc.weight", .to = "block*.hidden", .transpose = true},
+ *   {.from = "transformer.**", .to = "**"},                                             // all others, without the
+ * prefix
+ *
+ * "*" stands for one or more characters other than '.', once at most between two dots. "**", at the end of `from` only,
+ * stands for the rest of the name, one or more characters. In `to`, they stand for the same texts, in the same order.
+ */
+typedef struct rondo_weight_rule {
+  const char *from, *to; /* UTF-8; to: NULL leaves the tensor out */
+  bool transpose;        /* exchange the last two dimensions; the tensor has two or more */
+} rondo_weight_rule;
+
 typedef struct rondo_weights_options {
   uint32_t struct_size;
   uint32_t reserved;
   const rondo_allocator *allocator; /* copied; NULL = the C library's */
-  /* Called during the call, once for each tensor of the file that a value can hold. The set gets the tensors for which
-   * it returns true. NULL = all. It must not call Rondo. */
+  /* Called during the call, once for each tensor of the file that a value can hold, or that an index lists. `name` is
+   * that in the set. The set gets the tensors for which it returns true. NULL = all. It must not call Rondo. */
   bool (*wanted)(const char *name, void *user);
   void *user;
+  const rondo_weight_rule *rules; /* rule_count rules, read during the call */
+  size_t rule_count;
+  bool convert_floats; /* rondo_weights_apply converts between F32, F16 and BF16 where the type of a state is another,
+                          rounding to the nearest, ties to even; false: it returns TYPE */
 } rondo_weights_options;
 #define RONDO_WEIGHTS_OPTIONS_INIT .struct_size = sizeof(rondo_weights_options)
 
@@ -57,12 +78,22 @@ typedef struct rondo_weights_options {
  * A tensor that no value can hold (another type such as U8 or F64, more than RONDO_MAX_DIMENSIONS dimensions, one of
  * size 0) is skipped. Requesting it by name returns UNSUPPORTED with the reason.
  *
+ * A transposed tensor is transposed while it is applied, in pieces. It is copied when rondo_weights_find, _at or _save
+ * use it.
+ *
+ * load also reads the index of weights that are divided between several files, model.safetensors.index.json, as the
+ * transformers library writes it. The files are in the folder of the index. Only those with requested tensors are
+ * opened, and each of these must have the tensors that the index lists for it. The metadata are those of the index:
+ * texts, and integers as text.
+ *
  * Checksums are verified before the call returns: that of the header, and those of the requested tensors.
  *
  * Errors: NOT_FOUND; IO_ERROR with errno; INVALID_DATA with TRUNCATED or MALFORMED, saying what is wrong and where
- * (header length, JSON line, tensor, offsets that overlap, leave gaps or do not match shape and type), or CHECKSUM
- * (damaged: the message names the tensor, or the header's part); UNSUPPORTED for another version of the checksums;
- * OUT_OF_MEMORY; INVALID_ARGUMENT with BAD_OPTIONS. */
+ * (header length, JSON line, tensor, offsets that overlap, leave gaps or do not match shape and type; in an index, a
+ * name of a file with a folder, a tensor that its file lacks), or CHECKSUM (damaged: the message names the tensor, or
+ * the header's part); UNSUPPORTED for another version of the checksums; OUT_OF_MEMORY; INVALID_ARGUMENT with
+ * BAD_OPTIONS (also a rule that is not as above), DUPLICATE_NAME (rules give two tensors one name), SHAPE (a rule
+ * transposes a tensor of one dimension). */
 RONDO_API RONDO_MUST_USE rondo_status rondo_weights_load(const char *path, const rondo_weights_options *options,
                                                          rondo_weights **out_weights);
 RONDO_API RONDO_MUST_USE rondo_status rondo_weights_parse(const void *bytes, size_t count,
@@ -94,10 +125,10 @@ RONDO_API const char *rondo_weights_get_metadata(const rondo_weights *weights, c
 
 /* gather copies all states of a compiled program to the set, after waiting for its runs: all or none (DUPLICATE_NAME if
  * one is already there). Of a data-parallel program, all ranks call it (<rondo/data_parallel.h>). apply copies them
- * back. Every state of the program must be in the set with the same type and shape; otherwise nothing is changed, and
- * the call returns INVALID_DATA with SHAPE, TYPE or UNKNOWN_NAME, or UNSUPPORTED as rondo_weights_find, naming the
- * state. If `only` is not NULL, both handle only the states whose names it accepts. Other errors as rondo_compiled_read
- * and rondo_compiled_write. */
+ * back. Every state of the program must be in the set with the same shape, and with the same type if the options of
+ * the set do not convert it; otherwise nothing is changed, and the call returns INVALID_DATA with SHAPE, TYPE or
+ * UNKNOWN_NAME, or UNSUPPORTED as rondo_weights_find, naming the state. If `only` is not NULL, both handle only the
+ * states whose names it accepts. Other errors as rondo_compiled_read and rondo_compiled_write. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_weights_gather(rondo_weights *weights, rondo_compiled *compiled,
                                                            bool (*only)(const char *name));
 RONDO_API RONDO_MUST_USE rondo_status rondo_weights_apply(const rondo_weights *weights, rondo_compiled *compiled,

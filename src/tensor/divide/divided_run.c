@@ -8,6 +8,7 @@
 #include "base/versioned_struct.h"
 #include "exec/capture/stray_work.h"
 #include "tensor/divide/divided.h"
+#include "tensor/files/weight_elements.h"
 #include "tensor/files/weights_program.h"
 #include "tensor/program/shape.h"
 #include "tensor/run/arena_use.h"
@@ -251,6 +252,32 @@ rondo_status rondo_weights_gather_divided(rondo_weights *weights, rondo_divided 
   return status;
 }
 
+static rondo_status keep_piece(void *user, size_t offset, const void *data, size_t bytes) {
+  memcpy((unsigned char *)user + offset, data, bytes);
+  return RONDO_OK;
+}
+
+/* Of another type or order than in the set, so the whole is needed, which several parts may have. */
+static rondo_status write_converted(const rondo_weights *weights, const rondo_weights_entry *entry, rondo_type type,
+                                    rondo_divided *divided) {
+  const size_t elements = rondo_shape_elements(&entry->shape), width = rondo_type_bytes(type);
+  void *data;
+  RONDO_TRY(rondo_allocate_items(&weights->allocator, elements, width, &data));
+  rondo_status status = rondo_weights_read_elements(weights, entry, type, 0, elements, keep_piece, data);
+  if (status == RONDO_OK) status = rondo_divided_write(divided, entry->name, data, elements * width);
+  rondo_release(&weights->allocator, data, elements, width);
+  return status;
+}
+
+static rondo_status write_state(const rondo_weights *weights, const rondo_divided_value *value,
+                                rondo_divided *divided) {
+  const rondo_weights_entry *entry = rondo_weights_look_up(weights, value->name);
+  const rondo_compiled *compiled = divided->parts.items[value->part].compiled;
+  const rondo_type type = rondo_values_look_up(compiled, value->name, "s")->shape.type;
+  if (entry->is_transposed || entry->shape.type != type) return write_converted(weights, entry, type, divided);
+  return rondo_divided_write(divided, value->name, entry->data, rondo_shape_bytes(&entry->shape));
+}
+
 rondo_status rondo_weights_apply_divided(const rondo_weights *weights, rondo_divided *divided,
                                          bool (*only)(const char *name)) {
   static const char call[] = "rondo_weights_apply_divided";
@@ -262,8 +289,7 @@ rondo_status rondo_weights_apply_divided(const rondo_weights *weights, rondo_div
   for (size_t i = 0; i < divided->values.count; i++) {
     const rondo_divided_value *value = &divided->values.items[i];
     if (value->kind != 's' || (only != NULL && !only(value->name))) continue;
-    const rondo_weights_entry *entry = rondo_weights_look_up(weights, value->name);
-    RONDO_TRY(rondo_divided_write(divided, value->name, entry->data, rondo_shape_bytes(&entry->shape)));
+    RONDO_TRY(write_state(weights, value, divided));
   }
   return RONDO_OK;
 }

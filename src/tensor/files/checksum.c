@@ -51,7 +51,7 @@ static uint64_t sum_of_data(const rondo_weights *set, const rondo_weights_entry 
   for (size_t offset = 0; offset < bytes; offset += PART_BYTES) {
     const size_t part = bytes - offset < PART_BYTES ? bytes - offset : PART_BYTES;
     sum = rondo_hash_part(sum, data + offset, part);
-    rondo_file_mapping_drop(&set->mapping, data + offset, part);
+    rondo_weights_drop(set, data + offset, part);
   }
   return rondo_hash_u64(sum, bytes);
 }

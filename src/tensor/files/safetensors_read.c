@@ -11,9 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json_parse.h"
 #include "base/versioned_struct.h"
 #include "tensor/files/checksum.h"
+#include "tensor/files/safetensors_read.h"
+#include "tensor/files/weight_rules.h"
 
 #define LENGTH_BYTES 8
 #define MAX_HEADER_BYTES 100000000u
@@ -27,9 +28,18 @@ typedef struct listed {
   uint64_t begin, end;
 } listed;
 
+typedef struct source {
+  const unsigned char *bytes;
+  size_t count;
+  bool is_mapped;                       /* the bytes are a mapping of the set's; else they are copied */
+  const rondo_safetensors_index *index; /* that lists the tensors of `file`; NULL: none */
+  const char *file;
+} source;
+
 typedef struct reader {
   const rondo_weights_options *options;
-  const unsigned char *bytes;
+  const source *source;
+  const unsigned char *bytes; /* of the source */
   size_t count;
   rondo_weights *weights;
   size_t header_bytes;
@@ -157,10 +167,17 @@ static rondo_status read_metadata(reader *r, const rondo_json_value *metadata) {
   return RONDO_OK;
 }
 
+static rondo_indexed_tensor *find_indexed(const reader *r, const char *name) {
+  const source *from = r->source;
+  return from->index == NULL ? NULL : rondo_safetensors_find_indexed(from->index, from->file, name);
+}
+
 static rondo_status list_tensor(reader *r, const char *name, const rondo_json_value *tensor) {
   assert(r->listed_count < r->capacity);
   listed *next = &r->tensors[r->listed_count++];
   next->name = name;
+  rondo_indexed_tensor *indexed = find_indexed(r, name);
+  if (indexed != NULL) indexed->is_found = true;
   if (!rondo_json_is(tensor, RONDO_JSON_OBJECT)) return fail_malformed(name, "it is not an object");
   RONDO_TRY(read_shape(r, tensor, next));
   return read_offsets(tensor, next);
@@ -212,8 +229,12 @@ static rondo_status check_cover(reader *r) {
                     (unsigned long long)(bytes - covered));
 }
 
-static bool is_wanted(const rondo_weights_options *options, const char *name) {
-  return options->wanted == NULL || options->wanted(name, options->user);
+/* An index knows what is requested. */
+static rondo_status choose(const reader *r, const char *name, bool *out_is_wanted) {
+  const rondo_indexed_tensor *indexed = find_indexed(r, name);
+  *out_is_wanted = indexed != NULL && indexed->is_wanted;
+  if (r->source->index != NULL) return RONDO_OK;
+  return rondo_weight_rules_choose(r->options, &r->weights->allocator, name, out_is_wanted);
 }
 
 /* Data of a mapped file are not copied, unless their address is not aligned to the size of their elements. */
@@ -223,14 +244,15 @@ static rondo_status read_tensor(reader *r, const listed *tensor) {
   const size_t bytes = rondo_shape_bytes(&tensor->shape);
   assert(!tensor->skips && offset + bytes <= r->count);
   const bool is_aligned = offset % rondo_type_bytes(tensor->shape.type) == 0;
-  if (!is_wanted(r->options, tensor->name))
-    return rondo_weights_append_view(weights, tensor->name, &tensor->shape, NULL);
-  if (weights->mapping.bytes != NULL && is_aligned)
-    return rondo_weights_append_view(weights, tensor->name, &tensor->shape, weights->mapping.bytes + offset);
+  bool is_wanted;
+  RONDO_TRY(choose(r, tensor->name, &is_wanted));
+  if (!is_wanted) return rondo_weights_append_view(weights, tensor->name, &tensor->shape, NULL);
+  if (r->source->is_mapped && is_aligned)
+    return rondo_weights_append_view(weights, tensor->name, &tensor->shape, (void *)(uintptr_t)(r->bytes + offset));
   void *data = NULL;
   RONDO_TRY(rondo_weights_append(weights, tensor->name, &tensor->shape, &data));
   memcpy(data, r->bytes + offset, bytes);
-  rondo_file_mapping_drop(&weights->mapping, r->bytes + offset, bytes);
+  rondo_weights_drop(weights, r->bytes + offset, bytes);
   return RONDO_OK;
 }
 
@@ -251,13 +273,26 @@ static rondo_status read_all(reader *r) {
   return read_tensors(r);
 }
 
-static rondo_status read_bytes(const rondo_weights_options *options, const void *bytes, size_t count,
-                               rondo_weights *weights) {
-  reader r = {.options = options, .bytes = bytes, .count = count, .weights = weights};
-  const rondo_status status = read_all(&r);
+static rondo_status read_source(const source *from, const rondo_weights_options *options, rondo_weights *weights) {
+  weights->converts_floats = options->convert_floats;
+  reader r = {.options = options, .source = from, .bytes = from->bytes, .count = from->count, .weights = weights};
+  rondo_status status = read_all(&r);
   rondo_release(&weights->allocator, r.tensors, r.capacity, sizeof *r.tensors);
   rondo_json_document_free(&r.document);
+  if (status == RONDO_OK) status = rondo_weight_rules_apply(options, weights);
   return status;
+}
+
+rondo_status rondo_safetensors_read_file(rondo_file_mapping *mapping, const rondo_safetensors_index *index,
+                                         const char *name, const rondo_weights_options *options,
+                                         rondo_weights *weights) {
+  const source from = {mapping->bytes, mapping->count, true, index, name};
+  const rondo_status status = rondo_array_push(&weights->allocator, &weights->mappings, mapping);
+  if (status != RONDO_OK) {
+    rondo_file_unmap(mapping);
+    return status;
+  }
+  return read_source(&from, options, weights);
 }
 
 /* API ------------------------------------------------------------------------------------------------------------- */
@@ -272,6 +307,19 @@ static rondo_status finish(rondo_status status, const char *what, rondo_weights 
   return rondo_fail_context(status, "%s", what);
 }
 
+static rondo_status read_options(const char *call, const rondo_weights_options *options, rondo_weights_options *out) {
+  RONDO_TRY(RONDO_VERSIONED_READ(call, options, out));
+  return rondo_weight_rules_check(call, out);
+}
+
+static rondo_status parse(const void *bytes, size_t count, const rondo_weights_options *options,
+                          rondo_weights *weights) {
+  const source from = {.bytes = bytes, .count = count};
+  if (!rondo_safetensors_is_index(bytes, count)) return read_source(&from, options, weights);
+  return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_MALFORMED,
+                    "these bytes are an index of other files: load it from its file with rondo_weights_load");
+}
+
 rondo_status rondo_weights_parse(const void *bytes, size_t count, const rondo_weights_options *options,
                                  rondo_weights **out_weights) {
   static const char call[] = "rondo_weights_parse";
@@ -280,25 +328,32 @@ rondo_status rondo_weights_parse(const void *bytes, size_t count, const rondo_we
   RONDO_TRY(rondo_require(call, "out_weights", out_weights));
   *out_weights = NULL;
   if (count > 0) RONDO_TRY(rondo_require(call, "bytes", bytes));
-  RONDO_TRY(RONDO_VERSIONED_READ(call, options, &resolved));
+  RONDO_TRY(read_options(call, options, &resolved));
   RONDO_TRY(rondo_weights_create(resolved.allocator, &weights));
-  return finish(read_bytes(&resolved, bytes, count, weights), "safetensors", weights, out_weights);
+  return finish(parse(bytes, count, &resolved, weights), "safetensors", weights, out_weights);
+}
+
+static rondo_status load(const char *path, rondo_file_mapping *mapping, const rondo_weights_options *options,
+                         rondo_weights *weights) {
+  if (!rondo_safetensors_is_index(mapping->bytes, mapping->count))
+    return rondo_safetensors_read_file(mapping, NULL, NULL, options, weights);
+  const rondo_status status = rondo_safetensors_load_index(path, mapping, options, weights);
+  rondo_file_unmap(mapping);
+  return status;
 }
 
 rondo_status rondo_weights_load(const char *path, const rondo_weights_options *options, rondo_weights **out_weights) {
   static const char call[] = "rondo_weights_load";
   rondo_weights_options resolved;
   rondo_weights *weights = NULL;
+  rondo_file_mapping mapping;
   RONDO_TRY(rondo_require(call, "out_weights", out_weights));
   *out_weights = NULL;
   RONDO_TRY(rondo_require(call, "path", path));
-  RONDO_TRY(RONDO_VERSIONED_READ(call, options, &resolved));
+  RONDO_TRY(read_options(call, options, &resolved));
   RONDO_TRY(rondo_weights_create(resolved.allocator, &weights));
-  rondo_status status = rondo_file_map(path, &weights->mapping);
-  if (status != RONDO_OK) {
-    rondo_weights_destroy(weights);
-    return status;
-  }
-  status = read_bytes(&resolved, weights->mapping.bytes, weights->mapping.count, weights);
-  return finish(status, path, weights, out_weights);
+  const rondo_status status = rondo_file_map(path, &mapping);
+  if (status == RONDO_OK) return finish(load(path, &mapping, &resolved, weights), path, weights, out_weights);
+  rondo_weights_destroy(weights);
+  return status;
 }

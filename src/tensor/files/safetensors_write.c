@@ -8,6 +8,7 @@
 #include "base/files/file_replacement.h"
 #include "base/text.h"
 #include "tensor/files/checksum.h"
+#include "tensor/files/weight_elements.h"
 
 #define LENGTH_BYTES 8
 #define LARGEST_ELEMENT 8
@@ -110,6 +111,8 @@ rondo_status rondo_weights_save(const rondo_weights *weights, const char *path) 
   RONDO_TRY(rondo_require("rondo_weights_save", "weights", weights));
   RONDO_TRY(rondo_require("rondo_weights_save", "path", path));
   char *header = NULL;
+  for (size_t i = 0; i < weights->entries.count; i++)
+    RONDO_TRY(rondo_weights_make_plain(weights, &weights->entries.items[i]));
   RONDO_TRY(make_header(weights, &header));
   const rondo_status status = replace_file(weights, header, path);
   rondo_release_text(&weights->allocator, header);

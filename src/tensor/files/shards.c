@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "tensor/files/weight_elements.h"
 #include "tensor/run/named_values.h"
 
 bool rondo_shards_have(const rondo_compiled *compiled, const char *name) {
@@ -47,23 +48,35 @@ rondo_status rondo_shards_gather(rondo_weights *into, rondo_compiled *compiled, 
 
 /* Applying --------------------------------------------------------------------------------------------------------- */
 
-static rondo_status write_part(const void *data, const rondo_rank_shard *shard, rondo_compiled *compiled) {
+/* A part of a flat state, from byte `first` on. */
+typedef struct part {
+  rondo_compiled *compiled;
+  rondo_named_value *flat;
+  size_t first;
+} part;
+
+static rondo_status write_piece(void *user, size_t offset, const void *data, size_t bytes) {
+  const part *to = user;
+  return rondo_values_write_part(to->compiled, to->flat, to->first + offset, data, bytes);
+}
+
+static rondo_status write_part(const rondo_weights *weights, const rondo_rank_shard *shard, rondo_compiled *compiled) {
   rondo_named_value *flat = &compiled->values.items[shard->value];
   const size_t piece = rondo_shape_elements(&flat->shape), begin = piece * compiled->ranks.rank;
   const size_t shard_end = shard->offset + rondo_shape_elements(&shard->shape);
   const size_t first = shard->offset > begin ? shard->offset : begin;
   const size_t end = shard_end < begin + piece ? shard_end : begin + piece;
   if (first >= end) return RONDO_OK;
-  const size_t bytes = rondo_type_bytes(flat->shape.type);
-  return rondo_values_write_part(compiled, flat, (first - begin) * bytes,
-                                 (const unsigned char *)data + (first - shard->offset) * bytes, (end - first) * bytes);
+  part to = {compiled, flat, (first - begin) * rondo_type_bytes(flat->shape.type)};
+  return rondo_weights_read_elements(weights, rondo_weights_look_up(weights, shard->name), flat->shape.type,
+                                     first - shard->offset, end - first, write_piece, &to);
 }
 
 rondo_status rondo_shards_apply(const rondo_weights *weights, rondo_compiled *compiled, const rondo_kept_values *kept) {
   for (size_t i = 0; i < compiled->ranks.shards.count; i++) {
     const rondo_rank_shard *shard = &compiled->ranks.shards.items[i];
     if (kept->only != NULL && !kept->only(shard->name)) continue;
-    RONDO_TRY(write_part(rondo_weights_look_up(weights, shard->name)->data, shard, compiled));
+    RONDO_TRY(write_part(weights, shard, compiled));
   }
   return RONDO_OK;
 }

@@ -5,9 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tensor/files/weights_internal.h"
-
 #include "base/binary_search.h"
+#include "tensor/files/weight_elements.h"
 
 #define DATA_ALIGNMENT 64
 
@@ -45,8 +44,13 @@ void rondo_weights_destroy(rondo_weights *weights) {
   rondo_array_free(&allocator, &weights->entries);
   rondo_array_free(&allocator, &weights->metadata);
   rondo_array_free(&allocator, &weights->skipped);
-  rondo_file_unmap(&weights->mapping);
+  for (size_t i = 0; i < weights->mappings.count; i++) rondo_file_unmap(&weights->mappings.items[i]);
+  rondo_array_free(&allocator, &weights->mappings);
   rondo_release(&allocator, weights, 1, sizeof *weights);
+}
+
+void rondo_weights_drop(const rondo_weights *weights, const void *at, size_t bytes) {
+  for (size_t i = 0; i < weights->mappings.count; i++) rondo_file_mapping_drop(&weights->mappings.items[i], at, bytes);
 }
 
 /* Types ------------------------------------------------------------------------------------------------------------ */
@@ -149,6 +153,15 @@ rondo_status rondo_weights_append_view(rondo_weights *weights, const char *name,
   return append_entry(weights, name, &(rondo_weights_entry){.shape = *shape, .data = data});
 }
 
+rondo_status rondo_weights_rename(rondo_weights *weights, rondo_weights_entry *entry, const char *name) {
+  char *copy = NULL;
+  RONDO_TRY(check_name(name));
+  RONDO_TRY(rondo_allocate_text(&weights->allocator, name, &copy));
+  rondo_release_text(&weights->allocator, entry->name);
+  entry->name = copy;
+  return RONDO_OK;
+}
+
 void rondo_weights_remove_unwanted(rondo_weights *weights) {
   size_t kept = 0;
   for (size_t i = 0; i < weights->entries.count; i++) {
@@ -171,7 +184,7 @@ static bool entry_is_at(const rondo_weights *weights, size_t at, const char *nam
   return at < weights->entries.count && strcmp(weights->entries.items[at].name, name) == 0;
 }
 
-const rondo_weights_entry *rondo_weights_look_up(const rondo_weights *weights, const char *name) {
+rondo_weights_entry *rondo_weights_look_up(const rondo_weights *weights, const char *name) {
   const size_t at = position_of(&weights->entries, name);
   assert(at <= weights->entries.count);
   return entry_is_at(weights, at, name) ? &weights->entries.items[at] : NULL;
@@ -201,14 +214,25 @@ static rondo_status fail_duplicate(const char *name) {
                     name);
 }
 
+#define reserve_all(to, from, array) \
+  rondo_array_reserve(&(to)->allocator, &(to)->array, (to)->array.count + (from)->array.count)
+#define move_all(to, from, array)                                                                                     \
+  do {                                                                                                                \
+    for (size_t i = 0; i < (from)->array.count; i++) (to)->array.items[(to)->array.count++] = (from)->array.items[i]; \
+    (from)->array.count = 0;                                                                                          \
+  } while (0)
+
 rondo_status rondo_weights_move(rondo_weights *to, rondo_weights *from) {
   for (size_t i = 0; i < from->entries.count; i++) {
     const char *name = from->entries.items[i].name;
     if (rondo_weights_look_up(to, name) != NULL) return fail_duplicate(name);
   }
-  RONDO_TRY(rondo_array_reserve(&to->allocator, &to->entries, to->entries.count + from->entries.count));
-  for (size_t i = 0; i < from->entries.count; i++) to->entries.items[to->entries.count++] = from->entries.items[i];
-  from->entries.count = 0;
+  RONDO_TRY(reserve_all(to, from, entries));
+  RONDO_TRY(reserve_all(to, from, mappings));
+  RONDO_TRY(reserve_all(to, from, skipped));
+  move_all(to, from, entries);
+  move_all(to, from, mappings);
+  move_all(to, from, skipped);
   rondo_weights_sort(to);
   return RONDO_OK;
 }
@@ -238,13 +262,15 @@ rondo_status rondo_weights_add(rondo_weights *weights, const rondo_weight *weigh
   return RONDO_OK;
 }
 
-static void describe_entry(const rondo_weights_entry *entry, rondo_weight *out) {
+static rondo_status describe_entry(const rondo_weights *weights, rondo_weights_entry *entry, rondo_weight *out) {
+  RONDO_TRY(rondo_weights_make_plain(weights, entry));
   *out = (rondo_weight){.name = entry->name,
                         .type = entry->shape.type,
                         .rank = entry->shape.rank,
                         .data = entry->data,
                         .bytes = rondo_shape_bytes(&entry->shape)};
   memcpy(out->shape, entry->shape.dims, sizeof out->shape);
+  return RONDO_OK;
 }
 
 rondo_status rondo_weights_at(const rondo_weights *weights, size_t index, rondo_weight *out_weight) {
@@ -254,22 +280,20 @@ rondo_status rondo_weights_at(const rondo_weights *weights, size_t index, rondo_
     return rondo_fail(RONDO_NOT_FOUND, RONDO_REASON_OUT_OF_RANGE, "the weights have %zu tensors, so none at %zu",
                       weights->entries.count, index);
   }
-  describe_entry(&weights->entries.items[index], out_weight);
-  return RONDO_OK;
+  return describe_entry(weights, &weights->entries.items[index], out_weight);
 }
 
 rondo_status rondo_weights_find(const rondo_weights *weights, const char *name, rondo_weight *out_weight) {
   RONDO_TRY(rondo_require("rondo_weights_find", "weights", weights));
   RONDO_TRY(rondo_require("rondo_weights_find", "name", name));
   RONDO_TRY(rondo_require("rondo_weights_find", "out_weight", out_weight));
-  const rondo_weights_entry *entry = rondo_weights_look_up(weights, name);
+  rondo_weights_entry *entry = rondo_weights_look_up(weights, name);
   if (entry == NULL) {
     RONDO_TRY(rondo_weights_check_skipped(weights, name));
     return rondo_fail(RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_NAME, "the weights have no tensor '%s' among their %zu",
                       name, weights->entries.count);
   }
-  describe_entry(entry, out_weight);
-  return RONDO_OK;
+  return describe_entry(weights, entry, out_weight);
 }
 
 /* Metadata -------------------------------------------------------------------------------------------------------- */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A set of named tensors: entries sorted by name, metadata sorted by key. An entry owns its data or points into the
- * set's file mapping. `skipped` lists tensors of a file that Rondo cannot represent, with the reason.
+ * A set of named tensors: entries sorted by name, metadata sorted by key. An entry owns its data or points into one of
+ * the set's file mappings. `skipped` lists tensors of a file that Rondo cannot represent, with the reason.
  */
 #ifndef RONDO_TENSOR_FILES_WEIGHTS_INTERNAL_H
 #define RONDO_TENSOR_FILES_WEIGHTS_INTERNAL_H
@@ -20,6 +20,7 @@ typedef struct rondo_weights_entry {
   rondo_shape shape;
   void *data; /* NULL while a file is read: the caller did not request the tensor */
   bool owns_data;
+  bool is_transposed; /* the data have the last two dimensions in the other order */
 } rondo_weights_entry;
 
 typedef struct rondo_weights_pair {
@@ -34,7 +35,8 @@ typedef struct rondo_weights_skipped {
 
 struct rondo_weights {
   rondo_allocator allocator;
-  rondo_file_mapping mapping; /* of the file that the set was loaded from, else zeros */
+  bool converts_floats;
+  RONDO_ARRAY(rondo_file_mapping) mappings; /* of the files that the set was loaded from */
   RONDO_ARRAY(rondo_weights_entry) entries;
   RONDO_ARRAY(rondo_weights_pair) metadata;
   RONDO_ARRAY(rondo_weights_skipped) skipped;
@@ -58,18 +60,24 @@ RONDO_MUST_USE rondo_status rondo_weights_append_metadata(rondo_weights *weights
 /* Removes the entries without data. */
 void rondo_weights_remove_unwanted(rondo_weights *weights);
 
+/* Replaces the name of an entry, which the set then owns. Errors: as append. */
+RONDO_MUST_USE rondo_status rondo_weights_rename(rondo_weights *weights, rondo_weights_entry *entry, const char *name);
+
+/* Releases the pages of a mapped file that hold these bytes. Does nothing for others. */
+void rondo_weights_drop(const rondo_weights *weights, const void *at, size_t bytes);
+
 /* Adds a skipped tensor. Errors: OUT_OF_MEMORY. */
 RONDO_MUST_USE rondo_status rondo_weights_skip(rondo_weights *weights, const char *name, rondo_reason reason,
                                                const char *why);
 
 /* The entry of this name in a sorted set, or NULL. */
-const rondo_weights_entry *rondo_weights_look_up(const rondo_weights *weights, const char *name);
+rondo_weights_entry *rondo_weights_look_up(const rondo_weights *weights, const char *name);
 
 /* If the set skipped a tensor of this name, UNSUPPORTED with the reason; else RONDO_OK. */
 RONDO_MUST_USE rondo_status rondo_weights_check_skipped(const rondo_weights *weights, const char *name);
 
-/* Moves all entries of `from` into `to`. On failure (DUPLICATE_NAME, OUT_OF_MEMORY) it moves none. Both sets have the
- * same allocator. */
+/* Moves all entries, mappings and skipped tensors of `from` into `to`. On failure (DUPLICATE_NAME, OUT_OF_MEMORY) it
+ * moves none. Both sets have the same allocator. */
 RONDO_MUST_USE rondo_status rondo_weights_move(rondo_weights *to, rondo_weights *from);
 
 /* The names of types in files, and the type of a name; false: it has none. */

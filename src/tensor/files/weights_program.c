@@ -4,9 +4,8 @@
 #include "tensor/files/weights_program.h"
 
 #include "tensor/files/shards.h"
+#include "tensor/files/weight_elements.h"
 #include "tensor/run/named_values.h"
-
-#define PIECE_BYTES ((size_t)1 << 20)
 
 /* The states of a compiled program come first among its values, then the cells. */
 static const rondo_named_value *value_at(const rondo_compiled *compiled, size_t index, const rondo_kept_values *kept) {
@@ -59,8 +58,10 @@ static rondo_status check_value(const rondo_weights *weights, const char *kind, 
     return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_UNKNOWN_NAME, "the weights have no tensor for the %s '%s'", kind,
                       name);
   }
-  if (rondo_shape_same(&entry->shape, shape)) return RONDO_OK;
-  const bool same_type = entry->shape.type == shape->type;
+  const bool same_type = rondo_weights_can_convert(weights, entry->shape.type, shape->type);
+  rondo_shape read = entry->shape;
+  if (same_type) read.type = shape->type;
+  if (rondo_shape_same(&read, shape)) return RONDO_OK;
   char have[RONDO_SHAPE_TEXT];
   char want[RONDO_SHAPE_TEXT];
   return rondo_fail(RONDO_INVALID_DATA, same_type ? RONDO_REASON_SHAPE : RONDO_REASON_TYPE,
@@ -83,20 +84,23 @@ rondo_status rondo_weights_check_kept(const rondo_weights *weights, const rondo_
   return RONDO_OK;
 }
 
-/* Copies in pieces, and releases the pages of the file after each piece. So the set and the program together never take
- * much more memory than one of them. */
+typedef struct written {
+  rondo_compiled *compiled;
+  rondo_named_value *value;
+} written;
+
+static rondo_status write_piece(void *user, size_t offset, const void *data, size_t bytes) {
+  const written *to = user;
+  return rondo_values_write_part(to->compiled, to->value, offset, data, bytes);
+}
+
+/* In pieces: the set and the program together never take much more memory than one of them. */
 static rondo_status write_value(const rondo_weights *weights, rondo_compiled *compiled, const char *name) {
   const rondo_weights_entry *entry = rondo_weights_look_up(weights, name);
-  const unsigned char *data = entry->data;
-  const size_t bytes = rondo_shape_bytes(&entry->shape);
-  rondo_named_value *value;
-  RONDO_TRY(rondo_values_find(compiled, "rondo_weights_apply", name, "sc", &value));
-  for (size_t offset = 0; offset < bytes; offset += PIECE_BYTES) {
-    const size_t piece = bytes - offset < PIECE_BYTES ? bytes - offset : PIECE_BYTES;
-    RONDO_TRY(rondo_values_write_part(compiled, value, offset, data + offset, piece));
-    rondo_file_mapping_drop(&weights->mapping, data + offset, piece);
-  }
-  return RONDO_OK;
+  written to = {.compiled = compiled};
+  RONDO_TRY(rondo_values_find(compiled, "rondo_weights_apply", name, "sc", &to.value));
+  return rondo_weights_read_elements(weights, entry, to.value->shape.type, 0, rondo_shape_elements(&entry->shape),
+                                     write_piece, &to);
 }
 
 rondo_status rondo_weights_apply_kept(const rondo_weights *weights, rondo_compiled *compiled,

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: MIT
+ * Reads elements of tensors piece by piece. A piece has whole rows where they fit, so that transposing reads several
+ * neighbours of each cache line.
+ */
+#include "tensor/files/weight_elements.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/numbers/half_float.h"
+
+#define PIECE_BYTES ((size_t)1 << 20)
+#define BLOCK_COLUMNS 32 /* of which the cache holds a line each */
+#define DATA_ALIGNMENT 64
+
+static size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
+
+/* Transposing ------------------------------------------------------------------------------------------------------ */
+
+/* Some rows of a matrix: `columns` elements of each, from `row` and `column` on. The data have its columns one after
+ * the other. */
+typedef struct block {
+  const void *data;
+  size_t height; /* elements of a column */
+  size_t row, rows, column, columns;
+} block;
+
+#define DEFINE_COPY_BLOCK(name, type)                                                            \
+  static void name(const block *b, void *to) {                                                   \
+    const type *from = (const type *)b->data + b->column * b->height + b->row;                   \
+    type *out = to;                                                                              \
+    for (size_t first = 0; first < b->columns; first += BLOCK_COLUMNS) {                         \
+      const size_t last = smaller(first + BLOCK_COLUMNS, b->columns);                            \
+      for (size_t i = 0; i < b->rows; i++)                                                       \
+        for (size_t j = first; j < last; j++) out[i * b->columns + j] = from[j * b->height + i]; \
+    }                                                                                            \
+  }
+
+DEFINE_COPY_BLOCK(copy_bytes, uint8_t)
+DEFINE_COPY_BLOCK(copy_halves, uint16_t)
+DEFINE_COPY_BLOCK(copy_words, uint32_t)
+DEFINE_COPY_BLOCK(copy_doubles, uint64_t)
+
+static void copy_block(const block *b, size_t width, void *to) {
+  assert(width == 1 || width == 2 || width == 4 || width == 8);
+  switch (width) {
+    case 1:
+      copy_bytes(b, to);
+      return;
+    case 2:
+      copy_halves(b, to);
+      return;
+    case 4:
+      copy_words(b, to);
+      return;
+    default:
+      copy_doubles(b, to);
+      return;
+  }
+}
+
+/* Elements of a transposed entry in the order of its shape. */
+static void transpose(const rondo_weights_entry *entry, size_t first, size_t count, unsigned char *out) {
+  const rondo_shape *shape = &entry->shape;
+  const size_t width = rondo_type_bytes(shape->type), columns = shape->dims[shape->rank - 1];
+  const size_t height = shape->dims[shape->rank - 2], plane = height * columns;
+  while (count > 0) {
+    const size_t in_plane = first % plane, column = in_plane % columns;
+    block b = {.data = (const unsigned char *)entry->data + (first - in_plane) * width,
+               .height = height,
+               .row = in_plane / columns,
+               .rows = 1,
+               .column = column,
+               .columns = smaller(columns - column, count)};
+    if (b.columns == columns) b.rows = smaller(height - b.row, count / columns);
+    copy_block(&b, width, out);
+    const size_t copied = b.rows * b.columns;
+    first += copied;
+    count -= copied;
+    out += copied * width;
+  }
+}
+
+rondo_status rondo_weights_make_plain(const rondo_weights *weights, rondo_weights_entry *entry) {
+  const size_t bytes = rondo_shape_bytes(&entry->shape);
+  void *data;
+  if (!entry->is_transposed) return RONDO_OK;
+  RONDO_TRY(rondo_allocate_aligned(&weights->allocator, bytes, 1, DATA_ALIGNMENT, &data));
+  transpose(entry, 0, rondo_shape_elements(&entry->shape), data);
+  rondo_weights_drop(weights, entry->data, bytes);
+  if (entry->owns_data) rondo_release(&weights->allocator, entry->data, bytes, 1);
+  entry->data = data;
+  entry->owns_data = true;
+  entry->is_transposed = false;
+  return RONDO_OK;
+}
+
+/* Converting ------------------------------------------------------------------------------------------------------- */
+
+static bool is_float(rondo_type type) { return type == RONDO_F32 || type == RONDO_F16 || type == RONDO_BF16; }
+
+bool rondo_weights_can_convert(const rondo_weights *weights, rondo_type from, rondo_type to) {
+  return from == to || (weights->converts_floats && is_float(from) && is_float(to));
+}
+
+static float load(rondo_type type, const void *data, size_t i) {
+  if (type == RONDO_F32) return ((const float *)data)[i];
+  const uint16_t bits = ((const uint16_t *)data)[i];
+  return type == RONDO_F16 ? rondo_from_f16(bits) : rondo_from_bf16(bits);
+}
+
+static void convert(rondo_type from, const void *data, rondo_type to, void *out, size_t count) {
+  assert(is_float(from) && is_float(to));
+  for (size_t i = 0; i < count; i++) {
+    const float x = load(from, data, i);
+    if (to == RONDO_F32)
+      ((float *)out)[i] = x;
+    else
+      ((uint16_t *)out)[i] = to == RONDO_F16 ? rondo_to_f16(x) : rondo_to_bf16(x);
+  }
+}
+
+/* Pieces ----------------------------------------------------------------------------------------------------------- */
+
+typedef struct reading {
+  const rondo_weights *weights;
+  const rondo_weights_entry *entry;
+  rondo_type type;
+  size_t first, count;
+  rondo_take_elements *take;
+  void *user;
+  unsigned char *transposed, *converted; /* buffers of a piece; NULL: not needed */
+} reading;
+
+/* Pages of a transposed tensor are used by all pieces. */
+static rondo_status read_piece(const reading *r, size_t at, size_t count) {
+  const rondo_type stored = r->entry->shape.type;
+  const unsigned char *data = (const unsigned char *)r->entry->data + (r->first + at) * rondo_type_bytes(stored);
+  const void *made = data;
+  if (r->transposed != NULL) {
+    transpose(r->entry, r->first + at, count, r->transposed);
+    made = r->transposed;
+  }
+  if (r->converted != NULL) {
+    convert(stored, made, r->type, r->converted, count);
+    made = r->converted;
+  }
+  const size_t width = rondo_type_bytes(r->type);
+  RONDO_TRY(r->take(r->user, at * width, made, count * width));
+  if (r->transposed == NULL) rondo_weights_drop(r->weights, data, count * rondo_type_bytes(stored));
+  return RONDO_OK;
+}
+
+static size_t piece_of(const rondo_weights_entry *entry) {
+  const rondo_shape *shape = &entry->shape;
+  const size_t most = PIECE_BYTES / sizeof(uint64_t), row = shape->rank == 0 ? 1 : shape->dims[shape->rank - 1];
+  return row < most ? most / row * row : most;
+}
+
+static rondo_status read_pieces(const reading *r) {
+  const size_t piece = piece_of(r->entry);
+  for (size_t at = 0; at < r->count; at += piece) RONDO_TRY(read_piece(r, at, smaller(piece, r->count - at)));
+  if (r->transposed != NULL) rondo_weights_drop(r->weights, r->entry->data, rondo_shape_bytes(&r->entry->shape));
+  return RONDO_OK;
+}
+
+rondo_status rondo_weights_read_elements(const rondo_weights *weights, const rondo_weights_entry *entry,
+                                         rondo_type type, size_t first, size_t count, rondo_take_elements *take,
+                                         void *user) {
+  reading r = {
+      .weights = weights, .entry = entry, .type = type, .first = first, .count = count, .take = take, .user = user};
+  const bool converts = type != entry->shape.type;
+  const size_t buffers = (entry->is_transposed ? 1u : 0u) + (converts ? 1u : 0u);
+  unsigned char *memory;
+  assert(first + count <= rondo_shape_elements(&entry->shape));
+  RONDO_TRY(rondo_allocate_items(&weights->allocator, buffers, PIECE_BYTES, &memory));
+  if (entry->is_transposed) r.transposed = memory;
+  if (converts) r.converted = memory + (buffers - 1) * PIECE_BYTES;
+  const rondo_status status = read_pieces(&r);
+  rondo_release(&weights->allocator, memory, buffers, PIECE_BYTES);
+  return status;
+}
