@@ -6,6 +6,7 @@
 #   make bench   measures Rondo and the other engines on this machine (bench/comparison.py --help)
 #   make check   format, layers, headers, the binary interface, the thread sanitizer
 #   make fuzz    all tests and each fuzz target with clang's address and undefined-behaviour sanitizers
+#   make pypi    what needs packages of PyPI: the same tokens as the transformers library; skipped without PyPI
 #   make docs    pages of the public headers, in build/docs/html
 #   make install [PREFIX=/usr/local] [DESTDIR=]
 #
@@ -24,8 +25,8 @@ TEXT ?= /usr/share/common-licenses/GPL-3
 MODEL := build/demo.safetensors
 RELEASE := --preset release -DRONDO_BUILD_TESTS=OFF
 
-.PHONY: demo build test bench docs install check check-source analyze requirements asan tsan fuzz coverage format \
-  setup clean
+.PHONY: demo build test bench pypi docs install check check-source analyze requirements asan tsan fuzz coverage \
+  format setup clean
 .NOTPARALLEL:
 
 demo:
@@ -85,6 +86,10 @@ fuzz:
 	@$(SETUP) build test check
 	JOBS=$(JOBS) $(if $(HOURS),scripts/fuzz $(HOURS),scripts/test fuzz)
 
+pypi: build
+	@$(SETUP) pypi
+	tests/pypi/run build/release
+
 # Where a test fails, the table says so too.
 requirements:
 	@$(SETUP) build test
@@ -104,7 +109,7 @@ format:
 	scripts/check-format --fix
 
 setup:
-	@$(SETUP) build test check bench coverage docs
+	@$(SETUP) build test check bench pypi coverage docs
 
 clean:
 	rm -rf build
