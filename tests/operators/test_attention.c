@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * attention: groups of heads, causal or not, tiles at the edge; and token by token with a cache.
+ * attention (PR-4): groups of heads, causal or not, tiles at the edge; masks, windows, slopes and lengths; rows that
+ * see nothing; and what is refused. test_attention_cache.c has caches.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -8,8 +9,10 @@
 #include "support/test_operator.h"
 #include "support/test_program.h"
 
-enum { BATCHES, HEADS, GROUPS, ROWS, COLUMNS, SIZE, CAUSAL }; /* sizes */
-enum { SCALE };                                               /* numbers */
+enum { BATCHES, HEADS, GROUPS, ROWS, COLUMNS, SIZE, CAUSAL, WINDOW, MASKED, SLOPES, LENGTHS }; /* sizes */
+enum { SCALE };                                                                                /* numbers */
+enum { NO_MASK, BOOLEAN, ADDED, ADDED_F32, MASK_KINDS };                                       /* of MASKED */
+enum { Q, K, V, EXTRAS };                                                                      /* inputs */
 
 static void draw_of(uint64_t *seed, test_call *call, size_t heads, size_t rows, size_t size) {
   size_t *s = call->sizes;
@@ -31,47 +34,130 @@ static void draw(uint64_t *seed, test_call *call) { draw_of(seed, call, 2, 9, 12
 
 /* Several tiles on each device. */
 static void draw_long(uint64_t *seed, test_call *call) { draw_of(seed, call, 1, 90, 20); }
-static void draw_wide(uint64_t *seed, test_call *call) { draw_of(seed, call, 1, 20, 128); }
+static void draw_wide(uint64_t *seed, test_call *call) { draw_of(seed, call, 1, 20, 256); }
+
+/* A mask with some of its dimensions 1 or left out. */
+static void draw_mask(uint64_t *seed, test_call *call) {
+  const size_t *s = call->sizes, full[] = {s[BATCHES], s[HEADS], s[ROWS], s[COLUMNS]};
+  const size_t rank = test_draw_between(seed, 1, 4);
+  size_t shape[4];
+  for (size_t i = 0; i < rank; i++) shape[i] = test_draw_between(seed, 0, 2) == 0 ? 1 : full[4 - rank + i];
+  if (s[MASKED] == BOOLEAN) test_add_index(call, shape, rank, 3);
+  if (s[MASKED] == ADDED || s[MASKED] == ADDED_F32) {
+    test_tensor *mask = test_add_float(call, shape, rank, -2, 2);
+    if (s[MASKED] == ADDED_F32) mask->type = RONDO_F32;
+    mask->has_rounded_gradient = true;
+  }
+}
+
+/* What hides columns or is added to scores: at least one of all kinds. */
+static void draw_extras(uint64_t *seed, test_call *call) {
+  size_t *s = call->sizes;
+  s[MASKED] = test_draw_between(seed, 0, MASK_KINDS - 1);
+  s[WINDOW] = test_draw_between(seed, 0, 2) ? 0 : test_draw_between(seed, 1, s[COLUMNS]);
+  s[SLOPES] = test_draw_between(seed, 0, 2) == 0;
+  s[LENGTHS] = s[MASKED] == NO_MASK || test_draw_between(seed, 0, 2) == 0;
+  draw_mask(seed, call);
+  if (s[SLOPES]) {
+    test_tensor *slopes = test_add_float(call, &s[HEADS], 1, 0, 0.5);
+    slopes->type = RONDO_F32;
+    slopes->has_no_gradient = true;
+  }
+  if (s[LENGTHS]) test_add_index(call, &s[BATCHES], test_draw_between(seed, 0, 1), s[COLUMNS] + 1);
+}
+
+static void draw_hidden(uint64_t *seed, test_call *call) {
+  draw(seed, call);
+  draw_extras(seed, call);
+}
+static void draw_long_hidden(uint64_t *seed, test_call *call) {
+  draw_of(seed, call, 2, 150, 9);
+  draw_extras(seed, call);
+}
+static void draw_wide_hidden(uint64_t *seed, test_call *call) {
+  draw_of(seed, call, 1, 40, 256);
+  draw_extras(seed, call);
+}
+
+/* The input with this extra, which are in a fixed order. */
+static size_t extra_input(const size_t *s, size_t extra) {
+  size_t input = EXTRAS;
+  if (extra > MASKED) input += s[MASKED] != NO_MASK;
+  if (extra > SLOPES) input += s[SLOPES];
+  return input;
+}
 
 static rondo_status build(const test_call *call, rondo_program *program, const rondo_value *inputs,
                           rondo_value *result) {
-  const bool is_usual = call->numbers[SCALE] != 0.3;
-  const rondo_attention_options options = {RONDO_ATTENTION_OPTIONS_INIT, .causal = call->sizes[CAUSAL] != 0,
-                                           .scale = is_usual ? 0 : 0.3f};
-  return rondo_op_attention(program, inputs[0], inputs[1], inputs[2], is_usual && !options.causal ? NULL : &options,
+  const size_t *s = call->sizes;
+  const bool is_usual = call->numbers[SCALE] != 0.3, is_plain = is_usual && call->input_count == EXTRAS;
+  rondo_attention_options options = {RONDO_ATTENTION_OPTIONS_INIT, .causal = s[CAUSAL] != 0, .window = s[WINDOW],
+                                     .scale = is_usual ? 0 : 0.3f};
+  if (s[MASKED] != NO_MASK) options.mask = inputs[extra_input(s, MASKED)];
+  if (s[SLOPES]) options.alibi_slopes = inputs[extra_input(s, SLOPES)];
+  if (s[LENGTHS]) options.lengths = inputs[extra_input(s, LENGTHS)];
+  return rondo_op_attention(program, inputs[Q], inputs[K], inputs[V], is_plain && !options.causal ? NULL : &options,
                             result);
 }
 
-/* One row of a head: k and v have `columns` rows. */
-static void attend(const double *q, const double *k, const double *v, size_t columns, size_t size, double scale,
-                   double *y) {
+/* One row of a head. `added` is what each column's score gets. */
+static void attend(const double *q, const double *k, const double *v, const double *added, size_t columns, size_t size,
+                   double scale, double *y) {
   double most = -INFINITY, sum = 0;
-  double *scores = calloc(columns, sizeof *scores);
+  double *scores = calloc(columns + 1, sizeof *scores);
   assert_non_null(scores);
-  for (size_t j = 0; j < columns; j++) {
-    for (size_t d = 0; d < size; d++) scores[j] += scale * q[d] * k[j * size + d];
-    most = fmax(most, scores[j]);
-  }
   for (size_t d = 0; d < size; d++) y[d] = 0;
   for (size_t j = 0; j < columns; j++) {
+    for (size_t d = 0; d < size; d++) scores[j] += scale * q[d] * k[j * size + d];
+    scores[j] += added == NULL ? 0 : added[j];
+    most = fmax(most, scores[j]);
+  }
+  for (size_t j = 0; most > -INFINITY && j < columns; j++) {
     const double weight = exp(scores[j] - most);
     sum += weight;
     for (size_t d = 0; d < size; d++) y[d] += weight * v[j * size + d];
   }
-  for (size_t d = 0; d < size; d++) y[d] /= sum;
+  for (size_t d = 0; sum > 0 && d < size; d++) y[d] /= sum;
   free(scores);
+}
+
+/* The element of a mask for the batch, head, row and column `at`. */
+static double mask_at(const test_call *call, const double *mask, const size_t *at) {
+  const test_tensor *tensor = &call->inputs[extra_input(call->sizes, MASKED)];
+  size_t index = 0;
+  for (size_t i = 0; i < tensor->rank; i++)
+    index = index * tensor->shape[i] + (tensor->shape[i] == 1 ? 0 : at[4 - tensor->rank + i]);
+  if (call->sizes[MASKED] == BOOLEAN) return mask[index] != 0 ? 0 : -INFINITY;
+  return mask[index];
+}
+
+static double added_at(const test_call *call, double *const *inputs, const size_t *at) {
+  const size_t *s = call->sizes, lengths = extra_input(s, LENGTHS);
+  const double position = (double)at[2] + (double)s[COLUMNS] - (double)s[ROWS], column = (double)at[3];
+  double added = 0;
+  if (s[CAUSAL] && column > position) return -INFINITY;
+  if (s[WINDOW] > 0 && fabs(position - column) >= (double)s[WINDOW]) return -INFINITY;
+  if (s[LENGTHS] && column >= inputs[lengths][call->inputs[lengths].rank == 0 ? 0 : at[0]]) return -INFINITY;
+  if (s[MASKED] != NO_MASK) added += mask_at(call, inputs[extra_input(s, MASKED)], at);
+  if (s[SLOPES]) added -= inputs[extra_input(s, SLOPES)][at[1]] * fabs(position - column);
+  return added;
 }
 
 static void reference(const test_call *call, double *const *inputs, double *result) {
   const size_t *s = call->sizes, of_group = s[HEADS] / s[GROUPS], each = s[COLUMNS] * s[SIZE];
+  double *added = calloc(s[COLUMNS], sizeof *added);
+  assert_non_null(added);
   for (size_t head = 0; head < s[BATCHES] * s[HEADS]; head++) {
     const size_t group = head / s[HEADS] * s[GROUPS] + head % s[HEADS] / of_group;
     for (size_t i = 0; i < s[ROWS]; i++) {
       const size_t row = (head * s[ROWS] + i) * s[SIZE];
-      attend(inputs[0] + row, inputs[1] + group * each, inputs[2] + group * each,
-             s[CAUSAL] ? s[COLUMNS] - s[ROWS] + i + 1 : s[COLUMNS], s[SIZE], call->numbers[SCALE], result + row);
+      for (size_t j = 0; j < s[COLUMNS]; j++)
+        added[j] = added_at(call, inputs, (const size_t[]){head / s[HEADS], head % s[HEADS], i, j});
+      attend(inputs[Q] + row, inputs[K] + group * each, inputs[V] + group * each, added, s[COLUMNS], s[SIZE],
+             call->numbers[SCALE], result + row);
     }
   }
+  free(added);
 }
 
 /* Packed ----------------------------------------------------------------------------------------------------------- */
@@ -113,7 +199,7 @@ static void reference_packed(const test_call *call, double *const *inputs, doubl
     double *v = take_heads(rows, s[ROWS], row, (s[HEADS] + s[GROUPS]) * s[SIZE], s[GROUPS], s[SIZE]);
     for (size_t i = 0; i < s[HEADS] * s[ROWS]; i++) {
       const size_t head = i / s[ROWS], at = i % s[ROWS], group = head / (s[HEADS] / s[GROUPS]);
-      attend(q + i * s[SIZE], k + group * each, v + group * each, s[CAUSAL] ? at + 1 : s[ROWS], s[SIZE],
+      attend(q + i * s[SIZE], k + group * each, v + group * each, NULL, s[CAUSAL] ? at + 1 : s[ROWS], s[SIZE],
              call->numbers[SCALE], result + ((batch * s[ROWS] + at) * s[HEADS] + head) * s[SIZE]);
     }
     free(q);
@@ -122,178 +208,113 @@ static void reference_packed(const test_call *call, double *const *inputs, doubl
   }
 }
 
-/* Decoding --------------------------------------------------------------------------------------------------------- */
+/* Rows that see nothing -------------------------------------------------------------------------------------------- */
 
-enum { B = 2, H = 4, G = 2, S = 19, D = 20 };
+enum { T = 3, D = 5 };
 
-static void add_caches(rondo_program *program, rondo_attention_options *options) {
-  const size_t shape[] = {B, G, S, D};
-  assert_ok(rondo_program_state(program, "k cache", RONDO_F32, shape, 4, &options->k_cache));
-  assert_ok(rondo_program_state(program, "v cache", RONDO_F32, shape, 4, &options->v_cache));
-}
-
-static rondo_program *make_decoder(void) {
-  rondo_attention_options options = {RONDO_ATTENTION_OPTIONS_INIT, .scale = 0.5f};
+/* The sum of attention with this mask [T, T], and the gradients, as outputs. */
+static rondo_program *make_masked(rondo_type mask_type, bool has_lengths) {
+  static const char *const names[] = {"q", "k", "v"}, *const gradients[] = {"dq", "dk", "dv", "dmask"};
+  rondo_attention_options options = {RONDO_ATTENTION_OPTIONS_INIT};
   rondo_program *program = test_new_program();
-  rondo_value q, k, v, y;
-  assert_ok(rondo_program_input(program, "q", RONDO_F32, (const size_t[]){B, H, 1, D}, 4, &q));
-  assert_ok(rondo_program_input(program, "k", RONDO_F32, (const size_t[]){B, G, 1, D}, 4, &k));
-  assert_ok(rondo_program_input(program, "v", RONDO_F32, (const size_t[]){B, G, 1, D}, 4, &v));
-  add_caches(program, &options);
-  assert_ok(rondo_program_input(program, "length", RONDO_I32, NULL, 0, &options.lengths));
-  assert_ok(rondo_op_attention(program, q, k, v, &options, &y));
+  rondo_value in[4], made[4], y, sum;
+  for (int i = 0; i < 3; i++)
+    assert_ok(rondo_program_input(program, names[i], RONDO_F32, (const size_t[]){1, 1, T, D}, 4, &in[i]));
+  assert_ok(rondo_program_input(program, "mask", mask_type, (const size_t[]){T, T}, 2, &in[3]));
+  if (has_lengths) assert_ok(rondo_program_input(program, "lengths", RONDO_I32, NULL, 0, &options.lengths));
+  options.mask = in[3];
+  assert_ok(rondo_op_attention(program, in[0], in[1], in[2], &options, &y));
   assert_ok(rondo_program_output(program, "y", y));
+  assert_ok(rondo_op_sum(program, y, NULL, 0, false, &sum));
+  const size_t count = mask_type == RONDO_F32 ? 4 : 3;
+  assert_ok(rondo_program_gradients(program, sum, in, count, made));
+  for (size_t i = 0; i < count; i++) assert_ok(rondo_program_output(program, gradients[i], made[i]));
   return program;
 }
 
-static void draw_row(uint64_t *seed, rondo_compiled *compiled, const char *name, size_t count, double *exact) {
-  float row[B * H * D];
-  for (size_t i = 0; i < count; i++) exact[i] = (double)(row[i] = (float)test_random_below(seed, 201) / 100 - 1);
-  assert_ok(rondo_compiled_write(compiled, name, row, count * sizeof *row));
+static void fill(float *x, size_t count, uint64_t *seed) {
+  for (size_t i = 0; i < count; i++) x[i] = (float)test_random_below(seed, 201) / 100 - 1;
 }
 
-/* Row `at` of what the references' caches hold. */
-static void keep_row(const double *row, size_t at, double (*cache)[S][D]) {
-  for (size_t i = 0; i < B * G; i++) memcpy(cache[i][at], row + i * D, D * sizeof *row);
+static void assert_zeros(const float *x, size_t count) {
+  for (size_t i = 0; i < count; i++) assert_true(x[i] == 0);
 }
 
-TEST(test_tokens_see_those_before_them) {
-  static double k_cache[B * G][S][D], v_cache[B * G][S][D];
-  rondo_program *program = make_decoder();
-  uint64_t seed = 5;
-  rondo_compiled *compiled = test_compile(program, t->device, NULL);
-  for (int32_t at = 0; at < S; at++) {
-    double q[B * H * D], row[B * G * D], wanted[D];
-    float y[B * H * D];
-    draw_row(&seed, compiled, "q", B * H * D, q);
-    draw_row(&seed, compiled, "k", B * G * D, row);
-    keep_row(row, (size_t)at, k_cache);
-    draw_row(&seed, compiled, "v", B * G * D, row);
-    keep_row(row, (size_t)at, v_cache);
-    assert_ok(rondo_compiled_write(compiled, "length", &at, sizeof at));
-    assert_ok(rondo_compiled_run(compiled));
-    assert_ok(rondo_compiled_read(compiled, "y", y, sizeof y));
-    for (size_t head = 0; head < B * H; head++) {
-      const size_t group = head / (H / G);
-      attend(q + head * D, k_cache[group][0], v_cache[group][0], (size_t)at + 1, D, 0.5, wanted);
-      for (size_t i = 0; i < D; i++) assert_true(fabs((double)y[head * D + i] - wanted[i]) < 1e-5);
-    }
-  }
-  const int32_t full = S;
-  assert_ok(rondo_compiled_write(compiled, "length", &full, sizeof full));
-  assert_ok(rondo_compiled_run(compiled));
-  assert_fails(rondo_compiled_synchronize(compiled), RONDO_EXECUTION_FAILED);
-  assert_message("attention_plan");
-  assert_message("lengths has 19 at position 0, which is not in 0 .. 18");
+static void assert_finite(const float *x, size_t count) {
+  for (size_t i = 0; i < count; i++) assert_true(isfinite(x[i]));
 }
 
-enum { ROW = (H + 2 * G) * D, FILLED = 7 };
-
-static rondo_value add_packed(rondo_program *program, size_t rows) {
-  rondo_value qkv;
-  assert_ok(rondo_program_input(program, "qkv", RONDO_F32, (const size_t[]){B, rows, ROW}, 3, &qkv));
-  return qkv;
-}
-
-static rondo_compiled *compile(test_fixture *t, rondo_program *program, rondo_compiled *share) {
-  const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .share = share};
-  return test_compile(program, t->device, &options);
-}
-
-/* Causal attention of all rows at once. */
-static rondo_compiled *compile_whole(test_fixture *t) {
-  const rondo_attention_options causal = {RONDO_ATTENTION_OPTIONS_INIT, .causal = true};
-  rondo_program *program = test_new_program();
-  rondo_value y;
-  assert_ok(rondo_op_attention_packed(program, add_packed(program, S), H, G, &causal, &y));
-  assert_ok(rondo_program_output(program, "y", y));
-  return compile(t, program, NULL);
-}
-
-static rondo_compiled *compile_fill(test_fixture *t) {
-  rondo_attention_options options = {RONDO_ATTENTION_OPTIONS_INIT};
-  rondo_program *program = test_new_program();
-  rondo_value y;
-  add_caches(program, &options);
-  assert_ok(rondo_op_attention_packed(program, add_packed(program, FILLED), H, G, &options, &y));
-  return compile(t, program, NULL);
-}
-
-static rondo_compiled *compile_one(test_fixture *t, rondo_compiled *share) {
-  rondo_attention_options options = {RONDO_ATTENTION_OPTIONS_INIT};
-  rondo_program *program = test_new_program();
-  rondo_value y;
-  const rondo_value qkv = add_packed(program, 1);
-  add_caches(program, &options);
-  assert_ok(rondo_program_input(program, "length", RONDO_I32, NULL, 0, &options.lengths));
-  assert_ok(rondo_op_attention_packed(program, qkv, H, G, &options, &y));
-  assert_ok(rondo_program_output(program, "y", y));
-  return compile(t, program, share);
-}
-
-static void compare_tokens(rondo_compiled *one, float (*rows)[S][ROW], float (*wanted)[S][H * D], size_t first) {
-  for (size_t at = first; at < S; at++) {
-    const int32_t length = (int32_t)at;
-    float token[B][ROW], got[B][H * D];
-    for (size_t i = 0; i < B; i++) memcpy(token[i], rows[i][at], sizeof token[i]);
-    assert_ok(rondo_compiled_write(one, "qkv", token, sizeof token));
-    assert_ok(rondo_compiled_write(one, "length", &length, sizeof length));
-    assert_ok(rondo_compiled_run(one));
-    assert_ok(rondo_compiled_read(one, "y", got, sizeof got));
-    for (size_t i = 0; i < B * H * D; i++)
-      assert_true(fabsf(got[i / (H * D)][i % (H * D)] - wanted[i / (H * D)][at][i % (H * D)]) < 1e-5f);
+/* The second row sees nothing. */
+TEST(test_pr4_rows_that_see_nothing_are_zeros) {
+  const int32_t hidden[T][T] = {{1, 0, 0}, {0, 0, 0}, {1, 1, 1}};
+  const float added[T][T] = {{0, -INFINITY, -INFINITY}, {-INFINITY, -INFINITY, -INFINITY}, {0, 1, 0}};
+  for (int i = 0; i < 2; i++) {
+    float in[3][T][D], y[T][D], made[3][T][D], dmask[T][T] = {{0}};
+    uint64_t seed = 3;
+    fill(&in[0][0][0], 3 * T * D, &seed);
+    const test_bytes inputs[] = {TEST_BYTES("q", in[0]),
+                                 TEST_BYTES("k", in[1]),
+                                 TEST_BYTES("v", in[2]),
+                                 {"mask", i == 0 ? (void *)hidden : (void *)added, sizeof hidden},
+                                 {0}};
+    test_bytes outputs[] = {TEST_BYTES("y", y),        TEST_BYTES("dq", made[0]),  TEST_BYTES("dk", made[1]),
+                            TEST_BYTES("dv", made[2]), TEST_BYTES("dmask", dmask), {0}};
+    if (i == 0) outputs[4] = (test_bytes){0};
+    test_run_program(t, make_masked(i == 0 ? RONDO_I32 : RONDO_F32, false), inputs, outputs);
+    assert_zeros(y[1], D);
+    assert_zeros(made[0][1], D);
+    assert_zeros(dmask[1], T);
+    assert_memory_equal(y[0], in[2][0], sizeof y[0]); /* the first row sees one column */
+    assert_finite(y[0], T * D);
+    assert_finite(made[0][0], 3 * T * D);
   }
 }
 
-/* Token by token the same as all at once, from empty caches and from those that another program has begun. */
-TEST(test_packed_tokens_give_what_all_at_once_do) {
-  static float rows[B][S][ROW], wanted[B][S][H * D];
-  float begun[B][FILLED][ROW];
-  uint64_t seed = 9;
-  for (size_t i = 0; i < B * S * ROW; i++) (&rows[0][0][0])[i] = (float)test_random_below(&seed, 201) / 100 - 1;
-  for (size_t i = 0; i < B; i++) memcpy(begun[i], rows[i], sizeof begun[i]);
-  rondo_compiled *whole = compile_whole(t), *fill = compile_fill(t), *one = compile_one(t, fill);
-  assert_ok(rondo_compiled_write(whole, "qkv", rows, sizeof rows));
-  assert_ok(rondo_compiled_run(whole));
-  assert_ok(rondo_compiled_read(whole, "y", wanted, sizeof wanted));
-  compare_tokens(one, rows, wanted, 0);
-  assert_ok(rondo_compiled_write(fill, "qkv", begun, sizeof begun));
-  assert_ok(rondo_compiled_run(fill));
-  compare_tokens(one, rows, wanted, FILLED);
-  assert_ok(rondo_compiled_destroy(one));
-  assert_ok(rondo_compiled_destroy(fill));
-  assert_ok(rondo_compiled_destroy(whole));
+/* k and v at and after the length may be anything, and get no gradient. */
+TEST(test_pr4_padding_is_not_read) {
+  const int32_t mask[T][T] = {{1, 1, 1}, {1, 1, 1}, {1, 1, 1}}, length = 2;
+  float in[3][T][D], y[2][T][D], made[2][3][T][D];
+  for (int i = 0; i < 2; i++) {
+    uint64_t seed = 3;
+    fill(&in[0][0][0], 3 * T * D, &seed);
+    for (size_t d = 0; i == 1 && d < D; d++) in[1][2][d] = in[2][2][d] = NAN;
+    const test_bytes inputs[] = {TEST_BYTES("q", in[0]),   TEST_BYTES("k", in[1]),        TEST_BYTES("v", in[2]),
+                                 TEST_BYTES("mask", mask), TEST_BYTES("lengths", length), {0}};
+    const test_bytes outputs[] = {TEST_BYTES("y", y[i]),
+                                  TEST_BYTES("dq", made[i][0]),
+                                  TEST_BYTES("dk", made[i][1]),
+                                  TEST_BYTES("dv", made[i][2]),
+                                  {0}};
+    test_run_program(t, make_masked(RONDO_I32, true), inputs, outputs);
+    assert_zeros(made[i][1][2], D);
+    assert_zeros(made[i][2][2], D);
+  }
+  assert_memory_equal(y[0], y[1], sizeof y[0]);
+  assert_memory_equal(made[0], made[1], sizeof made[0]);
 }
 
-UNIT_TEST(test_caches_that_do_not_fit_are_refused) {
-  rondo_attention_options options = {RONDO_ATTENTION_OPTIONS_INIT};
-  rondo_program *program = test_new_program();
-  rondo_value shorter, y;
-  add_caches(program, &options);
-  const rondo_value v_cache = options.v_cache, qkv = add_packed(program, S);
-  assert_ok(rondo_program_state(program, "short", RONDO_F32, (const size_t[]){B, G, S - 1, D}, 4, &shorter));
-  options.v_cache = options.k_cache;
-  assert_fails(rondo_op_attention_packed(program, qkv, H, G, &options, &y), RONDO_INVALID_ARGUMENT);
-  assert_message("the caches must be two states");
-  options.v_cache = shorter;
-  assert_fails(rondo_op_attention_packed(program, qkv, H, G, &options, &y), RONDO_INVALID_ARGUMENT);
-  assert_message("k_cache and v_cache must have one type and shape");
-  options.v_cache = (rondo_value){0};
-  assert_error(rondo_op_attention_packed(program, qkv, H, G, &options, &y), RONDO_INVALID_ARGUMENT,
-               RONDO_REASON_BAD_OPTIONS);
-  assert_message("k_cache and v_cache must be given together");
-  assert_ok(rondo_program_state(program, "short 2", RONDO_F32, (const size_t[]){B, G, S - 1, D}, 4, &options.v_cache));
-  options.k_cache = shorter;
-  assert_fails(rondo_op_attention_packed(program, qkv, H, G, &options, &y), RONDO_INVALID_ARGUMENT);
-  assert_message("with space for t rows");
-  assert_fails(rondo_op_attention_packed(program, qkv, 0, 0, &options, &y), RONDO_INVALID_ARGUMENT);
-  options = (rondo_attention_options){RONDO_ATTENTION_OPTIONS_INIT, .block_table = v_cache};
-  assert_error(rondo_op_attention_packed(program, qkv, H, G, &options, &y), RONDO_INVALID_ARGUMENT,
-               RONDO_REASON_BAD_OPTIONS);
-  assert_message("block_table lists blocks of caches");
-  assert_int_equal(y.id, 0);
-  rondo_program_destroy(program);
+TEST(test_pr4_lengths_out_of_range_fail) {
+  const int32_t wrong[] = {-1, T + 1};
+  for (int i = 0; i < 2; i++) {
+    rondo_program *program = test_new_program();
+    rondo_attention_options options = {RONDO_ATTENTION_OPTIONS_INIT};
+    rondo_value x, y;
+    float result[2][1][T][D];
+    const int32_t lengths[] = {T, wrong[i]};
+    assert_ok(rondo_op_full(program, RONDO_F32, (const size_t[]){2, 1, T, D}, 4, 1, &x));
+    assert_ok(rondo_program_input(program, "indices", RONDO_I32, (const size_t[]){2}, 1, &options.lengths));
+    assert_ok(rondo_op_attention(program, x, x, x, &options, &y));
+    test_wrong_index(t, program, y, lengths, sizeof lengths,
+                     i == 0 ? "attention_plan (operator 1): lengths has -1 at position 1, which is not in 0 .. 3"
+                            : "attention_plan (operator 1): lengths has 4 at position 1, which is not in 0 .. 3",
+                     result, sizeof result);
+    assert_true(result[0][0][0][0] == 1);
+    assert_zeros(result[1][0][0], T * D);
+    rondo_program_destroy(program);
+  }
 }
+
+/* Refused ---------------------------------------------------------------------------------------------------------- */
 
 UNIT_TEST(test_packed_rows_that_do_not_fit_are_refused) {
   const size_t wrong[][2] = {{0, 1}, {4, 0}, {4, 3}, {5, 5}, {SIZE_MAX / 2, SIZE_MAX / 2}};
@@ -309,6 +330,36 @@ UNIT_TEST(test_packed_rows_that_do_not_fit_are_refused) {
   assert_fails(rondo_op_attention_packed(program, wide, 1, 1, NULL, &y), RONDO_INVALID_ARGUMENT);
   assert_message("a head has 257 elements; the maximum is 256: use more heads");
   assert_ok(rondo_op_attention_packed(program, qkv, 4, 4, NULL, &y));
+  rondo_program_destroy(program);
+}
+
+UNIT_TEST(test_pr4_masks_that_do_not_fit_are_refused) {
+  static const size_t wrong[][5] = {{4, 5}, {3, 4, 5}, {2, 4, 3, 1}, {1, 1, 1, 1, 1}};
+  static const size_t ranks[] = {2, 3, 4, 5};
+  rondo_attention_options options = {RONDO_ATTENTION_OPTIONS_INIT};
+  rondo_program *program = test_new_program();
+  rondo_value q, k, y;
+  assert_ok(rondo_program_input(program, "q", RONDO_F16, (const size_t[]){2, 4, 4, 8}, 4, &q));
+  assert_ok(rondo_program_input(program, "k", RONDO_F16, (const size_t[]){2, 2, 6, 8}, 4, &k));
+  for (size_t i = 0; i < sizeof ranks / sizeof *ranks; i++) {
+    assert_ok(rondo_op_full(program, RONDO_F32, wrong[i], ranks[i], 0, &options.mask));
+    assert_error(rondo_op_attention(program, q, k, k, &options, &y), RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE);
+    assert_message("the mask cannot be broadcast to [b, h, t, s], which is [2, 4, 4, 6]");
+  }
+  assert_ok(rondo_op_full(program, RONDO_BF16, (const size_t[]){4, 6}, 2, 0, &options.mask));
+  assert_error(rondo_op_attention(program, q, k, k, &options, &y), RONDO_INVALID_ARGUMENT, RONDO_REASON_TYPE);
+  options.mask = (rondo_value){0};
+  assert_ok(rondo_op_full(program, RONDO_F32, (const size_t[]){2}, 1, 0, &options.alibi_slopes));
+  assert_error(rondo_op_attention(program, q, k, k, &options, &y), RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE);
+  assert_message("there must be a slope for each of 4 heads of q");
+  options.alibi_slopes = (rondo_value){0};
+  assert_ok(rondo_op_full(program, RONDO_I32, (const size_t[]){3}, 1, 0, &options.lengths));
+  assert_error(rondo_op_attention(program, q, k, k, &options, &y), RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE);
+  assert_message("lengths must be a scalar or [b]");
+  options.lengths = (rondo_value){0};
+  options.window = SIZE_MAX;
+  assert_error(rondo_op_attention(program, q, k, k, &options, &y), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
+  assert_int_equal(y.id, 0);
   rondo_program_destroy(program);
 }
 
@@ -342,6 +393,19 @@ static const test_operator rows[] = {
     {.name = "attention", .draw = draw, OPERATOR, .gradient_tolerance = 4e-4},
     {.name = "long attention", .draw = draw_long, OPERATOR, .gradient_tolerance = 4e-3, .tolerance = 2e-5},
     {.name = "wide attention", .draw = draw_wide, OPERATOR, .gradient_tolerance = 4e-3, .tolerance = 2e-5},
+    {.name = "hidden columns", .draw = draw_hidden, OPERATOR, .gradient_tolerance = 4e-4},
+    {.name = "long hidden columns",
+     .draw = draw_long_hidden,
+     OPERATOR,
+     .gradient_tolerance = 4e-3,
+     .tolerance = 2e-5,
+     .gradient_samples = 12},
+    {.name = "wide hidden columns",
+     .draw = draw_wide_hidden,
+     OPERATOR,
+     .gradient_tolerance = 4e-3,
+     .tolerance = 2e-5,
+     .gradient_samples = 12},
     {.name = "attention_packed", .draw = draw_packed, PACKED, .tolerance = 8e-6, .gradient_tolerance = 1e-3},
 };
 

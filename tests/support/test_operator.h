@@ -28,9 +28,10 @@
 typedef struct test_tensor {
   rondo_type type; /* 0: the float type under test */
   size_t rank, shape[RONDO_MAX_DIMENSIONS];
-  double low, high;     /* random values in low .. high; for integers low <= i < high */
-  bool has_no_gradient; /* its gradient is not compared; integers never have one */
-  const double *values; /* instead of random values; NULL: random */
+  double low, high;          /* random values in low .. high; for integers low <= i < high */
+  bool has_no_gradient;      /* its gradient is not compared; integers never have one */
+  bool has_rounded_gradient; /* its gradient is as precise as the float type under test, whatever its own type */
+  const double *values;      /* instead of random values; NULL: random */
 } test_tensor;
 
 /* A case of an operator. */
