@@ -103,7 +103,7 @@ static void free_replaced(cuda_executable *executable) {
   }
 }
 
-/* Releases the driver's objects and the code that they run. */
+/* Releases the driver's objects, and the code and semaphores that they use. */
 static void release_objects(cuda_executable *executable) {
   cuda_device *device = cuda_device_of(executable->base.device);
   const cuda_api *api = device->api;
@@ -117,10 +117,7 @@ static void release_objects(cuda_executable *executable) {
   executable->last = NULL;
   rondo_captured_release(executable->captured);
   executable->captured = NULL;
-  for (size_t i = 0; i < executable->count; i++) {
-    rondo_kernel_release(executable->nodes[i].kernel);
-    executable->nodes[i].kernel = NULL;
-  }
+  for (size_t i = 0; i < executable->count; i++) cuda_node_release(&executable->nodes[i]);
 }
 
 static void free_memory(cuda_executable *executable) {

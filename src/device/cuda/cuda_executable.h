@@ -35,9 +35,14 @@ struct cuda_node {
     rondo_fill fill;
     cuda_host_work *host;
     cu_event event;
+    struct {
+      rondo_external_semaphore **items; /* references, at the end of `storage` */
+      size_t count;
+    } semaphores;
     cuda_executable *child; /* of an exported graph's child node: it owns what the child's nodes use */
   } as;
-  void *storage; /* a captured copy's cu_copy; the list by which a foreign kernel gets its arguments; or NULL */
+  void *storage; /* a captured copy's cu_copy; the list by which a foreign kernel gets its arguments; operations or
+                    semaphores in the driver's form; or NULL */
   size_t storage_bytes;
   const rondo_launch_config *config; /* a kernel's own copy, resolved; NULL: the default */
   uint64_t captured; /* its name in the captured graph, valid while the executable is made; 0: not captured */

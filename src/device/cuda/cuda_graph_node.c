@@ -18,6 +18,7 @@
 #include "device/cuda/cuda_operations.h"
 #include "graph/launch_config.h"
 #include "graph/node_name.h"
+#include "graph/semaphore_data.h"
 
 /* Making ----------------------------------------------------------------------------------------------------------- */
 
@@ -110,10 +111,16 @@ static cu_memory_operations_params operations_of(const cuda_device *device, cons
                                        .operations = node->storage};
 }
 
+/* Launches by the driver may use them after the graph of the exec, or of the form, has let them go. */
 static rondo_status make_semaphores(cuda_executable *executable, const rondo_semaphores_node *node, cuda_node *out) {
-  out->storage_bytes = cuda_semaphores_bytes(node->count);
+  const size_t bytes = cuda_semaphores_bytes(node->count);
+  out->storage_bytes = bytes + node->count * sizeof(rondo_external_semaphore *);
   RONDO_TRY(rondo_allocate(cuda_allocator_of(executable), 1, out->storage_bytes, &out->storage));
   cuda_semaphores_fill(node, out->storage);
+  rondo_external_semaphore **const kept = (void *)((char *)out->storage + bytes);
+  for (size_t i = 0; i < node->count; i++) rondo_semaphore_retain(kept[i] = node->values[i].semaphore);
+  out->as.semaphores.items = kept;
+  out->as.semaphores.count = node->count;
   return RONDO_OK;
 }
 
@@ -171,6 +178,14 @@ rondo_status cuda_node_make(cuda_executable *executable, const rondo_lowered_nod
   return status;
 }
 
+void cuda_node_release(cuda_node *node) {
+  rondo_kernel_release(node->kernel);
+  node->kernel = NULL;
+  if (node->kind != RONDO_NODE_SEMAPHORE_SIGNAL && node->kind != RONDO_NODE_SEMAPHORE_WAIT) return;
+  for (size_t i = 0; i < node->as.semaphores.count; i++) rondo_semaphore_release(node->as.semaphores.items[i]);
+  node->as.semaphores.count = 0;
+}
+
 void cuda_node_free(cuda_executable *executable, cuda_node *node) {
   const rondo_allocator *allocator = cuda_allocator_of(executable);
   if (node->kind == RONDO_NODE_HOST && node->as.host != NULL) {
@@ -178,9 +193,9 @@ void cuda_node_free(cuda_executable *executable, cuda_node *node) {
     cuda_host_free(allocator, node->as.host);
   }
   if (node->kind == RONDO_NODE_CHILD && node->as.child != NULL) cuda_executable_free(node->as.child);
+  cuda_node_release(node);
   rondo_release(allocator, node->storage, 1, node->storage_bytes);
   rondo_release(allocator, (void *)(uintptr_t)node->config, 1, sizeof *node->config);
-  rondo_kernel_release(node->kernel);
   *node = (cuda_node){0};
 }
 
@@ -290,7 +305,7 @@ static cu_result add_fill(const cuda_executable *executable, const cuda_node *no
 
 static cu_result add_semaphores(const cuda_api *api, const cuda_node *node, cu_graph graph, const cu_graph_node *before,
                                 size_t count, cu_graph_node *out) {
-  const cu_semaphores_params params = cuda_semaphores_in(node->storage, node->storage_bytes);
+  const cu_semaphores_params params = cuda_semaphores_in(node->storage, node->as.semaphores.count);
   return node->kind == RONDO_NODE_SEMAPHORE_SIGNAL ? api->graph_add_semaphore_signal(out, graph, before, count, &params)
                                                    : api->graph_add_semaphore_wait(out, graph, before, count, &params);
 }
@@ -347,7 +362,7 @@ static cu_result change_copies(const cuda_executable *executable, const cuda_bui
 
 static cu_result change_semaphores(const cuda_api *api, cu_graph_exec exec, cu_graph_node handle,
                                    const cuda_node *node) {
-  const cu_semaphores_params params = cuda_semaphores_in(node->storage, node->storage_bytes);
+  const cu_semaphores_params params = cuda_semaphores_in(node->storage, node->as.semaphores.count);
   return node->kind == RONDO_NODE_SEMAPHORE_SIGNAL ? api->exec_set_semaphore_signal(exec, handle, &params)
                                                    : api->exec_set_semaphore_wait(exec, handle, &params);
 }
@@ -432,7 +447,7 @@ cu_result cuda_node_submit(const cuda_executable *executable, const cuda_node *n
       return api->stream_batch_mem_op(stream, operations_of(device, node).count, node->storage, 0);
     case RONDO_NODE_SEMAPHORE_SIGNAL:
     case RONDO_NODE_SEMAPHORE_WAIT: {
-      const cu_semaphores_params semaphores = cuda_semaphores_in(node->storage, node->storage_bytes);
+      const cu_semaphores_params semaphores = cuda_semaphores_in(node->storage, node->as.semaphores.count);
       return cuda_semaphores_submit(device, stream, node->kind, &semaphores);
     }
     default:

@@ -12,6 +12,8 @@ RONDO_MUST_USE rondo_status cuda_node_make(cuda_executable *executable, const ro
                                            cuda_node *out);
 /* Makes a kernel node read its arguments at `args`. With NULL it has none and cannot be added to a graph. */
 void cuda_node_bind(cuda_node *node, const void *const *args);
+/* Releases the code and the semaphores that the driver's node uses. Freeing the node does that too. */
+void cuda_node_release(cuda_node *node);
 void cuda_node_free(cuda_executable *executable, cuda_node *node);
 
 /* Adds it to a driver's graph after `count` nodes, unless it is a child node (cuda_build_graph). Nodes that come after

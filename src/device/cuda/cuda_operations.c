@@ -103,15 +103,14 @@ enum { EACH = sizeof(cu_semaphore_params) + sizeof(cu_external_semaphore) };
 
 size_t cuda_semaphores_bytes(size_t count) { return count * EACH; }
 
-cu_semaphores_params cuda_semaphores_in(void *storage, size_t bytes) {
-  const size_t count = bytes / EACH;
+cu_semaphores_params cuda_semaphores_in(void *storage, size_t count) {
   cu_semaphore_params *params = storage;
   return (cu_semaphores_params){
       .semaphores = (cu_external_semaphore *)(void *)(params + count), .params = params, .count = (unsigned)count};
 }
 
 void cuda_semaphores_fill(const rondo_semaphores_node *node, void *storage) {
-  const cu_semaphores_params list = cuda_semaphores_in(storage, cuda_semaphores_bytes(node->count));
+  const cu_semaphores_params list = cuda_semaphores_in(storage, node->count);
   cu_semaphore_params *params = storage;
   for (size_t i = 0; i < node->count; i++) {
     params[i] = (cu_semaphore_params){.value = node->values[i].value};

@@ -31,7 +31,7 @@ RONDO_MUST_USE rondo_status cuda_import_semaphore(rondo_device *device, rondo_se
 /* The driver's form of a list, in `storage` of so many bytes for `count` semaphores. */
 size_t cuda_semaphores_bytes(size_t count);
 void cuda_semaphores_fill(const rondo_semaphores_node *node, void *storage);
-cu_semaphores_params cuda_semaphores_in(void *storage, size_t bytes);
+cu_semaphores_params cuda_semaphores_in(void *storage, size_t count);
 
 /* Enqueue a list. In the device's context. */
 cu_result cuda_semaphores_submit(const cuda_device *device, cu_stream stream, rondo_node_kind kind,

@@ -130,7 +130,7 @@ static rondo_status submit_semaphores(cuda_queue *queue, const rondo_node_params
   cuda_device *device = cuda_device_of(queue->base.device);
   uint64_t storage[RONDO_MAX_SEMAPHORES * (sizeof(cu_semaphore_params) + sizeof(void *)) / sizeof(uint64_t)];
   cuda_semaphores_fill(node, storage);
-  const cu_semaphores_params params = cuda_semaphores_in(storage, cuda_semaphores_bytes(node->count));
+  const cu_semaphores_params params = cuda_semaphores_in(storage, node->count);
   cuda_queue_note_work(queue);
   return cuda_check(device, cuda_semaphores_submit(device, queue->stream, work->kind, &params),
                     "%s %zu semaphores on %s", work->kind == RONDO_NODE_SEMAPHORE_SIGNAL ? "signalling" : "waiting for",

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "fake_cuda/fake_fixture.h"
+#include "support/foreign_library.h"
 
 /* A semaphore, and a descriptor of its state for the test. */
 typedef struct shared {
@@ -168,6 +169,68 @@ FAKE_TEST(ad8_enqueued_work_keeps_semaphores) {
   set_state(&of, 1);
   assert_ok(rondo_stream_synchronize(t->stream));
   assert_int_equal(close(of.file), 0);
+}
+
+static void *native_of(rondo_graph *graph) {
+  void *native;
+  assert_ok(rondo_graph_native(graph, &native));
+  return native;
+}
+
+/* The form from before the last change is valid, so its semaphore is not destroyed. */
+FAKE_TEST(ad8_ad2_forms_of_graphs_keep_semaphores) {
+  const shared of = import_semaphore(t, RONDO_SEMAPHORE_TIMELINE_FD);
+  const shared other = import_semaphore(t, RONDO_SEMAPHORE_TIMELINE_FD);
+  const rondo_semaphore_value first = value_of(&of, 5), second = value_of(&other, 6);
+  const rondo_node_params params = {.kind = RONDO_NODE_SEMAPHORE_SIGNAL,
+                                    .as.semaphores = {.values = &second, .count = 1}};
+  foreign_library *foreign = foreign_open();
+  rondo_graph *graph = test_graph(t);
+  rondo_node signal, empty;
+  assert_ok(rondo_graph_add_semaphore_signal(graph, NULL, 0, &first, 1, &signal));
+  void *const before = native_of(graph);
+  assert_ok(rondo_graph_set_params(graph, signal, &params));
+  void *const now = native_of(graph);
+  rondo_external_semaphore_destroy(of.semaphore);
+  assert_ok(rondo_device_synchronize(t->device));
+  assert_int_equal(fake->live(FAKE_CUDA_SEMAPHORE), 2);
+  assert_int_equal(foreign_graph_run(foreign, before, rondo_stream_native(t->stream)), 0);
+  assert_int_equal(foreign_graph_run(foreign, now, rondo_stream_native(t->stream)), 0);
+  assert_int_equal(state_of(&of), 5);
+  assert_int_equal(state_of(&other), 6);
+  assert_ok(rondo_graph_add_empty(graph, NULL, 0, &empty));
+  assert_non_null(native_of(graph));
+  assert_ok(rondo_device_synchronize(t->device));
+  assert_int_equal(fake->live(FAKE_CUDA_SEMAPHORE), 1);
+  end_semaphore(&other);
+  assert_int_equal(close(of.file), 0);
+  foreign_close(foreign);
+}
+
+/* A launch by the driver still waits when the exec and the semaphore are destroyed. */
+FAKE_TEST(ad8_ad2_launches_by_the_driver_keep_semaphores) {
+  const shared of = import_semaphore(t, RONDO_SEMAPHORE_TIMELINE_FD);
+  const rondo_semaphore_value wait = value_of(&of, 1);
+  foreign_library *foreign = foreign_open();
+  void *stream, *native;
+  rondo_graph *graph = test_graph(t);
+  rondo_node node;
+  assert_int_equal(foreign_stream_create(foreign, FOREIGN_NON_BLOCKING, &stream), 0);
+  assert_ok(rondo_graph_add_semaphore_wait(graph, NULL, 0, &wait, 1, &node));
+  rondo_exec *exec = test_exec_of(graph);
+  assert_ok(rondo_exec_native(exec, &native));
+  assert_int_equal(foreign_exec_enqueue(foreign, native, stream), 0);
+  rondo_exec_destroy(exec);
+  rondo_external_semaphore_destroy(of.semaphore);
+  assert_ok(rondo_stream_synchronize(t->stream));
+  assert_int_equal(fake->live(FAKE_CUDA_SEMAPHORE), 1);
+  set_state(&of, 1);
+  assert_ok(rondo_device_synchronize(t->device));
+  assert_non_null(test_exec_of(test_graph(t))); /* which frees execs whose launches have ended */
+  assert_int_equal(fake->live(FAKE_CUDA_SEMAPHORE), 0);
+  assert_int_equal(foreign_stream_destroy(foreign, stream), 0);
+  assert_int_equal(close(of.file), 0);
+  foreign_close(foreign);
 }
 
 FAKE_TEST(ad8_bad_semaphores_are_refused) {
