@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "graph/launch_config.h"
+#include "graph/node_params.h"
 
 enum { WORD = sizeof(uint64_t) };
 
@@ -106,12 +107,47 @@ static rondo_status note_fill(rondo_launch_values *values, const rondo_fill *fil
   return add_value(values, &value);
 }
 
+/* A word of 8 bytes that is written may be an address; one that is waited for is a number. */
+static rondo_status note_operations(rondo_launch_values *values, const rondo_memory_operations_node *node,
+                                    rondo_noted_launch *launch) {
+  launch->kind = rondo_hash_u64(RONDO_HASH_START, node->count);
+  for (size_t i = 0; i < node->count; i++) {
+    const rondo_memory_operation *operation = &node->operations[i];
+    const rondo_launch_value value = {.value = operation->value,
+                                      .parameter = (uint16_t)i,
+                                      .bytes = (uint8_t)rondo_operation_bytes(operation),
+                                      .is_number = rondo_operation_waits(operation)};
+    launch->kind = rondo_hash_u64(launch->kind, (uint64_t)operation->kind << 32 | (uint64_t)operation->condition);
+    RONDO_TRY(add_value(values, &value));
+  }
+  return RONDO_OK;
+}
+
+static rondo_status note_semaphores(rondo_launch_values *values, const rondo_semaphores_node *node,
+                                    rondo_noted_launch *launch) {
+  launch->kind = rondo_hash_u64(RONDO_HASH_START, node->count);
+  for (size_t i = 0; i < node->count; i++) {
+    const rondo_launch_value value = {
+        .value = node->values[i].value, .parameter = (uint16_t)i, .bytes = WORD, .is_number = true};
+    RONDO_TRY(add_value(values, &value));
+  }
+  return RONDO_OK;
+}
+
+/* The work is not checked yet. */
 static rondo_status note(rondo_launch_values *values, const rondo_node_params *work) {
-  rondo_noted_launch launch = {.first = (uint32_t)values->values.count};
+  rondo_noted_launch launch = {.work = work->kind, .first = (uint32_t)values->values.count};
+  const rondo_memory_operations_node *operations = &work->as.memory_operations;
+  const rondo_semaphores_node *semaphores = &work->as.semaphores;
   if (work->kind == RONDO_NODE_KERNEL && is_given(&work->as.kernel))
     RONDO_TRY(note_kernel(values, &work->as.kernel, &launch));
   else if (work->kind == RONDO_NODE_FILL)
     RONDO_TRY(note_fill(values, &work->as.fill, &launch));
+  else if (work->kind == RONDO_NODE_MEMORY_OPERATIONS && operations->operations != NULL &&
+           operations->count <= RONDO_MAX_MEMORY_OPERATIONS)
+    RONDO_TRY(note_operations(values, operations, &launch));
+  else if (rondo_node_names_semaphores(work) && semaphores->values != NULL && semaphores->count <= RONDO_MAX_SEMAPHORES)
+    RONDO_TRY(note_semaphores(values, semaphores, &launch));
   else
     return RONDO_OK;
   return rondo_array_push(&values->allocator, &values->launches, &launch);
@@ -132,21 +168,25 @@ static bool are_comparable(const rondo_launch_values *a, const rondo_launch_valu
   if (!a->is_complete || !b->is_complete) return false;
   if (a->launches.count != b->launches.count || a->values.count != b->values.count) return false;
   for (size_t i = 0; i < a->launches.count; i++)
-    if (a->launches.items[i].kind != b->launches.items[i].kind) return false;
+    if (a->launches.items[i].work != b->launches.items[i].work ||
+        a->launches.items[i].kind != b->launches.items[i].kind)
+      return false;
   return true;
 }
 
 static bool is_same(const rondo_launch_value *a, const rondo_launch_value *b) {
   if (a->value == b->value) return true;
-  return a->bytes == WORD && may_be_address(a->value) && may_be_address(b->value);
+  return a->bytes == WORD && !a->is_number && may_be_address(a->value) && may_be_address(b->value);
 }
 
-/* Writes the value as a floating-point number if it looks like one, else as an integer. */
-static void write_value(char *out, size_t capacity, const rondo_launch_value *value) {
+/* Writes the value as a floating-point number if it is one of a kernel or fill and looks like one, else as an integer.
+ */
+static void write_value(char *out, size_t capacity, const rondo_noted_launch *launch, const rondo_launch_value *value) {
   float number = 0;
   double wide = 0;
-  if (value->bytes == sizeof number) memcpy(&number, &value->value, sizeof number);
-  if (value->bytes == sizeof wide) memcpy(&wide, &value->value, sizeof wide);
+  const bool is_any = launch->work == RONDO_NODE_KERNEL || launch->work == RONDO_NODE_FILL;
+  if (is_any && value->bytes == sizeof number) memcpy(&number, &value->value, sizeof number);
+  if (is_any && value->bytes == sizeof wide) memcpy(&wide, &value->value, sizeof wide);
   const double magnitude = (number < 0 ? -(double)number : (double)number) + (wide < 0 ? -wide : wide);
   if (magnitude > 1e-30 && magnitude < 1e30)
     (void)snprintf(out, capacity, "%.9g", value->bytes == sizeof number ? (double)number : wide);
@@ -154,23 +194,35 @@ static void write_value(char *out, size_t capacity, const rondo_launch_value *va
     (void)snprintf(out, capacity, "%" PRIu64, value->value);
 }
 
+static void describe_place(char *out, size_t capacity, const rondo_noted_launch *launch,
+                           const rondo_launch_value *value) {
+  if (launch->work == RONDO_NODE_FILL)
+    (void)snprintf(out, capacity, "the value of a fill");
+  else if (launch->work == RONDO_NODE_MEMORY_OPERATIONS)
+    (void)snprintf(out, capacity, "the value of memory operation %u", value->parameter);
+  else if (launch->work != RONDO_NODE_KERNEL)
+    (void)snprintf(out, capacity, "value %u of a %s of semaphores", value->parameter,
+                   launch->work == RONDO_NODE_SEMAPHORE_SIGNAL ? "signal" : "wait");
+  else if (value->offset == 0)
+    (void)snprintf(out, capacity, "argument %u of kernel '%s'", value->parameter, launch->name);
+  else
+    (void)snprintf(out, capacity, "argument %u of kernel '%s', at byte %u,", value->parameter, launch->name,
+                   value->offset);
+}
+
 static void describe(char *message, size_t capacity, const rondo_noted_launch *launch, const rondo_launch_value *before,
                      const rondo_launch_value *now) {
   char where[96], was[32], is[32];
-  write_value(was, sizeof was, before);
-  write_value(is, sizeof is, now);
-  if (launch->name[0] == '\0')
-    (void)snprintf(where, sizeof where, "the value of a fill");
-  else if (now->offset == 0)
-    (void)snprintf(where, sizeof where, "argument %u of kernel '%s'", now->parameter, launch->name);
-  else
-    (void)snprintf(where, sizeof where, "argument %u of kernel '%s', at byte %u,", now->parameter, launch->name,
-                   now->offset);
+  const bool is_of_memory = launch->work == RONDO_NODE_KERNEL || launch->work == RONDO_NODE_FILL;
+  write_value(was, sizeof was, launch, before);
+  write_value(is, sizeof is, launch, now);
+  describe_place(where, sizeof where, launch, now);
   (void)snprintf(
       message, capacity,
       "%s was %s in the run before and is %s now, and is not an input: a recording would freeze one value; make it "
-      "an input of the function (RONDO_INPUT_SCALAR), or keep it in device memory that the kernel reads",
-      where, was, is);
+      "an input of the function (RONDO_INPUT_SCALAR), or %s",
+      where, was, is,
+      is_of_memory ? "keep it in device memory that the kernel reads" : "enqueue this work outside of the body");
 }
 
 bool rondo_launch_values_differ(const rondo_launch_values *earlier, const rondo_launch_values *later, char *message,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Detecting frozen values: the scalar arguments of kernels and the values of fills are noted while a body runs, so that
- * two runs can be compared. A value that differs would be frozen by a recording. Two runs are compared only if they
- * launch the same kernels with the same grids in the same order.
+ * Detecting frozen values: the scalar arguments of kernels, and the values of fills, memory operations and semaphores
+ * are noted while a body runs, so that two runs can be compared. A value that differs would be frozen by a recording.
+ * Two runs are compared only if they enqueue the same work, with the same kernels and grids, in the same order.
  *
  * Ignored are pointers, words that may be addresses, and a generator's arguments (RONDO_RANDOM_ARGS). The arguments of
  * libraries' kernels are unknown.
@@ -20,15 +20,17 @@
 
 typedef struct rondo_launch_value {
   uint64_t value;
-  uint16_t parameter, offset; /* of the kernel; byte in its argument */
+  uint16_t parameter, offset; /* of the kernel; byte in its argument. Or the number of the operation or semaphore */
   uint8_t bytes;              /* at most 8 */
+  bool is_number;             /* it is no address, whatever it is */
 } rondo_launch_value;
 
-/* A launch of a kernel, or a fill. */
+/* A launch of a kernel, or other work with values. */
 typedef struct rondo_noted_launch {
-  uint64_t kind;  /* a hash of all that must be equal for a comparison */
+  uint64_t kind; /* a hash of all that must be equal for a comparison */
+  rondo_node_kind work;
   uint32_t first; /* index of its first value */
-  char name[40];  /* of the kernel; "" for a fill */
+  char name[40];  /* of the kernel */
 } rondo_noted_launch;
 
 typedef struct rondo_launch_values {

@@ -76,7 +76,7 @@ static void describe_word(const rondo_exec *exec, const word *at, char *buffer, 
     (void)snprintf(buffer, capacity, "%s, which a library enqueued,", label);
   else if (params->kind == RONDO_NODE_HOST)
     (void)snprintf(buffer, capacity, "%s, its user pointer", label);
-  else if (at->bytes < WORD)
+  else if (at->bytes < WORD || !at->is_pointer)
     (void)snprintf(buffer, capacity, "%s, its value", label);
   else
     (void)snprintf(buffer, capacity, "%s, its %s", label, at->parameter == RONDO_SITE_SRC ? "source" : "address");
@@ -372,12 +372,24 @@ static rondo_status visit_operations(finder *f, const seen_node *node, word *at)
   return RONDO_OK;
 }
 
+/* Values of timelines are numbers, and an exec of a recording has the semaphores that were recorded. */
+static rondo_status visit_semaphores(finder *f, const seen_node *node, word *at) {
+  at->parameter = RONDO_PATCH_NO_PARAMETER;
+  at->bytes = WORD;
+  for (size_t i = 0; i < node->params[NOW]->as.semaphores.count; i++) {
+    for (int k = 0; k < RECORDINGS; k++) at->values[k] = node->params[k]->as.semaphores.values[i].value;
+    if (at->values[MOVED] != at->values[NOW] || at->values[AGAIN] != at->values[NOW]) RONDO_TRY(report_frozen(f, at));
+  }
+  return RONDO_OK;
+}
+
 static rondo_status visit_node(finder *f, uint32_t index, const seen_node *node) {
   const rondo_node_params *now = node->params[NOW];
   word at = {.node = index};
   if (now->kind == RONDO_NODE_KERNEL) return visit_kernel(f, node, &at);
   if (now->kind == RONDO_NODE_FOREIGN && now->as.foreign.is_opaque) return report_unknown(f, &at);
   if (now->kind == RONDO_NODE_MEMORY_OPERATIONS) return visit_operations(f, node, &at);
+  if (rondo_node_names_semaphores(now)) return visit_semaphores(f, node, &at);
   at.can_change = (now->kind == RONDO_NODE_COPY || now->kind == RONDO_NODE_FILL) && rondo_node_is_plain(now);
   for (size_t i = 0; i < sizeof node_words / sizeof node_words[0]; i++) {
     const void *where[RECORDINGS];

@@ -84,6 +84,41 @@ TREE_TEST(test_tr8_value_of_a_fill) {
   assert_changed(&c, "the value of a fill was 7 in the run before and is 9 now");
 }
 
+/* The last word is written and waited for by memory operations. Their values are numbers, large ones too. */
+static rondo_status write_body(rondo_call *call, void *user) {
+  test_tree_case *c = user;
+  uint32_t *out = test_body_copy(call, 0, 0);
+  const rondo_memory_operation operations[] = {
+      {.kind = RONDO_OPERATION_WRITE_32, .address = out + LAST, .value = c->work.factor},
+      {.kind = RONDO_OPERATION_WAIT_32, .condition = RONDO_WAIT_EQUAL, .address = out + LAST, .value = c->work.factor}};
+  c->work.runs++;
+  return rondo_memory_operations_async(rondo_call_stream(call), operations, 2);
+}
+
+static void call_written(const test_tree_case *c) {
+  uint32_t words[LAST + 1];
+  rondo_buffer *out = test_call_words(c->t, c->function, c->words, LAST + 1);
+  assert_ok(rondo_buffer_copy(out, c->t->stream, 0, words, sizeof words));
+  assert_ok(rondo_stream_synchronize(c->t->stream));
+  assert_int_equal(words[LAST], c->work.factor);
+  rondo_buffer_release(out);
+}
+
+TREE_TEST(test_tr8_ad8_values_of_memory_operations) {
+  test_tree_case c;
+  test_tree_case_make(&c, t, NULL, TEST_FUNCTION_OPTIONS(.body = write_body), NULL);
+  c.work.factor = 70000;
+  call_written(&c);
+  c.work.factor = 90000;
+  call_written(&c);
+  assert_changed(&c, "the value of memory operation 0 was 70000 in the run before and is 90000 now");
+  assert_changed(&c, "outside of the body");
+  call_written(&c);
+  assert_outcome(c.tree, RONDO_CALL_RECORDED);
+  call_written(&c);
+  assert_outcome(c.tree, RONDO_CALL_REPLAYED);
+}
+
 /* A learning rate that decays at each call is never recorded, and always right. */
 TREE_TEST(test_tr8_value_that_changes_at_each_call) {
   for (uint32_t warm_ups = 1; warm_ups <= 2; warm_ups++) {

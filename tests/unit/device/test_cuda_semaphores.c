@@ -10,6 +10,7 @@
 
 #include "fake_cuda/fake_fixture.h"
 #include "support/foreign_library.h"
+#include "support/test_tree.h"
 
 /* A semaphore, and a descriptor of its state for the test. */
 typedef struct shared {
@@ -169,6 +170,58 @@ FAKE_TEST(ad8_enqueued_work_keeps_semaphores) {
   set_state(&of, 1);
   assert_ok(rondo_stream_synchronize(t->stream));
   assert_int_equal(close(of.file), 0);
+}
+
+/* A number that grows with each call is not frozen by a recording. */
+FAKE_TEST(ad8_ad5_a_timeline_in_a_region_goes_on) {
+  const shared of = import_semaphore(t, RONDO_SEMAPHORE_TIMELINE_FD);
+  rondo_tree *tree = test_tree(t, NULL);
+  rondo_region *region;
+  const rondo_region_options options = {RONDO_REGION_OPTIONS_INIT, .name = "frame"};
+  assert_ok(rondo_region_create(tree, &options, &region));
+  for (uint64_t frame = 5000; frame < 5006; frame++) {
+    const rondo_semaphore_value signal = value_of(&of, frame);
+    rondo_call *call;
+    assert_ok(rondo_region_begin(region, t->stream, NULL, &call));
+    while (call != NULL) {
+      const rondo_status done = rondo_semaphore_signal_async(t->stream, &signal, 1);
+      assert_ok(rondo_region_end(region, t->stream, done, &call));
+    }
+    assert_ok(rondo_stream_synchronize(t->stream));
+    assert_int_equal(state_of(&of), frame);
+  }
+  rondo_region_info info = {.struct_size = sizeof info};
+  assert_ok(rondo_region_get_info(region, &info));
+  assert_int_equal(info.last_skip, RONDO_SKIP_CHANGED);
+  assert_non_null(strstr(info.last_message, "value 0 of a signal of semaphores was "));
+  assert_ok(rondo_tree_destroy(tree));
+  end_semaphore(&of);
+}
+
+/* The same between recordings that are compared for a patch. */
+FAKE_TEST(ad8_values_of_semaphores_are_found_frozen) {
+  const shared of = import_semaphore(t, RONDO_SEMAPHORE_TIMELINE_FD);
+  const rondo_semaphore_value signals[] = {value_of(&of, 5), value_of(&of, 6)};
+  rondo_graph *graphs[2];
+  uint32_t *words[2];
+  for (int i = 0; i < 2; i++) {
+    graphs[i] = test_graph(t);
+    words[i] = test_words(t, 64);
+    const rondo_node node = test_add_affine(t, graphs[i], NULL, 0, words[i], 2, 1);
+    rondo_node signal;
+    assert_ok(rondo_graph_add_semaphore_signal(graphs[i], &node, 1, &signals[i], 1, &signal));
+  }
+  rondo_exec *exec = test_instantiate(graphs[0]);
+  const rondo_patch_input input = {.address = words[0], .bytes = 4, .moved = words[1]};
+  const rondo_patch_options options = {RONDO_PATCH_OPTIONS_INIT, .moved = graphs[1]};
+  rondo_patch_set *set;
+  rondo_patch_finding finding = {.struct_size = sizeof finding};
+  assert_ok(rondo_patch_set_create(exec, &input, 1, &options, &set));
+  assert_ok(rondo_patch_set_get_finding(set, 0, &finding));
+  assert_int_equal(finding.kind, RONDO_PATCH_FROZEN);
+  assert_non_null(strstr(finding.message, "its value is 0x0000000000000005 here and 0x0000000000000006"));
+  rondo_patch_set_destroy(set);
+  end_semaphore(&of);
 }
 
 static void *native_of(rondo_graph *graph) {
