@@ -188,6 +188,7 @@ static void add_semaphores(writer *w, const rondo_semaphores_node *node) {
     add_name(w, semaphore->name);
     if (node->values[i].value > 0) rondo_text_add(w->text, " %" PRIu64, node->values[i].value);
   }
+  if (node->count > w->details->max_parameters) rondo_text_add(w->text, ", ...");
 }
 
 /* DOT has a cluster for the child instead. */

@@ -224,6 +224,22 @@ FAKE_TEST(ad8_values_of_semaphores_are_found_frozen) {
   end_semaphore(&of);
 }
 
+/* A report of a large graph says where it leaves some out. */
+FAKE_TEST(ad8_reports_shorten_lists_of_semaphores) {
+  const shared of = import_semaphore(t, RONDO_SEMAPHORE_TIMELINE_FD);
+  rondo_semaphore_value values[9];
+  rondo_graph *graph = test_graph(t);
+  rondo_node node;
+  char *text;
+  for (uint64_t i = 0; i < 9; i++) values[i] = value_of(&of, i + 1);
+  assert_ok(rondo_graph_add_semaphore_signal(graph, NULL, 0, values, 9, &node));
+  for (int i = 0; i < 500; i++) assert_ok(rondo_graph_add_empty(graph, NULL, 0, &node));
+  assert_ok(rondo_graph_report(graph, NULL, &text));
+  assert_non_null(strstr(text, "semaphore frames 4, ..."));
+  rondo_text_free(text);
+  end_semaphore(&of);
+}
+
 static void *native_of(rondo_graph *graph) {
   void *native;
   assert_ok(rondo_graph_native(graph, &native));
