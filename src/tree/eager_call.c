@@ -162,7 +162,8 @@ static rondo_status end_body(rondo_call *call, rondo_status returned) {
   const rondo_status status = rondo_body_end(call, returned);
   if (call->host_watch == NULL) return status;
   char who[RONDO_TREE_MESSAGE];
-  (void)snprintf(who, sizeof who, "rondo_function_call: the body of '%.100s'", call->function->origin->name);
+  (void)snprintf(who, sizeof who, "%s of '%.100s'", rondo_function_body_name(call->function),
+                 call->function->origin->name);
   const rondo_status seen = device->ops->guard->host_end(device, call->host_watch, who);
   if (seen == RONDO_OK) return status;
   rondo_status_ignore(status, "it may be a consequence of the access that is reported");

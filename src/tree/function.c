@@ -360,8 +360,15 @@ static void destroy(rondo_function *function) {
   rondo_function_free(function);
 }
 
-rondo_status rondo_function_destroy(rondo_function *function) {
-  const char *const call = "rondo_function_destroy";
+const char *rondo_function_call_name(const rondo_function *function) {
+  return function->region == NULL ? "rondo_function_call" : "rondo_region_begin";
+}
+
+const char *rondo_function_body_name(const rondo_function *function) {
+  return function->region == NULL ? "rondo_function_call: the body" : "rondo_region_end: the code";
+}
+
+rondo_status rondo_function_remove(const char *call, rondo_function *function) {
   if (function == NULL || function->tree->device->is_inherited) return RONDO_OK;
   RONDO_TRY(rondo_check_call(call, "the function", function));
   rondo_tree *tree = function->tree;
@@ -371,6 +378,10 @@ rondo_status rondo_function_destroy(rondo_function *function) {
   rondo_tree_check(tree);
   rondo_tree_leave(tree);
   return RONDO_OK;
+}
+
+rondo_status rondo_function_destroy(rondo_function *function) {
+  return rondo_function_remove("rondo_function_destroy", function);
 }
 
 rondo_status rondo_function_set_recording(rondo_function *function, bool on) {

@@ -27,6 +27,14 @@ void rondo_function_free(rondo_function *function);
  * that. */
 void rondo_memory_protect_inputs(rondo_tree *tree, rondo_stream *stream, const rondo_function *function, bool on);
 
+/* Removes the function from its tree and frees it, for the public call of this name. NULL is allowed. */
+RONDO_MUST_USE rondo_status rondo_function_remove(const char *call, rondo_function *function);
+
+/* For messages about a call: the public call that begins it, "rondo_function_call", and the public call that ends it
+ * with what has run, "rondo_function_call: the body" or "rondo_region_end: the code". */
+const char *rondo_function_call_name(const rondo_function *function);
+const char *rondo_function_body_name(const rondo_function *function);
+
 /* The form is never recorded from now on. */
 void rondo_form_skip(rondo_form *form, rondo_skip skip, const char *message);
 

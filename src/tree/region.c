@@ -102,7 +102,7 @@ void rondo_region_free(const rondo_tree *tree, rondo_region *region) {
 rondo_status rondo_region_destroy(rondo_region *region) {
   if (region == NULL) return RONDO_OK;
   rondo_region_abandon(region);
-  return rondo_function_destroy(region->function);
+  return rondo_function_remove("rondo_region_destroy", region->function);
 }
 
 /* Closing ---------------------------------------------------------------------------------------------------------- */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "tree/function.h"
 #include "tree/skip_reason.h"
 #include "tree/tree_internal.h"
 
@@ -88,7 +89,7 @@ bool rondo_skip_is_strict(rondo_skip skip) {
 rondo_status rondo_skip_refuse(const rondo_function *function, rondo_skip skip, const char *message) {
   return rondo_fail(
       RONDO_UNSUPPORTED, RONDO_REASON_NOT_RECORDED,
-      "rondo_function_call: '%s' is not recorded: %s: %s. The tree is strict (rondo_tree_options.strict); "
-      "otherwise it would run eagerly",
-      function->origin->name, rondo_skip_name(skip), message);
+      "%s: '%s' is not recorded: %s: %s. The tree is strict (rondo_tree_options.strict); otherwise it would run "
+      "eagerly",
+      rondo_function_call_name(function), function->origin->name, rondo_skip_name(skip), message);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tree/eager_call.h"
+#include "tree/function.h"
 #include "tree/pad_to_bucket.h"
 #include "tree/path/owned_buffer.h"
 
@@ -156,8 +157,7 @@ rondo_status rondo_outputs_make(rondo_function *function, rondo_output_source so
 
 rondo_status rondo_outputs_check_count(const rondo_function *function, size_t made, size_t asked) {
   if (asked <= made) return RONDO_OK;
-  return rondo_fail(
-      RONDO_INVALID_ARGUMENT, RONDO_REASON_ARGUMENT_COUNT,
-      "rondo_function_call: the call requests %zu outputs of '%s', which creates %zu: request at most as many", asked,
-      function->origin->name, made);
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_ARGUMENT_COUNT,
+                    "%s: the call requests %zu outputs of '%s', which creates %zu: request at most as many",
+                    rondo_function_call_name(function), asked, function->origin->name, made);
 }

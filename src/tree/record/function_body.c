@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/versioned_struct.h"
 #include "tree/eager_call.h"
+#include "tree/function.h"
 #include "tree/record/function_body.h"
 #include "tree/record/record_call.h"
 #include "tree/region.h"
@@ -25,9 +26,8 @@ static rondo_status settle_outputs(rondo_call *call) {
   for (size_t i = 0; i < call->outputs.count; i++)
     if (!call->outputs.items[i].is_made)
       return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NO_OUTPUT,
-                        "rondo_function_call: the body of '%s' did not create output %zu of %zu: create all outputs "
-                        "from 0 on (rondo_call_output)",
-                        call->function->origin->name, i, call->outputs.count);
+                        "%s of '%s' did not create output %zu of %zu: create all outputs from 0 on (rondo_call_output)",
+                        rondo_function_body_name(call->function), call->function->origin->name, i, call->outputs.count);
   return RONDO_OK;
 }
 
@@ -54,13 +54,13 @@ rondo_status rondo_body_end(rondo_call *call, rondo_status returned) {
   if (call->notes_values) rondo_launch_values_end(&call->values);
   rondo_stream_let_go(call->stream);
   call->tree->active = call->outer;
-  RONDO_TRY(rondo_fail_callback(returned, call->errors_before, "rondo_function_call: the body of '%s'",
+  RONDO_TRY(rondo_fail_callback(returned, call->errors_before, "%s of '%s'", rondo_function_body_name(call->function),
                                 call->function->origin->name));
   if (call->failed_step != RONDO_OK)
-    return rondo_fail(
-        call->failed_step, RONDO_REASON_HOST_FUNCTION_FAILED,
-        "rondo_function_call: a host step of '%s' failed (%s), but its body continued: return the failure",
-        call->function->origin->name, rondo_status_name(call->failed_step));
+    return rondo_fail(call->failed_step, RONDO_REASON_HOST_FUNCTION_FAILED,
+                      "%s of '%s' continued after its host step failed (%s): return the failure",
+                      rondo_function_body_name(call->function), call->function->origin->name,
+                      rondo_status_name(call->failed_step));
   return settle_outputs(call);
 }
 
@@ -70,7 +70,8 @@ rondo_status rondo_host_step_run(const rondo_function *function, rondo_host_func
   rondo_status status = step(user);
   RONDO_THEN(status, rondo_region_close_left("a host step", function));
   rondo_region_swap_open(outer);
-  return rondo_fail_callback(status, before, "rondo_function_call: a host step of '%s'", function->origin->name);
+  return rondo_fail_callback(status, before, "%s: a host step of '%s'", rondo_function_call_name(function),
+                             function->origin->name);
 }
 
 rondo_status rondo_body_take_step(rondo_call *call, rondo_host_function step, void *user) {

@@ -725,6 +725,30 @@ TREE_TEST(test_ad5_inside_a_capture) {
   assert_int_equal(info_of(c.region).skipped[RONDO_SKIP_CAPTURING], 1);
 }
 
+/* Messages name the calls that a program with regions makes. */
+TREE_TEST(test_ad5_messages_name_calls_of_regions) {
+  region_case c = make_case(t, (rondo_region_options){.name = "named"});
+  rondo_region *other = make_region(c.tree, (rondo_region_options){.name = "other"});
+  rondo_buffer *outputs[2];
+  const rondo_region_arguments two = {.outputs = outputs, .output_count = 2};
+  rondo_call *call;
+  void *address;
+  for (uint32_t i = 0; i < 2; i++) {
+    assert_ok(rondo_region_begin(c.region, t->stream, &two, &call));
+    assert_misuse(rondo_region_destroy(other), CONCURRENT_USE);
+    assert_message("rondo_region_destroy: ");
+    assert_ok(rondo_call_output(call, 1, BYTES, NULL, &address));
+    assert_misuse(rondo_region_end(c.region, t->stream, RONDO_OK, &call), NO_OUTPUT);
+    assert_message("rondo_region_end: the code of 'named' did not create output 0");
+    assert_ok(rondo_region_begin(c.region, t->stream, NULL, &call));
+    assert_fails(rondo_region_end(c.region, t->stream, RONDO_IO_ERROR, &call), RONDO_IO_ERROR);
+    assert_message("rondo_region_end: the code of 'named' returned IO_ERROR");
+    assert_ok(rondo_region_begin(c.region, t->stream, &two, &call));
+    assert_invalid(rondo_region_end(c.region, t->stream, RONDO_OK, &call), RONDO_REASON_ARGUMENT_COUNT);
+    assert_message("rondo_region_begin: the call requests 2 outputs of 'named'");
+  }
+}
+
 TREE_TEST(test_ad5_bad_arguments) {
   region_case c = make_case(t, keyed);
   rondo_region *region = c.region;
