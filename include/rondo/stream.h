@@ -49,8 +49,10 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_stream_create(rondo_device *device, 
  *   in relaxed mode must end on this thread, and until then rondo_stream_destroy fails on others.
  * - NULL and CU_STREAM_LEGACY are the legacy default stream. Captures of it are refused with
  *   CAPTURE_REFUSED/UNSUPPORTED_CALL, so functions of trees run eagerly. The message names the remedy.
- * - While code other than Rondo captures the stream, only kernels, copies, fills and execs without graph memory may be
- *   enqueued on it. They become part of that capture. rondo_host_async is refused (CAPTURE_REFUSED/FOREIGN_WORK).
+ * - While code other than Rondo captures the stream, only kernels, copies, fills and memory operations may be enqueued
+ *   on it. They become part of that capture. rondo_host_async is refused (CAPTURE_REFUSED/FOREIGN_WORK). The driver
+ *   refuses launches of execs and waiting, which invalidates that capture (CAPTURE_REFUSED). Do not record events or
+ *   free memory on the stream meanwhile: both would be part of the capture too.
  *
  * On CPU devices, `native` is rondo_stream_native of a stream of the same device, which may be another handle: "cpu:0"
  * may be opened twice. Each handle captures by itself, runs its work on its own device's threads, and returns failures

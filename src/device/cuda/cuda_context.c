@@ -76,6 +76,26 @@ static void note_lost(cuda_device *device, cu_result code) {
   pthread_mutex_unlock(&device->lock);
 }
 
+/* Rondo knows its own captures before the driver refuses a call, so the capture is one of other code. */
+static const char *advice_of(cu_result code, rondo_status status) {
+  switch (code) {
+    case CU_OUT_OF_MEMORY:
+      return ": give memory back (rondo_memory_trim, rondo_host_free), or see what else uses the device";
+    case CU_STREAM_CAPTURE_IMPLICIT:
+      return ": it is work on the legacy default stream while a stream that synchronises with it captures: use another "
+             "stream, or compile with per-thread default streams (nvcc --default-stream per-thread)";
+    case CU_STREAM_CAPTURE_UNSUPPORTED:
+      return ": a capture that other code began forbids it, and is invalid now: do it before or after that, or capture "
+             "with rondo_capture_begin";
+    case CU_STREAM_CAPTURE_INVALIDATED:
+      return ": the capture is invalid: end it where it began, and begin again";
+    case CU_CAPTURED_EVENT:
+      return ": it was last recorded in a capture that other code began: record it again after that";
+    default:
+      return status == RONDO_EXECUTION_FAILED ? ": the driver refused it" : "";
+  }
+}
+
 static rondo_status check(cuda_device *device, cu_result code, const char *what) {
   const struct meaning meaning = meaning_of(code);
   assert(code != CU_OK && code != CU_NOT_READY);
@@ -83,16 +103,8 @@ static rondo_status check(cuda_device *device, cu_result code, const char *what)
     note_lost(device, code);
     return cuda_fail_lost(device, what);
   }
-  const char *const advice =
-      code == CU_OUT_OF_MEMORY
-          ? ": give memory back (rondo_memory_trim, rondo_host_free), or see what else uses the device"
-      : code == CU_STREAM_CAPTURE_IMPLICIT
-          ? ": it is work on the legacy default stream while a stream that synchronises with it captures: use another "
-            "stream, or compile with per-thread default streams (nvcc --default-stream per-thread)"
-      : meaning.status == RONDO_EXECUTION_FAILED ? ": the driver refused it"
-                                                 : "";
   return rondo_fail_driver(meaning.status, meaning.reason, (int32_t)code, cuda_code_name(device->api, code), "%s%s",
-                           what, advice);
+                           what, advice_of(code, meaning.status));
 }
 
 rondo_status cuda_check(cuda_device *device, cu_result code, const char *format, ...) {

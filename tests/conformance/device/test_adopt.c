@@ -527,3 +527,27 @@ TEST(test_ad1_a_capture_of_the_owner) {
   test_stream_destroy(stream);
   assert_foreign(foreign_stream_destroy(of->foreign, of->native));
 }
+
+/* Launches of execs, and waiting, end the owner's capture, as the driver does. The error says why. */
+TEST(test_ad1_a_capture_of_the_owner_forbids_execs_and_waiting) {
+  if (!test_device_is("cuda")) skip();
+  owner *of = own_stream(t);
+  rondo_stream *stream = adopt(of);
+  uint32_t *words = test_words(t, WORDS);
+  rondo_graph *graph = test_graph(t);
+  (void)test_add_affine(t, graph, NULL, 0, words, 2, 1);
+  rondo_exec *exec = test_instantiate(graph);
+  for (int waits = 0; waits < 2; waits++) {
+    assert_foreign(foreign_begin_capture(of->foreign, of->native));
+    assert_error(waits ? rondo_stream_synchronize(stream) : rondo_exec_launch(exec, stream), RONDO_CAPTURE_REFUSED,
+                 RONDO_REASON_UNSUPPORTED_CALL);
+    assert_message("a capture that other code began");
+    assert_error(rondo_exec_launch(exec, stream), RONDO_CAPTURE_INVALID, RONDO_REASON_INVALIDATED);
+    assert_int_equal(foreign_end_capture(of->foreign, of->native), FOREIGN_INVALIDATED);
+  }
+  assert_ok(rondo_exec_launch(exec, stream));
+  assert_ok(rondo_stream_synchronize(stream));
+  assert_int_equal(test_word(t, words), 1);
+  test_stream_destroy(stream);
+  end_owner(of);
+}
