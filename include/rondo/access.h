@@ -28,10 +28,10 @@ typedef struct rondo_access_declaration {
 #define RONDO_ACCESS_DECLARATION_INIT .struct_size = sizeof(rondo_access_declaration)
 
 /* Declares how a kernel uses its parameters, for kernels that are read from captures and imported graphs from now on:
- * declare before capturing. A later
- * declaration of the same function or name replaces an earlier one; a function's own is preferred to that of its name.
- * The number, sizes and offsets of the parameters are compared with those of the function, as far as the driver reports
- * them: in this call, or, for a name, when the kernel is first captured or imported, which then fails. Whether the
+ * declare before capturing. A later declaration of the same function or name replaces an earlier one; a function's own
+ * is preferred to that of its name. The number, sizes and offsets of the parameters are compared with those of the
+ * function, as far as the driver reports them: in this call, or, for a name, when the kernel is first captured or
+ * imported, which then fails. Whether the
  * kernel really reads and writes what is declared is not checked. Thread-safe. Errors: INVALID_ARGUMENT with
  * NULL_ARGUMENT (NULL; neither function nor name), BAD_OPTIONS (both; an empty name; a bad struct_size), ARGUMENT_COUNT
  * (no parameter), BAD_SIZE (a parameter of a bad size or alignment, too many, or others than the function has);

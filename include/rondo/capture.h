@@ -21,8 +21,8 @@
  *   Verification looks for addresses of graph memory in the arguments and gives warnings for them (<rondo/verify.h>).
  *   A kernel that was declared (<rondo/access.h>) has the declared parameters, and is verified like Rondo's own.
  * - Copies, fills and memory operations without barriers become ordinary nodes. Host functions, events, copies of
- * arrays, and all other kinds that the driver has become nodes of the kind FOREIGN (rondo_foreign_node). Nothing more
- * is known about them.
+ *   arrays, and all other kinds that the driver has become nodes of the kind FOREIGN (rondo_foreign_node). Nothing more
+ *   is known about them.
  * - Programmatic dependent launches become programmatic edges (rondo_graph_programmatic_edges).
  * - Memory that a library allocates from the driver during the capture (cuMemAllocAsync, or cuBLAS without a workspace)
  *   is managed by the driver, separately from Rondo's graph memory; rondo_exec_info.foreign_bytes counts it. This

@@ -27,9 +27,8 @@ typedef struct rondo_semaphore_import_options {
 
 /* Imports a semaphore from a file descriptor, which belongs to the driver if the call succeeds. Graphs, execs and
  * enqueued work keep it, so it may be destroyed before them. Errors: INVALID_ARGUMENT (NULL; OUT_OF_RANGE: a negative
- * descriptor; BAD_OPTIONS: no such type, or
- * the descriptor is not of such a semaphore); UNSUPPORTED/NOT_SUPPORTED (see above, or the driver does not have the
- * type); OUT_OF_MEMORY; errors of the driver. */
+ * descriptor; BAD_OPTIONS: no such type, or the descriptor is not of such a semaphore); UNSUPPORTED/NOT_SUPPORTED (see
+ * above, or the driver does not have the type); OUT_OF_MEMORY; errors of the driver. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_external_semaphore_import(rondo_device *device, int descriptor,
                                                                       const rondo_semaphore_import_options *options,
                                                                       rondo_external_semaphore **out_semaphore);

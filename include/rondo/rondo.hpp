@@ -679,8 +679,7 @@ class kernel : public handle<rondo_kernel, rondo_kernel_destroy> {
 };
 
 /* What a kernel that is launched with <<<>>> does with its parameters (rondo_access_declare), by its CUfunction or by
- * the name that the driver knows: rondo::declare_access<rondo::reads<float>, rondo::writes<float>>(device, function).
- */
+ * the name that the driver knows: rondo::declare_access<const float *, rondo::out<float *>>(device, function). */
 template <class... P, class Function>
 returns<void> declare_access(const device_ref &device, Function *function) {
   const rondo_parameter parameters[] = {detail::parameter<P>::describe()..., rondo_parameter{}};

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Updates: the parameters of one node, enabling or disabling a node, or the parameters of a whole graph. A child graph
- * is replaced by such an update too (update_child.c). Changes that
- * an exec does not allow are refused before anything changes. If the driver refuses a change after that, the update is
- * undone (update_in_place.c).
+ * is replaced by such an update too (update_child.c). Changes that an exec does not allow are refused before anything
+ * changes. If the driver refuses a change after that, the update is undone (update_in_place.c).
  *
  * Threads: one at a time for an exec.
  */
