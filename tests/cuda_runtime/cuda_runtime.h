@@ -19,8 +19,7 @@
 extern "C" {
 #endif
 
-/* The errors are the driver's codes; cudaErrorUnknown is the greatest, so that an object of the type holds any of them.
- */
+/* The errors are the driver's codes. cudaErrorUnknown is the greatest, so an object of the type holds any of them. */
 typedef enum cudaError_t { cudaSuccess = 0, cudaErrorUnknown = 999 } cudaError_t;
 typedef struct CUstream_st *cudaStream_t;
 typedef struct CUevent_st *cudaEvent_t;
