@@ -709,9 +709,10 @@ static rondo_status read_nodes(json_reader *reader, rondo_graph *graph, const ro
     RONDO_TRY(rondo_fail_context(read_node(reader, graph, item), "nodes[%zu]", i));
   }
   uint32_t number = 0;
-  for (size_t i = 0; i < nodes->count; i++, number++) {
+  item = rondo_json_first(nodes);
+  for (size_t i = 0; i < nodes->count; i++, number++, item = rondo_json_next(item)) {
     while (!graph->nodes.items[number].live) number++;
-    RONDO_TRY(rondo_fail_context(read_edges(graph, number, rondo_json_item(nodes, i)), "nodes[%zu]", i));
+    RONDO_TRY(rondo_fail_context(read_edges(graph, number, item), "nodes[%zu]", i));
   }
   return RONDO_OK;
 }

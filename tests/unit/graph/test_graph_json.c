@@ -299,6 +299,22 @@ GRAPH_TEST(test_nesting_bound) {
   assert_error(read_text(fixture, text, &graph), RONDO_INVALID_DATA, RONDO_REASON_MALFORMED);
 }
 
+/* Big enough that anything quadratic would be noticed by the test's timeout. */
+GRAPH_TEST(test_many_nodes) {
+  enum { NODES = 250000, ROOM = 80 };
+  char *const text = test_malloc(ROOM * (size_t)NODES + ROOM);
+  char *at = text + sprintf(text, "%s", HEAD MIDDLE);
+  for (int i = 0; i < NODES; i++)
+    at += sprintf(at, "%s{\"number\":%d,\"kind\":\"empty\",\"name\":\"\",\"dependencies\":[%.*d]}", i == 0 ? "" : ",",
+                  i, i > 0, i > 0 ? i - 1 : 0);
+  (void)strcpy(at, TAIL);
+  rondo_graph *graph;
+  assert_ok(read_text(fixture, text, &graph));
+  assert_int_equal(graph->live_count, NODES);
+  rondo_graph_free(graph);
+  test_free(text);
+}
+
 /* Truncated anywhere, or with any byte changed, a text is refused or is another graph. */
 GRAPH_TEST(test_every_byte) {
   add_all_kinds(fixture, fixture->graph);
