@@ -171,13 +171,18 @@ static rondo_programmatic_edge edge_of(uint32_t from, uint32_t to, const rondo_e
                                    .orders = true};
 }
 
-/* `data` is not that of a full edge. */
-static rondo_status check_data(const rondo_graph *graph, uint32_t from, uint32_t to, const rondo_edge_data *data) {
+/* Both nodes are there, and the data has nothing of a later version. */
+static rondo_status check_edge(const rondo_graph *graph, uint32_t from, uint32_t to, const rondo_edge_data *data) {
   static const uint8_t zeros[sizeof data->reserved];
   RONDO_TRY(rondo_graph_check_slot(graph, from));
   RONDO_TRY(rondo_graph_check_slot(graph, to));
-  if (memcmp(data->reserved, zeros, sizeof zeros) != 0)
-    return fail_edge(graph, RONDO_REASON_BAD_OPTIONS, from, to, "has reserved bytes that are not 0: set them to 0");
+  if (memcmp(data->reserved, zeros, sizeof zeros) == 0) return RONDO_OK;
+  return fail_edge(graph, RONDO_REASON_BAD_OPTIONS, from, to, "has reserved bytes that are not 0: set them to 0");
+}
+
+/* `data` is not that of a full edge. */
+static rondo_status check_data(const rondo_graph *graph, uint32_t from, uint32_t to, const rondo_edge_data *data) {
+  RONDO_TRY(check_edge(graph, from, to, data));
   if (data->type != RONDO_EDGE_PROGRAMMATIC)
     return fail_edge(graph, RONDO_REASON_BAD_OPTIONS, from, to,
                      "has an unknown type, or a full edge has a port: types are FULL, without ports, and PROGRAMMATIC");
@@ -230,8 +235,7 @@ rondo_status rondo_graph_link_edges(rondo_graph *graph, const uint32_t *from, co
 static rondo_status unlink_one(rondo_graph *graph, uint32_t from, uint32_t to, const rondo_edge_data *data,
                                rondo_programmatic_edge *out_removed) {
   if (is_full(data)) return unlink_edge(graph, from, to);
-  RONDO_TRY(rondo_graph_check_slot(graph, from));
-  RONDO_TRY(rondo_graph_check_slot(graph, to));
+  RONDO_TRY(check_edge(graph, from, to, data));
   const rondo_programmatic_edge *edge = find_programmatic(graph, from, to);
   if (edge == NULL || edge->from_port != data->from_port || edge->to_port != data->to_port || edge->type != data->type)
     return fail_edge(graph, RONDO_REASON_MISSING_EDGE, from, to,

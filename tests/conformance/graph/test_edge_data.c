@@ -122,6 +122,9 @@ TEST(test_ad8_b10_one_edge_a_pair_all_or_none) {
   assert_invalid(rondo_graph_remove_edges(of.graph, &of.first, &of.second, 1), RONDO_REASON_MISSING_EDGE);
   assert_invalid(rondo_graph_remove_edges_with(of.graph, &of.first, &of.second, &in_order, 1),
                  RONDO_REASON_MISSING_EDGE);
+  rondo_edge_data later = early;
+  later.reserved[2] = 1;
+  assert_invalid(rondo_graph_remove_edges_with(of.graph, &of.first, &of.second, &later, 1), RONDO_REASON_BAD_OPTIONS);
   const rondo_edge_data wrong[] = {early, {0}};
   assert_invalid(rondo_graph_remove_edges_with(of.graph, from, to, wrong, 2), RONDO_REASON_MISSING_EDGE);
   assert_int_equal(programmatic_count(of.graph), 1);
