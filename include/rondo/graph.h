@@ -179,16 +179,28 @@ typedef struct rondo_semaphores_node {
   size_t count;                        /* 1 to RONDO_MAX_SEMAPHORES */
 } rondo_semaphores_node;
 
+/* A node runs on `device`: the graph's, or another device of the same kind (both CUDA, both CPU, or both CPU with
+ * checks). NULL stands for the device of the kernel, event, semaphores or child graph, and for copies, fills and memory
+ * operations for the graph's. A device that contradicts these is refused. Nodes of the kinds HOST, EMPTY, ALLOC and
+ * FREE have the graph's device, because host functions run on no device and graph memory belongs to the graph's.
+ *
+ * A graph is launched on streams of its own device. Edges order nodes of all its devices. Later work on a stream of
+ * another device is not ordered after the launch: record an event on the stream of the launch and let the other stream
+ * wait for it (rondo_stream_wait_event), as in CUDA. A node may access memory of its own device, and memory of others
+ * that grant access (rondo_alloc_node.peers, rondo_pool_set_access, rondo_memory_set_access); without it, instantiating
+ * returns INVALID_GRAPH/NO_ACCESS. A graph, and its execs, keep all its devices open. */
 typedef struct rondo_node_params {
   rondo_node_kind kind;
-  const char *name; /* optional, copied; default: the kernel's name for a kernel node, the allocation's name for an
-                       alloc node */
+  const char *name;     /* optional, copied; default: the kernel's name for a kernel node, the allocation's name for an
+                           alloc node */
+  rondo_device *device; /* see above; rondo_graph_get_params returns NULL for the graph's */
   union {
     rondo_kernel_node kernel;
     rondo_host_node host;
     rondo_copy copy;
     rondo_fill fill;
-    rondo_graph *child; /* cloned when the node is created (B9); for the same device */
+    rondo_graph *child; /* cloned when the node is created (B9). One of another device has no graph memory and draws no
+                           random numbers */
     rondo_event *event; /* record and wait; the graph keeps it, so it may be destroyed before the graph (B12) */
     rondo_alloc_node alloc;
     void *free_address;
@@ -401,9 +413,10 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_graph_find_in_clone(const rondo_grap
                                                                 rondo_node *out_node);
 
 /* A hash of the topology, kinds, kernels by name and parameters, grids, launch configurations, sizes (including those
- * of kernel arguments), fill values and names of nodes. Addresses, argument values and the graph's name do not count.
- * So the same work captured twice, in this or another process, has the same fingerprint. Two graphs that differ in one
- * of these have different fingerprints, except by coincidence. Errors: CYCLE, OUT_OF_MEMORY. */
+ * of kernel arguments), fill values and names of nodes, and of the numbers of devices other than the graph's.
+ * Addresses, argument values and the graph's name do not count. So the same work captured twice, in this or another
+ * process, has the same fingerprint. Two graphs that differ in one of these have different fingerprints, except by
+ * coincidence. Errors: CYCLE, OUT_OF_MEMORY. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_graph_fingerprint(const rondo_graph *graph, uint64_t *out_fingerprint);
 
 typedef enum rondo_difference_kind {
@@ -412,7 +425,8 @@ typedef enum rondo_difference_kind {
   RONDO_DIFFERENCE_KIND = 3,
   RONDO_DIFFERENCE_EDGES = 4,  /* other dependencies */
   RONDO_DIFFERENCE_KERNEL = 5, /* another kernel, grid or launch configuration */
-  RONDO_DIFFERENCE_PARAMS = 6  /* other argument values, addresses, sizes, functions, events, names, or child graphs */
+  RONDO_DIFFERENCE_PARAMS = 6  /* other argument values, addresses, sizes, functions, events, names, devices, or child
+                                  graphs */
 } rondo_difference_kind;
 
 typedef struct rondo_difference {
@@ -441,7 +455,8 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_graph_diff(const rondo_graph *a, con
  *              "arguments":["0000803f", "0x7f00"], "dependencies":[]}, ...]}
  * "kernel" is an index in "kernels". A scalar argument is its bytes in memory order; a pointer is its address or null.
  * "argument_bytes", a list of numbers, may follow "arguments", and "config", the fields of rondo_launch_config that are
- * not zero: dimensions as [x,y,z], flags as true. The other kinds have these fields in place of "kernel"
+ * not zero: dimensions as [x,y,z], flags as true. A node of another device than the graph's has the number of that
+ * device (N of "cuda:N") as "device", after "name". The other kinds have these fields in place of "kernel"
  * to "arguments": host "function", "user"; copy the fields of rondo_copy and fill those of rondo_fill, with the numbers
  * that rondo_graph_get_params returns; child "child":{"name", "nodes"}; event_record and event_wait "event"; alloc
  * "bytes", "allocation" (its name), "peers" (numbers of devices, if any), "address"; free "address"; foreign "what",

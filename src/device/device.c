@@ -137,10 +137,15 @@ static void enter_list(rondo_device *device) {
   pthread_mutex_unlock(&list_lock);
 }
 
-static void leave_list(rondo_device *device) {
+static rondo_status refuse_while_in_use(rondo_device *device);
+
+/* What finds a device in the list may begin to use it. */
+static rondo_status leave_list(rondo_device *device) {
   pthread_mutex_lock(&list_lock);
-  RONDO_LIST_REMOVE(device, next_open, open_link);
+  const rondo_status status = refuse_while_in_use(device);
+  if (status == RONDO_OK) RONDO_LIST_REMOVE(device, next_open, open_link);
   pthread_mutex_unlock(&list_lock);
+  return status;
 }
 
 bool rondo_device_find(bool (*visit)(rondo_device *device, void *user), void *user) {
@@ -212,6 +217,39 @@ void rondo_device_end_use(rondo_device *device, const rondo_device_use *use) {
   (void)before;
 }
 
+const rondo_device_use rondo_wait_use = {.rank = 15, .name = "cross-device wait"};
+const rondo_device_use rondo_brief_use = {.rank = 16, .name = "thread of another device"};
+
+static bool has_device(const rondo_device_list *list, const rondo_device *device) {
+  size_t i = 0;
+  while (i < list->count && list->items[i] != device) i++;
+  return i < list->count;
+}
+
+static const rondo_device_use shared_use = {.rank = 14, .name = "multi-device exec"};
+
+rondo_status rondo_devices_begin_use(rondo_device *own, const rondo_lowered_graph *graph, rondo_device_list *out) {
+  for (size_t i = 0; i < graph->node_count; i++) {
+    rondo_device *device = graph->nodes[i].device;
+    if (device == own || device == NULL) continue;
+    RONDO_TRY(rondo_array_reserve(&own->allocator, out, out->count + 1));
+    rondo_devices_use(out, device);
+  }
+  return RONDO_OK;
+}
+
+void rondo_devices_use(rondo_device_list *list, rondo_device *device) {
+  if (has_device(list, device)) return;
+  assert(list->count < list->capacity);
+  list->items[list->count++] = device;
+  rondo_device_begin_use(device, &shared_use);
+}
+
+void rondo_devices_end_use(rondo_device *own, rondo_device_list *list) {
+  for (size_t i = 0; i < list->count; i++) rondo_device_end_use(list->items[i], &shared_use);
+  rondo_array_free(&own->allocator, list);
+}
+
 /* "2 streams, 1 graph": the live objects; "" if there are none. */
 static const char *list_users(rondo_device *device, char *text, size_t bytes) {
   size_t length = 0;
@@ -240,12 +278,55 @@ static void release_slot(rondo_device_slot *slot) {
   atomic_store(&slot->state, NULL);
 }
 
+/* Launches on other devices may still use a device that is closing. */
+enum { MOST_OTHERS = 64 };
+
+typedef struct other_devices {
+  rondo_device *closing;
+  size_t count;
+  rondo_device *items[MOST_OTHERS];
+} other_devices;
+
+/* None of them is closed before its use ends. */
+static bool add_other(rondo_device *device, void *user) {
+  other_devices *others = user;
+  if (device == others->closing || device->is_inherited || device->ops->settle == NULL) return false;
+  if (!rondo_device_shares_driver(device, others->closing)) return false;
+  rondo_device_begin_use(device, &rondo_brief_use);
+  others->items[others->count++] = device;
+  return others->count == MOST_OTHERS;
+}
+
+static unsigned count_uses(const rondo_device *device, const rondo_device_use *use) {
+  return atomic_load_explicit(&device->uses.counts[use->rank], memory_order_acquire);
+}
+
+/* Whether executables of other devices, which may have been destroyed, are all that uses it. */
+static bool is_left_to_shared(const rondo_device *device) {
+  const unsigned shared = count_uses(device, &shared_use), brief = count_uses(device, &rondo_brief_use);
+  unsigned uses = 0;
+  for (size_t i = 0; i < RONDO_DEVICE_USES; i++)
+    uses += atomic_load_explicit(&device->uses.counts[i], memory_order_acquire);
+  return shared > 0 && uses <= shared + brief;
+}
+
+/* Destroyed executables of other devices end here, after their launches. */
+static void settle_others(rondo_device *device) {
+  other_devices others = {.closing = device};
+  if (is_left_to_shared(device)) (void)rondo_device_find(add_other, &others);
+  for (size_t i = 0; i < others.count; i++) {
+    others.items[i]->ops->settle(others.items[i]);
+    rondo_device_end_use(others.items[i], &rondo_brief_use);
+  }
+  while (count_uses(device, &rondo_brief_use) > 0) rondo_yield();
+}
+
 rondo_status rondo_device_close(rondo_device *device) {
   if (device == NULL || device->is_inherited) return RONDO_OK;
   RONDO_TRY(rondo_refuse_in_callback("rondo_device_close"));
   rondo_retired_objects_look(device, RONDO_QUEUE_NONE); /* they may use the device */
-  RONDO_TRY(refuse_while_in_use(device));
-  leave_list(device);
+  settle_others(device);
+  RONDO_TRY(leave_list(device));
   release_slot(&device->costs);
   release_slot(&device->random);
   release_slot(&device->events);
@@ -277,6 +358,9 @@ rondo_status rondo_device_get_info(const rondo_device *device, rondo_device_info
 uint64_t rondo_device_peer_bit(const rondo_device *device) {
   return device == NULL || device->index >= 64 ? 0 : UINT64_C(1) << device->index;
 }
+
+/* A checking device has functions of its own. */
+bool rondo_device_shares_driver(const rondo_device *a, const rondo_device *b) { return a->ops->close == b->ops->close; }
 
 /* Devices of one driver have the same function. */
 bool rondo_device_reaches(const rondo_device *device, const rondo_device *owner) {

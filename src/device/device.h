@@ -36,7 +36,7 @@ typedef struct rondo_device_use {
   const char *name; /* "stream" */
 } rondo_device_use;
 
-enum { RONDO_DEVICE_USES = 16 };
+enum { RONDO_DEVICE_USES = 20 };
 
 /* Indexed by rank. A name is NULL until the first object of the kind is made. */
 typedef struct rondo_device_uses {
@@ -87,6 +87,23 @@ struct rondo_device {
 /* Count an object of the kind that is made or destroyed. Any thread. */
 RONDO_PRIVATE void rondo_device_begin_use(rondo_device *device, const rondo_device_use *use);
 RONDO_PRIVATE void rondo_device_end_use(rondo_device *device, const rondo_device_use *use);
+
+/* For drivers: the devices besides `own` that the nodes of an executable run on. They stay open until the second call,
+ * which comes after its last launch. */
+typedef RONDO_ARRAY(rondo_device *) rondo_device_list;
+RONDO_MUST_USE rondo_status rondo_devices_begin_use(rondo_device *own, const rondo_lowered_graph *graph,
+                                                    rondo_device_list *out);
+/* Adds a device to the list, which has capacity, unless it is there. */
+void rondo_devices_use(rondo_device_list *list, rondo_device *device);
+void rondo_devices_end_use(rondo_device *own, rondo_device_list *list);
+
+/* For drivers: a stream of another device waits for work of this one. And: a thread of another device uses this one for
+ * a moment, for which rondo_device_close waits. */
+extern const rondo_device_use rondo_wait_use, rondo_brief_use;
+
+/* Whether both are of one driver, so that a graph may have nodes of both. Devices with checks are of another one than
+ * those without. */
+bool rondo_device_shares_driver(const rondo_device *a, const rondo_device *b);
 
 /* Whether work of `device` can be given access to memory of `owner`. */
 bool rondo_device_reaches(const rondo_device *device, const rondo_device *owner);
@@ -174,7 +191,8 @@ static inline void rondo_thread_unwatch(void) {
 }
 
 /* Calls `visit` for each open device of this process, and of its parents, until it returns true; false if it never
- * does. It must not block or call Rondo: no device is opened or closed meanwhile. Any thread. */
+ * does. It must not block or call Rondo, except that it may begin to use the device: no device is opened or closed
+ * meanwhile. Any thread. */
 bool rondo_device_find(bool (*visit)(rondo_device *device, void *user), void *user);
 
 /* The calling thread has enqueued work. */

@@ -53,6 +53,7 @@ typedef struct rondo_lowered_node {
     rondo_device_event *event;        /* of EVENT_RECORD and EVENT_WAIT; else NULL */
     const rondo_lowered_graph *child; /* of CHILD */
   };
+  rondo_device *device;   /* that it runs on, of this driver; NULL for nodes that run on none */
   rondo_node_where where; /* for messages */
   uint64_t captured;      /* its id in a captured graph; 0 if it has none */
 } rondo_lowered_node;
@@ -316,6 +317,10 @@ typedef struct rondo_device_ops {
 
   /* Waits for all work of all queues. Returns the first asynchronous failure and clears it. any */
   rondo_status (*synchronize)(rondo_device *device);
+
+  /* Waits for the launches of destroyed executables with nodes of other devices, and frees these executables. May be
+   * NULL: they are freed when they are destroyed. any */
+  void (*settle)(rondo_device *device);
 
   /* Virtual memory. Sizes and addresses are multiples of info.page_bytes. All act at once on the host; any.
    * reserve: address space without memory, aligned to `alignment` (a power of two, 0 = page).

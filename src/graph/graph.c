@@ -124,6 +124,57 @@ static rondo_status copy_symbol_kernels(rondo_graph *clone, const rondo_graph *g
   return RONDO_OK;
 }
 
+/* Devices --------------------------------------------------------------------------------------------------------- */
+
+uint16_t rondo_graph_device_number(const rondo_graph *graph, const rondo_device *device) {
+  size_t i = 0;
+  if (device == NULL) return 0;
+  while (i < graph->others.count && graph->others.items[i].device != device) i++;
+  assert(i < graph->others.count); /* it was retained before the node is made */
+  return graph->others.items[i].number;
+}
+
+static bool has_device(const rondo_graph *graph, const rondo_device *device) {
+  size_t i = 0;
+  while (i < graph->others.count && graph->others.items[i].device != device) i++;
+  return graph->device == device || i < graph->others.count;
+}
+
+rondo_status rondo_graph_retain_device(rondo_graph *graph, rondo_device *device, uint32_t index) {
+  const rondo_other_device other = {.device = device, .number = (uint16_t)(index + 1)};
+  assert(device != NULL && index < UINT16_MAX);
+  for (rondo_graph *at = graph; at != NULL; at = at->parent) {
+    if (has_device(at, device)) continue;
+    RONDO_TRY(rondo_array_push(&at->allocator, &at->others, &other));
+    if (at->hold.object != NULL) at->hold.retain(device);
+  }
+  return RONDO_OK;
+}
+
+rondo_status rondo_graph_retain_device_of(rondo_graph *graph, const rondo_graph *child, uint32_t index) {
+  if (child->device != graph->device) RONDO_TRY(rondo_graph_retain_device(graph, child->device, index));
+  for (size_t i = 0; i < child->others.count; i++) {
+    const rondo_other_device *other = &child->others.items[i];
+    if (other->device != graph->device)
+      RONDO_TRY(rondo_graph_retain_device(graph, other->device, other->number - UINT32_C(1)));
+  }
+  return RONDO_OK;
+}
+
+/* The list was copied before. */
+static void copy_hold(rondo_graph *clone, const rondo_graph *graph) {
+  copy_attachment(&clone->hold, &graph->hold);
+  for (size_t i = 0; i < clone->others.count && clone->hold.object != NULL; i++)
+    clone->hold.retain(clone->others.items[i].device);
+}
+
+void rondo_graph_end_hold(rondo_graph *graph) {
+  if (graph->hold.object == NULL) return;
+  for (size_t i = 0; i < graph->others.count; i++) graph->hold.release(graph->others.items[i].device);
+  graph->hold.release(graph->hold.object);
+  graph->hold.object = NULL;
+}
+
 void rondo_graph_free(rondo_graph *graph) {
   if (graph == NULL) return;
   const rondo_allocator allocator = graph->allocator;
@@ -139,7 +190,8 @@ void rondo_graph_free(rondo_graph *graph) {
   release_attachment(&graph->random);
   release_attachment(&graph->native);
   release_attachment(&graph->captured);
-  release_attachment(&graph->hold);
+  rondo_graph_end_hold(graph);
+  rondo_array_free(&allocator, &graph->others);
   rondo_release(&allocator, graph, 1, sizeof *graph);
   rondo_object_list_free(&allocator, &objects);
 }
@@ -334,7 +386,8 @@ static inline void commit(rondo_graph *graph, uint32_t slot) {
 rondo_status rondo_graph_insert(rondo_graph *graph, const rondo_node *dependencies, size_t count,
                                 const rondo_node_params *params, rondo_node *out) {
   *out = (rondo_node){0};
-  RONDO_TRY(rondo_node_params_check(graph->name[0] == '\0' ? "graph" : graph->name, graph->device, params));
+  const rondo_device *device = params->device == NULL ? graph->device : params->device;
+  RONDO_TRY(rondo_node_params_check(graph->name[0] == '\0' ? "graph" : graph->name, device, params));
   return rondo_graph_insert_checked(graph, dependencies, count, params, out);
 }
 
@@ -390,7 +443,7 @@ static rondo_status check_replacement(const rondo_graph *graph, uint32_t slot, c
     return rondo_fail_node(RONDO_UNSUPPORTED, RONDO_REASON_NODE_KIND, slot,
                            "%s: the parameters of nodes of this kind cannot change: %s", label,
                            kind == RONDO_NODE_CHILD ? "edit the child graph" : "remove it and add another");
-  return rondo_node_params_check(label, graph->device, params);
+  return rondo_node_params_check(label, params->device == NULL ? graph->device : params->device, params);
 }
 
 rondo_status rondo_graph_prepare(rondo_graph *graph, uint32_t slot, const rondo_node_params *params,
@@ -407,6 +460,7 @@ void rondo_graph_put(rondo_graph *graph, uint32_t slot, rondo_graph_node *prepar
   assert(prepared->params.kind == old.params.kind);
   note_params(graph, slot, &prepared->params);
   node->params = prepared->params;
+  node->device_number = prepared->device_number;
   node->arguments = prepared->arguments;
   node->argument_list = prepared->argument_list;
   rondo_node_contents_free(graph, &old);
@@ -416,7 +470,8 @@ void rondo_graph_discard(rondo_graph *graph, rondo_graph_node *prepared) { rondo
 
 bool rondo_graph_fits(const rondo_graph *graph, uint32_t slot, const rondo_node_params *params) {
   const rondo_node_params *now = &graph->nodes.items[slot].params;
-  if (params->kind != now->kind || (params->name != now->name && strcmp(params->name, now->name) != 0)) return false;
+  if (params->kind != now->kind || params->device != now->device) return false;
+  if (params->name != now->name && strcmp(params->name, now->name) != 0) return false;
   if (now->kind == RONDO_NODE_CHILD || rondo_node_is_memory(now)) return false;
   /* they own what their parameters point to, which overwriting would replace */
   if (now->kind == RONDO_NODE_FOREIGN || now->kind == RONDO_NODE_MEMORY_OPERATIONS || rondo_node_names_semaphores(now))
@@ -600,6 +655,7 @@ rondo_status rondo_graph_clone_with(const rondo_allocator *allocator, const rond
   rondo_status status = clone_nodes(graph, clone);
   if (status == RONDO_OK) status = rondo_array_copy(&clone->allocator, &clone->programmatic, &graph->programmatic);
   if (status == RONDO_OK) status = copy_symbol_kernels(clone, graph);
+  if (status == RONDO_OK) status = rondo_array_copy(&clone->allocator, &clone->others, &graph->others);
   if (status == RONDO_OK) status = rondo_object_list_copy(&clone->allocator, &clone->objects, &graph->objects);
   if (status != RONDO_OK) {
     rondo_graph_free(clone);
@@ -610,7 +666,7 @@ rondo_status rondo_graph_clone_with(const rondo_allocator *allocator, const rond
   clone->has_memory = graph->has_memory;
   clone->is_bound = graph->is_bound;
   copy_attachment(&clone->memory, &graph->memory);
-  copy_attachment(&clone->hold, &graph->hold);
+  copy_hold(clone, graph);
   copy_attachment(&clone->captured, &graph->captured);
   copy_attachment(&clone->random, &graph->random);
   rondo_graph_check(clone);

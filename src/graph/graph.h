@@ -44,6 +44,15 @@ RONDO_MUST_USE rondo_status rondo_graph_make(rondo_device *device, const rondo_a
 
 /* As rondo_graph_clone, but also for a bound graph: the copy for an exec. */
 RONDO_MUST_USE rondo_status rondo_graph_copy(const rondo_graph *graph, rondo_graph **out);
+/* Retains a device besides the graph's own for nodes of the graph, as long as the graph and those around it. `index` is
+ * the device's. Once is enough. */
+RONDO_MUST_USE rondo_status rondo_graph_retain_device(rondo_graph *graph, rondo_device *device, uint32_t index);
+/* The same for the device of a child graph, unless it is the graph's own, and for what the child retains. */
+RONDO_MUST_USE rondo_status rondo_graph_retain_device_of(rondo_graph *graph, const rondo_graph *child, uint32_t index);
+/* Undoes all retaining of devices, also of the graph's own. The list stays. */
+void rondo_graph_end_hold(rondo_graph *graph);
+/* The number of a device that the graph has retained so (rondo_other_device); 0 for NULL. */
+uint16_t rondo_graph_device_number(const rondo_graph *graph, const rondo_device *device);
 /* Retains the kernel as long as the graph, for its symbols. Once is enough. */
 RONDO_MUST_USE rondo_status rondo_graph_retain_kernel(rondo_graph *graph, rondo_kernel *kernel);
 /* The symbol that contains the address, among those of kernels that were retained so, or NULL. */
@@ -74,7 +83,8 @@ const char *rondo_graph_name_label(char buffer[RONDO_LABEL_BYTES], const char *n
 RONDO_MUST_USE rondo_status rondo_graph_insert(rondo_graph *graph, const rondo_node *dependencies, size_t count,
                                                const rondo_node_params *params, rondo_node *out);
 
-/* The same with parameters that have passed rondo_node_params_check for the graph's device. */
+/* The same with parameters that have passed rondo_node_params_check for the device of the node. That device is NULL in
+ * the parameters if it is the graph's, and else the graph retains it. */
 RONDO_MUST_USE rondo_status rondo_graph_insert_checked(rondo_graph *graph, const rondo_node *dependencies, size_t count,
                                                        const rondo_node_params *params, rondo_node *out);
 

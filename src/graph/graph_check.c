@@ -11,6 +11,7 @@
 #include <assert.h>
 
 #include "graph/edges.h"
+#include "graph/graph.h"
 #include "graph/launch_config.h"
 #include "graph/node.h"
 #include "graph/user_object.h"
@@ -37,7 +38,7 @@ static void check_child(const rondo_graph *graph, const rondo_graph_node *node, 
   const rondo_graph *child = node->params.as.child;
   assert(child != NULL && child != graph);
   assert(child->is_child && child->parent == graph && child->parent_slot == slot);
-  assert(child->device == graph->device);
+  assert(child->device == rondo_graph_node_device(graph, node));
   assert(!child->is_bound);
   assert(graph->has_memory || !child->has_memory);
 }
@@ -47,6 +48,8 @@ static void check_contents(const rondo_graph *graph, const rondo_graph_node *nod
   const rondo_node_params *params = &node->params;
   assert(params->kind >= RONDO_NODE_KERNEL && params->kind <= RONDO_NODE_LAST);
   assert(params->name != NULL);
+  assert(params->device == NULL || (params->device != graph->device && graph->device != NULL));
+  assert(graph->device == NULL || node->device_number == rondo_graph_device_number(graph, params->device));
   assert(params->kind == RONDO_NODE_KERNEL || node->argument_list == NULL);
   if (params->kind == RONDO_NODE_KERNEL) check_kernel(node);
   if (params->kind == RONDO_NODE_CHILD) check_child(graph, node, slot);
@@ -115,7 +118,7 @@ static void check_changes(const rondo_graph *graph) {
 }
 
 static void check_hole(const rondo_graph_node *node) {
-  assert(node->params.kind == 0 && node->params.name == NULL && node->arguments == NULL);
+  assert(node->params.kind == 0 && node->params.name == NULL && node->arguments == NULL && node->device_number == 0);
   assert(node->dependencies.count == 0 && node->dependents.count == 0);
 }
 
@@ -144,8 +147,13 @@ void rondo_graph_check(const rondo_graph *graph) {
   check_programmatic(graph);
   rondo_array_check(&graph->symbol_kernels);
   for (size_t i = 0; i < graph->symbol_kernels.count; i++) {
-    assert(graph->symbol_kernels.items[i]->symbol_count > 0 && graph->symbol_kernels.items[i]->device == graph->device);
+    assert(graph->symbol_kernels.items[i]->symbol_count > 0);
     for (size_t j = 0; j < i; j++) assert(graph->symbol_kernels.items[j] != graph->symbol_kernels.items[i]);
+  }
+  rondo_array_check(&graph->others);
+  for (size_t i = 0; i < graph->others.count; i++) {
+    assert(graph->others.items[i].device != graph->device && graph->others.items[i].number > 0);
+    for (size_t j = 0; j < i; j++) assert(graph->others.items[j].device != graph->others.items[i].device);
   }
   check_changes(graph);
   rondo_object_list_check(&graph->objects);

@@ -92,8 +92,10 @@ static bool same_programmatic(const graph_comparison *comparison, uint32_t index
 static rondo_status count_differences(const graph_comparison *around, const rondo_graph *a, const rondo_graph *b,
                                       size_t *out_count);
 
+/* Devices are compared by their numbers, which a graph that is only data has too. */
 static int compare_params(const graph_comparison *comparison, const rondo_node_params *a, const rondo_node_params *b) {
   rondo_node_params alike = *b;
+  alike.device = a->device;
   if (a->kind == RONDO_NODE_KERNEL && b->kind == RONDO_NODE_KERNEL &&
       rondo_kernel_same_code(a->as.kernel.kernel, b->as.kernel.kernel))
     alike.as.kernel.kernel = a->as.kernel.kernel;
@@ -101,9 +103,10 @@ static int compare_params(const graph_comparison *comparison, const rondo_node_p
 }
 
 static rondo_status compare_nodes(graph_comparison *comparison, uint32_t index) {
-  const rondo_node_params *a = &node_at(&comparison->a, index)->params;
-  const rondo_node_params *b = &node_at(&comparison->b, index)->params;
+  const rondo_graph_node *of_a = node_at(&comparison->a, index), *of_b = node_at(&comparison->b, index);
+  const rondo_node_params *a = &of_a->params, *b = &of_b->params;
   int difference = compare_params(comparison, a, b);
+  if (difference == 0 && of_a->device_number != of_b->device_number) difference = RONDO_DIFFERENCE_PARAMS;
   if (difference == 0 && a->kind == RONDO_NODE_CHILD) {
     size_t inside;
     RONDO_TRY(count_differences(comparison, a->as.child, b->as.child, &inside));
@@ -245,6 +248,7 @@ static rondo_status hash_nodes(const ordered_graph *ordered, uint64_t *inout) {
   for (uint32_t i = 0; i < ordered->graph->live_count; i++) {
     const rondo_graph_node *node = node_at(ordered, i);
     RONDO_TRY(hash_params(&node->params, ordered->root, inout));
+    if (node->device_number != 0) *inout = rondo_hash_u64(*inout, node->device_number);
     *inout = hash_dependencies(*inout, ordered, &node->dependencies);
     *inout = hash_programmatic(*inout, ordered, ordered->order[i]);
   }

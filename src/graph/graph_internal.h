@@ -35,7 +35,9 @@ typedef struct rondo_counted_event {
 
 typedef struct rondo_graph_node {
   bool live;                /* false: a hole, and all else is zero */
-  rondo_node_params params; /* own copies, resolved; params.name and as.alloc.name are never NULL */
+  uint16_t device_number;   /* 1 + the index of params.device, also if the graph is only data; 0: the graph's device */
+  rondo_node_params params; /* own copies, resolved; params.name and as.alloc.name are never NULL; params.device is NULL
+                               for the graph's device */
   void *arguments; /* kernel: values at the kernel's offsets, in one block with the list; copy, fill: given numbers that
                       have no effect (rondo_given_numbers); memory operations: the operations; semaphores: their values;
                       NULL */
@@ -64,6 +66,12 @@ typedef struct rondo_programmatic_edge {
 static inline bool rondo_programmatic_same(const rondo_programmatic_edge *a, const rondo_programmatic_edge *b) {
   return a->from_port == b->from_port && a->to_port == b->to_port && a->type == b->type && a->orders == b->orders;
 }
+
+/* A device of nodes of a graph that belongs to another device. */
+typedef struct rondo_other_device {
+  rondo_device *device;
+  uint16_t number; /* 1 + its index */
+} rondo_other_device;
 
 /* An object of a layer above that a graph and its clones retain. */
 typedef struct rondo_graph_attachment {
@@ -109,6 +117,9 @@ struct rondo_graph {
   /* keeps the device open; set by the layer that makes graphs for a device. Clones and children retain it, and
    * rondo_graph_free releases it */
   rondo_graph_attachment hold;
+  /* Devices of its nodes, and of those of its children, besides its own; each once, also after its nodes were removed.
+   * While `hold` has an object, hold.retain was called for each. */
+  RONDO_ARRAY(rondo_other_device) others;
   rondo_graph_attachment captured; /* keeps what the driver captured for nodes of the graph; as `hold` */
   rondo_graph_attachment random;   /* its random numbers, set by the layer above; as `hold` */
   rondo_graph_attachment native;   /* the driver's form of the graph, set by the layer above; clones have none */
@@ -127,6 +138,11 @@ static inline rondo_graph_node *rondo_graph_at(const rondo_graph *graph, uint32_
 /* Whether other graphs have the same nodes. Once it is false, it stays so until the graph is cloned. */
 static inline bool rondo_graph_shares_nodes(const rondo_graph *graph) {
   return atomic_load_explicit(&graph->storage->graphs, memory_order_acquire) > 1;
+}
+
+/* The device that the node runs on. NULL if the graph is only data. */
+static inline rondo_device *rondo_graph_node_device(const rondo_graph *graph, const rondo_graph_node *node) {
+  return node->params.device == NULL ? graph->device : node->params.device;
 }
 
 /* The position of a node, for messages (node_name.c). */

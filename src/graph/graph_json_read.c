@@ -329,7 +329,8 @@ static rondo_status read_kernels(json_reader *reader, const rondo_json_value *do
 /* The parameters of a node that is being read, and memory for what they point to. */
 typedef struct node_draft {
   rondo_node_params params;
-  unsigned char *values; /* of a kernel's arguments, zeroed; value_bytes in total */
+  uint16_t device_number; /* rondo_graph_node.device_number */
+  unsigned char *values;  /* of a kernel's arguments, zeroed; value_bytes in total */
   size_t value_bytes;
   const void *args[RONDO_MAX_PARAMETERS];
   size_t arg_bytes[RONDO_MAX_PARAMETERS];
@@ -541,6 +542,17 @@ static rondo_status read_peers(const rondo_json_value *object, uint64_t *out) {
   return RONDO_OK;
 }
 
+/* The number of another device than the graph's, plus 1. Optional. */
+static rondo_status read_device(const rondo_json_value *object, uint16_t *out) {
+  const rondo_json_value *value = rondo_json_get(object, "device");
+  uint64_t number;
+  *out = 0;
+  if (value == NULL) return RONDO_OK;
+  RONDO_TRY(read_integer(value, "device", UINT16_MAX - 1, &number));
+  *out = (uint16_t)(number + 1);
+  return RONDO_OK;
+}
+
 /* Reads a field into the draft. SPECIAL fields were read before. */
 static rondo_status read_field(json_reader *reader, const rondo_json_value *object, const rondo_node_field *field,
                                node_draft *draft) {
@@ -623,12 +635,13 @@ static rondo_status add_node(json_reader *reader, rondo_graph *graph, uint32_t n
   RONDO_TRY(read_params(reader, object, draft));
   rondo_status status = as_invalid_data(rondo_node_shape_check("its parameters", &draft->params));
   if (status == RONDO_OK) status = rondo_graph_insert_at(graph, number, &draft->params);
+  if (status == RONDO_OK) graph->nodes.items[number].device_number = draft->device_number;
   if (status != RONDO_OK && draft->params.kind == RONDO_NODE_CHILD) rondo_graph_free(draft->params.as.child);
   return status;
 }
 
 static rondo_status read_node(json_reader *reader, rondo_graph *graph, const rondo_json_value *object) {
-  static const char *const keys[] = {"number", "kind", "name", "dependencies", "programmatic", NULL};
+  static const char *const keys[] = {"number", "kind", "name", "device", "dependencies", "programmatic", NULL};
   node_draft draft = {.params = {.kind = RONDO_NODE_EMPTY}};
   uint32_t number;
   RONDO_TRY(require_object(object));
@@ -636,6 +649,7 @@ static rondo_status read_node(json_reader *reader, rondo_graph *graph, const ron
   RONDO_TRY(check_keys(object, keys, rondo_node_fields_of(draft.params.kind)));
   RONDO_TRY(read_number(reader, graph, object, &number));
   RONDO_TRY(get_text(object, "name", &draft.params.name));
+  RONDO_TRY(read_device(object, &draft.device_number));
   const rondo_status status = add_node(reader, graph, number, object, &draft);
   rondo_release(&reader->allocator, draft.values, draft.value_bytes, 1);
   release_semaphores(&draft);

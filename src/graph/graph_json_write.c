@@ -345,6 +345,7 @@ static void put_node(json_writer *writer, const rondo_graph *graph, uint32_t slo
   put_size(text, "number", slot);
   put_text(text, "kind", rondo_node_kind_name(node->params.kind));
   put_text(text, "name", node->params.name);
+  if (node->device_number != 0) put_size(text, "device", node->device_number - UINT32_C(1));
   const rondo_node_params params = rondo_node_given_params(node);
   put_params(writer, &params);
   rondo_json_key(text, "dependencies");

@@ -285,16 +285,21 @@ static rondo_status make_contents(rondo_graph *owner, const rondo_node_params *p
 static rondo_status make_or_free(rondo_graph *owner, const rondo_node_params *params, const void *values,
                                  bool take_child, rondo_graph_node *out) {
   const rondo_status status = make_contents(owner, params, values, take_child, out);
+  out->params.device = params->device;
   if (status != RONDO_OK) rondo_node_contents_free(owner, out);
   return status;
 }
 
 rondo_status rondo_node_contents_make(rondo_graph *owner, const rondo_node_params *params, bool take_child,
                                       rondo_graph_node *out) {
-  return make_or_free(owner, params, NULL, take_child, out);
+  RONDO_TRY(make_or_free(owner, params, NULL, take_child, out));
+  if (__builtin_expect(params->device != NULL, 0))
+    out->device_number = rondo_graph_device_number(owner, params->device);
+  return RONDO_OK;
 }
 
 rondo_status rondo_node_contents_copy(rondo_graph *owner, const rondo_graph_node *from, rondo_graph_node *out) {
+  out->device_number = from->device_number;
   if (from->params.kind == RONDO_NODE_KERNEL) return make_or_free(owner, &from->params, from->arguments, false, out);
   const rondo_node_params params = rondo_node_given_params(from);
   return make_or_free(owner, &params, from->arguments, false, out);
@@ -325,6 +330,7 @@ void rondo_node_contents_free(rondo_graph *owner, rondo_graph_node *node) {
     forget_given(owner, node);
   }
   *params = (rondo_node_params){0};
+  node->device_number = 0;
   node->arguments = NULL;
   node->argument_list = NULL;
 }

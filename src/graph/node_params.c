@@ -540,6 +540,7 @@ static bool same_fields(const rondo_node_params *a, const rondo_node_params *b, 
 
 int rondo_node_params_compare(const rondo_node_params *a, const rondo_node_params *b, bool ignore_addresses) {
   if (a->kind != b->kind) return RONDO_DIFFERENCE_KIND;
+  if (a->device != b->device) return RONDO_DIFFERENCE_PARAMS;
   if (a->kind == RONDO_NODE_KERNEL) {
     const int difference = compare_kernel_nodes(&a->as.kernel, &b->as.kernel, ignore_addresses);
     if (difference != 0) return difference;

@@ -14,8 +14,8 @@
 RONDO_MUST_USE rondo_status rondo_node_shape_check(const char *where, const rondo_node_params *params);
 
 /* The checks that rondo_graph_insert makes on the parameters (not the dependencies; the address of an ALLOC may still
- * be NULL). `where` is the call that received them and begins the message, so an error reads the same whether the work
- * is enqueued or captured. Does not allocate. */
+ * be NULL). `device` is the one that the node runs on. `where` is the call that received them and begins the message,
+ * so an error reads the same whether the work is enqueued or captured. Does not allocate. */
 RONDO_MUST_USE rondo_status rondo_node_params_check(const char *where, const rondo_device *device,
                                                     const rondo_node_params *params);
 

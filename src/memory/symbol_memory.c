@@ -110,8 +110,9 @@ static rondo_kernel *take_kernel(rondo_device_memory *memory, const void *addres
   return kernel;
 }
 
-rondo_status rondo_symbols_retain_slowly(rondo_graph *graph, const rondo_node_params *params) {
-  rondo_device_memory *memory = rondo_device_memory_made(graph->device);
+rondo_status rondo_symbols_retain_slowly(rondo_graph *graph, const rondo_device *device,
+                                         const rondo_node_params *params) {
+  rondo_device_memory *memory = rondo_device_memory_made(device);
   rondo_node_address named[RONDO_MAX_PARAMETERS];
   const size_t count = rondo_node_addresses(params, named);
   rondo_status status = RONDO_OK;

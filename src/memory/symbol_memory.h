@@ -10,13 +10,21 @@
 #include "graph/graph_internal.h"
 #include "memory/device_memory.h"
 
-/* Retains the kernels of the symbols that the parameters name. After a failure, the graph retains some of them. */
-RONDO_MUST_USE rondo_status rondo_symbols_retain_slowly(rondo_graph *graph, const rondo_node_params *params);
+/* Retains the kernels of the symbols of `device` that the parameters name. */
+RONDO_MUST_USE rondo_status rondo_symbols_retain_slowly(rondo_graph *graph, const rondo_device *device,
+                                                        const rondo_node_params *params);
 
-RONDO_MUST_USE static inline rondo_status rondo_symbols_retain(rondo_graph *graph, const rondo_node_params *params) {
-  const rondo_device_memory *memory = graph->device == NULL ? NULL : rondo_device_memory_made(graph->device);
+RONDO_MUST_USE static inline rondo_status rondo_symbols_retain_of(rondo_graph *graph, const rondo_device *device,
+                                                                  const rondo_node_params *params) {
+  const rondo_device_memory *memory = device == NULL ? NULL : rondo_device_memory_made(device);
   if (memory == NULL || __builtin_expect(rondo_range_index_is_empty(&memory->symbols), 1)) return RONDO_OK;
-  return rondo_symbols_retain_slowly(graph, params);
+  return rondo_symbols_retain_slowly(graph, device, params);
+}
+
+/* The same for symbols of the graph's device and of the node's. After a failure, the graph retains some of them. */
+RONDO_MUST_USE static inline rondo_status rondo_symbols_retain(rondo_graph *graph, const rondo_node_params *params) {
+  RONDO_TRY(rondo_symbols_retain_of(graph, graph->device, params));
+  return params->device == NULL ? RONDO_OK : rondo_symbols_retain_of(graph, params->device, params);
 }
 
 #endif

@@ -78,7 +78,7 @@ static void add_node(dot_writer *writer, const rondo_graph *graph, uint32_t slot
                                       .is_dot = true,
                                       .with_addresses = writer->with_addresses,
                                       .max_parameters = RONDO_MAX_PARAMETERS};
-  rondo_node_details_add(&details, params);
+  rondo_node_details_add(&details, node);
   rondo_text_add(text, "\"];\n");
   if (params->kind == RONDO_NODE_CHILD) {
     add_inside(writer, params->as.child, slot, &at);

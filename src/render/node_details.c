@@ -205,7 +205,12 @@ static const char *const kind_words[] = {
     [RONDO_NODE_HOST] = "a host function", [RONDO_NODE_EVENT_RECORD] = "an event", [RONDO_NODE_EVENT_WAIT] = "an event",
     [RONDO_NODE_FREE] = "an allocation",   [RONDO_NODE_EMPTY] = "nothing",         [RONDO_NODE_LAST] = NULL};
 
-void rondo_node_details_add(const rondo_node_details *details, const rondo_node_params *params) {
+static void add_device(writer *w, const rondo_graph_node *node) {
+  if (node->device_number != 0) rondo_text_add(begin_item(w), "on device %d", node->device_number - 1);
+}
+
+void rondo_node_details_add(const rondo_node_details *details, const rondo_graph_node *node) {
+  const rondo_node_params *params = &node->params;
   writer w = {.details = details, .text = details->text, .times = details->is_dot ? "x" : "\xC3\x97"};
   if (!details->is_dot && kind_words[params->kind] != NULL)
     rondo_text_add(begin_item(&w), "%s", kind_words[params->kind]);
@@ -248,4 +253,5 @@ void rondo_node_details_add(const rondo_node_details *details, const rondo_node_
     case RONDO_NODE_EMPTY:
       break;
   }
+  add_device(&w, node);
 }

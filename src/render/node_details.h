@@ -17,7 +17,7 @@ typedef struct rondo_node_details {
   uint32_t max_parameters; /* of a kernel */
 } rondo_node_details;
 
-void rondo_node_details_add(const rondo_node_details *details, const rondo_node_params *params);
+void rondo_node_details_add(const rondo_node_details *details, const rondo_graph_node *node);
 
 /* Adds a name to a DOT text, escaped and cut. */
 void rondo_dot_add_name(rondo_text *text, const char *name);

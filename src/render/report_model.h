@@ -77,9 +77,12 @@ const char *rondo_report_time_text(char out[RONDO_REPORT_TIME_TEXT], double us, 
 RONDO_MUST_USE rondo_status rondo_report_find(const rondo_report_model *model, const char *what, rondo_node node,
                                               uint32_t *out_entry);
 
-static inline const rondo_node_params *rondo_report_params(const rondo_report_model *model, uint32_t entry) {
+static inline const rondo_graph_node *rondo_report_node_of(const rondo_report_model *model, uint32_t entry) {
   const rondo_report_node *node = &model->nodes.items[entry];
-  return &model->graphs.items[node->graph].graph->nodes.items[node->slot].params;
+  return &model->graphs.items[node->graph].graph->nodes.items[node->slot];
+}
+static inline const rondo_node_params *rondo_report_params(const rondo_report_model *model, uint32_t entry) {
+  return &rondo_report_node_of(model, entry)->params;
 }
 
 #endif

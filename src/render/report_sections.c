@@ -31,7 +31,7 @@ static void add_parameters(rondo_text *text, const rondo_report_model *model, ui
                                       .graph = model->graphs.items[model->nodes.items[entry].graph].graph,
                                       .with_addresses = !model->options->no_addresses,
                                       .max_parameters = brief ? BRIEF_PARAMETERS : RONDO_MAX_PARAMETERS};
-  rondo_node_details_add(&details, rondo_report_params(model, entry));
+  rondo_node_details_add(&details, rondo_report_node_of(model, entry));
 }
 
 static void add_dependency_list(rondo_text *text, const rondo_slots *dependencies) {

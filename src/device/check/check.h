@@ -70,8 +70,9 @@ typedef struct check_work {
   void *const *args;
   void *const *values; /* of a kernel: the addresses of its arguments; else as args */
   struct check_state *check;
-  cpu_queue *const *queue; /* where a finding goes; read when it runs */
-  cpu_queue *own_queue;    /* of an enqueued work: what `queue` points to */
+  struct check_state *other; /* of the device of a graph's node, if it is not the graph's; else NULL */
+  cpu_queue *const *queue;   /* where a finding goes; read when it runs */
+  cpu_queue *own_queue;      /* of an enqueued work: what `queue` points to */
   rondo_node_kind kind;
   rondo_node_where where;           /* its text is the node's; RONDO_NO_NODE for enqueued works */
   char *address;                    /* ALLOC and FREE */
@@ -92,6 +93,7 @@ typedef enum check_mistake {
 } check_mistake;
 
 typedef struct check_fault {
+  struct check_state *check; /* of the device whose memory it is */
   check_mistake mistake;
   bool writes, known; /* known: whether it reads or writes */
   const char *address;

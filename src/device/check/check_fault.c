@@ -198,6 +198,7 @@ static bool take_write(check_area *area, check_fault *fault) {
 static bool take_fault(check_state *check, const check_range *region, check_fault *fault) {
   check_area *area = check_area_around(check, fault->address);
   check_run *running = find_running();
+  fault->check = check;
   if (area != NULL && area->life == CHECK_LIVE && area->read_only && (fault->writes || !fault->known)) {
     if (!take_write(area, fault)) return false;
     note_fault(fault);

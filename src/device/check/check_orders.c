@@ -5,8 +5,8 @@
  * is turned into the other by exchanging neighbours, and a binary search finds the first exchange that changes the
  * result: it names the two nodes whose order matters.
  *
- * Some launches are not explored but run as on other devices: of graphs with host functions or event-wait nodes, of
- * graphs that write unknown memory, of graphs with one order, and while nodes are timed.
+ * Some launches are not explored but run as on other devices: of graphs with host functions or event-wait nodes, with
+ * nodes of several devices, of graphs that write unknown memory, of graphs with one order, and while nodes are timed.
  *
  * Threads: the thread that launches, with the gate closed.
  */
@@ -336,8 +336,9 @@ static bool make_explorer(explorer *e, check_state *check, cpu_executable *execu
 static void say_not_explored(check_state *check) {
   if (atomic_exchange(&check->said_once, true)) return;
   rondo_log(RONDO_LOG_INFO, "check",
-            "%s: graphs with host functions, with waits for events, that write memory which is not the device's, or "
-            "that may write more than an eighth of the machine's memory are run in one order alone",
+            "%s: graphs with host functions, with waits for events, with nodes of several devices, that write memory "
+            "which is not the device's, or that may write more than an eighth of the machine's memory are run in one "
+            "order alone",
             check->device->base.name);
 }
 
@@ -362,7 +363,8 @@ static bool explore_launch(check_state *check, cpu_executable *executable, cpu_q
 bool check_explore(cpu_executable *executable, cpu_queue *queue) {
   check_state *check = executable->device->check;
   if (!has_orders(check, executable)) return false;
-  if (executable->wait_count == 0 && explore_launch(check, executable, queue)) return true;
+  if (executable->wait_count == 0 && executable->others.count == 0 && explore_launch(check, executable, queue))
+    return true;
   say_not_explored(check);
   return false;
 }

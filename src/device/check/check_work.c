@@ -31,38 +31,42 @@ const char *check_work_name(rondo_cpu_function function, void *const *args) {
 
 /* Running ---------------------------------------------------------------------------------------------------------- */
 
-/* Checks the area that the address belongs to. */
-static rondo_status inspect_around(const check_work *work, const void *address) {
+/* Checks the area of the device that the address belongs to. */
+static rondo_status inspect_around(const check_work *work, check_state *check, const void *address) {
   char label[RONDO_LABEL_BYTES];
-  check_area *area = check_area_around(work->check, address);
+  check_area *area = check_area_around(check, address);
   if (area == NULL || area->life != CHECK_LIVE || check_area_damage(area) == NULL) return RONDO_OK;
   return check_area_inspect(area, work->where.number, check_label(label, work));
 }
 
 /* Checks every word of the argument as if it were a pointer. */
-static rondo_status inspect_argument(const check_work *work, uint32_t index) {
+static rondo_status inspect_argument(const check_work *work, check_state *check, uint32_t index) {
   const unsigned char *value = work->values[index];
   for (size_t at = 0; at + sizeof(void *) <= work->parameters[index].bytes; at += sizeof(void *)) {
     const void *address;
     memcpy(&address, value + at, sizeof address);
-    RONDO_TRY(inspect_around(work, address));
+    RONDO_TRY(inspect_around(work, check, address));
   }
   return RONDO_OK;
 }
 
-static rondo_status inspect_arguments(const check_work *work) {
-  if (work->kind == RONDO_NODE_COPY) return inspect_around(work, ((const rondo_copy *)work->args[0])->dst);
-  if (work->kind == RONDO_NODE_FILL) return inspect_around(work, ((const rondo_fill *)work->args[0])->dst);
-  for (uint32_t i = 0; i < work->parameter_count; i++) RONDO_TRY(inspect_argument(work, i));
+static rondo_status inspect_arguments(const check_work *work, check_state *check) {
+  if (work->kind == RONDO_NODE_COPY) return inspect_around(work, check, ((const rondo_copy *)work->args[0])->dst);
+  if (work->kind == RONDO_NODE_FILL) return inspect_around(work, check, ((const rondo_fill *)work->args[0])->dst);
+  for (uint32_t i = 0; i < work->parameter_count; i++) RONDO_TRY(inspect_argument(work, check, i));
   return RONDO_OK;
 }
 
-static void inspect(const check_work *work, const rondo_saved_error *before) {
-  check_state *check = work->check;
+static void inspect_on(const check_work *work, check_state *check, const rondo_saved_error *before) {
   check_lock(check);
-  const rondo_status status = inspect_arguments(work);
+  const rondo_status status = inspect_arguments(work, check);
   check_unlock(check);
   if (status != RONDO_OK) check_fail(check, *work->queue, before);
+}
+
+static void inspect(const check_work *work, const rondo_saved_error *before) {
+  inspect_on(work, work->check, before);
+  if (work->other != NULL) inspect_on(work, work->other, before);
 }
 
 static void clear_scratch(check_state *check, const check_run *run) {
@@ -78,7 +82,7 @@ static void end_run(check_run *run) {
   rondo_error_save(&before);
   check_run_end(run);
   if (run->count > 0) {
-    clear_scratch(run->work->check, run);
+    for (uint32_t i = 0; i < run->count && i < CHECK_FAULTS; i++) clear_scratch(run->faults[i].check, run);
     check_report_faults(run, &before);
   }
   inspect(run->work, &before);
@@ -239,19 +243,22 @@ static void describe_life(check_work *work, rondo_cpu_function function, char *a
   work->address = address;
 }
 
-rondo_status check_wrap_node(cpu_executable *executable, cpu_node_detail *detail, const rondo_node_params *params) {
+rondo_status check_wrap_node(cpu_executable *executable, cpu_node_detail *detail, const rondo_lowered_node *node) {
   check_state *check = executable->device->check;
+  const rondo_node_params *params = node->params;
   const bool allocates = params->kind == RONDO_NODE_ALLOC, frees = params->kind == RONDO_NODE_FREE;
   if (params->kind == RONDO_NODE_EMPTY || params->kind == RONDO_NODE_EVENT_RECORD ||
       params->kind == RONDO_NODE_EVENT_WAIT || params->kind == RONDO_NODE_MEMORY_OPERATIONS)
     return RONDO_OK;
   if (allocates) {
-    const rondo_alloc_node *node = &params->as.alloc;
-    RONDO_TRY(check_area_note(check, node->address, node->bytes, node->name));
+    const rondo_alloc_node *alloc = &params->as.alloc;
+    RONDO_TRY(check_area_note(check, alloc->address, alloc->bytes, alloc->name));
   }
   check_work *work =
       (check_work *)(void *)((unsigned char *)detail->storage + detail->storage_bytes - sizeof(check_work));
   describe_work(work, check, params);
+  if (node->device != NULL && node->device != &executable->device->base)
+    work->other = ((cpu_device *)node->device)->check;
   work->where = detail->where;
   work->queue = &executable->queue;
   work->function = detail->node.function;

@@ -13,7 +13,7 @@ const char *check_work_name(rondo_cpu_function function, void *const *args); /* 
 
 /* Wraps a node whose storage has capacity for a check_work. Alloc and free nodes get a function. */
 RONDO_MUST_USE rondo_status check_wrap_node(cpu_executable *executable, cpu_node_detail *detail,
-                                            const rondo_node_params *params);
+                                            const rondo_lowered_node *node);
 RONDO_MUST_USE rondo_status check_submit(rondo_queue *queue, const rondo_node_params *params);
 
 #endif

@@ -411,6 +411,7 @@ struct cpu_executable {
   _Atomic(cpu_change_list *) spent_changes;
   cpu_executable *next_zombie;
   uint64_t host_bytes;
+  rondo_device_list others; /* devices of its nodes: their work runs on this device's workers */
 };
 
 /* The device ------------------------------------------------------------------------------------------------------ */

@@ -17,7 +17,7 @@ typedef struct cpu_checking_ops {
 
   size_t node_bytes; /* bytes that wrap_node needs after the arguments and data of a node */
   /* Wraps a node, so that its function runs supervised. Errors: OUT_OF_MEMORY. */
-  rondo_status (*wrap_node)(cpu_executable *executable, cpu_node_detail *detail, const rondo_node_params *params);
+  rondo_status (*wrap_node)(cpu_executable *executable, cpu_node_detail *detail, const rondo_lowered_node *node);
   /* Returns the name of wrapped work, for traces. NULL if the work is not wrapped. */
   const char *(*name_of)(rondo_cpu_function function, void *const *args);
   /* Runs a launch in several orders. False if it must run as on other devices. */

@@ -150,6 +150,7 @@ static const rondo_device_ops device_ops = {
     .semaphore = &cpu_semaphore_ops,
     .executable_create = cpu_executable_create,
     .synchronize = device_synchronize,
+    .settle = cpu_executable_settle,
     .reserve = cpu_reserve,
     .unreserve = cpu_unreserve,
     .physical_create = cpu_physical_create,

@@ -17,6 +17,7 @@
 #include "device/cpu/cpu_executable.h"
 #include "device/cpu/cpu_operations.h"
 #include "device/cpu/cpu_run.h"
+#include "device/cpu/cpu_shared_memory.h"
 #include "device/cpu/cpu_timeline.h"
 #include "device/cpu/cpu_wait.h"
 #include "device/cpu/cpu_work.h"
@@ -47,9 +48,11 @@ static rondo_status make_storage(cpu_executable *executable, cpu_node_detail *de
   return RONDO_OK;
 }
 
+/* Kernels of other devices made the shared memory of those. */
 static rondo_status make_kernel(cpu_executable *executable, cpu_node_detail *detail, const rondo_kernel_node *work) {
   const rondo_kernel *kernel = work->kernel;
   void *values;
+  if (kernel->cpu_block != NULL) RONDO_TRY(cpu_shared_memory_make(executable->device));
   RONDO_TRY(make_storage(executable, detail, cpu_address_count(kernel), cpu_value_bytes(kernel), &values));
   detail->node.function = cpu_prepare_kernel(executable->device, work, detail->storage, values, &detail->node.args);
   detail->node.blocks = cpu_kernel_blocks(work);
@@ -69,7 +72,7 @@ static rondo_status make_described(cpu_executable *executable, cpu_node_detail *
 static rondo_status make_record(cpu_executable *executable, cpu_node_detail *detail) {
   void *data;
   RONDO_TRY(make_storage(executable, detail, 2, 0, &data));
-  RONDO_TRY(cpu_timeline_create(executable->device, &detail->timeline));
+  RONDO_TRY(cpu_timeline_create(detail->event->device, &detail->timeline)); /* the event keeps it */
   detail->timeline->stamped = detail->event->base.timing;
   ((void **)detail->storage)[0] = detail->timeline;
   ((void **)detail->storage)[1] = executable;
@@ -138,8 +141,7 @@ static rondo_status make_detail(cpu_executable *executable, const rondo_lowered_
     cpu_event_retain(out->event);
   }
   if (status == RONDO_OK) status = make_node(executable, out, node->params);
-  if (status == RONDO_OK && executable->device->check != NULL)
-    status = cpu_checking.wrap_node(executable, out, node->params);
+  if (status == RONDO_OK && executable->device->check != NULL) status = cpu_checking.wrap_node(executable, out, node);
   if (status != RONDO_OK) free_detail(executable, out);
   return status;
 }
@@ -305,10 +307,11 @@ static void free_executable(cpu_executable *executable) {
   rondo_release(allocator, executable->wait_nodes, count, sizeof *executable->wait_nodes);
   rondo_release(allocator, executable->record_nodes, count, sizeof *executable->record_nodes);
   rondo_release(allocator, executable->waiters, executable->wait_count, sizeof *executable->waiters);
+  rondo_devices_end_use(&executable->device->base, &executable->others);
   rondo_release(allocator, executable, 1, sizeof *executable);
 }
 
-void cpu_executable_reap(cpu_device *device, bool wait) {
+static void reap(cpu_device *device, bool (*waits)(const cpu_executable *executable)) {
   pthread_mutex_lock(&device->lock);
   cpu_executable *list = device->zombies;
   device->zombies = NULL;
@@ -316,7 +319,7 @@ void cpu_executable_reap(cpu_device *device, bool wait) {
   cpu_executable *left = NULL;
   while (list != NULL) {
     cpu_executable *next = list->next_zombie;
-    if (wait) cpu_point_await(device, list->last);
+    if (waits != NULL && waits(list)) cpu_point_await(device, list->last);
     if (cpu_point_reached(list->last)) {
       free_executable(list);
     } else {
@@ -333,6 +336,13 @@ void cpu_executable_reap(cpu_device *device, bool wait) {
   device->zombies = left;
   pthread_mutex_unlock(&device->lock);
 }
+
+static bool is_any(const cpu_executable *executable) { return executable != NULL; }
+static bool is_shared(const cpu_executable *executable) { return executable->others.count > 0; }
+
+void cpu_executable_reap(cpu_device *device, bool wait) { reap(device, wait ? is_any : NULL); }
+
+void cpu_executable_settle(rondo_device *device) { reap((cpu_device *)device, is_shared); }
 
 static void executable_destroy(rondo_executable *base) {
   cpu_executable *executable = (cpu_executable *)base;
@@ -523,6 +533,7 @@ rondo_status cpu_executable_create(rondo_device *base, const rondo_lowered_graph
   executable->node_count = graph->node_count;
   rondo_status status = rondo_task_graph_make(&base->allocator, (uint32_t)graph->node_count, graph->successor_start,
                                               graph->successors, is_wait, graph, &executable->graph);
+  if (status == RONDO_OK) status = rondo_devices_begin_use(base, graph, &executable->others);
   if (status == RONDO_OK) status = make_nodes(executable, graph);
   if (status == RONDO_OK) status = make_waiters(executable);
   if (status == RONDO_OK) status = put_waits_first(executable);

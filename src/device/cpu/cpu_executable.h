@@ -13,6 +13,7 @@ RONDO_MUST_USE rondo_status cpu_executable_create(rondo_device *device, const ro
 
 /* Frees destroyed executables whose launches are done. With `wait`, waits for the others and frees all. */
 void cpu_executable_reap(cpu_device *device, bool wait);
+void cpu_executable_settle(rondo_device *device); /* the slot of rondo_device_ops */
 /* Asserts the invariants. Call it while the executable does not run. */
 void cpu_executable_check(const cpu_executable *executable);
 void cpu_executable_apply(cpu_executable *executable, cpu_change_list *changes);

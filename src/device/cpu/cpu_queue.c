@@ -52,15 +52,39 @@ static void consume(cpu_queue *queue, const cpu_item *item) {
   if (counts) cpu_timeline_advance(&queue->timeline, ++queue->completed);
 }
 
-/* Waits for a point. False if the queue was set aside: then it must not be used any more. */
+/* A timeline of another device needs that device. */
+static void begin_use(const cpu_queue *queue, cpu_device *device, const rondo_device_use *use) {
+  if (device != queue->device) rondo_device_begin_use(&device->base, use);
+}
+static void end_use(const cpu_queue *queue, cpu_device *device, const rondo_device_use *use) {
+  if (device != queue->device) rondo_device_end_use(&device->base, use);
+}
+
+void cpu_queue_begin_wait(const cpu_queue *queue, cpu_item *item, cpu_point point) {
+  begin_use(queue, point.timeline->device, &rondo_wait_use);
+  cpu_timeline_retain(point.timeline);
+  item->as.wait = point;
+}
+
+static void end_wait(const cpu_queue *queue, const cpu_item *item) {
+  cpu_device *device = item->as.wait.timeline->device;
+  cpu_timeline_release(item->as.wait.timeline);
+  end_use(queue, device, &rondo_wait_use);
+}
+
+/* Waits for a point. False if the queue was set aside: then it must not be used any more. Another thread may have
+ * resumed it and ended the wait, before this one has left the timeline. */
 static bool pass(cpu_queue *queue, const cpu_item *item) {
   cpu_point_begin(item->as.wait);
   const cpu_point point = cpu_point_now(item->as.wait);
   if (cpu_point_reached(point)) return true;
+  cpu_device *const device = point.timeline->device;
   queue->waiter = (cpu_waiter){.target = point.value, .queue = queue};
+  begin_use(queue, device, &rondo_brief_use);
   atomic_fetch_add(&queue->visitors, 1);
   atomic_store(&queue->owner, CPU_BLOCKED);
   const bool is_passed = cpu_timeline_pass_or_wait(point.timeline, &queue->waiter);
+  end_use(queue, device, &rondo_brief_use);
   if (is_passed) atomic_store(&queue->owner, CPU_OWNED);
   atomic_fetch_sub(&queue->visitors, 1);
   return is_passed;
@@ -124,7 +148,7 @@ static bool run_item(cpu_queue *queue, cpu_participant *self, cpu_item *item) {
     case CPU_WAIT:
       if (!pass(queue, item)) return false;
       cpu_point_settle(item->as.wait, queue);
-      cpu_timeline_release(item->as.wait.timeline);
+      end_wait(queue, item);
       return true;
     case CPU_STAMP:
       cpu_event_stamp(item->as.stamp.event, item->as.stamp.serial);
@@ -370,8 +394,7 @@ static void submit_host(cpu_queue *queue, const rondo_node_params *params) {
 static void submit_wait(cpu_queue *queue, cpu_point point) {
   uint64_t head;
   cpu_item *item = begin_item(queue, CPU_WAIT, sizeof *item, &head);
-  cpu_timeline_retain(point.timeline);
-  item->as.wait = point;
+  cpu_queue_begin_wait(queue, item, point);
   publish(queue, head);
 }
 

@@ -17,6 +17,9 @@ RONDO_MUST_USE rondo_status cpu_queue_create(rondo_device *device, const char *l
 cpu_item *cpu_queue_begin(cpu_queue *queue, cpu_operation operation, size_t bytes, uint64_t *out_head);
 void cpu_queue_publish(cpu_queue *queue, uint64_t head);
 
+/* Makes a CPU_WAIT of the item, which keeps the timeline. If that is of another device, it keeps the device open. */
+void cpu_queue_begin_wait(const cpu_queue *queue, cpu_item *item, cpu_point point);
+
 /* Enqueues memory operations. Errors: OUT_OF_MEMORY, LIMIT_EXCEEDED. */
 RONDO_MUST_USE rondo_status cpu_queue_submit_operations(cpu_queue *queue, const rondo_memory_operations_node *work);
 

@@ -21,8 +21,7 @@ static void wait_for(cpu_queue *queue, cpu_queue *other) {
   uint64_t head;
   if (cpu_point_reached(point)) return;
   cpu_item *item = cpu_queue_begin(queue, CPU_WAIT, sizeof *item, &head);
-  cpu_timeline_retain(point.timeline);
-  item->as.wait = point;
+  cpu_queue_begin_wait(queue, item, point);
   cpu_queue_publish(queue, head);
 }
 

@@ -231,8 +231,11 @@ static rondo_status fail_copy(const cuda_captured *captured, const rondo_copy *c
 }
 
 /* After the first `count` of the capture's handles. */
-static rondo_status place_copy(cuda_captured *captured, const rondo_copy *copy, size_t count, cu_graph_node *out) {
+static rondo_status place_copy(cuda_captured *captured, const rondo_node_params *work, size_t count,
+                               cu_graph_node *out) {
   cuda_device *device = device_of(captured);
+  const rondo_copy *copy = &work->as.copy;
+  const cu_context context = work->device == NULL ? device->context : cuda_device_of(work->device)->context;
   cuda_placeholders placeholders;
   cu_copy params;
   cu_result code = CU_OK;
@@ -240,7 +243,7 @@ static rondo_status place_copy(cuda_captured *captured, const rondo_copy *copy, 
   rondo_status status = cuda_placeholders_begin(device, &placeholders);
   if (status == RONDO_OK) status = cuda_placeholders_add_copy(&placeholders, copy);
   if (status == RONDO_OK)
-    code = device->api->graph_add_copy(out, captured->graph, captured->handles.items, count, &params, device->context);
+    code = device->api->graph_add_copy(out, captured->graph, captured->handles.items, count, &params, context);
   cuda_placeholders_end(&placeholders);
   if (code == CU_INVALID_VALUE) return fail_copy(captured, copy, code);
   return status == RONDO_OK
@@ -262,8 +265,7 @@ static rondo_status capture_place(rondo_captured *base, const rondo_node_params 
   CUDA_SCOPE(scope);
   RONDO_TRY(take_handles(captured, before, count));
   RONDO_TRY(cuda_enter(device_of(captured), &scope));
-  const rondo_status status =
-      is_copy ? place_copy(captured, &copy->as.copy, count, &node) : place_empty(captured, count, &node);
+  const rondo_status status = is_copy ? place_copy(captured, copy, count, &node) : place_empty(captured, count, &node);
   *out = name_of(node);
   return status;
 }
@@ -282,7 +284,7 @@ static rondo_status find_launched(cuda_captured *captured, const cuda_queue *que
 static rondo_status capture_launch(rondo_captured *base, rondo_queue *base_queue, const rondo_node_params *params,
                                    uint64_t *out) {
   cuda_captured *captured = captured_of(base);
-  cuda_device *device = device_of(captured);
+  cuda_device *device = cuda_device_of(base_queue->device); /* not always the capture's */
   const cuda_queue *queue = (const cuda_queue *)base_queue;
   CUDA_SCOPE(scope);
   RONDO_TRY(cuda_enter(device, &scope));
@@ -554,7 +556,10 @@ static rondo_status capture_read(rondo_captured *base, uint64_t name, rondo_capt
   return cuda_foreign_kernel_read(captured, node, &out->params.as.kernel);
 }
 
-static void capture_end_reading(rondo_captured *base) { cuda_foreign_forget_kernels(captured_of(base)); }
+static void capture_end_reading(rondo_captured *base) {
+  cuda_foreign_forget_kernels(captured_of(base));
+  rondo_devices_end_use(base->device, &captured_of(base)->others);
+}
 
 const rondo_capture_ops cuda_capture_ops = {
     .begin = capture_begin,

@@ -127,6 +127,7 @@ static const rondo_device_ops device_ops = {
     .event_create = cuda_event_create,
     .executable_create = cuda_executable_create,
     .synchronize = device_synchronize,
+    .settle = cuda_executables_settle,
     .reserve = cuda_reserve,
     .unreserve = cuda_unreserve,
     .physical_create = cuda_physical_create,

@@ -86,7 +86,7 @@ void cuda_executable_check(const cuda_executable *executable) {
   assert(handles == executable->handle_count && hosts == executable->host_count);
   assert(kernels == executable->kernel_count && disabled == executable->disabled_count);
   assert(executable->built.graph != NULL && executable->built.exec != NULL);
-  assert((executable->last != NULL) == (hosts > 0 || executable->base.is_handed_out));
+  assert((executable->last != NULL) == (hosts > 0 || executable->others.count > 0 || executable->base.is_handed_out));
   assert(executable->direct == NULL || (hosts == 0 && executable->before == NULL && !executable->is_stale));
 #endif
 }
@@ -118,6 +118,9 @@ static void release_objects(cuda_executable *executable) {
   rondo_captured_release(executable->captured);
   executable->captured = NULL;
   for (size_t i = 0; i < executable->count; i++) cuda_node_release(&executable->nodes[i]);
+  for (size_t i = 0; i < executable->replaced_kernels.count; i++)
+    rondo_kernel_release(executable->replaced_kernels.items[i]);
+  executable->replaced_kernels.count = 0;
 }
 
 static void free_memory(cuda_executable *executable) {
@@ -131,6 +134,8 @@ static void free_memory(cuda_executable *executable) {
   rondo_release(allocator, executable->predecessor_start, executable->node_room + 1, sizeof(uint32_t));
   rondo_release(allocator, executable->predecessors, executable->edge_count, sizeof(uint32_t));
   rondo_release_text(allocator, executable->label);
+  rondo_array_free(allocator, &executable->replaced_kernels);
+  rondo_devices_end_use(executable->base.device, &executable->others);
   rondo_release(allocator, executable, 1, sizeof *executable);
 }
 
@@ -139,7 +144,7 @@ void cuda_executable_free(cuda_executable *executable) {
   free_memory(executable);
 }
 
-/* True if no launch can call its host functions any more. Not known on a lost device. */
+/* True if no launch can call its host functions, or run code of other devices, any more. Not known on a lost device. */
 static bool is_over(const cuda_executable *executable) {
   cuda_device *device = cuda_device_of(executable->base.device);
   CUDA_SCOPE(scope);
@@ -191,6 +196,20 @@ void cuda_executables_reap(cuda_device *device, bool all) {
   }
 }
 
+void cuda_executables_settle(rondo_device *base) {
+  cuda_device *device = cuda_device_of(base);
+  cuda_executable *list = take_dead(device);
+  while (list != NULL) {
+    cuda_executable *executable = list;
+    list = executable->next_dead;
+    if (executable->others.count > 0) wait_over(executable);
+    if (is_over(executable))
+      cuda_executable_free(executable);
+    else
+      bury(device, executable);
+  }
+}
+
 void cuda_executables_free(cuda_device *device) {
   cuda_executable *list = take_dead(device);
   while (list != NULL) {
@@ -202,11 +221,12 @@ void cuda_executables_free(cuda_device *device) {
 
 static rondo_status follow_launches(const cuda_executable *executable, const cuda_event *event);
 
-/* Launches by the driver may still use what it keeps. */
+/* Launches by the driver, and on other devices, may still use what it keeps. */
 static void mark_end(const cuda_executable *executable) {
   const cuda_event last = {.event = executable->last};
+  const bool is_marked = executable->base.is_handed_out || executable->others.count > 0;
   rondo_saved_error before;
-  if (!executable->base.is_handed_out || cuda_is_lost(cuda_device_of(executable->base.device))) return;
+  if (!is_marked || last.event == NULL || cuda_is_lost(cuda_device_of(executable->base.device))) return;
   rondo_error_save(&before);
   rondo_status_ignore(follow_launches(executable, &last), "then its launches are not waited for");
   rondo_error_restore(&before);
@@ -267,20 +287,27 @@ static rondo_status catch_up(cuda_executable *executable, const cuda_queue *queu
   return RONDO_OK;
 }
 
+static rondo_status side_stream(cuda_device *device, cu_stream *out);
+
+/* In the context of the node's device, on a stream of that device. */
+static rondo_status run_node(const cuda_executable *executable, const cuda_node *node, const cuda_queue *queue) {
+  cuda_device *device = node->device;
+  cu_stream stream = queue->stream;
+  CUDA_SCOPE(scope);
+  RONDO_TRY(cuda_enter(device, &scope));
+  if (&device->base != queue->base.device) RONDO_TRY(side_stream(device, &stream));
+  cu_result code = cuda_node_submit(node, stream);
+  if (code == CU_OK) code = device->api->stream_synchronize(stream);
+  return cuda_check_node(device, code, node, "", executable->label);
+}
+
 /* Runs node by node on a synchronous device, so that a failure names its node. Earlier launches are done. */
 static rondo_status launch_singly(cuda_executable *executable, cuda_queue *queue) {
-  cuda_device *device = cuda_device_of(queue->base.device);
-  CUDA_SCOPE(scope);
   rondo_status status = RONDO_OK;
-  RONDO_TRY(cuda_enter(device, &scope));
   executable->queue = executable->queue_set = queue;
-  for (size_t i = 0; i < executable->count && status == RONDO_OK; i++) {
-    const cuda_node *node = &executable->nodes[i];
-    if (!node->enabled) continue;
-    cu_result code = cuda_node_submit(executable, node, queue->stream);
-    if (code == CU_OK) code = device->api->stream_synchronize(queue->stream);
-    status = rondo_fail_context(cuda_check_node(device, code, node, "", executable->label), "%s", queue->label);
-  }
+  for (size_t i = 0; i < executable->count && status == RONDO_OK; i++)
+    if (executable->nodes[i].enabled)
+      status = rondo_fail_context(run_node(executable, &executable->nodes[i], queue), "%s", queue->label);
   return status;
 }
 
@@ -487,7 +514,7 @@ static rondo_status make_nodes(cuda_executable *executable, const rondo_lowered_
 static rondo_status make_driver_objects(cuda_executable *executable) {
   cuda_device *device = cuda_device_of(executable->base.device);
   RONDO_TRY(cuda_build(executable, &executable->built, executable->handles));
-  if (executable->host_count == 0) return RONDO_OK;
+  if (executable->host_count == 0 && executable->others.count == 0) return RONDO_OK;
   return cuda_check(device, device->api->event_create(&executable->last, CU_EVENT_FLAG_DISABLE_TIMING),
                     "making an event on device '%s'", device->base.name);
 }
@@ -497,6 +524,7 @@ static rondo_status make_contents(cuda_executable *executable, const rondo_lower
   const char *text = rondo_graph_name_label(label, graph->name);
   RONDO_TRY(rondo_allocate_text(cuda_allocator_of(executable), text, &executable->label));
   RONDO_TRY(keep_edges(executable, graph));
+  RONDO_TRY(rondo_devices_begin_use(executable->base.device, graph, &executable->others));
   return make_nodes(executable, graph);
 }
 

@@ -45,7 +45,8 @@ struct cuda_node {
                     semaphores in the driver's form; or NULL */
   size_t storage_bytes;
   const rondo_launch_config *config; /* a kernel's own copy, resolved; NULL: the default */
-  uint64_t captured; /* its name in the captured graph, valid while the executable is made; 0: not captured */
+  uint64_t captured;   /* its name in the captured graph, valid while the executable is made; 0: not captured */
+  cuda_device *device; /* in whose context it runs */
   rondo_node_where where;
 };
 
@@ -96,8 +97,13 @@ struct cuda_executable {
   rondo_captured *captured; /* what its graph was captured as: a reference, or NULL */
   cu_graph_exec before;     /* replaced by `built`; the next launch waits for it; or NULL */
   uint64_t patch_runs;      /* so far */
-  /* Only with host functions. */
-  cu_event last;            /* recorded after the last launch, or, if its handle was returned, when it is destroyed */
+  /* Only with nodes of other devices. Their code is not unloaded while launches run: until it is freed, the executable
+   * keeps the kernels that changes have replaced, each once. */
+  rondo_device_list others;
+  RONDO_ARRAY(rondo_kernel *) replaced_kernels;
+  /* Only with host functions; the event also with nodes of other devices, or if its handle was returned. With host
+   * functions it is recorded after each launch, else when the executable is destroyed. */
+  cu_event last;
   cuda_host_work *replaced; /* records that earlier launches may still call; by next */
   cuda_queue *queue;        /* where the current launch reports failures; written by the driver's thread */
   cuda_queue *queue_set;    /* the last queue that was set by a launch */
@@ -137,6 +143,7 @@ void cuda_executable_reap_replaced(cuda_executable *executable);
  * others too, and leaves their memory to cuda_executables_free. */
 void cuda_executables_reap(cuda_device *device, bool all);
 void cuda_executables_free(cuda_device *device);
+void cuda_executables_settle(rondo_device *device); /* the slot of rondo_device_ops */
 
 /* Changes (cuda_update.c): slots of rondo_executable_ops and rondo_queue_ops --------------------------------------- */
 

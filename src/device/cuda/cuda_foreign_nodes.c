@@ -96,9 +96,11 @@ void cuda_foreign_kernel_free(cuda_device *device, cuda_foreign_kernel *foreign)
 }
 
 /* A kernel without code, which gets the function from cuda_kernel_adopt. The limits on the sizes of Rondo's own kernels
- * do not apply. */
-static rondo_status make_kernel(cuda_device *device, const char *name, const cuda_foreign_kernel *foreign,
-                                const rondo_kernel *declaration, rondo_kernel **out) {
+ * do not apply. It runs on the device `runs_on`. What it keeps belongs to `device`, on whose queues its graph is
+ * launched. */
+static rondo_status make_kernel(cuda_device *device, cuda_device *runs_on, const char *name,
+                                const cuda_foreign_kernel *foreign, const rondo_kernel *declaration,
+                                rondo_kernel **out) {
   const cu_kernel_params *p = &foreign->params;
   const rondo_parameter all = {
       .access = RONDO_ACCESS_SCALAR, .bytes = (uint32_t)foreign->bytes, .alignment = 16}; /* in one */
@@ -111,7 +113,7 @@ static rondo_status make_kernel(cuda_device *device, const char *name, const cud
     options.params[0] = all;
   }
   RONDO_TRY(rondo_kernel_make(NULL, &device->base.allocator, &options, out));
-  (*out)->device = &device->base;
+  (*out)->device = &runs_on->base;
   (*out)->is_foreign = declaration == NULL;
   (*out)->is_launched_elsewhere = true;
   (*out)->cuda_function = p->function;
@@ -135,16 +137,16 @@ static rondo_status find_parameters(cuda_captured *captured, const cu_kernel_par
 }
 
 /* Owns `foreign` from now on, also if it fails. */
-static rondo_status finish_kernel(cuda_captured *captured, const cu_kernel_params *params, cuda_foreign_kernel *foreign,
-                                  rondo_kernel **out) {
+static rondo_status finish_kernel(cuda_captured *captured, cuda_device *runs_on, const cu_kernel_params *params,
+                                  cuda_foreign_kernel *foreign, rondo_kernel **out) {
   cuda_device *device = device_of(captured);
   const char *name = NULL;
   rondo_status status = cuda_check(device, device->api->function_get_name(&name, params->function),
                                    "asking for the name of a captured kernel");
   if (name == NULL || name[0] == '\0') name = "kernel";
-  rondo_kernel *declaration = status == RONDO_OK ? cuda_declaration_find(device, params->function, name) : NULL;
+  rondo_kernel *declaration = status == RONDO_OK ? cuda_declaration_find(runs_on, params->function, name) : NULL;
   if (status == RONDO_OK) status = find_parameters(captured, params, foreign, declaration);
-  if (status == RONDO_OK) status = make_kernel(device, name, foreign, declaration, out);
+  if (status == RONDO_OK) status = make_kernel(device, runs_on, name, foreign, declaration, out);
   rondo_kernel_release(declaration);
   if (status != RONDO_OK) {
     cuda_foreign_kernel_free(device, foreign);
@@ -158,15 +160,12 @@ static rondo_status finish_kernel(cuda_captured *captured, const cu_kernel_param
 }
 
 /* A kernel of a library object (cuLibrary) has another handle, with a function for each context. */
-static rondo_status read_params(cuda_device *device, cu_graph_node node, cu_kernel_params *out) {
-  cu_result code = device->api->graph_kernel_get_params(node, out);
-  if (code == CU_OK && out->function == NULL && out->kernel != NULL) {
-    CUDA_SCOPE(scope);
-    RONDO_TRY(cuda_enter(device, &scope));
-    code = device->api->kernel_get_function(&out->function, out->kernel);
-  }
-  CUDA_TRY(device, code, "reading a captured kernel");
-  return RONDO_OK;
+static rondo_status find_function(cuda_device *device, cu_kernel_params *params) {
+  CUDA_SCOPE(scope);
+  if (params->function != NULL || params->kernel == NULL) return RONDO_OK;
+  RONDO_TRY(cuda_enter(device, &scope));
+  return cuda_check(device, device->api->kernel_get_function(&params->function, params->kernel),
+                    "reading a captured kernel");
 }
 
 /* The GPU of another context; -1 if the driver does not say. */
@@ -180,19 +179,44 @@ static cu_device find_gpu(cuda_device *device, cu_context context) {
   return is_found ? gpu : -1;
 }
 
-/* All nodes of a graph run in the context of its device. */
-static rondo_status refuse_other_context(cuda_device *device, const cu_kernel_params *params) {
+static rondo_status fail_context(cuda_device *device, const cu_kernel_params *params) {
   const char *name = NULL;
-  if (params->context == NULL || params->context == device->context) return RONDO_OK;
   if (params->function == NULL || device->api->function_get_name(&name, params->function) != CU_OK || name == NULL)
     name = "";
   const cu_device gpu = find_gpu(device, params->context);
-  return rondo_fail(
-      RONDO_UNSUPPORTED, RONDO_REASON_OTHER_DEVICE,
-      "kernel '%s' runs in context %p of GPU %d, and the graph belongs to device '%s', which works in the "
-      "primary context of GPU %d, %p: make one graph for each device, import it for that device, and "
-      "order their launches with events",
-      name, (void *)params->context, gpu, device->base.name, device->handle, (void *)device->context);
+  return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_OTHER_DEVICE,
+                    "kernel '%s' runs in context %p of GPU %d, which is that of no open device, and the graph belongs "
+                    "to device '%s' of GPU %d: open the device first (rondo_device_open), which works in its primary "
+                    "context, and keep it open as long as the graph",
+                    name, (void *)params->context, gpu, device->base.name, device->handle);
+}
+
+/* A search for the device that works in a context. */
+typedef struct context_search {
+  cuda_captured *captured;
+  cu_context context;
+  rondo_device *found;
+} context_search;
+
+/* There is capacity in the list of the devices that are used. */
+static bool has_context(rondo_device *device, void *user) {
+  context_search *search = user;
+  if (device->is_inherited || !rondo_device_shares_driver(device, search->captured->base.device)) return false;
+  if (((const cuda_device *)device)->context != search->context) return false;
+  rondo_devices_use(&search->captured->others, device);
+  search->found = device;
+  return true;
+}
+
+/* The device in whose context the kernel runs. It stays open until the reading ends; a graph retains it. */
+static rondo_status find_device(cuda_captured *captured, const cu_kernel_params *params, cuda_device **out) {
+  context_search search = {.captured = captured, .context = params->context};
+  *out = device_of(captured);
+  if (params->context == NULL || params->context == (*out)->context) return RONDO_OK;
+  RONDO_TRY(rondo_array_reserve(&captured->base.device->allocator, &captured->others, captured->others.count + 1));
+  if (!rondo_device_find(has_context, &search)) return fail_context(*out, params);
+  *out = cuda_device_of(search.found);
+  return RONDO_OK;
 }
 
 static rondo_status read_config(cuda_device *device, cu_graph_node node, const cu_kernel_params *params,
@@ -213,7 +237,7 @@ static cu_kernel_params shared_params(const cu_kernel_params *params) {
   return shared;
 }
 
-static rondo_status make_foreign(cuda_captured *captured, const cu_kernel_params *params,
+static rondo_status make_foreign(cuda_captured *captured, cuda_device *runs_on, const cu_kernel_params *params,
                                  const rondo_launch_config *config, size_t buffer_bytes, rondo_kernel **out) {
   cuda_device *device = device_of(captured);
   cuda_foreign_kernel *foreign;
@@ -226,7 +250,7 @@ static rondo_status make_foreign(cuda_captured *captured, const cu_kernel_params
   foreign->config = *config;
   foreign->has_buffer = params->extra != NULL;
   foreign->bytes = buffer_bytes;
-  return finish_kernel(captured, params, foreign, out);
+  return finish_kernel(captured, runs_on, params, foreign, out);
 }
 
 /* Whether arguments that are given in this form fit the kernel. */
@@ -245,13 +269,13 @@ static bool is_launched_alike(const cuda_foreign_kernel *foreign, const cu_kerne
 }
 
 /* Most graphs launch few functions many times. A kernel that was read lately is used again. */
-static rondo_status find_kernel(cuda_captured *captured, const cu_kernel_params *params,
+static rondo_status find_kernel(cuda_captured *captured, cuda_device *runs_on, const cu_kernel_params *params,
                                 const rondo_launch_config *config, size_t buffer_bytes, rondo_kernel **out) {
   const uintptr_t at = (uintptr_t)params->function >> 4;
   rondo_kernel **const lately = &captured->kernels[(at ^ at >> 6) % CUDA_KERNELS_KEPT];
   rondo_kernel *made;
   if (*lately == NULL || !is_launched_alike(cuda_foreign_of(*lately), params, config, buffer_bytes)) {
-    RONDO_TRY(make_foreign(captured, params, config, buffer_bytes, &made));
+    RONDO_TRY(make_foreign(captured, runs_on, params, config, buffer_bytes, &made));
     rondo_kernel_release(*lately);
     *lately = made;
   }
@@ -297,12 +321,15 @@ rondo_status cuda_foreign_kernel_read(cuda_captured *captured, cu_graph_node nod
   size_t buffer_bytes = 0;
   rondo_launch_config config;
   rondo_kernel *kernel;
+  cuda_device *runs_on;
   captured->argument_values = NULL;
-  RONDO_TRY(read_params(device_of(captured), node, &params));
-  RONDO_TRY(refuse_other_context(device_of(captured), &params));
-  RONDO_TRY(read_config(device_of(captured), node, &params, &config));
+  CUDA_TRY(device_of(captured), device_of(captured)->api->graph_kernel_get_params(node, &params),
+           "reading a captured kernel");
+  RONDO_TRY(find_device(captured, &params, &runs_on));
+  RONDO_TRY(find_function(runs_on, &params));
+  RONDO_TRY(read_config(runs_on, node, &params, &config));
   if (params.extra != NULL) RONDO_TRY(find_buffer(params.extra, &captured->argument_values, &buffer_bytes));
-  RONDO_TRY(find_kernel(captured, &params, &config, buffer_bytes, &kernel));
+  RONDO_TRY(find_kernel(captured, runs_on, &params, &config, buffer_bytes, &kernel));
   RONDO_TRY(read_arguments(captured, &params, kernel, buffer_bytes));
   const cuda_foreign_kernel *foreign = cuda_foreign_of(kernel);
   *out = (rondo_kernel_node){.kernel = kernel,

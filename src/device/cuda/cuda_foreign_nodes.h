@@ -38,7 +38,8 @@ typedef struct cuda_captured {
   const void *argument_values;             /* of the kernel that was read last: `values`, or the driver's memory */
   RONDO_ARRAY(const void *) argument_list; /* the arguments of a declared kernel that was read last */
   rondo_memory_operation operations[RONDO_MAX_MEMORY_OPERATIONS]; /* of the node that was read last */
-  uint64_t edges_of; /* the node that `edges` lead to; 0: they are a frontier */
+  rondo_device_list others; /* of kernels that were read, until the reading ends */
+  uint64_t edges_of;        /* the node that `edges` lead to; 0: they are a frontier */
   /* Kernels that were read lately: references, until the reading ends, because each refers to this. A node whose kernel
    * is launched alike uses the same one. */
   rondo_kernel *kernels[CUDA_KERNELS_KEPT];

@@ -105,8 +105,8 @@ static rondo_status make_operations(cuda_executable *executable, const rondo_mem
   return RONDO_OK;
 }
 
-static cu_memory_operations_params operations_of(const cuda_device *device, const cuda_node *node) {
-  return (cu_memory_operations_params){.context = device->context,
+static cu_memory_operations_params operations_of(const cuda_node *node) {
+  return (cu_memory_operations_params){.context = node->device->context,
                                        .count = (unsigned)(node->storage_bytes / sizeof(cu_memory_operation)),
                                        .operations = node->storage};
 }
@@ -172,6 +172,7 @@ rondo_status cuda_node_make(cuda_executable *executable, const rondo_lowered_nod
   out->enabled = true;
   out->captured = lowered->captured;
   out->name = lowered->params->name;
+  out->device = cuda_device_of(lowered->device == NULL ? executable->base.device : lowered->device);
   out->where = lowered->where;
   const rondo_status status = make(executable, lowered, out);
   if (status != RONDO_OK) cuda_node_free(executable, out);
@@ -238,9 +239,9 @@ static cu_result add_host(const cuda_executable *executable, const cuda_node *no
   return device->api->graph_add_memory_operations(&out[1], graph, out, 1, &params);
 }
 
-static cu_result add_copies(const cuda_executable *executable, const cuda_node *node, cu_graph graph,
-                            const cu_graph_node *before, size_t count, cu_graph_node *out) {
-  const cuda_device *device = cuda_device_of(executable->base.device);
+static cu_result add_copies(const cuda_node *node, cu_graph graph, const cu_graph_node *before, size_t count,
+                            cu_graph_node *out) {
+  const cuda_device *device = node->device;
   const size_t parts = cuda_copy_parts(&node->as.copy);
   cu_result code = CU_OK;
   if (node->storage != NULL)
@@ -262,7 +263,7 @@ static cu_graph_node source_of(const cuda_executable *executable, const cuda_nod
 /* Whether the captured node has the attributes of the configuration. It has the priority of its stream, too. Nodes are
  * not asked on a device where none ever had any. */
 static cu_result compare_attributes(const cuda_executable *executable, const cuda_node *node, bool *out_same) {
-  const cuda_device *device = cuda_device_of(executable->base.device);
+  const cuda_device *device = node->device;
   rondo_launch_config captured = {0};
   *out_same = true;
   if (!node->is_configured && !atomic_load_explicit(&device->has_attributes, memory_order_relaxed)) return CU_OK;
@@ -296,18 +297,36 @@ static cu_result add_kernel(const cuda_executable *executable, const cuda_node *
 
 static cu_result add_fill(const cuda_executable *executable, const cuda_node *node, cu_graph graph,
                           const cu_graph_node *before, size_t count, cu_graph_node *out) {
-  const cuda_device *device = cuda_device_of(executable->base.device);
+  const cuda_device *device = node->device;
   cuda_fill fill;
   if (executable->is_exported) return add_memset(device, &node->as.fill, graph, before, count, out);
   cuda_fill_params(device, &node->as.fill, &fill);
   return device->api->graph_add_kernel(out, graph, before, count, &fill.params);
 }
 
-static cu_result add_semaphores(const cuda_api *api, const cuda_node *node, cu_graph graph, const cu_graph_node *before,
-                                size_t count, cu_graph_node *out) {
+/* The driver takes the current context for nodes of semaphores. */
+static cu_result enter_context(const cuda_executable *executable, const cuda_node *node) {
+  if (&node->device->base == executable->base.device) return CU_OK;
+  return node->device->api->context_set_current(node->device->context);
+}
+
+static cu_result leave_context(const cuda_executable *executable, const cuda_node *node, cu_result code) {
+  const cuda_device *device = cuda_device_of(executable->base.device);
+  if (node->device == device) return code;
+  const cu_result left = device->api->context_set_current(device->context);
+  return code == CU_OK ? left : code;
+}
+
+static cu_result add_semaphores(const cuda_executable *executable, const cuda_node *node, cu_graph graph,
+                                const cu_graph_node *before, size_t count, cu_graph_node *out) {
+  const cuda_api *api = node->device->api;
   const cu_semaphores_params params = cuda_semaphores_in(node->storage, node->as.semaphores.count);
-  return node->kind == RONDO_NODE_SEMAPHORE_SIGNAL ? api->graph_add_semaphore_signal(out, graph, before, count, &params)
-                                                   : api->graph_add_semaphore_wait(out, graph, before, count, &params);
+  cu_result code = enter_context(executable, node);
+  if (code == CU_OK)
+    code = node->kind == RONDO_NODE_SEMAPHORE_SIGNAL
+               ? api->graph_add_semaphore_signal(out, graph, before, count, &params)
+               : api->graph_add_semaphore_wait(out, graph, before, count, &params);
+  return leave_context(executable, node, code);
 }
 
 cu_result cuda_node_add(const cuda_executable *executable, const cuda_node *node, cu_graph graph,
@@ -322,7 +341,7 @@ cu_result cuda_node_add(const cuda_executable *executable, const cuda_node *node
       if (node->captured == 0) return CU_NOT_SUPPORTED;
       return cuda_foreign_add(device, source_of(executable, node), graph, before, count, out);
     case RONDO_NODE_COPY:
-      return add_copies(executable, node, graph, before, count, out);
+      return add_copies(node, graph, before, count, out);
     case RONDO_NODE_FILL:
       return add_fill(executable, node, graph, before, count, out);
     case RONDO_NODE_HOST:
@@ -332,12 +351,12 @@ cu_result cuda_node_add(const cuda_executable *executable, const cuda_node *node
     case RONDO_NODE_EVENT_WAIT:
       return api->graph_add_event_wait(out, graph, before, count, node->as.event);
     case RONDO_NODE_MEMORY_OPERATIONS: {
-      const cu_memory_operations_params operations = operations_of(device, node);
+      const cu_memory_operations_params operations = operations_of(node);
       return api->graph_add_memory_operations(out, graph, before, count, &operations);
     }
     case RONDO_NODE_SEMAPHORE_SIGNAL:
     case RONDO_NODE_SEMAPHORE_WAIT:
-      return add_semaphores(api, node, graph, before, count, out);
+      return add_semaphores(executable, node, graph, before, count, out);
     default:
       return api->graph_add_empty(out, graph, before, count);
   }
@@ -346,7 +365,7 @@ cu_result cuda_node_add(const cuda_executable *executable, const cuda_node *node
 /* Changing --------------------------------------------------------------------------------------------------------- */
 
 static cu_result change_copies(const cuda_executable *executable, const cuda_built *built, const cuda_node *node) {
-  const cuda_device *device = cuda_device_of(executable->base.device);
+  const cuda_device *device = node->device;
   const size_t parts = cuda_node_parts(node);
   cu_result code = CU_OK;
   for (size_t part = 0; part < parts && code == CU_OK; part++) {
@@ -360,15 +379,19 @@ static cu_result change_copies(const cuda_executable *executable, const cuda_bui
   return code;
 }
 
-static cu_result change_semaphores(const cuda_api *api, cu_graph_exec exec, cu_graph_node handle,
+static cu_result change_semaphores(const cuda_executable *executable, cu_graph_exec exec, cu_graph_node handle,
                                    const cuda_node *node) {
+  const cuda_api *api = node->device->api;
   const cu_semaphores_params params = cuda_semaphores_in(node->storage, node->as.semaphores.count);
-  return node->kind == RONDO_NODE_SEMAPHORE_SIGNAL ? api->exec_set_semaphore_signal(exec, handle, &params)
-                                                   : api->exec_set_semaphore_wait(exec, handle, &params);
+  cu_result code = enter_context(executable, node);
+  if (code == CU_OK)
+    code = node->kind == RONDO_NODE_SEMAPHORE_SIGNAL ? api->exec_set_semaphore_signal(exec, handle, &params)
+                                                     : api->exec_set_semaphore_wait(exec, handle, &params);
+  return leave_context(executable, node, code);
 }
 
 cu_result cuda_node_change(const cuda_executable *executable, const cuda_built *built, const cuda_node *node) {
-  const cuda_device *device = cuda_device_of(executable->base.device);
+  const cuda_device *device = node->device;
   const cuda_api *api = device->api;
   const cu_graph_node handle = executable->handles[node->first];
   cuda_fill fill;
@@ -387,12 +410,12 @@ cu_result cuda_node_change(const cuda_executable *executable, const cuda_built *
     case RONDO_NODE_EVENT_WAIT:
       return api->exec_set_event_wait(built->exec, handle, node->as.event);
     case RONDO_NODE_MEMORY_OPERATIONS: {
-      const cu_memory_operations_params operations = operations_of(device, node);
+      const cu_memory_operations_params operations = operations_of(node);
       return api->exec_set_memory_operations(built->exec, handle, &operations);
     }
     case RONDO_NODE_SEMAPHORE_SIGNAL:
     case RONDO_NODE_SEMAPHORE_WAIT:
-      return change_semaphores(api, built->exec, handle, node);
+      return change_semaphores(executable, built->exec, handle, node);
     default:
       return CU_OK;
   }
@@ -425,8 +448,8 @@ static cu_result submit_host(const cuda_api *api, cuda_host_work *work, cu_strea
   return code;
 }
 
-cu_result cuda_node_submit(const cuda_executable *executable, const cuda_node *node, cu_stream stream) {
-  const cuda_device *device = cuda_device_of(executable->base.device);
+cu_result cuda_node_submit(const cuda_node *node, cu_stream stream) {
+  const cuda_device *device = node->device;
   const cuda_api *api = device->api;
   cuda_fill fill;
   switch (node->kind) {
@@ -444,7 +467,7 @@ cu_result cuda_node_submit(const cuda_executable *executable, const cuda_node *n
     case RONDO_NODE_EVENT_WAIT:
       return api->stream_wait_event(stream, node->as.event, 0);
     case RONDO_NODE_MEMORY_OPERATIONS:
-      return api->stream_batch_mem_op(stream, operations_of(device, node).count, node->storage, 0);
+      return api->stream_batch_mem_op(stream, operations_of(node).count, node->storage, 0);
     case RONDO_NODE_SEMAPHORE_SIGNAL:
     case RONDO_NODE_SEMAPHORE_WAIT: {
       const cu_semaphores_params semaphores = cuda_semaphores_in(node->storage, node->as.semaphores.count);

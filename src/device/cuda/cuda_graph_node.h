@@ -27,7 +27,7 @@ cu_result cuda_node_change(const cuda_executable *executable, const cuda_built *
 cu_result cuda_node_switch(const cuda_executable *executable, const cuda_built *built, const cu_graph_node *handles,
                            const cuda_node *node, bool enabled);
 
-/* Runs it on a stream by itself. */
-cu_result cuda_node_submit(const cuda_executable *executable, const cuda_node *node, cu_stream stream);
+/* Runs it by itself on a stream of its device. */
+cu_result cuda_node_submit(const cuda_node *node, cu_stream stream);
 
 #endif

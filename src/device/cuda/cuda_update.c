@@ -33,6 +33,18 @@ static void replace_host(cuda_executable *executable, cuda_node *node, cuda_node
   node->as.host = NULL;
 }
 
+/* Launches of this device's queues say nothing of when code of another device is run. */
+static rondo_status keep_kernel(cuda_executable *executable, const cuda_node *node, const cuda_node *changed) {
+  const bool is_replaced = node->kernel != changed->kernel && &node->device->base != executable->base.device;
+  size_t i = 0;
+  if (!is_replaced) return RONDO_OK;
+  while (i < executable->replaced_kernels.count && executable->replaced_kernels.items[i] != node->kernel) i++;
+  if (i < executable->replaced_kernels.count) return RONDO_OK;
+  RONDO_TRY(rondo_array_push(cuda_allocator_of(executable), &executable->replaced_kernels, &node->kernel));
+  rondo_kernel_retain(node->kernel);
+  return RONDO_OK;
+}
+
 static void exchange(cuda_node *one, cuda_node *other) {
   const cuda_node kept = *one;
   *one = *other;
@@ -90,6 +102,11 @@ static rondo_status replace_node(cuda_executable *executable, cuda_node *node, c
   changed.first = node->first;
   changed.enabled = node->enabled;
   changed.captured = node->captured;
+  const rondo_status kept = keep_kernel(executable, node, &changed);
+  if (kept != RONDO_OK) {
+    cuda_node_free(executable, &changed);
+    return kept;
+  }
   const bool is_host = node->kind == RONDO_NODE_HOST;
   cuda_gate *const own_gate = is_host ? changed.as.host->gate : NULL;
   if (is_host) changed.as.host->gate = node->as.host->gate;

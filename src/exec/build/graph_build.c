@@ -5,6 +5,7 @@
 #include "exec/build/graph_build.h"
 
 #include "base/versioned_struct.h"
+#include "exec/build/node_device.h"
 #include "exec/random/random_internal.h"
 #include "exec/stream/stream_internal.h"
 #include "exec/stream/stream_work.h"
@@ -69,8 +70,7 @@ rondo_status rondo_build_graph(const char *call, rondo_device *device, const ron
 }
 
 void rondo_build_uncount(rondo_graph *graph) {
-  if (graph->hold.object != NULL) graph->hold.release(graph->hold.object);
-  graph->hold.object = NULL;
+  rondo_graph_end_hold(graph);
   rondo_graph *child;
   for (uint32_t at = 0; (child = rondo_graph_next_child(graph, &at)) != NULL;) rondo_build_uncount(child);
 }
@@ -122,6 +122,19 @@ rondo_status rondo_graph_destroy(rondo_graph *graph) {
 
 /* Nodes ----------------------------------------------------------------------------------------------------------- */
 
+/* A child graph of another device has no memory. */
+static rondo_status refuse_inside(const char *call, const rondo_graph *graph) {
+  char label[RONDO_LABEL_BYTES];
+  const rondo_graph *around = graph->parent;
+  while (around != NULL && around->device == graph->device) around = around->parent;
+  if (around == NULL) return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OTHER_DEVICE,
+                    "%s: %s of device '%s' is inside a graph of device '%s', which maps no memory of '%s': allocate in "
+                    "the outer graph, with access by this device (rondo_alloc_node.peers)",
+                    call, rondo_graph_label(label, graph), graph->device->name, around->device->name,
+                    graph->device->name);
+}
+
 /* Checks that the graph and the system can hold alloc and free nodes (M5: an allocation larger than the address space
  * is not the node's fault). */
 static rondo_status check_memory(const char *call, const rondo_graph *graph, const rondo_node_params *params) {
@@ -130,6 +143,7 @@ static rondo_status check_memory(const char *call, const rondo_graph *graph, con
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OTHER_DEVICE,
                       "%s: %s was created without a device and cannot have memory nodes: create it for a device", call,
                       rondo_graph_label(label, graph));
+  RONDO_TRY(refuse_inside(call, graph));
   RONDO_TRY(rondo_device_memory_require_nodes(rondo_address_space_of(graph)->memory, call));
   if (params->kind == RONDO_NODE_FREE || params->as.alloc.bytes <= PTRDIFF_MAX) return RONDO_OK;
   return rondo_fail(RONDO_OUT_OF_MEMORY, RONDO_REASON_BAD_SIZE,
@@ -179,11 +193,13 @@ static rondo_status build_child(const char *call, rondo_graph *graph, const rond
   return rondo_fail_context(status, "%s", call);
 }
 
-rondo_status rondo_build_node(const char *call, rondo_graph *graph, const rondo_node *dependencies, size_t count,
-                              rondo_node_params *params, rondo_node *out_node) {
-  if (dependencies == NULL && count > 0) return rondo_refuse_null(call, "the list of dependencies");
+/* `device` is the one that the node runs on; in the parameters it is as graphs store it. */
+static rondo_status build_on(const char *call, rondo_graph *graph, const rondo_device *device,
+                             const rondo_node *dependencies, size_t count, rondo_node_params *params,
+                             rondo_node *out_node) {
   if (rondo_node_is_memory(params)) RONDO_TRY(check_memory(call, graph, params));
-  RONDO_TRY(rondo_work_check(call, graph->device, params));
+  RONDO_TRY(rondo_work_check(call, device, params));
+  if (device != graph->device) RONDO_TRY(rondo_work_check_ranges(call, graph->device, params));
   if (params->kind == RONDO_NODE_ALLOC) return build_alloc(call, graph, dependencies, count, params, out_node);
   if (params->kind == RONDO_NODE_FREE) return build_free(call, graph, dependencies, count, params, out_node);
   if (params->kind == RONDO_NODE_CHILD) return build_child(call, graph, dependencies, count, params, out_node);
@@ -191,6 +207,26 @@ rondo_status rondo_build_node(const char *call, rondo_graph *graph, const rondo_
   RONDO_TRY(rondo_fail_context(rondo_symbols_retain(graph, params), "%s", call));
   const rondo_status status = rondo_graph_insert_checked(graph, dependencies, count, params, out_node);
   return status == RONDO_OK ? RONDO_OK : rondo_fail_context(status, "%s", call);
+}
+
+/* The caller's parameters keep the device that they name. */
+static __attribute__((noinline)) rondo_status build_anywhere(const char *call, rondo_graph *graph,
+                                                             const rondo_node *dependencies, size_t count,
+                                                             rondo_node_params *params, rondo_node *out_node) {
+  rondo_node_params placed = *params;
+  rondo_device *device;
+  RONDO_TRY(rondo_node_device_set(call, graph, &placed, &device));
+  RONDO_TRY(build_on(call, graph, device, dependencies, count, &placed, out_node));
+  if (params->kind == RONDO_NODE_ALLOC) params->as.alloc.address = placed.as.alloc.address;
+  return RONDO_OK;
+}
+
+rondo_status rondo_build_node(const char *call, rondo_graph *graph, const rondo_node *dependencies, size_t count,
+                              rondo_node_params *params, rondo_node *out_node) {
+  if (dependencies == NULL && count > 0) return rondo_refuse_null(call, "the list of dependencies");
+  if (rondo_node_is_plainly_own(graph, params))
+    return build_on(call, graph, graph->device, dependencies, count, params, out_node);
+  return build_anywhere(call, graph, dependencies, count, params, out_node);
 }
 
 static rondo_status check_add(const char *call, const rondo_graph *graph, const rondo_node_params *params,
@@ -376,12 +412,21 @@ rondo_status rondo_graph_remove_edges_with(rondo_graph *graph, const rondo_node 
   return remove_edges("rondo_graph_remove_edges_with", graph, from, to, data, count);
 }
 
-static rondo_status replace(const char *call, rondo_graph *graph, uint32_t slot, const rondo_node_params *params) {
-  RONDO_TRY(rondo_graph_refuse_bound(graph, "cannot change its nodes, which rondo_exec_set_params can in its exec"));
-  RONDO_TRY(rondo_work_check(call, graph->device, params));
+static rondo_status replace_on(const char *call, rondo_graph *graph, const rondo_device *device, uint32_t slot,
+                               const rondo_node_params *params) {
+  RONDO_TRY(rondo_work_check(call, device, params));
   RONDO_TRY(rondo_random_check_node(call, graph, params));
   RONDO_TRY(rondo_fail_context(rondo_symbols_retain(graph, params), "%s", call));
   return rondo_fail_context(rondo_graph_replace(graph, slot, params), "%s", call);
+}
+
+static rondo_status replace(const char *call, rondo_graph *graph, uint32_t slot, const rondo_node_params *params) {
+  RONDO_TRY(rondo_graph_refuse_bound(graph, "cannot change its nodes, which rondo_exec_set_params can in its exec"));
+  if (rondo_node_is_plainly_own(graph, params)) return replace_on(call, graph, graph->device, slot, params);
+  rondo_node_params placed = *params;
+  rondo_device *device;
+  RONDO_TRY(rondo_node_device_set(call, graph, &placed, &device));
+  return replace_on(call, graph, device, slot, &placed);
 }
 
 rondo_status rondo_graph_set_params(rondo_graph *graph, rondo_node node, const rondo_node_params *params) {

@@ -26,7 +26,8 @@ RONDO_MUST_USE rondo_status rondo_build_node(const char *call, rondo_graph *grap
 /* INVALID_STATE/CAPTURING_INTO if a stream captures into the graph or a graph inside it. */
 RONDO_MUST_USE rondo_status rondo_build_refuse_captured(const char *call, const rondo_graph *graph);
 
-/* Removes the graph and its children from the device's count of graphs: for graphs that the user does not own. */
+/* Removes the graph and its children from the counts of graphs of its devices: for graphs that the user does not own.
+ */
 void rondo_build_uncount(rondo_graph *graph);
 
 #endif

@@ -170,21 +170,21 @@ static rondo_status fail_extra(const char *call, const char *label, const char *
                     label, what);
 }
 
-static rondo_status check_node(const rondo_device *device, const rondo_lowered_node *node) {
+static rondo_status check_node(const rondo_lowered_node *node) {
   const char *const call = "rondo_graph_native";
   char label[RONDO_LABEL_BYTES];
   if (rondo_node_is_memory(node->params))
     return fail_extra(call, rondo_node_label_at(label, node->params, &node->where), "is graph memory");
   if (node->params->kind == RONDO_NODE_EVENT_RECORD)
     return fail_extra(call, rondo_node_label_at(label, node->params, &node->where), "records an event of Rondo's");
-  return rondo_work_check_code(call, device, node->params, &node->where);
+  return rondo_work_check_code(call, node->device, node->params, &node->where);
 }
 
-static rondo_status check_level(const rondo_device *device, const level *of) {
+static rondo_status check_level(const level *of) {
   for (size_t i = 0; i < of->lowering.nodes.count; i++) {
-    RONDO_TRY(check_node(device, &of->lowering.nodes.items[i]));
+    RONDO_TRY(check_node(&of->lowering.nodes.items[i]));
     if (of->children != NULL && of->lowering.nodes.items[i].params->kind == RONDO_NODE_CHILD)
-      RONDO_TRY(check_level(device, &of->children[i]));
+      RONDO_TRY(check_level(&of->children[i]));
   }
   return RONDO_OK;
 }
@@ -195,7 +195,7 @@ static rondo_status build_form(rondo_graph *graph) {
   level outermost = {0};
   native_form form = {0};
   rondo_status status = rondo_fail_context(lower_level(graph, &outermost), "%s", call);
-  if (status == RONDO_OK) status = check_level(device, &outermost);
+  if (status == RONDO_OK) status = check_level(&outermost);
   if (status == RONDO_OK)
     status = rondo_fail_context(device->ops->capture->export(device, &outermost.view, &form.executable, &form.handle),
                                 "%s", call);
@@ -216,8 +216,8 @@ static rondo_status lower_changes(const rondo_graph *graph, rondo_scratch *scrat
   for (size_t i = 0; i < changes->count; i++) {
     const rondo_graph_node *node = rondo_graph_at(graph, changes->items[i]);
     const rondo_node_where where = {.number = changes->items[i], .own = changes->items[i]};
-    nodes[i] = rondo_lowered_of(&node->params, &where, node->captured);
-    RONDO_TRY(check_node(graph->device, &nodes[i]));
+    nodes[i] = rondo_lowered_of(&node->params, rondo_graph_node_device(graph, node), &where, node->captured);
+    RONDO_TRY(check_node(&nodes[i]));
   }
   *out = (rondo_lowered_graph){.name = graph->name,
                                .node_count = changes->count,

@@ -17,8 +17,10 @@
 #include "graph/graph.h"
 #include "graph/graph_check.h"
 #include "graph/node_name.h"
+#include "graph/node_params.h"
 #include "graph/topological_order.h"
 #include "memory/arena/arena_internal.h"
+#include "memory/arena/arena_recording.h"
 
 enum { FEW_NODES = 16 };
 
@@ -228,10 +230,25 @@ rondo_status rondo_capture_begin_to_graph(rondo_stream *stream, rondo_graph *gra
 
 /* Adding ---------------------------------------------------------------------------------------------------------- */
 
+/* Work runs on the device of its stream, which has not checked it yet. Host functions, event nodes and child graphs do
+ * not depend on it. */
+static rondo_status set_device(const rondo_stream *stream, const char *call, const rondo_graph *graph,
+                               rondo_node_params *params) {
+  const bool is_kernel = params->kind == RONDO_NODE_KERNEL;
+  if (is_kernel && params->as.kernel.kernel != NULL && params->as.kernel.kernel->device != stream->device)
+    return rondo_node_params_check(call, stream->device, params);
+  if (rondo_node_names_semaphores(params)) return rondo_node_params_check(call, stream->device, params);
+  const bool is_placed = is_kernel || params->kind == RONDO_NODE_COPY || params->kind == RONDO_NODE_FILL ||
+                         params->kind == RONDO_NODE_MEMORY_OPERATIONS || rondo_node_is_memory(params);
+  if (stream->device != graph->device && is_placed) params->device = stream->device;
+  return RONDO_OK;
+}
+
 rondo_status rondo_capture_add(rondo_stream *stream, const char *call, rondo_node_params *params) {
   rondo_capture *capture = rondo_stream_capture(stream);
   rondo_node node;
   RONDO_TRY(rondo_capture_require_active(capture, call));
+  RONDO_TRY(set_device(stream, call, capture->graph, params));
   RONDO_TRY(rondo_capture_follow(stream, call));
   RONDO_TRY(rondo_array_reserve(&stream->device->allocator, &stream->frontier, 1));
   RONDO_TRY(rondo_build_node(call, capture->graph, stream->frontier.items, stream->frontier.count, params, &node));
@@ -290,8 +307,16 @@ static rondo_status refuse_over(const rondo_stream *stream, const rondo_capture 
                     capture->origin_name, stream->label);
 }
 
+/* A recording in an arena has the memory of one device. */
+static rondo_status check_join(const rondo_stream *stream, const rondo_capture *capture) {
+  if (rondo_arena_of(capture->graph) == NULL) return RONDO_OK;
+  return rondo_require_device("rondo_stream_wait_event", "the event, which is being recorded for replays,",
+                              stream->device, capture->device);
+}
+
 static rondo_status join(rondo_stream *stream, rondo_event *event) {
   rondo_capture *capture = event->capture;
+  RONDO_TRY(check_join(stream, capture));
   RONDO_TRY(rondo_array_reserve(&stream->device->allocator, &stream->frontier, event->frontier.count));
   RONDO_TRY(rondo_capture_list_join(capture, stream));
   stream->frontier.count = 0;

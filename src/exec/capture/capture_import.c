@@ -7,9 +7,12 @@
 
 #include "device/device.h"
 #include "exec/build/graph_build.h"
+#include "exec/build/node_device.h"
 #include "graph/edges.h"
 #include "graph/graph.h"
 #include "graph/launch_config.h"
+#include "memory/node_addresses.h"
+#include "memory/peer_access.h"
 #include "memory/symbol_memory.h"
 
 static const rondo_allocator *allocator_of(const rondo_importer *importer) { return &importer->graph->allocator; }
@@ -194,6 +197,7 @@ static rondo_status insert_child(rondo_importer *importer, const rondo_captured_
   rondo_status status = rondo_importer_add_all(&inside, work->child);
   with_graph.child = 0;
   with_graph.params.as.child = inside.graph;
+  if (status == RONDO_OK) status = rondo_graph_retain_device_of(importer->graph, inside.graph, 0);
   if (status == RONDO_OK) status = insert_work(importer, &with_graph, out);
   rondo_graph *graph = inside.graph;
   rondo_importer_free(&inside);
@@ -218,6 +222,30 @@ static rondo_status insert_work(rondo_importer *importer, const rondo_captured_w
   return rondo_graph_insert_checked(graph, importer->order.items, importer->order.count, &work->params, out);
 }
 
+/* The device of memory to which the graph's device has no access; NULL if it has access to all. */
+static rondo_device *find_owner(const rondo_graph *graph, const rondo_node_params *params) {
+  rondo_node_address named[RONDO_MAX_PARAMETERS];
+  const size_t count = rondo_node_addresses(params, named);
+  for (size_t i = 0; i < count; i++) {
+    rondo_peer_memory memory;
+    if (!rondo_peers_find(graph->device, named[i].address, &memory) || memory.allowed) continue;
+    rondo_device *owner = rondo_peers_owner(named[i].address);
+    if (owner != NULL && rondo_device_shares_driver(graph->device, owner)) return owner;
+  }
+  return NULL;
+}
+
+/* A kernel runs in its context. The driver does not say in which context a copy or fill runs: it is that of the graph's
+ * device, unless this has no access. */
+static rondo_status set_device(rondo_graph *graph, rondo_captured_work *work) {
+  rondo_node_params *params = &work->params;
+  const bool is_moved = params->kind == RONDO_NODE_COPY || params->kind == RONDO_NODE_FILL;
+  rondo_device *device;
+  if (work->child != 0 || (rondo_node_is_plainly_own(graph, params) && !is_moved)) return RONDO_OK;
+  if (is_moved && rondo_peers_others_have_memory(graph->device)) params->device = find_owner(graph, params);
+  return rondo_node_device_set("a captured node", graph, params, &device);
+}
+
 /* Imports a node whose edges were collected. Everything that can fail comes before the node is added. */
 static rondo_status import_node(rondo_importer *importer, uint64_t name) {
   rondo_graph *graph = importer->graph;
@@ -227,7 +255,8 @@ static rondo_status import_node(rondo_importer *importer, uint64_t name) {
   RONDO_TRY(
       rondo_array_reserve(&graph->allocator, &graph->programmatic, graph->programmatic.count + importer->loose.count));
   RONDO_TRY(importer->captured->ops->read(importer->captured, name, &work));
-  const rondo_status status = insert_work(importer, &work, &node);
+  rondo_status status = set_device(graph, &work);
+  if (status == RONDO_OK) status = insert_work(importer, &work, &node);
   if (status != RONDO_OK) return rondo_fail_context(status, "work that a library captured");
   rondo_importer_know(importer, name, rondo_node_number(node));
   if (importer->loose.count > 0) link_loose(importer, rondo_node_number(node));

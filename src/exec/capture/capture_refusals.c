@@ -46,7 +46,7 @@ static void check_list(void) {
     assert(state != RONDO_CAPTURE_OVER && (state == RONDO_CAPTURE_ACTIVE || at->cause[0] != '\0'));
     assert(!has_origin || state == RONDO_CAPTURE_INVALIDATED);
     for (const rondo_stream *member = at->members; member != NULL; member = member->next_member) {
-      assert(rondo_stream_capture(member) == at && member->device == at->device);
+      assert(rondo_stream_capture(member) == at && rondo_device_shares_driver(member->device, at->device));
       has_origin = has_origin || member == at->origin;
     }
     assert(has_origin);
@@ -89,7 +89,7 @@ static bool is_active(const rondo_capture *capture) {
 
 /* Under the lock. */
 static void add_member(rondo_capture *capture, rondo_stream *stream) {
-  assert(rondo_stream_capture(stream) == NULL && stream->device == capture->device);
+  assert(rondo_stream_capture(stream) == NULL && rondo_device_shares_driver(stream->device, capture->device));
   stream->next_member = capture->members;
   capture->members = stream;
   atomic_store_explicit(&stream->capture, capture, memory_order_relaxed);
@@ -98,7 +98,8 @@ static void add_member(rondo_capture *capture, rondo_stream *stream) {
 rondo_capture *rondo_capture_list_adopt(rondo_stream *stream, uint64_t driver_id) {
   pthread_mutex_lock(&lock);
   rondo_capture *capture = captures;
-  while (capture != NULL && (capture->driver_id != driver_id || capture->device != stream->device))
+  while (capture != NULL &&
+         (capture->driver_id != driver_id || !rondo_device_shares_driver(capture->device, stream->device)))
     capture = capture->next;
   if (capture != NULL && !is_active(capture)) capture = NULL;
   if (capture != NULL) add_member(capture, stream);
@@ -260,6 +261,13 @@ typedef struct capture_refusal {
   capture_position position;
 } capture_refusal;
 
+/* Under the lock. Whether a stream of the device is part of the capture. */
+static bool has_device(const rondo_capture *capture, const rondo_device *device) {
+  const rondo_stream *member = capture->members;
+  while (member != NULL && member->device != device) member = member->next_member;
+  return member != NULL || capture->device == device;
+}
+
 /* Makes all captures invalid that forbid the call: those on the device or, if it is NULL, those that forbid unsafe
  * calls. False if there are none. */
 static bool invalidate_forbidding(const rondo_device *device, const char *call, capture_refusal *out) {
@@ -268,7 +276,7 @@ static bool invalidate_forbidding(const rondo_device *device, const char *call, 
   pthread_mutex_lock(&lock);
   for (rondo_capture *capture = captures; capture != NULL; capture = capture->next) {
     capture_position position;
-    if (!is_active(capture) || !(device != NULL ? capture->device == device : forbids_unsafe(capture))) continue;
+    if (!is_active(capture) || !(device != NULL ? has_device(capture, device) : forbids_unsafe(capture))) continue;
     find_position(capture, &position);
     char cause[RONDO_CAUSE_TEXT];
     (void)snprintf(cause, sizeof cause, "%s%s", call, position.text);
@@ -339,7 +347,7 @@ bool rondo_capture_is_begun_here(const rondo_device *device) {
   pthread_mutex_lock(&lock);
   const rondo_capture *capture = captures;
   while (capture != NULL &&
-         (capture->thread != self || capture->device != device || capture->mode == RONDO_CAPTURE_RELAXED))
+         (capture->thread != self || !has_device(capture, device) || capture->mode == RONDO_CAPTURE_RELAXED))
     capture = capture->next;
   pthread_mutex_unlock(&lock);
   return capture != NULL;

@@ -25,8 +25,8 @@ enum { REMEMBERED = 8 };
  */
 typedef struct access_check {
   const rondo_exec *exec;
-  rondo_device_memory *memory;
-  const rondo_freed_marks *since; /* NULL: unknown */
+  rondo_device_memory *memory;    /* of the exec's device; NULL: it has none */
+  const rondo_freed_marks *since; /* in it; NULL: unknown */
   rondo_range_found found[REMEMBERED];
   size_t next;
 } access_check;
@@ -39,11 +39,25 @@ static bool is_remembered(const access_check *self, uintptr_t address, size_t by
   return false;
 }
 
+/* The memory of another device of the exec; NULL: it has none. */
+static rondo_device_memory *other_memory(const access_check *self, size_t index) {
+  return rondo_device_memory_made(self->exec->graph->others.items[index].device);
+}
+
+static bool find_plain(const access_check *self, const void *address, size_t bytes, rondo_range_found *out) {
+  if (self->memory != NULL && rondo_memory_find_plain(self->memory, address, bytes, out)) return true;
+  for (size_t i = 0; i < self->exec->graph->others.count; i++) {
+    const rondo_device_memory *memory = other_memory(self, i);
+    if (memory != NULL && rondo_memory_find_plain(memory, address, bytes, out)) return true;
+  }
+  return false;
+}
+
 /* Whether the range is allocated, or is memory that this check ignores. */
 static bool is_fine(access_check *self, uint32_t index, const void *address, size_t bytes) {
   rondo_range_found found;
   if (address == NULL || is_remembered(self, (uintptr_t)address, bytes)) return true;
-  if (rondo_memory_find_plain(self->memory, address, bytes, &found)) {
+  if (find_plain(self, address, bytes, &found)) {
     self->found[self->next++ % REMEMBERED] = found;
     return true;
   }
@@ -52,14 +66,25 @@ static bool is_fine(access_check *self, uint32_t index, const void *address, siz
   return self->exec->memory != NULL && rondo_exec_memory_covers(self->exec->memory, address);
 }
 
+/* In the memory of each device of the exec. */
+static rondo_status check_still(const access_check *self, const char *call, const char *what, const void *address,
+                                size_t bytes) {
+  if (self->memory != NULL) RONDO_TRY(rondo_memory_check_still(self->memory, call, what, address, bytes, self->since));
+  for (size_t i = 0; i < self->exec->graph->others.count; i++) {
+    rondo_device_memory *memory = other_memory(self, i);
+    if (memory != NULL) RONDO_TRY(rondo_memory_check_still(memory, call, what, address, bytes, NULL));
+  }
+  return RONDO_OK;
+}
+
 /* The slow check, for a range that is not known to be allocated. */
 static rondo_status check_range(const access_check *self, const char *call, uint32_t index, const char *what,
                                 const void *address, size_t bytes) {
-  if (rondo_memory_check_still(self->memory, call, what, address, bytes, self->since) == RONDO_OK) return RONDO_OK;
+  if (check_still(self, call, what, address, bytes) == RONDO_OK) return RONDO_OK;
   char node[RONDO_LABEL_BYTES], graph[RONDO_LABEL_BYTES], where[2 * RONDO_LABEL_BYTES + 40];
   snprintf(where, sizeof where, "%s of %s: %s", call, rondo_graph_label(graph, self->exec->graph),
            rondo_lowering_label(&self->exec->lowering, index, node));
-  const rondo_status status = rondo_memory_check_still(self->memory, where, what, address, bytes, self->since);
+  const rondo_status status = check_still(self, where, what, address, bytes);
   if (status == RONDO_OK) return RONDO_OK;
   const rondo_error *why = rondo_last_error();
   return rondo_fail_node(status, why->reason, self->exec->lowering.nodes.items[index].where.number, "%s", why->message);
@@ -113,19 +138,31 @@ static access_check begin(const rondo_exec *exec) {
       .exec = exec, .memory = rondo_device_memory_made(exec->device), .since = is_known ? &exec->unfreed : NULL};
 }
 
+static bool has_memory(const access_check *self) { return self->memory != NULL || self->exec->graph->others.count > 0; }
+
 static uint64_t count_ended(const rondo_exec *exec) {
-  return atomic_load_explicit(&exec->device->allocations_ended, memory_order_acquire);
+  const rondo_graph *graph = exec->graph;
+  uint64_t ended = atomic_load_explicit(&exec->device->allocations_ended, memory_order_acquire);
+  for (size_t i = 0; i < graph->others.count; i++)
+    ended += atomic_load_explicit(&graph->others.items[i].device->allocations_ended, memory_order_acquire);
+  return ended;
+}
+
+/* A launch compares `checked` with the count of one device. */
+static void note_checked(rondo_exec *exec, uint64_t ended) {
+  *(exec->graph->others.count == 0 ? &exec->checked : &exec->checked_several) = ended;
 }
 
 rondo_status rondo_exec_check_access(const char *call, rondo_exec *exec) {
   const uint64_t ended = count_ended(exec);
   rondo_freed_marks freed = {0};
+  if (exec->graph->others.count > 0 && (exec->checked_several == ended || !exec->verify)) return RONDO_OK;
   rondo_patch_settle(exec);
   access_check self = begin(exec);
-  if (self.memory == NULL) return RONDO_OK;
-  rondo_memory_mark_freed(self.memory, &freed);
+  if (!has_memory(&self)) return RONDO_OK;
+  if (self.memory != NULL) rondo_memory_mark_freed(self.memory, &freed);
   for (uint32_t i = 0; i < exec->lowering.nodes.count; i++) RONDO_TRY(check_node(&self, call, i));
-  exec->checked = ended;
+  note_checked(exec, ended);
   if (exec->disabled_count > 0) return RONDO_OK; /* disabled nodes were not checked */
   exec->unfreed = freed;
   exec->is_unsure = false;
@@ -135,9 +172,10 @@ rondo_status rondo_exec_check_access(const char *call, rondo_exec *exec) {
 void rondo_exec_begin_access(rondo_exec *exec, rondo_graph *graph) {
   rondo_device_memory *memory = rondo_device_memory_made(exec->device);
   rondo_saved_error before;
-  exec->checked = RONDO_UNCHECKED;
-  if (!exec->verify || memory == NULL) return;
-  rondo_memory_mark_freed(memory, &exec->unfreed);
+  rondo_exec_forget_checked(exec);
+  if (!exec->verify || (memory == NULL && graph->others.count == 0)) return;
+  exec->unfreed = (rondo_freed_marks){0};
+  if (memory != NULL) rondo_memory_mark_freed(memory, &exec->unfreed);
   exec->is_unsure = false;
   rondo_error_save(&before);
   if (rondo_exec_check_access("rondo_instantiate", exec) == RONDO_OK) return;
@@ -148,11 +186,11 @@ void rondo_exec_begin_access(rondo_exec *exec, rondo_graph *graph) {
 void rondo_exec_renew_access(rondo_exec *exec, uint32_t index) {
   access_check self = begin(exec);
   rondo_saved_error before;
-  if (!exec->verify || self.memory == NULL) return;
+  if (!exec->verify || !has_memory(&self)) return;
   exec->is_unsure = true;
   self.since = NULL;
   rondo_error_save(&before);
   if (check_node(&self, "rondo_exec_set_params", index) == RONDO_OK) return;
   rondo_error_restore(&before);
-  exec->checked = RONDO_UNCHECKED;
+  rondo_exec_forget_checked(exec);
 }

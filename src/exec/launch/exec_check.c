@@ -51,6 +51,7 @@ static void check_node(const rondo_lowering *lowering, uint32_t index) {
   const rondo_graph_node *node = rondo_graph_at(origin->graph, origin->slot);
   assert(lowered->params == &node->params);
   assert(lowered->captured == node->captured);
+  assert(lowered->device == rondo_graph_node_device(origin->graph, node));
   assert(node->params.kind != RONDO_NODE_CHILD);
   assert(lowered->event == NULL || rondo_node_names_event(&node->params));
   assert(rondo_lowering_find(lowering, origin->tag) == index);

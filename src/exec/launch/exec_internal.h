@@ -30,6 +30,7 @@ struct rondo_exec {
   uint64_t last_queue;              /* its number, of the last launch; see rondo_exec_last_queue */
   uint64_t launches, updates;
   uint64_t checked;          /* the device's count of ended allocations when all that the nodes access was allocated */
+  uint64_t checked_several;  /* the same for an exec of several devices: the sum of their counts */
   rondo_freed_marks unfreed; /* what was freed before that, or before the exec was created */
   bool is_unsure;            /* nodes may have other addresses since then */
   struct rondo_patch_set *patched;    /* the current one (patch.h); NULL: none */
@@ -59,10 +60,16 @@ static inline uint64_t rondo_exec_last_queue(const rondo_exec *exec) {
 }
 
 /* Whether a launch can skip the check that all memory is allocated that the nodes declare to access
- * (declared_access.c): no allocation has ended since the last check, or the exec is not verified. */
+ * (declared_access.c): no allocation has ended since the last check, or the exec is not verified. False for an exec of
+ * several devices, whose counts the check adds up. */
 #define RONDO_UNCHECKED UINT64_MAX
 static inline bool rondo_exec_has_checked_access(const rondo_exec *exec) {
   return exec->checked == atomic_load_explicit(&exec->device->allocations_ended, memory_order_acquire) || !exec->verify;
+}
+
+/* The memory of the nodes is checked before the next launch. */
+static inline void rondo_exec_forget_checked(rondo_exec *exec) {
+  exec->checked = exec->checked_several = RONDO_UNCHECKED;
 }
 
 /* Inputs whose addresses a launch changes. */

@@ -32,7 +32,7 @@ typedef struct given_allocation {
 
 /* What is known about memory outside the graph. */
 typedef struct surroundings {
-  rondo_device_memory *memory; /* NULL: no device, or no allocations */
+  const rondo_graph *root; /* whose devices have allocations; NULL: it is only data */
   given_allocation *given;
   size_t given_count;
   RONDO_ARRAY(const rondo_graph *) recordings; /* those of the graphs that were recorded into an arena */
@@ -101,12 +101,24 @@ static bool find_in_arena(const surroundings *around, const void *address, rondo
   return found;
 }
 
+static bool find_on(const rondo_device *device, const void *address, rondo_known_range *out) {
+  rondo_device_memory *memory = rondo_device_memory_made(device);
+  return memory != NULL && rondo_memory_find_range(memory, address, out);
+}
+
+static bool find_on_devices(const rondo_graph *root, const void *address, rondo_known_range *out) {
+  bool found = root != NULL && find_on(root->device, address, out);
+  for (size_t i = 0; root != NULL && i < root->others.count && !found; i++)
+    found = find_on(root->others.items[i].device, address, out);
+  return found;
+}
+
 static bool find_range(void *user, const void *address, rondo_known_range *out) {
   const surroundings *around = user;
   const rondo_verify_allocation *given = find_given(around, address);
   if (given == NULL) {
     if (find_in_arena(around, address, out)) return true;
-    return around->memory != NULL && rondo_memory_find_range(around->memory, address, out);
+    return find_on_devices(around->root, address, out);
   }
   *out = (rondo_known_range){.begin = given->address, .bytes = given->bytes};
   snprintf(out->name, sizeof out->name, "%s", given->name == NULL ? "" : given->name);
@@ -188,7 +200,7 @@ static void free_surroundings(const rondo_allocator *allocator, surroundings *ar
 static rondo_status verify_flat(rondo_verify_input *input, const rondo_graph *root, const rondo_device *device,
                                 const rondo_verify_options *options, rondo_findings **out) {
   surroundings around = {0};
-  if (device != NULL) around.memory = rondo_device_memory_made(device);
+  if (device != NULL) around.root = root;
   input->root = root;
   input->find = find_range;
   input->user = &around;
@@ -251,8 +263,8 @@ static void log_warnings(const char *call, const rondo_graph *graph, const rondo
             call, rondo_graph_label(label, graph), (unsigned long long)warnings, first.message);
 }
 
-/* A number that changes with every allocation and free on the device, also of host and graph memory. Never 0. */
-static uint64_t allocations_stamp(const rondo_device *device) {
+/* A number that grows with every allocation and free on the device, also of host and graph memory. Never 0. */
+static uint64_t device_stamp(const rondo_device *device) {
   rondo_device_memory *memory = rondo_device_memory_made(device);
   if (memory == NULL) return 1;
   return 2 + atomic_load_explicit(&device->allocations_ended, memory_order_acquire) +
@@ -260,14 +272,21 @@ static uint64_t allocations_stamp(const rondo_device *device) {
          atomic_load_explicit(&memory->host.index.version, memory_order_acquire);
 }
 
+/* Of all devices of the graph. */
+static uint64_t allocations_stamp(const rondo_graph *graph) {
+  uint64_t stamp = device_stamp(graph->device);
+  for (size_t i = 0; i < graph->others.count; i++) stamp += device_stamp(graph->others.items[i].device);
+  return stamp;
+}
+
 bool rondo_exec_is_verified(const rondo_graph *graph) {
-  return atomic_load_explicit(&graph->verified, memory_order_relaxed) == allocations_stamp(graph->device);
+  return atomic_load_explicit(&graph->verified, memory_order_relaxed) == allocations_stamp(graph);
 }
 
 rondo_status rondo_exec_draft_verify(const char *call, rondo_exec_draft *draft, rondo_graph *graph) {
   const rondo_verify_options options = {RONDO_VERIFY_OPTIONS_INIT};
   rondo_findings *findings;
-  const uint64_t stamp = allocations_stamp(graph->device);
+  const uint64_t stamp = allocations_stamp(graph);
   RONDO_TRY(verify_lowering(&draft->lowering, draft->graph->device, true, &options, &findings));
   const rondo_status status = rondo_findings_raise(findings);
   if (status != RONDO_OK || rondo_findings_count(findings) == 0) {

@@ -22,12 +22,12 @@ static const rondo_device_use exec_use = {.rank = 7, .name = "exec"};
 
 /* Drafts ---------------------------------------------------------------------------------------------------------- */
 
-static rondo_status check_nodes(const char *call, rondo_device *device, const rondo_lowering *lowering) {
-  const bool is_alone = !rondo_peers_others_have_memory(device);
+static rondo_status check_nodes(const char *call, const rondo_device *device, const rondo_lowering *lowering) {
+  const bool is_alone = !rondo_peers_others_have_memory(device) && lowering->root->others.count == 0;
   for (size_t i = 0; i < lowering->nodes.count; i++) {
     const rondo_lowered_node *node = &lowering->nodes.items[i];
-    RONDO_TRY(rondo_work_check_code(call, device, node->params, &node->where));
-    if (!is_alone) RONDO_TRY(rondo_peers_check(device, call, node->params, &node->where));
+    RONDO_TRY(rondo_work_check_code(call, node->device, node->params, &node->where));
+    if (!is_alone && node->device != NULL) RONDO_TRY(rondo_peers_check(node->device, call, node->params, &node->where));
   }
   return RONDO_OK;
 }

@@ -198,10 +198,14 @@ static rondo_status walk_child(graph_walker *walker, graph_level *level, uint32_
 }
 
 /* Graphs without a device name no events. */
-rondo_lowered_node rondo_lowered_of(const rondo_node_params *params, const rondo_node_where *where, uint64_t captured) {
+rondo_lowered_node rondo_lowered_of(const rondo_node_params *params, rondo_device *device,
+                                    const rondo_node_where *where, uint64_t captured) {
   const bool is_event = rondo_node_names_event(params) && params->as.event != NULL;
-  return (rondo_lowered_node){
-      .params = params, .event = is_event ? params->as.event->driver : NULL, .where = *where, .captured = captured};
+  return (rondo_lowered_node){.params = params,
+                              .event = is_event ? params->as.event->driver : NULL,
+                              .device = device,
+                              .where = *where,
+                              .captured = captured};
 }
 
 static rondo_status walk_node(graph_walker *walker, graph_level *level, uint32_t slot) {
@@ -210,7 +214,8 @@ static rondo_status walk_node(graph_walker *walker, graph_level *level, uint32_t
   if (node->params.kind == RONDO_NODE_CHILD && !walker->keeps_children) return walk_child(walker, level, slot);
   const rondo_node_where where = {
       .number = level->inside == NULL ? slot : level->number, .own = slot, .inside = level->inside};
-  const rondo_lowered_node lowered = rondo_lowered_of(&node->params, &where, node->captured);
+  const rondo_lowered_node lowered =
+      rondo_lowered_of(&node->params, rondo_graph_node_device(graph, node), &where, node->captured);
   const rondo_lowered_origin origin = {.graph = graph, .slot = slot, .tag = tag_of(graph, slot)};
   RONDO_TRY(append(walker, &lowered, &origin, &level->indices[slot]));
   RONDO_TRY(link_promised(walker, level, slot));

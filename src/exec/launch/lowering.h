@@ -93,7 +93,8 @@ bool rondo_lowering_same_programmatic(const rondo_lowering *a, const rondo_lower
 rondo_lowered_graph rondo_lowering_view(const rondo_lowering *lowering, const char *name);
 
 /* A node in the form that the driver takes. `captured` is its name in a captured graph, or 0. */
-rondo_lowered_node rondo_lowered_of(const rondo_node_params *params, const rondo_node_where *where, uint64_t captured);
+rondo_lowered_node rondo_lowered_of(const rondo_node_params *params, rondo_device *device,
+                                    const rondo_node_where *where, uint64_t captured);
 
 /* rondo_node_label_at for an index; returns buffer. */
 const char *rondo_lowering_label(const rondo_lowering *lowering, size_t index, char buffer[RONDO_LABEL_BYTES]);

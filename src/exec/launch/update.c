@@ -11,6 +11,7 @@
 
 #include "base/trace.h"
 #include "base/versioned_struct.h"
+#include "exec/build/node_device.h"
 #include "exec/launch/declared_access.h"
 #include "exec/launch/exec_check.h"
 #include "exec/launch/exec_relocate.h"
@@ -130,7 +131,7 @@ static rondo_status commit_prepared(rondo_exec *exec, uint32_t index, const rond
 static rondo_status commit_lowered(rondo_exec *exec, uint32_t index, const rondo_node_params *params) {
   const rondo_lowered_origin *origin = &exec->lowering.origins.items[index];
   rondo_lowered_node *lowered = &exec->lowering.nodes.items[index];
-  const rondo_lowered_node after = rondo_lowered_of(params, &lowered->where, lowered->captured);
+  const rondo_lowered_node after = rondo_lowered_of(params, lowered->device, &lowered->where, lowered->captured);
   const bool same = rondo_exec_same_accesses(exec, index, params);
   if (exec->verify && !same) RONDO_TRY(rondo_exec_verify_node(exec, index, params));
   if (rondo_graph_fits(origin->graph, origin->slot, params))
@@ -166,7 +167,7 @@ static inline bool keeps_kernel(const rondo_exec *exec, const rondo_node_params 
     return false;
   if ((params->name != NULL && params->name != now->name) || kernel->arg_bytes != NULL || kernel_now->arg_bytes != NULL)
     return false;
-  if (kernel->config != kernel_now->config) return false;
+  if (kernel->config != kernel_now->config || params->device != now->device) return false;
   if (kernel->arg_count != kernel->kernel->parameter_count || (kernel->arg_count > 0 && kernel->args == NULL))
     return false;
   for (size_t i = 0; i < kernel->arg_count; i++)
@@ -192,13 +193,14 @@ static rondo_status check_grid(const rondo_device *device, const rondo_kernel_no
 
 static rondo_status set_arguments(rondo_exec *exec, uint32_t index, const rondo_node_params *now,
                                   const rondo_kernel_node *kernel) {
-  rondo_node_params then = {.kind = RONDO_NODE_KERNEL, .name = now->name, .as.kernel = *kernel};
+  rondo_node_params then = {.kind = RONDO_NODE_KERNEL, .name = now->name, .device = now->device, .as.kernel = *kernel};
   RONDO_TRY(rondo_symbols_retain(exec->graph, &then));
   const rondo_grid *grid = &kernel->grid, *grid_now = &now->as.kernel.grid;
   if (grid->x != grid_now->x || grid->y != grid_now->y || grid->z != grid_now->z)
-    RONDO_TRY(check_grid(exec->device, kernel, &then.as.kernel.grid));
+    RONDO_TRY(check_grid(kernel->kernel->device, kernel, &then.as.kernel.grid));
   const bool is_new = exec->verify && !keeps_pointers(&now->as.kernel, kernel);
-  const rondo_lowered_node after = {.params = &then, .where = exec->lowering.nodes.items[index].where};
+  const rondo_lowered_node *lowered = &exec->lowering.nodes.items[index];
+  const rondo_lowered_node after = {.params = &then, .device = lowered->device, .where = lowered->where};
   const bool is_plain = is_new && rondo_exec_accesses_plain(exec, kernel);
   if (is_new && !is_plain) RONDO_TRY(rondo_exec_verify_node(exec, index, &then));
   RONDO_TRY(commit_in_place(exec, index, &after));
@@ -210,16 +212,21 @@ static rondo_status set_arguments(rondo_exec *exec, uint32_t index, const rondo_
 static __attribute__((noinline)) rondo_status set_any_params(const char *call, rondo_exec *exec, uint32_t index,
                                                              const rondo_node_params *params) {
   const rondo_node_params *now = rondo_exec_given_params(exec, index);
-  const rondo_node_where *where = &exec->lowering.nodes.items[index].where;
-  RONDO_TRY(check_kind(call, now, params, where));
-  RONDO_TRY(rondo_work_check(call, exec->device, params));
-  RONDO_TRY(rondo_work_check_runs(call, exec->device, params, where));
-  RONDO_TRY(rondo_random_check_node(call, exec->lowering.origins.items[index].graph, params));
-  RONDO_TRY(rondo_fail_context(rondo_symbols_retain(exec->graph, params), "%s", call));
+  const rondo_lowered_node *lowered = &exec->lowering.nodes.items[index];
+  rondo_graph *graph = exec->lowering.origins.items[index].graph;
   rondo_node_params then = *params;
+  rondo_device *device;
+  RONDO_TRY(check_kind(call, now, params, &lowered->where));
+  RONDO_TRY(rondo_node_device_find(call, graph, params, &device));
+  RONDO_TRY(rondo_node_device_refuse_move(call, now, &lowered->where, lowered->device, device));
+  then.device = now->device;
+  RONDO_TRY(rondo_work_check(call, device, params));
+  RONDO_TRY(rondo_work_check_runs(call, device, params, &lowered->where));
+  RONDO_TRY(rondo_random_check_node(call, graph, params));
+  RONDO_TRY(rondo_fail_context(rondo_symbols_retain(exec->graph, &then), "%s", call));
   rondo_node_params_resolve(&then);
   if (then.name == NULL) then.name = now->name;
-  RONDO_TRY(check_shapes(call, now, &then, where));
+  RONDO_TRY(check_shapes(call, now, &then, &lowered->where));
   rondo_patch_settle(exec);
   const rondo_status status = rondo_fail_context(commit_one(exec, index, &then), "%s", call);
   rondo_patch_note_update(exec);
@@ -280,7 +287,7 @@ rondo_status rondo_exec_set_enabled(rondo_exec *exec, rondo_node node, bool enab
   if (exec->disabled[index] == !enabled) return RONDO_OK;
   RONDO_TRY(exec->executable->ops->set_enabled(exec->executable, index, enabled));
   exec->disabled[index] = !enabled;
-  if (enabled) exec->checked = RONDO_UNCHECKED;
+  if (enabled) rondo_exec_forget_checked(exec);
   exec->disabled_count += enabled ? (size_t)-1 : 1;
   return RONDO_OK;
 }
@@ -348,14 +355,19 @@ static rondo_status compare_node(const rondo_exec *exec, const rondo_exec_draft 
   if (is_other)
     return refuse_update(to, RONDO_REASON_FOREIGN_WORK, exec, draft, index,
                          "a library captured it, so it cannot be compared: instantiate the new graph");
+  rondo_device *const device = draft->lowering.nodes.items[index].device;
+  if (exec->lowering.nodes.items[index].device != device)
+    return refuse_update(to, RONDO_REASON_OTHER_DEVICE, exec, draft, index,
+                         "they run on different devices: instantiate the new graph");
   if (!can_change_to(now, then))
     return refuse_update(to, RONDO_REASON_PARAMETERS_CHANGED, exec, draft, index,
                          "an exec can only change one-dimensional copies and fills, and memory operations of the same "
                          "kinds");
-  if (then->kind == RONDO_NODE_KERNEL && exec->device->ops->kernel_check(exec->device, &then->as.kernel) != RONDO_OK)
+  if (then->kind == RONDO_NODE_KERNEL && device->ops->kernel_check(device, &then->as.kernel) != RONDO_OK)
     return refuse_update(to, RONDO_REASON_FUNCTION_CHANGED, exec, draft, index,
                          "the new kernel has no code for the device");
-  if (rondo_peers_check(exec->device, to->call, then, &draft->lowering.nodes.items[index].where) != RONDO_OK)
+  if (device != NULL &&
+      rondo_peers_check(device, to->call, then, &draft->lowering.nodes.items[index].where) != RONDO_OK)
     return refuse_update(to, RONDO_REASON_NO_ACCESS, exec, draft, index,
                          "memory of another device, to which this device has no access");
   return RONDO_OK;

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 
 #include "exec/build/graph_build.h"
+#include "exec/build/node_device.h"
 #include "exec/launch/instantiate.h"
 #include "exec/launch/update.h"
 #include "exec/patch/patch.h"
@@ -42,11 +43,22 @@ static rondo_status find_child(const char *call, const rondo_exec *exec, rondo_n
                 "graph");
 }
 
+static rondo_status check_device(const char *call, const rondo_lowered_child *at, const rondo_node_params *params) {
+  const rondo_graph_node *now = rondo_graph_at(at->graph, at->slot);
+  const rondo_node_where where = {.number = at->slot, .own = at->slot};
+  rondo_device *device;
+  RONDO_TRY(rondo_node_device_find(call, at->graph, params, &device));
+  return rondo_node_device_refuse_move(call, &now->params, &where, rondo_graph_node_device(at->graph, now), device);
+}
+
 static rondo_status update_with_child(const char *call, rondo_exec *exec, rondo_graph *whole,
                                       const rondo_lowered_child *at, const rondo_node_params *params) {
   rondo_update_result result;
   rondo_graph *graph = find_counterpart(whole, at->graph);
-  RONDO_TRY(rondo_fail_context(rondo_graph_replace_child(graph, at->slot, params), "%s", call));
+  rondo_node_params placed = *params;
+  rondo_device *device;
+  RONDO_TRY(rondo_node_device_set(call, graph, &placed, &device));
+  RONDO_TRY(rondo_fail_context(rondo_graph_replace_child(graph, at->slot, &placed), "%s", call));
   return rondo_exec_update_with(call, exec, whole, &result);
 }
 
@@ -54,9 +66,12 @@ rondo_status rondo_exec_replace_child(const char *call, rondo_exec *exec, rondo_
                                       const rondo_node_params *params) {
   const rondo_lowered_child *at;
   rondo_graph *whole;
-  RONDO_TRY(rondo_work_check(call, exec->device, params));
-  RONDO_TRY(check_child(call, exec, node, params->as.child));
+  const rondo_graph *child = params->as.child;
+  const bool has_device = child != NULL && child->device != NULL;
+  RONDO_TRY(rondo_work_check(call, has_device ? child->device : exec->device, params));
+  RONDO_TRY(check_child(call, exec, node, child));
   RONDO_TRY(find_child(call, exec, node, &at));
+  RONDO_TRY(check_device(call, at, params));
   rondo_patch_settle(exec);
   RONDO_TRY(rondo_fail_context(rondo_exec_clone_graph(exec->graph, &whole), "%s", call));
   const rondo_status status = update_with_child(call, exec, whole, at, params);

@@ -85,7 +85,8 @@ static bool is_simple(const rondo_exec *exec, const rondo_graph *graph) {
   return exec->placed == NULL && !rondo_random_is_drawn(graph) && exec->findings == NULL && !exec->broken &&
          exec->lowering.graphs.count == 1 && exec->lowering.join_count == 0 && !exec->graph->has_memory &&
          !graph->has_memory && graph->captures == 0 && has_same_live_memory(exec->graph, graph) &&
-         graph->symbol_kernels.count == 0 && exec->graph->programmatic.count == 0 && graph->programmatic.count == 0 &&
+         graph->symbol_kernels.count == 0 && exec->graph->others.count == 0 && graph->others.count == 0 &&
+         exec->graph->programmatic.count == 0 && graph->programmatic.count == 0 &&
          !rondo_peers_others_have_memory(exec->device);
 }
 

@@ -182,9 +182,13 @@ static rondo_status check_pair(const char *call, const rondo_event *event, const
   return rondo_require_device(call, "the event", stream->device, event->device);
 }
 
+/* Frees are ordered among streams of one device. */
 void rondo_event_note_recorded(rondo_event *event, const rondo_stream *stream) {
   rondo_event_leave_capture(event);
-  rondo_order_record(&event->order, &stream->order);
+  if (event->device == stream->device)
+    rondo_order_record(&event->order, &stream->order);
+  else
+    rondo_order_forget(&event->order);
   event->recorded = true;
 }
 
@@ -197,19 +201,27 @@ rondo_status rondo_event_record(rondo_event *event, rondo_stream *stream) {
   return stream->synchronous ? rondo_stream_settle(stream, "rondo_event_record") : RONDO_OK;
 }
 
+/* A stream may wait for events of all devices of its driver. */
+static rondo_status check_wait(const char *call, const rondo_event *event, const rondo_stream *stream) {
+  RONDO_TRY(rondo_check_call(call, "the stream", stream));
+  if (event == NULL) return rondo_refuse_null(call, "the event");
+  if (rondo_device_shares_driver(stream->device, event->device)) return RONDO_OK;
+  return rondo_require_device(call, "the event", stream->device, event->device);
+}
+
 rondo_status rondo_stream_wait_event(rondo_stream *stream, rondo_event *event) {
-  RONDO_TRY(check_pair("rondo_stream_wait_event", event, stream));
+  RONDO_TRY(check_wait("rondo_stream_wait_event", event, stream));
   if (rondo_stream_find_capture(stream) != NULL || event->capture != NULL)
     return rondo_capture_wait_event(stream, event);
   RONDO_TRY(rondo_capture_refuse_stray(stream, "rondo_stream_wait_event"));
   if (!event->recorded) return RONDO_OK;
   RONDO_TRY(stream->queue->ops->wait(stream->queue, event->driver));
-  rondo_order_wait(&stream->device->allocator, &stream->order, &event->order);
+  if (event->device == stream->device) rondo_order_wait(&stream->device->allocator, &stream->order, &event->order);
   return stream->synchronous ? rondo_stream_settle(stream, "rondo_stream_wait_event") : RONDO_OK;
 }
 
 static rondo_status add_external(const char *call, rondo_node_kind kind, rondo_event *event, rondo_stream *stream) {
-  RONDO_TRY(check_pair(call, event, stream));
+  RONDO_TRY(kind == RONDO_NODE_EVENT_WAIT ? check_wait(call, event, stream) : check_pair(call, event, stream));
   if (rondo_stream_find_capture(stream) == NULL)
     return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NOT_CAPTURING,
                       "%s: %s is not capturing: external events are for graphs; outside a capture, call %s", call,

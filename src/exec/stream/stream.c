@@ -206,6 +206,7 @@ rondo_status rondo_launch(rondo_stream *stream, rondo_kernel *kernel, rondo_grid
   rondo_node_params work;
   work.kind = RONDO_NODE_KERNEL;
   work.name = NULL;
+  work.device = NULL;
   work.as.kernel = (rondo_kernel_node){.kernel = kernel, .grid = grid, .args = args, .arg_count = arg_count};
   const bool is_plain = is_launchable(stream, &work.as.kernel) && rondo_stream_runs_at_once(stream);
   if (__builtin_expect(!is_plain, 0)) return enqueue_or_capture(stream, "rondo_launch", &work);

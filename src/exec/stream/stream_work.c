@@ -63,6 +63,10 @@ rondo_status rondo_work_check(const char *call, const rondo_device *device, cons
   return has_extents(params) ? check_extents(call, device, params, false) : RONDO_OK;
 }
 
+rondo_status rondo_work_check_ranges(const char *call, const rondo_device *device, const rondo_node_params *params) {
+  return has_extents(params) ? check_extents(call, device, params, false) : RONDO_OK;
+}
+
 rondo_status rondo_work_fail_code(const char *call, rondo_status status, const rondo_node_params *params,
                                   const rondo_node_where *where) {
   if (where == NULL) return rondo_fail_context(status, "%s", call);

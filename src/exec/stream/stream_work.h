@@ -14,9 +14,14 @@ RONDO_MUST_USE rondo_status rondo_work_fail_code(const char *call, rondo_status 
                                                  const rondo_node_where *where);
 
 /* Checks work that becomes a node: rondo_node_params_check and, because graph/ does not know them, events of another
- * device, and copies and fills that pass the end of an allocation (B4). `device` is that of the graph, or NULL. */
+ * device, and copies and fills that pass the end of an allocation (B4). `device` is the one that the node runs on, or
+ * NULL. */
 RONDO_MUST_USE rondo_status rondo_work_check(const char *call, const rondo_device *device,
                                              const rondo_node_params *params);
+
+/* The check for the end of an allocation with the allocations of another device, whose memory the node may use too. */
+RONDO_MUST_USE rondo_status rondo_work_check_ranges(const char *call, const rondo_device *device,
+                                                    const rondo_node_params *params);
 
 /* INVALID_GRAPH/NO_FUNCTION for a kernel without code for the device. `where` is that of the node; NULL: the work is
  * enqueued. */

@@ -83,16 +83,20 @@ TEST(test_bad_parameters_are_refused) {
   assert_true(node.id == 0);
 }
 
-TEST(test_kernels_of_another_device_are_refused) {
+/* Those of another device of the same driver are not (test_several_devices.c). */
+TEST(test_kernels_of_another_driver_are_refused) {
   rondo_kernel *kernel = NULL;
   rondo_node node = {0};
-  rondo_device *other = test_device(test_device_name(), NULL);
+  rondo_device *other = NULL;
+  const char *name = test_device_is("cuda") || test_is_guarded(t) ? "cpu" : "cpu:check";
+  if (rondo_device_open(name, NULL, &other) == RONDO_UNAVAILABLE) skip();
   assert_ok(rondo_kernel_create(other, test_kernel_options(TEST_KERNEL_EMPTY), &kernel));
   rondo_graph *graph = test_graph(t);
   assert_invalid(rondo_graph_add_kernel(graph, NULL, 0, kernel, (rondo_grid){1, 0, 0}, RONDO_NO_ARGS, &node),
                  RONDO_REASON_OTHER_DEVICE);
   test_graph_destroy(graph);
   rondo_kernel_destroy(kernel);
+  assert_ok(rondo_device_close(other));
 }
 
 /* B5. */

@@ -453,30 +453,46 @@ SCENE_TEST(test_ad2_execs_that_only_rondo_can_launch) {
   assert_not_native(event, "records events");
 }
 
-/* A kernel of another device is not run on this one. */
-TEST(test_ad2_kernels_of_other_devices_are_not_imported) {
+/* AD-8: kernels run in their contexts, which are those of open devices. */
+SCENE_TEST(test_ad8_kernels_of_other_devices_are_imported) {
   rondo_device *other = NULL;
   rondo_kernel *kernel;
-  rondo_graph *graph, *imported;
-  rondo_node node;
-  void *words = NULL, *native;
-  const uint32_t factor = 1;
-  if (!test_device_is("cuda") || rondo_device_open("cuda:1", NULL, &other) != RONDO_OK) skip();
+  rondo_node nodes[3];
+  size_t count = 3;
+  void *there = NULL;
+  const uint32_t three = 3, zero = 0;
+  enter(s);
+  if (rondo_device_open("cuda:1", NULL, &other) != RONDO_OK) skip();
   assert_ok(rondo_kernel_create(other, test_kernel_options(TEST_KERNEL_AFFINE), &kernel));
-  assert_ok(rondo_graph_create(other, NULL, &graph));
-  assert_ok(rondo_malloc(other, 64, NULL, &words));
-  assert_ok(rondo_graph_add_kernel(graph, NULL, 0, kernel, (rondo_grid){1, 0, 0}, RONDO_ARGS(&factor, &factor, &words),
-                                   &node));
-  assert_ok(rondo_graph_native(graph, &native));
-  assert_error(rondo_graph_import(t->device, native, NULL, &imported), RONDO_UNSUPPORTED, RONDO_REASON_OTHER_DEVICE);
-  assert_null(imported);
-  assert_message("GPU 1");
-  assert_message("GPU 0");
-  assert_message("for each device");
-  assert_ok(rondo_graph_import(other, native, NULL, &imported));
-  assert_ok(rondo_graph_destroy(imported));
+  assert_ok(rondo_malloc(other, 64, NULL, &there));
+  assert_ok(rondo_memory_set_access(other, s->t->device, true));
+  rondo_graph *graph = test_graph(s->t);
+  assert_ok(rondo_graph_add_kernel(graph, NULL, 0, kernel, (rondo_grid){1, 0, 0}, RONDO_ARGS(&zero, &three, &there),
+                                   &nodes[0]));
+  nodes[1] = test_add_affine(s->t, graph, &nodes[0], 1, s->words, 0, 2);
+  assert_ok(rondo_graph_add_copy(graph, &nodes[1], 1, &(rondo_copy){.dst = s->words + 1, .src = there, .width = 4},
+                                 &nodes[2]));
+  clear(s);
+  assert_foreign(foreign_graph_run(s->foreign, native_of(graph), s->native));
+  assert_int_equal(word(s, 1), 3);
+  rondo_graph *imported = import(s, native_of(graph), false);
+  assert_ok(rondo_graph_nodes(imported, nodes, &count));
+  assert_int_equal(count, 3);
+  assert_ptr_equal(test_node_params(imported, nodes[0]).device, other);
+  assert_ptr_equal(test_node_params(imported, nodes[1]).device, NULL);
+  rondo_graph *again = import(s, native_of(imported), false);
+  assert_same_graph(imported, again);
+  end_import(again);
+  clear(s);
+  rondo_exec *exec = test_instantiate(imported);
+  assert_error(rondo_device_close(other), RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE);
+  launch(s, exec);
+  assert_int_equal(word(s, 0), 2);
+  assert_int_equal(word(s, 1), 3);
+  rondo_exec_destroy(exec);
+  end_import(imported);
   assert_ok(rondo_graph_destroy(graph));
-  assert_ok(rondo_free(other, words));
+  assert_ok(rondo_free(other, there));
   rondo_kernel_destroy(kernel);
   assert_ok(rondo_device_close(other));
 }
