@@ -15,12 +15,12 @@ static size_t live_before;
 
 typedef struct work {
   test_allocator allocator;
-  rondo_device *device;
+  rondo_device *device, *other;
   rondo_event *event;
-  rondo_kernel *set;
+  rondo_kernel *set, *empty; /* the second one is of the other device */
   uint32_t *words;
   void *given, *taken; /* the driver's graphs; the second is imported with its ownership */
-  rondo_graph *graphs[5];
+  rondo_graph *graphs[6];
   rondo_exec *exec;
   uint32_t calls;
 } work;
@@ -46,6 +46,8 @@ static void prepare(work *w) {
   assert_ok(rondo_device_open("cuda:0", &options, &w->device));
   assert_ok(rondo_event_create(w->device, NULL, &w->event));
   assert_ok(rondo_kernel_create(w->device, test_kernel_options(TEST_KERNEL_SET), &w->set));
+  assert_ok(rondo_device_open("cuda:1", &options, &w->other));
+  assert_ok(rondo_kernel_create(w->other, test_kernel_options(TEST_KERNEL_EMPTY), &w->empty));
   assert_ok(rondo_malloc(w->device, WORDS * sizeof *w->words, NULL, &words));
   w->words = words;
   capture(w, &w->given);
@@ -63,6 +65,7 @@ static rondo_status build(work *w, rondo_graph **out) {
   TRY(rondo_graph_add_host(*out, &last, 1, test_host_count, &w->calls, &last));
   TRY(rondo_graph_add_copy(*out, &last, 1, &(rondo_copy){.dst = w->words + 8, .src = w->words, .width = 8}, &last));
   TRY(rondo_graph_add_empty(*out, &last, 1, &last));
+  TRY(rondo_graph_add_kernel(*out, &last, 1, w->empty, (rondo_grid){1, 1, 1}, RONDO_NO_ARGS, &last));
   TRY(rondo_graph_add_event_wait(*out, &last, 1, w->event, &last));
   return inner == NULL ? RONDO_OK : rondo_graph_add_child(*out, &last, 1, inner, &last);
 }
@@ -102,6 +105,7 @@ static rondo_status do_all(work *w) {
   TRY(build(w, &w->graphs[3]));
   TRY(build(w, &w->graphs[4]));
   TRY(rondo_graph_native(w->graphs[4], &native));
+  TRY(rondo_graph_import(w->device, native, NULL, &w->graphs[5])); /* with a kernel of the other device (AD-8) */
   TRY(rondo_instantiate(w->graphs[2], NULL, &w->exec));
   return rondo_exec_native(w->exec, &native);
 }
@@ -109,7 +113,7 @@ static rondo_status do_all(work *w) {
 static void drop(work *w) {
   rondo_exec_destroy(w->exec);
   w->exec = NULL;
-  for (int i = 0; i < 5; i++) {
+  for (int i = 0; i < 6; i++) {
     assert_ok(rondo_graph_destroy(w->graphs[i]));
     w->graphs[i] = NULL;
   }
@@ -124,7 +128,9 @@ static void tear_down(work *w) {
   assert_int_equal(foreign_graph_destroy(foreign, w->given), 0);
   assert_ok(rondo_free(w->device, w->words));
   rondo_kernel_destroy(w->set);
+  rondo_kernel_destroy(w->empty);
   rondo_event_destroy(w->event);
+  assert_ok(rondo_device_close(w->other));
   assert_ok(rondo_device_close(w->device));
 }
 

@@ -103,6 +103,12 @@ static void free_replaced(cuda_executable *executable) {
   }
 }
 
+static void release_replaced_kernels(cuda_executable *executable) {
+  for (size_t i = 0; i < executable->replaced_kernels.count; i++)
+    rondo_kernel_release(executable->replaced_kernels.items[i]);
+  executable->replaced_kernels.count = 0;
+}
+
 /* Releases the driver's objects, and the code and semaphores that they use. */
 static void release_objects(cuda_executable *executable) {
   cuda_device *device = cuda_device_of(executable->base.device);
@@ -118,9 +124,7 @@ static void release_objects(cuda_executable *executable) {
   rondo_captured_release(executable->captured);
   executable->captured = NULL;
   for (size_t i = 0; i < executable->count; i++) cuda_node_release(&executable->nodes[i]);
-  for (size_t i = 0; i < executable->replaced_kernels.count; i++)
-    rondo_kernel_release(executable->replaced_kernels.items[i]);
-  executable->replaced_kernels.count = 0;
+  release_replaced_kernels(executable);
 }
 
 static void free_memory(cuda_executable *executable) {
@@ -196,6 +200,16 @@ void cuda_executables_reap(cuda_device *device, bool all) {
   }
 }
 
+/* Nothing runs any more: the device is lost, or waiting for the launches has failed. */
+static void leave_others(cuda_executable *executable) {
+  for (size_t i = 0; i < executable->count; i++) {
+    cuda_node *node = &executable->nodes[i];
+    if (&node->device->base != executable->base.device) cuda_node_release(node);
+  }
+  release_replaced_kernels(executable);
+  rondo_devices_end_use(executable->base.device, &executable->others);
+}
+
 void cuda_executables_settle(rondo_device *base) {
   cuda_device *device = cuda_device_of(base);
   cuda_executable *list = take_dead(device);
@@ -203,10 +217,12 @@ void cuda_executables_settle(rondo_device *base) {
     cuda_executable *executable = list;
     list = executable->next_dead;
     if (executable->others.count > 0) wait_over(executable);
-    if (is_over(executable))
+    if (is_over(executable)) {
       cuda_executable_free(executable);
-    else
-      bury(device, executable);
+      continue;
+    }
+    if (executable->others.count > 0) leave_others(executable);
+    bury(device, executable);
   }
 }
 
