@@ -15,8 +15,9 @@
  *   rondo_request request = {RONDO_REQUEST_INIT, .rows = 450, .inputs = inputs, .outputs = outputs};
  *   TRY(rondo_session_run(session, "ranker", &request, &answer));    // answer: graph, padding, or why it ran eagerly
  *
- * Rows are independent: a row of an output depends only on the same row of the inputs and on states, and running a
- * model does not change a state. The first dimension of each input and output is the number of rows times a constant.
+ * Rows are independent: a row of an output depends only on the same row of the inputs and on states. Running a model
+ * changes no state, except the cache slots of sequences. The first dimension of each input and output is the number of
+ * rows times a constant; a second dimension may vary, too (see Lengths).
  *
  * A session is thread-safe. It has a thread for each stream; a call of rondo_session_run that finds a free stream does
  * the work itself. A forked child has none of these threads, and sessions of its parent refuse all calls there
@@ -38,9 +39,10 @@ RONDO_EXTERN_C_BEGIN
 
 #define RONDO_SESSION_MAX_STREAMS 16
 #define RONDO_SESSION_MAX_SIZES 64
-#define RONDO_SESSION_MAX_VALUES 64 /* inputs of a model; also outputs */
-#define RONDO_SESSION_MAX_BATCH 64  /* requests that run together */
-#define RONDO_SESSION_MAX_PARTS 8   /* graphs that run one batch */
+#define RONDO_SESSION_MAX_VALUES 64  /* inputs of a model; also outputs */
+#define RONDO_SESSION_MAX_BATCH 64   /* requests that run together */
+#define RONDO_SESSION_MAX_PARTS 8    /* graphs that run one batch */
+#define RONDO_SESSION_MAX_LENGTHS 32 /* of a model */
 
 typedef struct rondo_session rondo_session;
 
@@ -50,6 +52,14 @@ typedef struct rondo_ticket {
   rondo_session *session;
   uint64_t number;
 } rondo_ticket;
+
+/* A sequence, until it is closed (see Sequences). Handles may be copied. A number is used once, so a stale handle is
+ * never confused with a later sequence. All zeros is no sequence. */
+typedef struct rondo_sequence {
+  rondo_session *session;
+  uint32_t model, slot;
+  uint64_t number;
+} rondo_sequence;
 
 typedef struct rondo_session_options {
   uint32_t struct_size;  /* RONDO_SESSION_OPTIONS_INIT sets it; 0 means the library's own */
@@ -134,6 +144,57 @@ typedef struct rondo_row_value {
   size_t shape[RONDO_TREE_MAX_RANK];
 } rondo_row_value;
 
+/* Lengths (PR-5). A model may vary in a second dimension, such as the tokens of a text. Its `build_sized` makes the
+ * network for a number of rows and a length; inputs of shape [rows, length, ...] have that dimension, and so have
+ * outputs. A request names its length, and each of its rows may be shorter. The model has a few lengths, which are
+ * given or are chosen from a history of rows and lengths. A request runs with the smallest length that is large enough;
+ * the other positions are padding, which is zeros. The network reads how many positions of each row are valid from an
+ * input that the session writes (rondo_row_inputs), and must not let the others change its results.
+ *
+ * Each length has graphs, times and a dispatch table of its own, as a model without lengths has. Its name is that of
+ * the model with the length: length 64 of "gpt" is "gpt[64]", and functions that take the name of a model take this
+ * name. They use the shortest length for "gpt", except that requests choose by their length; that writing states,
+ * capturing and destroying graphs concern all lengths; and that only the whole model can be removed. States are shared,
+ * and so are the stream and the arena of the lengths on each stream of the session.
+ *
+ * Sequences (PR-5). A model that generates step by step keeps what it needs of the earlier steps in *cache slots*, such
+ * as the keys and values of a transformer: states whose first dimension is the number of slots. A sequence has one
+ * slot, from rondo_sequence_open to rondo_sequence_close. A request with a sequence has one row; its positions are
+ * appended to those that the sequence has. The rows of a batch belong to different sequences, whose slots and numbers
+ * of positions are inputs that the session writes. So one graph runs any sequences together, and they join and leave
+ * between steps, which is known as continuous batching. A row of padding has no valid positions; it must write nothing.
+ *
+ * The first request of a sequence, a prompt, usually has many positions, and the steps that follow have one. A prompt
+ * that is longer than the longest length runs in several parts, and other requests may run between them.
+ *
+ * The result of a sequence does not depend on what else runs. It has the same bits each time if graphs of the same
+ * numbers of rows and lengths run it, because operators may add numbers in another order for other sizes. So record
+ * one number of rows, and request RONDO_RUN_RECORDED, where bits matter.
+ *
+ * A session with one stream runs steps in the largest batches. On several streams, different sequences run at the same
+ * time, so the network must write to its states only in the slots that it is given. */
+
+/* What `build_sized` makes a network for. */
+typedef struct rondo_model_size {
+  size_t rows;
+  size_t length;
+  size_t slots; /* of the states that are caches; the same each time. 0: the model has no sequences */
+} rondo_model_size;
+
+/* As rondo_model_build. For all sizes, inputs, outputs and states are the same in number, order and name. States have
+ * the same shape, apart from the first dimension of caches, which is the number of slots. */
+typedef rondo_status (*rondo_model_build_sized)(void *user, const rondo_model_size *size, rondo_program *program);
+
+/* Names of inputs, of type I32, that the session writes. Requests do not give them. NULL: there is no such input. */
+typedef struct rondo_row_inputs {
+  const char *length;    /* [rows]: how many positions of the row are valid, its first ones; 0 in rows of padding */
+  const char *slot;      /* [rows]: slot of the row's sequence; 0 in rows of padding */
+  const char *start;     /* [rows]: positions that the sequence has already; 0 in rows of padding */
+  const char *positions; /* [rows, length]: start, start + 1, ... at valid positions, else 0 */
+  const char *last;      /* [rows]: index of the row's last valid position among all rows * length positions; of its
+                            first one in rows of padding */
+} rondo_row_inputs;
+
 typedef struct rondo_model_options {
   uint32_t struct_size;
   uint32_t max_sizes; /* maximum number of graphs on a stream that rondo_session_capture chooses, for requests alone and
@@ -164,6 +225,18 @@ typedef struct rondo_model_options {
   size_t device_count;               /* 0: everything runs on the session's device */
   const rondo_placement_rule *rules; /* copied */
   size_t rule_count;
+  rondo_model_build_sized build_sized; /* in place of build, for lengths and sequences; not with devices */
+  rondo_row_inputs row_inputs;         /* names are copied */
+  const size_t *lengths;               /* of the model, in any order; at most RONDO_SESSION_MAX_LENGTHS; copied */
+  size_t length_count;                 /* 0: chosen from history_lengths; without that, 1 alone */
+  const size_t *history_lengths;       /* of the requests of `history`; copied. With given lengths, the history of a
+                                          length has the requests that it runs, or one of 1 row if it runs none */
+  uint32_t max_lengths;                /* maximum number of lengths that are chosen; 0 = 8 */
+  bool evict_idle;       /* if all slots are taken, a new sequence takes that of the least recently used idle one */
+  size_t slots;          /* maximum number of sequences; 0: the model has none. It replaces 4 times the largest request
+                            in the default of max_batch_rows */
+  size_t slot_positions; /* maximum number of positions of a sequence, for which the caches are made */
+  uint64_t budget_slot_bytes; /* for the caches of all slots; reduces `slots`; 0: no limit */
 } rondo_model_options;
 #define RONDO_MODEL_OPTIONS_INIT .struct_size = sizeof(rondo_model_options)
 
@@ -175,7 +248,10 @@ typedef struct rondo_model_options {
  * session's), BAD_OPTIONS (a function; rules without devices), and as rondo_compile_divided; UNSUPPORTED/OTHER_DEVICE,
  * with names, for a division in which nothing runs on the session's device, or in which another device reads a result
  * or a state of a different device. Captures and eager runs fail with UNSUPPORTED/SHAPE if the division differs for
- * other rows. */
+ * other rows. With build_sized: INVALID_ARGUMENT with BAD_OPTIONS (sequences without slot_positions; devices; lengths
+ * without build_sized), UNKNOWN_NAME (a row input that the network does not have), TYPE or SHAPE (of a row input),
+ * OUT_OF_RANGE (a length of 0, too many of them, a length above slot_positions, more than 2^31 - 1 slots or positions),
+ * DUPLICATE_NAME (a length that is given twice); LIMIT_EXCEEDED (budget_slot_bytes is too small for one slot). */
 RONDO_API RONDO_MUST_USE rondo_status rondo_session_add_model(rondo_session *session, const char *name,
                                                               const rondo_model_options *options);
 
@@ -204,6 +280,19 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_session_get_input(rondo_session *ses
                                                               rondo_model_value *out_value);
 RONDO_API RONDO_MUST_USE rondo_status rondo_session_get_output(rondo_session *session, const char *model, size_t index,
                                                                rondo_model_value *out_value);
+
+/* A length of a model, by index, the shortest first. */
+typedef struct rondo_model_length {
+  uint32_t struct_size;
+  uint32_t reserved;
+  size_t length;
+  const char *name; /* such as "gpt[64]"; owned by the model */
+} rondo_model_length;
+
+/* Errors: NOT_FOUND with UNKNOWN_NAME (the model), OUT_OF_RANGE (past the last, or a model without lengths);
+ * INVALID_ARGUMENT. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_session_get_length(rondo_session *session, const char *model, size_t index,
+                                                               rondo_model_length *out_length);
 
 /* Divided models (SE-9). A model with large tables can run its look-ups on a CPU device, which stores the tables, and
  * its dense part on the session's device, which does not need memory for the tables:
@@ -389,6 +478,15 @@ typedef enum rondo_run_reason {
   RONDO_RUN_TRIAL = 5      /* one graph, to measure it (see Times that change) */
 } rondo_run_reason;
 
+typedef struct rondo_answer rondo_answer;
+
+/* Called after each step of a request with a sequence, by a thread of the session or a caller of rondo_session_run,
+ * with the answer so far; the outputs are written. It writes the inputs of the next step to the memory of the inputs,
+ * which must have space for them, and returns their number of positions, or 0 to end the request. The step then joins
+ * the next batch; so this is faster than a request for each step. No lock is held; other steps may wait meanwhile. It
+ * must not call the session. */
+typedef size_t (*rondo_request_next)(void *user, const rondo_answer *answer);
+
 typedef struct rondo_request {
   uint32_t struct_size;
   rondo_run_mode mode; /* AUTO, RECORDED (one graph or several) or EAGER */
@@ -402,11 +500,18 @@ typedef struct rondo_request {
   size_t input_count;   /* the numbers of the model, or 0, which means the same */
   size_t output_count;
   uint64_t deadline_us; /* from the call; a request that has not started by then fails; 0: none. A request waits for a
-                           batch for at most half of that time */
+                           batch for at most half of that time. Each step of a sequence must start by then */
+  size_t length; /* positions of each row, in models with lengths; at most the longest, except for a sequence. Values
+                    with that dimension are [rows, length, ...] in memory. 0: that of the length that is named */
+  const int32_t *lengths;  /* valid positions of each row, 1 to `length`; NULL: all */
+  rondo_sequence sequence; /* required if the model has sequences; rows is 1. It is used by one request at a time. If
+                              the request fails, its last step has appended nothing */
+  rondo_request_next next; /* with a sequence; NULL: the request is one step */
+  void *user;              /* of next */
 } rondo_request;
 #define RONDO_REQUEST_INIT .struct_size = sizeof(rondo_request)
 
-typedef struct rondo_answer {
+struct rondo_answer {
   uint32_t struct_size;
   rondo_run_mode mode; /* in which its batch ran */
   rondo_run_reason reason;
@@ -419,14 +524,22 @@ typedef struct rondo_answer {
   uint64_t padding_rows; /* of the graphs that ran the batch */
   double queue_us;       /* from the call until it started */
   double run_us;         /* from then until it was done */
-} rondo_answer;
+  uint64_t length;       /* of the graphs that ran it; the fields above are about the last of several steps or parts,
+                            except the two times */
+  uint64_t steps;        /* of a sequence */
+};
 
 /* Runs a request and waits for it. out_answer may be NULL. If a batch fails, its requests run again in halves, and so
  * do those of a half that fails, so that each has its own errors. Errors: NOT_FOUND/UNKNOWN_NAME; INVALID_ARGUMENT with
  * NULL_ARGUMENT, SHAPE (no rows), ARGUMENT_COUNT, OUT_OF_RANGE (mode); LIMIT_EXCEEDED/NONE (max_queue requests already
  * wait or run); LIMIT_EXCEEDED/TIMED_OUT (the deadline passed before it started); INVALID_STATE/ABORTED (cancelled);
  * INVALID_STATE/NONE (the session is being drained); UNSUPPORTED/NOT_RECORDED (no graph can run it, and the session is
- * strict or the request asks for a graph); EXECUTION_FAILED/OUT_OF_RANGE and other failures of its work. */
+ * strict or the request asks for a graph); EXECUTION_FAILED/OUT_OF_RANGE and other failures of its work. About lengths
+ * and sequences: INVALID_ARGUMENT with SHAPE (a length that the model does not have, a sequence with several rows),
+ * OUT_OF_RANGE (a length of a row), NULL_ARGUMENT (no sequence), BAD_OPTIONS (a sequence, lengths or `next` for a model
+ * that has none), OTHER_DEVICE (a sequence of another session or model); INVALID_STATE with STALE_SEQUENCE (it was
+ * closed or evicted), STILL_IN_USE (another request uses it); LIMIT_EXCEEDED/OUT_OF_RANGE (its slot has not enough free
+ * positions, at first or for a later step). */
 RONDO_API RONDO_MUST_USE rondo_status rondo_session_run(rondo_session *session, const char *model,
                                                         const rondo_request *request, rondo_answer *out_answer);
 
@@ -447,11 +560,33 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_ticket_query(rondo_ticket ticket);
  * another one waits. */
 RONDO_API void rondo_ticket_cancel(rondo_ticket ticket);
 
+/* Opens a sequence of a model, without positions. Thread-safe, as are the next three. Errors: NOT_FOUND/UNKNOWN_NAME;
+ * INVALID_ARGUMENT with NULL_ARGUMENT, BAD_OPTIONS (the model has no sequences); LIMIT_EXCEEDED/NONE (all slots are
+ * taken, and with evict_idle none of their sequences is idle). */
+RONDO_API RONDO_MUST_USE rondo_status rondo_sequence_open(rondo_session *session, const char *model,
+                                                          rondo_sequence *out_sequence);
+/* Ends the sequence; others may take its slot. Models may be removed, and sessions destroyed, while sequences are open,
+ * which become stale. Errors: INVALID_ARGUMENT/NULL_ARGUMENT (all zeros); INVALID_STATE with STALE_SEQUENCE,
+ * STILL_IN_USE (a request uses it: cancel it or wait for it first). */
+RONDO_API RONDO_MUST_USE rondo_status rondo_sequence_close(rondo_sequence sequence);
+/* Keeps only the first positions, so that the next request continues from there: to take back a step, or to begin
+ * again. Errors: as rondo_sequence_close; INVALID_ARGUMENT/OUT_OF_RANGE (it has fewer). */
+RONDO_API RONDO_MUST_USE rondo_status rondo_sequence_truncate(rondo_sequence sequence, size_t positions);
+
+typedef struct rondo_sequence_info {
+  uint32_t struct_size;
+  uint32_t slot;
+  size_t positions, max_positions;
+  bool is_busy; /* a request uses it */
+} rondo_sequence_info;
+/* Errors: INVALID_ARGUMENT; INVALID_STATE/STALE_SEQUENCE. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_sequence_get_info(rondo_sequence sequence, rondo_sequence_info *out_info);
+
 /* Runs, with separate calls to create, reshape, bind, invoke and destroy, for callers who do one of these more often
  * than the others (the life cycle is that of XNNPACK). A run is thread-compatible. A model with runs cannot be removed.
  */
 typedef struct rondo_model_run rondo_model_run;
-/* Errors: INVALID_ARGUMENT, NOT_FOUND/UNKNOWN_NAME, OUT_OF_MEMORY. */
+/* Errors: INVALID_ARGUMENT, BAD_OPTIONS of it (the model has sequences); NOT_FOUND/UNKNOWN_NAME, OUT_OF_MEMORY. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_model_run_create(rondo_session *session, const char *model,
                                                              rondo_model_run **out_run);
 /* Sets the number of rows. With more rows than before, inputs and outputs must be bound again. Errors: INVALID_ARGUMENT
@@ -485,9 +620,13 @@ typedef struct rondo_model_info {
   double overlap;             /* of the largest graph, see rondo_session_set_times; 1: no graphs */
   uint64_t executor_programs; /* those of eager_programs that run on the streams' executors */
   uint64_t upstream_state_bytes,
-      upstream_arena_bytes; /* the parts of state_bytes and arena_bytes of a divided model on other devices */
-  uint64_t trials;          /* batches that were trials (see Times that change) */
-  uint64_t renewals;        /* how often the dispatch tables were made again because times had changed */
+      upstream_arena_bytes;   /* the parts of state_bytes and arena_bytes of a divided model on other devices */
+  uint64_t trials;            /* batches that were trials (see Times that change) */
+  uint64_t renewals;          /* how often the dispatch tables were made again because times had changed */
+  uint64_t steps;             /* of requests with sequences, or their parts, that this length ran */
+  uint64_t slots, slot_bytes; /* of the whole model, as are the next; slot_bytes is for one slot */
+  uint64_t sequences;         /* that are open */
+  uint64_t evicted_sequences, no_slot; /* sequences that were evicted; that were refused because all slots were taken */
 } rondo_model_info;
 
 /* Errors: NOT_FOUND/UNKNOWN_NAME, INVALID_ARGUMENT. */

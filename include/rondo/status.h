@@ -145,7 +145,9 @@ typedef enum rondo_reason {
   RONDO_REASON_REGION_STREAM,   /* it was begun on another stream */
   RONDO_REASON_REGION_NOT_OPEN, /* it is ended and was not begun, or by another thread */
   /* kernels */
-  RONDO_REASON_CONTRADICTED /* the code of a kernel does with a parameter what its declared access excludes */
+  RONDO_REASON_CONTRADICTED, /* the code of a kernel does with a parameter what its declared access excludes */
+  /* sequences */
+  RONDO_REASON_STALE_SEQUENCE /* a sequence of a session that was closed or evicted, or whose model was removed */
 } rondo_reason;
 
 /* The details of the last error of the calling thread. */

@@ -18,10 +18,10 @@ static rondo_status take_stream(const char *call, rondo_session *session, rondo_
         "%s: the session is in capture mode for model '%s', which records on every stream: end that first "
         "(rondo_session_capture_end)",
         call, session->capturing->name);
-  if (m->idle.any == NULL || m->is_changing)
+  if (m->idle.any == NULL || m->head->is_changing)
     return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NOT_CAPTURED, "%s: model '%s' %s", call, m->name,
-                      m->is_changing ? "is being captured or changed: try again after that"
-                                     : "has no graphs: capture it first (rondo_session_capture)");
+                      m->head->is_changing ? "is being captured or changed: try again after that"
+                                           : "has no graphs: capture it first (rondo_session_capture)");
   rondo_stream_worker *worker = &session->workers[number];
   if (worker->manual != RONDO_MANUAL_NONE)
     return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE,

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "session/model_capture.h"
 #include "session/model_instance.h"
+#include "session/model_lengths.h"
 #include "session/serve/stream_worker.h"
 #include "session/session.h"
 #include "session/session_internal.h"
@@ -75,7 +76,7 @@ static rondo_status record(rondo_session_model *model, size_t rows) {
 }
 
 rondo_status rondo_session_record(rondo_session_model *model, size_t rows) {
-  assert(model->is_changing && rows > 0);
+  assert(model->head->is_changing && rows > 0);
   RONDO_TRY(check_new(model, rows));
   const size_t before = model->graphs.count;
   const rondo_status status = record(model, rows);
@@ -93,7 +94,7 @@ static rondo_status enter_mode(rondo_session *session, const char *call, rondo_s
                       "%s: the session is in capture mode for model '%s': end that first", call,
                       session->capturing->name);
   RONDO_TRY(rondo_session_change_begin_locked(call, model));
-  session->capturing = model;
+  session->capturing = model->head;
   return RONDO_OK;
 }
 
@@ -123,7 +124,9 @@ rondo_status rondo_session_capture_end(rondo_session *session) {
     return rondo_fail(
         RONDO_INVALID_STATE, RONDO_REASON_NOT_CAPTURING,
         "rondo_session_capture_end: the session is not in capture mode: begin it first (rondo_session_capture_begin)");
-  const rondo_status status = rondo_model_measure(model);
+  rondo_status status = RONDO_OK;
+  const rondo_session_model *end = rondo_model_lengths_end(model);
+  for (rondo_session_model *m = model; m != end && status == RONDO_OK; m = m->next) status = rondo_model_measure(m);
   rondo_session_change_end(model);
   return status;
 }

@@ -7,7 +7,9 @@
 
 #include "base/versioned_struct.h"
 #include "session/model_instance.h"
+#include "session/model_lengths.h"
 #include "session/placement/upstream_parts.h"
+#include "session/serve/cache_slots.h"
 #include "session/serve/stream_worker.h"
 #include "session/session.h"
 #include "session/sizing/model_times.h"
@@ -27,7 +29,7 @@ static rondo_status get_value(const char *call, rondo_session *session, const ch
   rondo_session_model *m;
   RONDO_TRY(rondo_require(call, "out_value", out));
   RONDO_TRY(rondo_session_enter(call, session, model, &m));
-  const rondo_status status = of_inputs ? write_value(call, m->inputs.items, m->inputs.count, index, out)
+  const rondo_status status = of_inputs ? write_value(call, m->inputs.items, m->given_inputs, index, out)
                                         : write_value(call, m->outputs.items, m->outputs.count, index, out);
   pthread_mutex_unlock(&session->lock);
   return status;
@@ -41,6 +43,23 @@ rondo_status rondo_session_get_input(rondo_session *session, const char *model, 
 rondo_status rondo_session_get_output(rondo_session *session, const char *model, size_t index,
                                       rondo_model_value *out_value) {
   return get_value("rondo_session_get_output", session, model, false, index, out_value);
+}
+
+rondo_status rondo_session_get_length(rondo_session *session, const char *model, size_t index,
+                                      rondo_model_length *out_length) {
+  static const char call[] = "rondo_session_get_length";
+  rondo_session_model *m;
+  size_t at = 0;
+  RONDO_TRY(rondo_require(call, "out_length", out_length));
+  RONDO_TRY(rondo_session_enter(call, session, model, &m));
+  const rondo_session_model *end = rondo_model_lengths_end(m->head);
+  for (m = m->head; m != end && at < index; m = m->next) at++;
+  const bool is_there = m != end && m->length > 0;
+  const rondo_model_length length = {.length = is_there ? m->length : 0, .name = is_there ? m->name : NULL};
+  const rondo_status status = is_there ? rondo_versioned_write("rondo_model_length", &length, out_length, sizeof length)
+                                       : rondo_session_fail_range(call, "length", index, at);
+  pthread_mutex_unlock(&session->lock);
+  return status;
 }
 
 static bool is_input(const rondo_session_model *model, const char *name) {
@@ -68,6 +87,7 @@ rondo_status rondo_session_write(rondo_session *session, const char *model, cons
   RONDO_TRY(rondo_require(call, "name", name));
   RONDO_TRY(rondo_require(call, "data", data));
   RONDO_TRY(rondo_session_enter(call, session, model, &m));
+  m = m->head;
   m->in_use++; /* so the model cannot be removed */
   m->writes++;
   pthread_mutex_unlock(&session->lock);
@@ -168,16 +188,25 @@ static void count_bytes(const rondo_session_model *m, rondo_model_info *info) {
     info->exec_bytes += m->graphs.items[i].info.exec_bytes * m->session->options.streams;
 }
 
+static void count_sequences(const rondo_cache_slots *slots, rondo_model_info *info) {
+  info->slots = slots->count;
+  info->slot_bytes = slots->slot_bytes;
+  info->sequences = slots->open;
+  info->evicted_sequences = slots->evicted;
+  info->no_slot = slots->refused;
+}
+
 rondo_status rondo_session_get_model_info(rondo_session *session, const char *model, rondo_model_info *out_info) {
   rondo_session_model *m;
   RONDO_TRY(rondo_require("rondo_session_get_model_info", "out_info", out_info));
   RONDO_TRY(rondo_session_enter("rondo_session_get_model_info", session, model, &m));
   rondo_model_info info = m->info;
   info.graphs = (uint32_t)m->graphs.count;
-  info.inputs = (uint32_t)m->inputs.count;
+  info.inputs = (uint32_t)m->given_inputs;
   info.outputs = (uint32_t)m->outputs.count;
   info.overlap = m->idle.any == NULL ? 1 : m->graphs.items[m->idle.any->largest].overlap;
   count_bytes(m, &info);
+  if (m->head->slots != NULL) count_sequences(m->head->slots, &info);
   const rondo_status status = rondo_versioned_write("rondo_model_info", &info, out_info, sizeof info);
   pthread_mutex_unlock(&session->lock);
   return status;

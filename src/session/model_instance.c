@@ -31,16 +31,19 @@ static void count_arenas(rondo_model_instance *instance) {
 
 /* Programs --------------------------------------------------------------------------------------------------------- */
 
-/* All anchors share states. Programs share the states, the stream and the arena of their instance's anchor. */
+/* The anchors of a head share states. Other programs share the states, the stream and the arena of their instance's
+ * anchor, or anchors of other lengths those of the head's anchor on the same worker. */
 rondo_compile_options rondo_model_instance_compile_options(const rondo_model_instance *instance) {
   const rondo_stream_worker *worker = &instance->model->session->workers[instance->worker];
-  const bool is_anchor = instance->anchor.compiled == NULL;
+  const rondo_model_instance *of_head = &instance->model->head->instances[instance->worker];
+  const bool is_anchor = instance->anchor.compiled == NULL, is_first = is_anchor && instance == of_head;
+  const rondo_model_instance *shared = is_first ? &instance->model->instances[0] : is_anchor ? of_head : instance;
   return (rondo_compile_options){RONDO_COMPILE_OPTIONS_INIT,
                                  .record = RONDO_RECORD_NEVER,
-                                 .share = (is_anchor ? &instance->model->instances[0] : instance)->anchor.compiled,
-                                 .share_states_only = is_anchor,
+                                 .share = shared->anchor.compiled,
+                                 .share_states_only = is_first,
                                  .executor = is_anchor ? NULL : worker->executor,
-                                 .stream = is_anchor ? worker->lent : NULL};
+                                 .stream = is_first ? worker->lent : NULL};
 }
 
 static void *address_of(const rondo_compiled *compiled, const char *name, const char *kind) {

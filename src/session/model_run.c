@@ -28,7 +28,10 @@ rondo_status rondo_model_run_create(rondo_session *session, const char *model, r
   RONDO_TRY(rondo_allocate_items(&session->allocator, 1, sizeof *run, &run));
   run->session = session;
   pthread_mutex_lock(&session->lock);
-  const rondo_status status = rondo_session_find(session, call, model, &run->model);
+  rondo_status status = rondo_session_find(session, call, model, &run->model);
+  if (status == RONDO_OK && run->model->head->slots != NULL)
+    status = rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
+                        "%s: model '%s' has sequences, which requests use: call rondo_session_run", call, model);
   if (status == RONDO_OK) {
     run->model->runs++;
     session->runs++;
@@ -68,9 +71,9 @@ rondo_status rondo_model_run_bind(rondo_model_run *run, const void *const *input
   RONDO_TRY(rondo_check_call(call, "the run", run));
   RONDO_TRY(rondo_require(call, "inputs", inputs));
   RONDO_TRY(rondo_require(call, "outputs", outputs));
-  for (size_t i = 0; i < run->model->inputs.count; i++)
+  for (size_t i = 0; i < run->model->given_inputs; i++)
     RONDO_TRY(rondo_require(call, run->model->inputs.items[i].name, inputs[i]));
-  memcpy(run->inputs, inputs, run->model->inputs.count * sizeof *inputs);
+  memcpy(run->inputs, inputs, run->model->given_inputs * sizeof *inputs);
   memcpy(run->outputs, outputs, run->model->outputs.count * sizeof *outputs);
   run->is_bound = true;
   return RONDO_OK;

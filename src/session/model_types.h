@@ -26,11 +26,24 @@ typedef struct rondo_session_model rondo_session_model;
 typedef struct rondo_model_devices rondo_model_devices; /* session/placement/upstream_parts.h, as is the next */
 typedef struct rondo_upstream rondo_upstream;
 
+/* What the session writes to an input (rondo_row_inputs). */
+typedef enum rondo_row_role {
+  RONDO_ROW_GIVEN, /* nothing: the request gives it */
+  RONDO_ROW_LENGTH,
+  RONDO_ROW_SLOT,
+  RONDO_ROW_START,
+  RONDO_ROW_POSITIONS,
+  RONDO_ROW_LAST,
+  RONDO_ROW_ROLES
+} rondo_row_role;
+
 /* An input or output. `shape` is that of one row, and is known only for functions. */
 typedef struct rondo_session_value {
   char *name;
   rondo_type type;
+  rondo_row_role role;
   size_t row_bytes;
+  size_t position_bytes; /* of one position of a row; 0: the value does not have the length */
   uint32_t rank;
   size_t shape[RONDO_TREE_MAX_RANK];
 } rondo_session_value;
@@ -113,10 +126,18 @@ typedef struct rondo_slot_list {
   struct rondo_slot *head, *tail;
 } rondo_slot_list;
 
+/* A model with lengths is several of these, one for each length, ascending in the session's list. The shortest is the
+ * head, which has the states, the cache slots, `is_changing` and `in_use` of all. A model without lengths is its own
+ * head. */
 struct rondo_session_model {
   rondo_session_model *next;
   rondo_session *session;
   char *name;
+  char *whole_name; /* of the head of a model with lengths: the name without the length; else NULL */
+  rondo_session_model *head;
+  size_t length;                   /* 0: the model has no lengths */
+  struct rondo_cache_slots *slots; /* of the head; NULL: the model has no sequences */
+  rondo_model_build_sized build_sized;
   rondo_model_build build;
   rondo_function_body body; /* not NULL: the model is a function, and `build` is NULL */
   RONDO_ARRAY(rondo_host_range) constants;
@@ -128,6 +149,7 @@ struct rondo_session_model {
   uint64_t budget_bytes, budget_startup_us;
   RONDO_ARRAY(size_t) history; /* sorted when sizes are chosen */
   RONDO_ARRAY(rondo_session_value) inputs, outputs;
+  size_t given_inputs; /* the first inputs, which requests give */
   rondo_model_instance instances[RONDO_SESSION_MAX_STREAMS];
   RONDO_ARRAY(rondo_session_graph) graphs;
   rondo_dispatch_tables idle;   /* for a batch while nothing else runs and other workers are free */
@@ -138,11 +160,11 @@ struct rondo_session_model {
   uint64_t next_renewal_ns;     /* the tables are not made again before this time */
   double trial_debt_us;         /* time of the last trial that later batches have not compensated yet */
   bool is_building;             /* a thread is in `build`; one at a time */
-  bool is_changing;
-  bool is_recording; /* in capture mode, a request is being recorded */
-  uint32_t in_use;   /* requests that wait or run, and writes of states */
-  uint32_t writes;   /* of states */
-  uint32_t runs;     /* objects of rondo_model_run */
+  bool is_changing;             /* of the head */
+  bool is_recording;            /* of the head: in capture mode, a request is being recorded */
+  uint32_t in_use;              /* of the head: requests that wait or run, and writes of states */
+  uint32_t writes;              /* of states */
+  uint32_t runs;                /* objects of rondo_model_run */
   size_t waiting_rows;
   rondo_slot_list waiting;
   rondo_waiting_tree waiting_by_mode[RONDO_RUN_CAPTURED]; /* the same requests, by requested mode */

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT
  * Finds the inputs and outputs of a model, and the bytes of one row of each. For a program, builds it for two numbers
- * of rows and compares the two: the first dimension must be the rows times a constant, and states must be equal. For a
- * function, the user declares them, because they are unknown until the body runs. Called while the model is made. Uses
- * no device, and takes no lock except in rondo_model_make_program.
+ * of rows and compares the two: the first dimension must be the rows times a constant, and states must be equal. A
+ * third program has another length; values that differ in it have the length as their second dimension. For a function,
+ * the user declares them, because they are unknown until the body runs. Called while the model is made. Uses no device,
+ * and takes no lock except in rondo_model_make_sized_program.
  */
 #include <string.h>
 
 #include "exec/api_check.h"
 #include "session/model_values.h"
+#include "session/serve/cache_slots.h"
 #include "session/session_model.h"
 #include "tensor/program/program.h"
 #include "tensor/program/program_internal.h"
@@ -54,19 +56,92 @@ static bool grows_by_rows(const rondo_shape *few, const rondo_shape *more) {
   return few->rank == 1 || memcmp(few->dims + 1, more->dims + 1, (few->rank - 1) * sizeof *few->dims) == 0;
 }
 
-static rondo_status add_value(rondo_session_model *model, const char *what, const char *name, const rondo_shape *few,
-                              const rondo_shape *more, bool is_input) {
-  if (!grows_by_rows(few, more))
-    return refuse_shape(model, what, name, few, more,
+/* The programs of a model that are compared. `longer` has FEW_ROWS rows, and `length` positions in each; NULL: the
+ * model has no lengths. */
+typedef struct probed_programs {
+  rondo_program *few, *more, *longer;
+  size_t length;
+  const rondo_row_inputs *row_inputs;
+} probed_programs;
+
+/* The shapes of a value in these programs. */
+typedef struct probed_shapes {
+  const rondo_shape *few, *more, *longer;
+} probed_shapes;
+
+static rondo_status refuse_length(const rondo_session_model *model, const char *what, const char *name,
+                                  const probed_programs *p, const probed_shapes *of) {
+  char a[RONDO_SHAPE_TEXT], b[RONDO_SHAPE_TEXT];
+  return rondo_fail(
+      RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE,
+      "rondo_session_add_model: %s '%s' of model '%s' is %s for length %zu and %s for length %zu: it must "
+      "be [rows, length, ...], or not depend on the length",
+      what, name, model->name, rondo_shape_text(a, of->few), model->length, rondo_shape_text(b, of->longer), p->length);
+}
+
+/* Finds the bytes of a position, or 0 if the value does not have the length. */
+static rondo_status find_position_bytes(const rondo_session_model *model, const char *what, const char *name,
+                                        const probed_programs *p, const probed_shapes *of, size_t *out) {
+  const rondo_shape *a = of->few, *b = of->longer;
+  *out = 0;
+  if (b == NULL || (a->type == b->type && rondo_shape_same(a, b))) return RONDO_OK;
+  const bool fits = a->type == b->type && a->rank == b->rank && a->rank >= 2 && a->dims[0] == FEW_ROWS &&
+                    b->dims[0] == FEW_ROWS && a->dims[1] == model->length && b->dims[1] == p->length &&
+                    memcmp(a->dims + 2, b->dims + 2, (a->rank - 2) * sizeof *a->dims) == 0;
+  if (!fits) return refuse_length(model, what, name, p, of);
+  *out = rondo_shape_bytes(a) / FEW_ROWS / model->length;
+  return RONDO_OK;
+}
+
+static const char *name_of(const rondo_row_inputs *names, rondo_row_role role) {
+  const char *const all[RONDO_ROW_ROLES] = {[RONDO_ROW_LENGTH] = names->length,
+                                            [RONDO_ROW_SLOT] = names->slot,
+                                            [RONDO_ROW_START] = names->start,
+                                            [RONDO_ROW_POSITIONS] = names->positions,
+                                            [RONDO_ROW_LAST] = names->last};
+  return all[role];
+}
+
+static rondo_row_role role_of(const rondo_row_inputs *names, const char *name) {
+  for (rondo_row_role role = RONDO_ROW_LENGTH; role < RONDO_ROW_ROLES; role++)
+    if (name_of(names, role) != NULL && strcmp(name_of(names, role), name) == 0) return role;
+  return RONDO_ROW_GIVEN;
+}
+
+static rondo_status check_role(const rondo_session_model *model, const char *name, const rondo_session_value *value) {
+  const bool has_length = value->role == RONDO_ROW_POSITIONS;
+  if (value->role == RONDO_ROW_GIVEN) return RONDO_OK;
+  if (value->type != RONDO_I32)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_TYPE,
+                      "rondo_session_add_model: the session writes input '%s' of model '%s' "
+                      "(rondo_model_options.row_inputs), so it must be of type I32",
+                      name, model->name);
+  if ((value->position_bytes == sizeof(int32_t)) == has_length &&
+      value->row_bytes == (has_length ? model->length : 1) * sizeof(int32_t))
+    return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE,
+                    "rondo_session_add_model: the session writes input '%s' of model '%s' "
+                    "(rondo_model_options.row_inputs), so it must be %s",
+                    name, model->name, has_length ? "[rows, length]" : "[rows]");
+}
+
+static rondo_status add_value(rondo_session_model *model, const char *what, const char *name, const probed_programs *p,
+                              const probed_shapes *of, bool is_input) {
+  if (!grows_by_rows(of->few, of->more))
+    return refuse_shape(model, what, name, of->few, of->more,
                         "the first dimension must be the rows times a constant, and all else the same");
-  const rondo_session_value value = {.type = few->type, .row_bytes = rondo_shape_bytes(few) / FEW_ROWS};
+  rondo_session_value value = {.type = of->few->type,
+                               .role = is_input ? role_of(p->row_inputs, name) : RONDO_ROW_GIVEN,
+                               .row_bytes = rondo_shape_bytes(of->few) / FEW_ROWS};
+  RONDO_TRY(find_position_bytes(model, what, name, p, of, &value.position_bytes));
+  RONDO_TRY(check_role(model, name, &value));
   return push_value(model, name, value, is_input);
 }
 
 static rondo_status refuse_other_values(const rondo_session_model *model, const char *what) {
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE,
-                    "rondo_session_add_model: model '%s' has different %s for %d rows than for %d", model->name, what,
-                    FEW_ROWS, MORE_ROWS);
+                    "rondo_session_add_model: model '%s' has other %s for other sizes: create the same for all",
+                    model->name, what);
 }
 
 static rondo_status refuse_other_name(const rondo_session_model *model, const char *few, const char *more) {
@@ -76,37 +151,67 @@ static rondo_status refuse_other_name(const rondo_session_model *model, const ch
                     few, model->name, FEW_ROWS, more == NULL ? "" : more, MORE_ROWS);
 }
 
-static rondo_status compare_values(rondo_session_model *model, const rondo_program *few, const rondo_program *more) {
+static rondo_status compare_pair(rondo_session_model *model, const rondo_program *few, const rondo_program *more) {
   if (few->values.count != more->values.count) return refuse_other_values(model, "values");
+  if (few->outputs.count != more->outputs.count) return refuse_other_values(model, "outputs");
   for (uint32_t i = 0; i < few->values.count; i++) {
     const rondo_program_value *a = &few->values.items[i], *b = &more->values.items[i];
     if (a->kind != b->kind) return refuse_other_values(model, "values");
     if (a->name != NULL && (b->name == NULL || strcmp(a->name, b->name) != 0))
       return refuse_other_name(model, a->name, b->name);
-    if (a->kind == RONDO_VALUE_INPUT) RONDO_TRY(add_value(model, "input", a->name, &a->shape, &b->shape, true));
     if (a->kind == RONDO_VALUE_STATE && (a->shape.type != b->shape.type || !rondo_shape_same(&a->shape, &b->shape)))
       return refuse_shape(model, "state", a->name, &a->shape, &b->shape, "states are shared by all numbers of rows");
+  }
+  for (size_t i = 0; i < few->outputs.count; i++)
+    if (strcmp(few->outputs.items[i].name, more->outputs.items[i].name) != 0)
+      return refuse_other_name(model, few->outputs.items[i].name, more->outputs.items[i].name);
+  return RONDO_OK;
+}
+
+/* The inputs that requests give, or those that the session writes. */
+static rondo_status add_inputs(rondo_session_model *model, const probed_programs *p, bool is_given) {
+  for (uint32_t i = 0; i < p->few->values.count; i++) {
+    const rondo_program_value *value = &p->few->values.items[i];
+    const probed_shapes of = {&value->shape, &p->more->values.items[i].shape,
+                              p->longer == NULL ? NULL : &p->longer->values.items[i].shape};
+    if (value->kind != RONDO_VALUE_INPUT) continue;
+    if ((role_of(p->row_inputs, value->name) == RONDO_ROW_GIVEN) == is_given)
+      RONDO_TRY(add_value(model, "input", value->name, p, &of, true));
+  }
+  if (is_given) model->given_inputs = model->inputs.count;
+  return RONDO_OK;
+}
+
+static rondo_status add_outputs(rondo_session_model *model, const probed_programs *p) {
+  for (size_t i = 0; i < p->few->outputs.count; i++) {
+    const rondo_named_output *output = &p->few->outputs.items[i];
+    const probed_shapes of = {
+        rondo_program_shape(p->few, output->value), rondo_program_shape(p->more, p->more->outputs.items[i].value),
+        p->longer == NULL ? NULL : rondo_program_shape(p->longer, p->longer->outputs.items[i].value)};
+    RONDO_TRY(add_value(model, "output", output->name, p, &of, false));
   }
   return RONDO_OK;
 }
 
-static rondo_status compare_outputs(rondo_session_model *model, const rondo_program *few, const rondo_program *more) {
-  if (few->outputs.count != more->outputs.count) return refuse_other_values(model, "outputs");
-  for (size_t i = 0; i < few->outputs.count; i++) {
-    const rondo_named_output *a = &few->outputs.items[i], *b = &more->outputs.items[i];
-    if (strcmp(a->name, b->name) != 0) return refuse_other_name(model, a->name, b->name);
-    RONDO_TRY(add_value(model, "output", a->name, rondo_program_shape(few, a->value),
-                        rondo_program_shape(more, b->value), false));
+static rondo_status check_row_inputs(const rondo_session_model *model, const rondo_row_inputs *names) {
+  for (rondo_row_role role = RONDO_ROW_LENGTH; role < RONDO_ROW_ROLES; role++) {
+    bool is_found = name_of(names, role) == NULL;
+    for (size_t i = model->given_inputs; i < model->inputs.count; i++) is_found |= model->inputs.items[i].role == role;
+    if (!is_found)
+      return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_UNKNOWN_NAME,
+                        "rondo_session_add_model: model '%s' has no input '%s', which the session is to write "
+                        "(rondo_model_options.row_inputs)",
+                        model->name, name_of(names, role));
   }
   return RONDO_OK;
 }
 
 static rondo_status check_counts(const rondo_session_model *model) {
-  if (model->inputs.count == 0 || model->outputs.count == 0)
+  if (model->given_inputs == 0 || model->outputs.count == 0)
     return rondo_fail(
         RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE,
         "rondo_session_add_model: model '%s' has %zu inputs and %zu outputs: it needs at least one of each",
-        model->name, model->inputs.count, model->outputs.count);
+        model->name, model->given_inputs, model->outputs.count);
   if (model->inputs.count <= RONDO_SESSION_MAX_VALUES && model->outputs.count <= RONDO_SESSION_MAX_VALUES)
     return RONDO_OK;
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
@@ -114,15 +219,83 @@ static rondo_status check_counts(const rondo_session_model *model) {
                     model->name, model->inputs.count, model->outputs.count, RONDO_SESSION_MAX_VALUES);
 }
 
-rondo_status rondo_model_probe(rondo_session_model *model) {
-  rondo_program *few = NULL, *more = NULL;
-  rondo_status status = rondo_model_make_program(model, FEW_ROWS, &few);
-  if (status == RONDO_OK) status = rondo_model_make_program(model, MORE_ROWS, &more);
-  if (status == RONDO_OK) status = compare_values(model, few, more);
-  if (status == RONDO_OK) status = compare_outputs(model, few, more);
-  rondo_program_destroy(few);
-  rondo_program_destroy(more);
-  return status == RONDO_OK ? check_counts(model) : status;
+static rondo_status compare_all(rondo_session_model *model, const probed_programs *p) {
+  RONDO_TRY(compare_pair(model, p->few, p->more));
+  if (p->longer != NULL) RONDO_TRY(compare_pair(model, p->few, p->longer));
+  RONDO_TRY(add_inputs(model, p, true));
+  RONDO_TRY(add_inputs(model, p, false));
+  RONDO_TRY(add_outputs(model, p));
+  RONDO_TRY(check_row_inputs(model, p->row_inputs));
+  return check_counts(model);
+}
+
+rondo_status rondo_model_probe(rondo_session_model *model, const rondo_row_inputs *row_inputs) {
+  probed_programs p = {.length = model->length > 1 ? model->length - 1 : 2, .row_inputs = row_inputs};
+  const rondo_model_size other = {
+      .rows = FEW_ROWS, .length = p.length, .slots = model->head->slots == NULL ? 0 : model->head->slots->count};
+  rondo_status status = rondo_model_make_program(model, FEW_ROWS, &p.few);
+  if (status == RONDO_OK) status = rondo_model_make_program(model, MORE_ROWS, &p.more);
+  if (status == RONDO_OK && model->length > 0) status = rondo_model_make_sized_program(model, &other, &p.longer);
+  if (status == RONDO_OK) status = compare_all(model, &p);
+  rondo_program_destroy(p.few);
+  rondo_program_destroy(p.more);
+  rondo_program_destroy(p.longer);
+  return status;
+}
+
+/* Cache slots ------------------------------------------------------------------------------------------------------ */
+
+static rondo_status refuse_caches(const rondo_session_model *model, const char *name, const rondo_shape *one,
+                                  const rondo_shape *two) {
+  char a[RONDO_SHAPE_TEXT], b[RONDO_SHAPE_TEXT];
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE,
+                    "rondo_session_add_model: state '%s' of model '%s' is %s for 1 slot and %s for 2: the first "
+                    "dimension of a cache must be the number of slots, and other states must not depend on it",
+                    name, model->name, rondo_shape_text(a, one), rondo_shape_text(b, two));
+}
+
+/* Adds up what one slot takes in all caches. */
+static rondo_status find_slot_bytes(const rondo_session_model *model, const rondo_program *one,
+                                    const rondo_program *two, uint64_t *out) {
+  *out = 0;
+  if (one->values.count != two->values.count) return refuse_other_values(model, "values");
+  for (uint32_t i = 0; i < one->values.count; i++) {
+    const rondo_shape *a = &one->values.items[i].shape, *b = &two->values.items[i].shape;
+    if (one->values.items[i].kind != RONDO_VALUE_STATE || rondo_shape_same(a, b)) continue;
+    if (a->rank == 0 || a->rank != b->rank || a->dims[0] != 1 || b->dims[0] != 2 ||
+        memcmp(a->dims + 1, b->dims + 1, (a->rank - 1) * sizeof *a->dims) != 0)
+      return refuse_caches(model, one->values.items[i].name, a, b);
+    *out += rondo_shape_bytes(a);
+  }
+  if (*out > 0) return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE,
+                    "rondo_session_add_model: no state of model '%s' depends on the number of slots: caches are states "
+                    "whose first dimension is rondo_model_size.slots",
+                    model->name);
+}
+
+static rondo_status measure_slot(rondo_session_model *model, uint64_t *out_bytes) {
+  rondo_program *one = NULL, *two = NULL;
+  const rondo_model_size sizes[] = {{FEW_ROWS, model->length, 1}, {FEW_ROWS, model->length, 2}};
+  rondo_status status = rondo_model_make_sized_program(model, &sizes[0], &one);
+  if (status == RONDO_OK) status = rondo_model_make_sized_program(model, &sizes[1], &two);
+  if (status == RONDO_OK) status = find_slot_bytes(model, one, two, out_bytes);
+  rondo_program_destroy(one);
+  rondo_program_destroy(two);
+  return status;
+}
+
+rondo_status rondo_model_make_slots(rondo_session_model *model, const rondo_model_options *o) {
+  uint64_t bytes;
+  RONDO_TRY(measure_slot(model, &bytes));
+  const uint64_t most = o->budget_slot_bytes == 0 ? o->slots : o->budget_slot_bytes / bytes;
+  if (most == 0)
+    return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_NONE,
+                      "rondo_session_add_model: a cache slot of model '%s' takes %llu bytes, and the budget is %llu "
+                      "(rondo_model_options.budget_slot_bytes): raise it, or make shorter caches (slot_positions)",
+                      model->name, (unsigned long long)bytes, (unsigned long long)o->budget_slot_bytes);
+  const uint32_t count = (uint32_t)(most < o->slots ? most : o->slots);
+  return rondo_cache_slots_make(model->session, o, count, bytes, &model->slots);
 }
 
 /* Functions -------------------------------------------------------------------------------------------------------- */
@@ -188,6 +361,7 @@ static rondo_status declare_value(rondo_session_model *model, const rondo_row_va
 rondo_status rondo_function_model_fill(rondo_session_model *model, const rondo_model_options *o) {
   const rondo_allocator *allocator = &model->session->allocator;
   for (size_t i = 0; i < o->input_count; i++) RONDO_TRY(declare_value(model, &o->inputs[i], true));
+  model->given_inputs = model->inputs.count;
   for (size_t i = 0; i < o->output_count; i++) RONDO_TRY(declare_value(model, &o->outputs[i], false));
   RONDO_TRY(rondo_array_reserve(allocator, &model->constants, o->constant_count));
   for (size_t i = 0; i < o->constant_count; i++) {

@@ -6,8 +6,12 @@
 
 #include "session/session_internal.h"
 
-/* Finds the model's inputs and outputs from its programs for two numbers of rows. */
-RONDO_MUST_USE rondo_status rondo_model_probe(rondo_session_model *model);
+/* Finds the model's inputs and outputs from its programs for two numbers of rows, and with lengths for two lengths.
+ * Those that the session writes follow those that requests give. */
+RONDO_MUST_USE rondo_status rondo_model_probe(rondo_session_model *model, const rondo_row_inputs *row_inputs);
+
+/* Makes the slots of a head, as many as the budget allows, after it has found the caches and what a slot needs. */
+RONDO_MUST_USE rondo_status rondo_model_make_slots(rondo_session_model *model, const rondo_model_options *options);
 
 /* Checks the function's declared values in the options, and copies inputs, outputs and constants into the model. */
 RONDO_MUST_USE rondo_status rondo_function_model_check(const rondo_model_options *options);

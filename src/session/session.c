@@ -9,6 +9,7 @@
 
 #include "base/versioned_struct.h"
 #include "exec/api_check.h"
+#include "session/model_lengths.h"
 #include "session/model_values.h"
 #include "session/placement/upstream_parts.h"
 #include "session/serve/request_queue.h"
@@ -51,7 +52,9 @@ rondo_status rondo_session_front(const char *call, const rondo_session *session)
 
 static rondo_session_model *look_up(const rondo_session *session, const char *name) {
   rondo_session_model *model = session->models;
-  while (model != NULL && strcmp(model->name, name) != 0) model = model->next;
+  while (model != NULL && strcmp(model->name, name) != 0 &&
+         (model->whole_name == NULL || strcmp(model->whole_name, name) != 0))
+    model = model->next;
   return model;
 }
 
@@ -80,20 +83,21 @@ rondo_status rondo_session_fail_range(const char *call, const char *what, size_t
 
 static rondo_status refuse_used(const char *call, const rondo_session_model *model) {
   const char *stream = rondo_session_has_manual_stream(model->session) ? "; a stream of the session is taken" : "";
-  if (model->in_use == 0 && *stream == '\0') return RONDO_OK;
+  if (model->head->in_use == 0 && *stream == '\0') return RONDO_OK;
   return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE,
                     "%s: model '%s' is in use: requests that wait or run: %u; states being written: %u%s: wait for "
                     "that first",
-                    call, model->name, model->in_use - model->writes, model->writes, stream);
+                    call, model->name, model->head->in_use - model->head->writes, model->head->writes, stream);
 }
 
 rondo_status rondo_session_change_begin_locked(const char *call, rondo_session_model *model) {
-  if (model->is_changing)
+  rondo_session_model *head = model->head;
+  if (head->is_changing)
     return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_ALREADY_CAPTURING,
                       "%s: model '%s' is being captured or changed: end that first", call, model->name);
   RONDO_TRY(refuse_used(call, model));
-  model->is_changing = true;
-  rondo_model_stop_renewal(model);
+  head->is_changing = true;
+  for (rondo_session_model *m = head; m != rondo_model_lengths_end(head); m = m->next) rondo_model_stop_renewal(m);
   return RONDO_OK;
 }
 
@@ -107,17 +111,18 @@ rondo_status rondo_session_change_begin(rondo_session *session, const char *call
 
 void rondo_session_change_end(rondo_session_model *model) {
   pthread_mutex_lock(&model->session->lock);
-  assert(model->is_changing);
-  model->is_changing = false;
+  assert(model->head->is_changing);
+  model->head->is_changing = false;
   pthread_cond_broadcast(&model->session->change);
   pthread_mutex_unlock(&model->session->lock);
 }
 
 static rondo_status check_model(const rondo_session *session, const rondo_model_options *o) {
   RONDO_TRY(rondo_model_devices_check(session, o));
-  if (o->build == NULL && o->body == NULL)
+  RONDO_TRY(rondo_model_lengths_check(o));
+  if (o->build == NULL && o->build_sized == NULL && o->body == NULL)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT,
-                      "rondo_session_add_model: build and body are NULL: give one of them");
+                      "rondo_session_add_model: build and body are NULL, and so is build_sized: give one of them");
   if (o->body != NULL) RONDO_TRY(rondo_function_model_check(o));
   if (o->history_count > 0) RONDO_TRY(rondo_require("rondo_session_add_model", "history", o->history));
   if (o->max_sizes > RONDO_SESSION_MAX_SIZES)
@@ -146,57 +151,87 @@ static rondo_status check_model_name(const char *name) {
                     "rondo_session_add_model: the name is empty: give the name that requests will use");
 }
 
+/* Whether a name of the list is taken, for instance by another thread since the model was made. */
+static bool is_taken(const rondo_session *session, const char *name, const rondo_session_model *first) {
+  bool is_taken = look_up(session, name) != NULL;
+  for (const rondo_session_model *m = first; m != NULL; m = m->next) is_taken |= look_up(session, m->name) != NULL;
+  return is_taken;
+}
+
+static bool link_models(rondo_session *session, const char *name, rondo_session_model *first) {
+  rondo_session_model *last = first;
+  while (last->next != NULL) last = last->next;
+  pthread_mutex_lock(&session->lock);
+  const bool is_free = !is_taken(session, name, first);
+  if (is_free) {
+    last->next = session->models;
+    session->models = first;
+  }
+  pthread_mutex_unlock(&session->lock);
+  return is_free;
+}
+
 rondo_status rondo_session_add_model(rondo_session *session, const char *name, const rondo_model_options *options) {
   rondo_model_options o;
-  rondo_session_model *model = NULL;
+  rondo_session_model *first = NULL;
   RONDO_TRY(rondo_session_front("rondo_session_add_model", session));
   RONDO_TRY(check_model_name(name));
   RONDO_TRY(rondo_require("rondo_session_add_model", "options", options));
   RONDO_TRY(rondo_versioned_read("rondo_model_options", options, &o, sizeof o));
   RONDO_TRY(check_model(session, &o));
   pthread_mutex_lock(&session->lock);
-  bool is_there = look_up(session, name) != NULL;
+  const bool was_there = look_up(session, name) != NULL;
   pthread_mutex_unlock(&session->lock);
-  if (is_there) return fail_duplicate(name);
-  RONDO_TRY(rondo_model_make(session, name, &o, &model));
-  pthread_mutex_lock(&session->lock);
-  is_there = look_up(session, name) != NULL; /* another thread may have added it */
-  if (!is_there) {
-    model->next = session->models;
-    session->models = model;
-  }
-  pthread_mutex_unlock(&session->lock);
-  if (!is_there) return RONDO_OK;
-  RONDO_TRY(rondo_model_free(model));
+  if (was_there) return fail_duplicate(name);
+  RONDO_TRY(rondo_model_lengths_make(session, name, &o, &first));
+  if (link_models(session, name, first)) return RONDO_OK;
+  RONDO_TRY(rondo_model_lengths_free(first));
   return fail_duplicate(name);
 }
 
-static void unlink_model(rondo_session *session, rondo_session_model *model) {
-  rondo_session_model **at = &session->models;
-  while (*at != model) at = &(*at)->next;
-  *at = model->next;
+static void unlink_models(rondo_session *session, rondo_session_model *first) {
+  rondo_session_model **at = &session->models, *last = first;
+  rondo_session_model *end = rondo_model_lengths_end(first);
+  while (*at != first) at = &(*at)->next;
+  while (last->next != end) last = last->next;
+  *at = end;
+  last->next = NULL;
+}
+
+static size_t count_runs(const rondo_session_model *head) {
+  size_t runs = 0;
+  for (const rondo_session_model *m = head; m != rondo_model_lengths_end(head); m = m->next) runs += m->runs;
+  return runs;
 }
 
 /* Under the lock throughout, or another thread could use the model or take a stream in between. */
 static rondo_status unlink_unused_model(const char *call, rondo_session_model *model) {
   RONDO_TRY(rondo_session_change_begin_locked(call, model));
-  if (model->runs == 0) {
-    unlink_model(model->session, model);
+  const size_t runs = count_runs(model);
+  if (runs == 0) {
+    unlink_models(model->session, model);
     return RONDO_OK;
   }
   model->is_changing = false;
   return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE,
-                    "%s: model '%s' has %u run%s: destroy them first (rondo_model_run_destroy)", call, model->name,
-                    model->runs, model->runs == 1 ? "" : "s");
+                    "%s: model '%s' has %zu run%s: destroy them first (rondo_model_run_destroy)", call, model->name,
+                    runs, runs == 1 ? "" : "s");
+}
+
+static rondo_status refuse_part(const char *call, const rondo_session_model *model, const char *name) {
+  if (rondo_model_is_whole(model, name)) return RONDO_OK;
+  return rondo_fail(RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_NAME,
+                    "%s: '%s' is one length of model '%s': name the whole model", call, name, model->head->whole_name);
 }
 
 rondo_status rondo_session_remove_model(rondo_session *session, const char *name) {
   static const char call[] = "rondo_session_remove_model";
   rondo_session_model *model;
   RONDO_TRY(rondo_session_enter(call, session, name, &model));
-  const rondo_status status = unlink_unused_model(call, model);
+  rondo_status status = refuse_part(call, model, name);
+  if (status == RONDO_OK) status = unlink_unused_model(call, model);
   pthread_mutex_unlock(&session->lock);
-  return status == RONDO_OK ? rondo_model_free(model) : status;
+  return status == RONDO_OK ? rondo_model_lengths_free(model) : status;
 }
 
 /* Lifetime --------------------------------------------------------------------------------------------------------- */
@@ -353,6 +388,7 @@ static void check_drained(const rondo_session *session) {
   assert(session->waiting == 0 && session->open == NULL);
   for (const rondo_session_model *m = session->models; m != NULL; m = m->next) {
     assert(m->in_use == m->writes);
+    assert(m->slots == NULL || m->head == m);
     assert(m->waiting.head == NULL && m->waiting_rows == 0);
   }
   rondo_session_queue_check(session);

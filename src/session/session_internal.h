@@ -74,7 +74,7 @@ struct rondo_session {
   pthread_mutex_t lock;
   pthread_cond_t change; /* signalled when a worker is free, or a part or request is done */
   rondo_session_model *models;
-  rondo_session_model *capturing; /* the model in capture mode */
+  rondo_session_model *capturing; /* the head of the model in capture mode */
   rondo_stream_worker workers[RONDO_SESSION_MAX_STREAMS];
   rondo_slot *slots, *free_slots;
   uint32_t waiting;                 /* requests in the queue */
@@ -91,10 +91,17 @@ struct rondo_session {
   rondo_session_usage usage;
   rondo_saved_error utilisation_error; /* not reported yet */
   uint32_t used_slots;
-  uint32_t unanswered; /* requests that wait or run */
-  uint32_t runs;       /* objects of rondo_model_run */
+  uint32_t unanswered;       /* requests that wait or run */
+  uint32_t runs;             /* objects of rondo_model_run */
+  uint32_t slotted_models;   /* models with sequences that were ever added */
+  uint64_t opened_sequences; /* sequences that were ever opened */
   bool is_draining, is_stopping;
 };
+
+/* Whether the session is in capture mode for the model. Its requests then name no sequences. Under the lock. */
+static inline bool rondo_model_is_captured(const rondo_session_model *model) {
+  return model->session->capturing == model->head;
+}
 
 /* Sets the thread's capture mode and returns the one before. In relaxed mode, calls leave captures of other threads
  * alone. In thread-local mode, the thread refuses calls that its own capture must not contain. */

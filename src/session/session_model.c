@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Makes and frees models, and calls `build` for their programs. Instances are opened on all streams before the model is
- * visible to others.
+ * visible to others. The instances of a length share the memory of those of the head.
  */
 #include <assert.h>
 #include <string.h>
@@ -8,6 +8,7 @@
 #include "session/model_instance.h"
 #include "session/model_values.h"
 #include "session/placement/upstream_parts.h"
+#include "session/serve/cache_slots.h"
 #include "session/serve/stream_worker.h"
 #include "session/session.h"
 #include "session/session_model.h"
@@ -16,7 +17,7 @@
 /* Programs --------------------------------------------------------------------------------------------------------- */
 
 /* One thread at a time; the callback runs without the lock. */
-static rondo_status call_build(rondo_session_model *model, size_t rows, rondo_program *program) {
+static rondo_status call_build(rondo_session_model *model, const rondo_model_size *size, rondo_program *program) {
   rondo_session *session = model->session;
   rondo_session_callback callback;
   pthread_mutex_lock(&session->lock);
@@ -25,7 +26,8 @@ static rondo_status call_build(rondo_session_model *model, size_t rows, rondo_pr
   pthread_mutex_unlock(&session->lock);
   const uint64_t before = rondo_error_number();
   rondo_session_callback_enter(&callback, session);
-  const rondo_status status = model->build(model->user, rows, program);
+  const rondo_status status = model->build_sized != NULL ? model->build_sized(model->user, size, program)
+                                                         : model->build(model->user, size->rows, program);
   rondo_session_callback_leave(&callback);
   pthread_mutex_lock(&session->lock);
   model->is_building = false;
@@ -34,15 +36,22 @@ static rondo_status call_build(rondo_session_model *model, size_t rows, rondo_pr
   return rondo_fail_callback(status, before, "build");
 }
 
-rondo_status rondo_model_make_program(rondo_session_model *model, size_t rows, rondo_program **out) {
+rondo_status rondo_model_make_sized_program(rondo_session_model *model, const rondo_model_size *size,
+                                            rondo_program **out) {
   const rondo_program_options options = {RONDO_PROGRAM_OPTIONS_INIT, .name = model->name,
                                          .allocator = &model->session->allocator};
   RONDO_TRY(rondo_program_create(&options, out));
-  const rondo_status status = call_build(model, rows, *out);
+  const rondo_status status = call_build(model, size, *out);
   if (status == RONDO_OK) return RONDO_OK;
   rondo_program_destroy(*out);
   *out = NULL;
-  return rondo_fail_context(status, "model '%s' for %zu rows", model->name, rows);
+  return rondo_fail_context(status, "model '%s' for %zu rows", model->name, size->rows);
+}
+
+rondo_status rondo_model_make_program(rondo_session_model *model, size_t rows, rondo_program **out) {
+  const rondo_cache_slots *slots = model->head->slots;
+  const rondo_model_size size = {.rows = rows, .length = model->length, .slots = slots == NULL ? 0 : slots->count};
+  return rondo_model_make_sized_program(model, &size, out);
 }
 
 /* Lifetime --------------------------------------------------------------------------------------------------------- */
@@ -93,10 +102,12 @@ rondo_status rondo_model_free(rondo_session_model *model) {
   const rondo_allocator allocator = model->session->allocator;
   const rondo_status status = close_instances(model);
   free_values(model);
+  rondo_cache_slots_free(model->session, model->slots);
   rondo_array_free(&allocator, &model->history);
   rondo_array_free(&allocator, &model->constants);
   rondo_array_free(&allocator, &model->graphs);
   rondo_model_devices_free(model);
+  rondo_release_text(&allocator, model->whole_name);
   rondo_release_text(&allocator, model->name);
   rondo_release(&allocator, model, 1, sizeof *model);
   return status;
@@ -111,8 +122,23 @@ static rondo_status open_instances(rondo_session_model *model, const rondo_weigh
   return status;
 }
 
-static rondo_status fill_model(rondo_session_model *model, const char *name, const rondo_model_options *o) {
+static rondo_status find_values(rondo_session_model *model, const rondo_model_options *o) {
+  if (o->body != NULL) return rondo_function_model_fill(model, o);
+  if (o->slots > 0 && model->head == model) RONDO_TRY(rondo_model_make_slots(model, o));
+  return rondo_model_probe(model, &o->row_inputs);
+}
+
+static rondo_status copy_names(rondo_session_model *model, const rondo_model_part *part) {
+  const rondo_allocator *allocator = &model->session->allocator;
+  RONDO_TRY(rondo_allocate_text(allocator, part->name, &model->name));
+  return part->whole_name == NULL ? RONDO_OK : rondo_allocate_text(allocator, part->whole_name, &model->whole_name);
+}
+
+static rondo_status fill_model(rondo_session_model *model, const rondo_model_part *part, const rondo_model_options *o) {
   rondo_allocator *allocator = &model->session->allocator;
+  model->head = part->head == NULL ? model : part->head;
+  model->length = part->length;
+  model->build_sized = o->build_sized;
   model->build = o->build;
   model->body = o->body;
   model->user = o->user;
@@ -122,23 +148,23 @@ static rondo_status fill_model(rondo_session_model *model, const char *name, con
   model->budget_startup_us = o->budget_startup_us;
   /* Their addresses must not change. */
   RONDO_TRY(rondo_array_reserve(allocator, &model->graphs, RONDO_SESSION_MAX_SIZES));
-  RONDO_TRY(rondo_allocate_text(allocator, name, &model->name));
-  RONDO_TRY(rondo_array_reserve(allocator, &model->history, o->history_count));
-  if (o->history_count > 0) memcpy(model->history.items, o->history, o->history_count * sizeof *o->history);
-  model->history.count = o->history_count;
+  RONDO_TRY(copy_names(model, part));
+  RONDO_TRY(rondo_array_reserve(allocator, &model->history, part->history_count));
+  if (part->history_count > 0) memcpy(model->history.items, part->history, part->history_count * sizeof *part->history);
+  model->history.count = part->history_count;
   RONDO_TRY(rondo_model_devices_fill(model, o));
-  RONDO_TRY(o->body != NULL ? rondo_function_model_fill(model, o) : rondo_model_probe(model));
-  return open_instances(model, o->weights);
+  RONDO_TRY(find_values(model, o));
+  return open_instances(model, model->head == model ? o->weights : NULL);
 }
 
-rondo_status rondo_model_make(rondo_session *session, const char *name, const rondo_model_options *options,
+rondo_status rondo_model_make(rondo_session *session, const rondo_model_part *part, const rondo_model_options *options,
                               rondo_session_model **out) {
   rondo_session_model *model = NULL;
   *out = NULL;
   RONDO_TRY(rondo_allocate_items(&session->allocator, 1, sizeof *model, &model));
   model->session = session;
   const rondo_capture_mode before = rondo_set_capture_mode(RONDO_CAPTURE_RELAXED);
-  const rondo_status status = fill_model(model, name, options);
+  const rondo_status status = fill_model(model, part, options);
   if (status == RONDO_OK) {
     *out = model;
   } else {

@@ -13,6 +13,7 @@
 #include "session/serve/batch_delay.h"
 #include "session/serve/batch_part.h"
 #include "session/serve/request_queue.h"
+#include "session/serve/request_steps.h"
 #include "session/serve/stream_worker.h"
 #include "session/serve/utilisation.h"
 #include "session/session_internal.h"
@@ -274,8 +275,17 @@ static rondo_answer answer_of(const rondo_batch *batch, const rondo_stream_worke
                         .batch_requests = (uint32_t)batch->count,
                         .batch_rows = batch->rows,
                         .padding_rows = batch->padding,
-                        .queue_us = (double)(batch->began_ns - request->accepted_ns) / 1e3,
-                        .run_us = (double)(now - batch->began_ns) / 1e3};
+                        .queue_us = (double)(request->began_ns - request->accepted_ns) / 1e3,
+                        .run_us = (double)(now - request->began_ns) / 1e3,
+                        .length = batch->model->length,
+                        .steps = request->sequence == NULL ? 0 : request->steps + 1};
+}
+
+/* Requests that have another part or step go to the queue. */
+static void answer_or_go_on(const rondo_batch *batch, rondo_slot *request) {
+  rondo_status status = RONDO_OK;
+  if (batch->status == RONDO_OK && rondo_steps_go_on(request, &status)) return;
+  rondo_slot_finish(request, batch->status == RONDO_OK ? status : rondo_error_raise(&batch->error));
 }
 
 static void answer_requests(const rondo_batch *batch, const rondo_stream_worker *worker) {
@@ -289,9 +299,11 @@ static void answer_requests(const rondo_batch *batch, const rondo_stream_worker 
   info->batched += batch->count > 1 ? batch->count : 0;
   for (size_t i = 0; i < batch->count; i++) {
     rondo_slot *request = batch->requests[i];
+    if (request->began_ns == 0) request->began_ns = batch->began_ns;
     request->answer = answer_of(batch, worker, request, now);
-    rondo_slot_finish(request, batch->status == RONDO_OK ? RONDO_OK : rondo_error_raise(&batch->error));
   }
+  if (batch->status == RONDO_OK) rondo_steps_ask(batch);
+  for (size_t i = 0; i < batch->count; i++) answer_or_go_on(batch, batch->requests[i]);
 }
 
 /* Failures --------------------------------------------------------------------------------------------------------- */

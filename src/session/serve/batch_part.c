@@ -7,6 +7,9 @@
  * first collected in staging memory. All copies, and the zeros of the padding, form one list, which a GPU runs as one
  * kernel (exec/stream/copy_list.h).
  *
+ * Inputs with a length, whose rows are shorter than those of the graph, also go through staging memory, and so do the
+ * inputs that the session writes.
+ *
  * Inputs of upstream parts always go through staging memory. Upstream parts run while the other inputs are copied. The
  * graph is launched after their results have arrived.
  */
@@ -18,6 +21,7 @@
 #include "session/model_instance.h"
 #include "session/placement/upstream_parts.h"
 #include "session/serve/batch_part.h"
+#include "session/serve/cache_slots.h"
 #include "session/serve/utilisation.h"
 #include "session/staging_memory.h"
 #include "tensor/run/arena_use.h"
@@ -48,18 +52,93 @@ static const unsigned char *source_of(const piece *p, size_t input, size_t row_b
   return (const unsigned char *)p->request->inputs[input] + p->row * row_bytes;
 }
 
-static void gather(const rondo_part *part, size_t input, size_t row_bytes, unsigned char *to) {
-  piece p;
-  for (size_t i = 0; next_piece(part, &i, &p);)
-    memcpy(to + p.at * row_bytes, source_of(&p, input, row_bytes), p.rows * row_bytes);
+/* The valid positions of a row of a request, in the current part. */
+static size_t valid_of(const rondo_slot *request, size_t row) {
+  return request->lengths == NULL ? request->positions : (size_t)request->lengths[row];
 }
 
-static void scatter(const rondo_part *part, size_t output, size_t row_bytes, const unsigned char *from) {
+/* The byte of a request's value at which its current positions of a row begin. */
+static size_t position_offset(const piece *p, const rondo_session_value *value, size_t row) {
+  return ((p->row + row) * p->request->length + p->request->from) * value->position_bytes;
+}
+
+static void gather_positions(const piece *p, size_t input, const rondo_session_value *value, unsigned char *to) {
+  const unsigned char *from = p->request->inputs[input];
+  for (size_t i = 0; i < p->rows; i++) {
+    const size_t bytes = valid_of(p->request, p->row + i) * value->position_bytes;
+    unsigned char *row = to + (p->at + i) * value->row_bytes;
+    memcpy(row, from + position_offset(p, value, i), bytes);
+    memset(row + bytes, 0, value->row_bytes - bytes);
+  }
+}
+
+static void gather(const rondo_part *part, size_t input, const rondo_session_value *value, unsigned char *to) {
+  piece p;
+  for (size_t i = 0; next_piece(part, &i, &p);) {
+    if (value->position_bytes > 0)
+      gather_positions(&p, input, value, to);
+    else
+      memcpy(to + p.at * value->row_bytes, source_of(&p, input, value->row_bytes), p.rows * value->row_bytes);
+  }
+}
+
+static void scatter_positions(const piece *p, const rondo_session_value *value, const unsigned char *from,
+                              unsigned char *to) {
+  for (size_t i = 0; i < p->rows; i++)
+    memcpy(to + position_offset(p, value, i), from + (p->at + i) * value->row_bytes,
+           p->request->positions * value->position_bytes);
+}
+
+static void scatter(const rondo_part *part, size_t output, const rondo_session_value *value,
+                    const unsigned char *from) {
   piece p;
   for (size_t i = 0; next_piece(part, &i, &p);) {
     unsigned char *to = p.request->outputs[output];
-    if (to != NULL) memcpy(to + p.row * row_bytes, from + p.at * row_bytes, p.rows * row_bytes);
+    if (to == NULL) continue;
+    if (value->position_bytes > 0)
+      scatter_positions(&p, value, from, to);
+    else
+      memcpy(to + p.row * value->row_bytes, from + p.at * value->row_bytes, p.rows * value->row_bytes);
   }
+}
+
+/* Inputs that the session writes ----------------------------------------------------------------------------------- */
+
+/* Row `at` of the graph, which is row `row` of the request. */
+static void write_row(const rondo_slot *request, const rondo_session_model *model, rondo_row_role role, size_t row,
+                      size_t at, int32_t *to) {
+  const size_t valid = valid_of(request, row);
+  switch (role) {
+    case RONDO_ROW_LENGTH:
+      to[at] = (int32_t)valid;
+      break;
+    case RONDO_ROW_SLOT:
+      to[at] = request->sequence == NULL ? 0 : (int32_t)request->sequence->index;
+      break;
+    case RONDO_ROW_START:
+      to[at] = (int32_t)request->start;
+      break;
+    case RONDO_ROW_LAST:
+      to[at] = (int32_t)(at * model->length + valid - 1);
+      break;
+    case RONDO_ROW_POSITIONS:
+      for (size_t i = 0; i < valid; i++) to[at * model->length + i] = (int32_t)(request->start + i);
+      break;
+    case RONDO_ROW_GIVEN:
+    case RONDO_ROW_ROLES:
+      assert(false);
+      break;
+  }
+}
+
+/* Writes all `rows` rows of the graph, including the padding. */
+static void write_rows(const rondo_part *part, const rondo_session_value *value, size_t rows, int32_t *to) {
+  const rondo_session_model *model = part->batch->model;
+  piece p;
+  memset(to, 0, rows * value->row_bytes);
+  for (size_t i = part->rows; i < rows && value->role == RONDO_ROW_LAST; i++) to[i] = (int32_t)(i * model->length);
+  for (size_t i = 0; next_piece(part, &i, &p);)
+    for (size_t row = 0; row < p.rows; row++) write_row(p.request, model, value->role, p.row + row, p.at + row, to);
 }
 
 /* Copying inputs --------------------------------------------------------------------------------------------------- */
@@ -68,11 +147,14 @@ static void scatter(const rondo_part *part, size_t output, size_t row_bytes, con
 typedef struct input_target {
   unsigned char *address;
   unsigned char *stage;
+  const rondo_session_value *value;
   size_t rows, row_bytes;
 } input_target;
 
 static bool is_direct(const rondo_part *part, size_t input) {
+  const rondo_session_value *value = &part->batch->model->inputs.items[input];
   piece p;
+  if (value->role != RONDO_ROW_GIVEN || value->position_bytes > 0) return false;
   for (size_t i = 0; next_piece(part, &i, &p);)
     if ((p.request->direct >> input & 1) == 0) return false;
   return true;
@@ -102,7 +184,11 @@ static rondo_status fill_padding(const input_target *to, rondo_copy_list *list, 
 
 /* Includes the padding. */
 static void write_stage(const input_target *to, const rondo_part *part, size_t input) {
-  gather(part, input, to->row_bytes, to->stage);
+  if (to->value->role != RONDO_ROW_GIVEN) {
+    write_rows(part, to->value, to->rows, (int32_t *)(void *)to->stage);
+    return;
+  }
+  gather(part, input, to->value, to->stage);
   memset(to->stage + part->rows * to->row_bytes, 0, (to->rows - part->rows) * to->row_bytes);
 }
 
@@ -121,6 +207,7 @@ static void stage_upstream_inputs(const rondo_upstream *upstream, const rondo_st
   for (size_t i = 0; i < upstream->model->inputs.count; i++) {
     const input_target to = {.stage = rondo_stage_input(upstream->model, stage, i),
                              .rows = upstream->rows,
+                             .value = &upstream->model->inputs.items[i],
                              .row_bytes = upstream->model->inputs.items[i].row_bytes};
     if (rondo_upstream_reads(upstream, i)) write_stage(&to, part, i);
   }
@@ -139,6 +226,7 @@ static input_target input_target_of(const rondo_model_instance *instance, const 
   const rondo_session_model *model = instance->model;
   input_target to = {.stage = rondo_stage_input(model, &g->stage, input),
                      .rows = g->rows,
+                     .value = &model->inputs.items[input],
                      .row_bytes = model->inputs.items[input].row_bytes};
   if (is_recorded)
     to.address = g->copies[input].copy.dst;
@@ -229,7 +317,7 @@ static rondo_status run(rondo_model_instance *instance, const rondo_instance_gra
   worker->sample_end_ns = rondo_clock_ns();
   rondo_utilisation_keep(worker);
   for (size_t i = 0; i < model->outputs.count; i++)
-    scatter(part, i, model->outputs.items[i].row_bytes, rondo_stage_output(model, &g->stage, i));
+    scatter(part, i, &model->outputs.items[i], rondo_stage_output(model, &g->stage, i));
   return RONDO_OK;
 }
 

@@ -15,6 +15,7 @@
 #include "session/serve/batch.h"
 #include "session/serve/batch_delay.h"
 #include "session/serve/request_queue.h"
+#include "session/serve/request_steps.h"
 #include "session/serve/stream_worker.h"
 #include "session/session.h"
 #include "session/session_internal.h"
@@ -103,8 +104,9 @@ void rondo_slot_finish(rondo_slot *slot, rondo_status status) {
   if (status != RONDO_OK) rondo_error_save(&slot->error);
   count_answer(&slot->model->info, slot, status);
   assert(slot->state == RONDO_SLOT_QUEUED || slot->state == RONDO_SLOT_RUNNING);
-  assert(slot->model->in_use > 0 && session->unanswered > 0);
-  slot->model->in_use--;
+  assert(slot->model->head->in_use > 0 && session->unanswered > 0);
+  rondo_steps_end(slot);
+  slot->model->head->in_use--;
   session->unanswered--;
   if (session->unanswered == 0) pthread_cond_broadcast(&session->change);
   slot->state = RONDO_SLOT_DONE;
@@ -139,9 +141,9 @@ static rondo_status check_count(const char *call, const rondo_session_model *mod
 }
 
 static rondo_status check_values(const char *call, const rondo_session_model *model, const rondo_request *r) {
-  RONDO_TRY(check_count(call, model, "input", model->inputs.count, r->input_count));
+  RONDO_TRY(check_count(call, model, "input", model->given_inputs, r->input_count));
   RONDO_TRY(check_count(call, model, "output", model->outputs.count, r->output_count));
-  for (size_t i = 0; i < model->inputs.count; i++)
+  for (size_t i = 0; i < model->given_inputs; i++)
     RONDO_TRY(rondo_require(call, model->inputs.items[i].name, r->inputs[i]));
   return rondo_model_check_rows(call, model, r->rows);
 }
@@ -150,6 +152,7 @@ static rondo_status check_request(const char *call, const rondo_request *r) {
   RONDO_TRY(rondo_require(call, "inputs", r->inputs));
   if (r->rows == 0)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE, "%s: a request of 0 rows: give at least 1", call);
+  RONDO_TRY(rondo_request_check_lengths(call, r));
   if (r->mode == RONDO_RUN_AUTO || r->mode == RONDO_RUN_RECORDED || r->mode == RONDO_RUN_EAGER) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
                     "%s: mode %d cannot be requested; use AUTO (%d), RECORDED (%d) or EAGER (%d)", call, (int)r->mode,
@@ -162,11 +165,11 @@ static rondo_status check_state(const char *call, rondo_session *session, rondo_
     return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NONE,
                       "%s: the session takes no more requests: rondo_session_drain or rondo_session_destroy was called",
                       call);
-  if (model->is_changing && session->capturing != model)
+  if (model->head->is_changing && !rondo_model_is_captured(model))
     return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_ALREADY_CAPTURING,
                       "%s: model '%s' is being captured or changed: try again after that", call, model->name);
   const bool wants_graph = r->mode == RONDO_RUN_RECORDED || (session->options.strict && r->mode == RONDO_RUN_AUTO);
-  if (wants_graph && model->idle.any == NULL && session->capturing != model)
+  if (wants_graph && model->idle.any == NULL && !rondo_model_is_captured(model))
     return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_NOT_RECORDED,
                       "%s: model '%s' has no graph for %zu rows: capture it (rondo_session_capture), or let the "
                       "request run eagerly (RONDO_RUN_AUTO)",
@@ -187,7 +190,7 @@ static rondo_status take_slot(const char *call, rondo_session_model *model, rond
   session->free_slots = (*out)->next_free;
   session->used_slots++;
   session->unanswered++;
-  model->in_use++;
+  model->head->in_use++;
   return RONDO_OK;
 }
 
@@ -196,8 +199,9 @@ static uint64_t find_direct(const rondo_session_model *model, const rondo_reques
   rondo_device_memory *memory = rondo_device_memory_made(model->session->device);
   uint64_t direct = 0;
   if (!model->session->is_cuda) return UINT64_MAX;
-  for (size_t i = 0; memory != NULL && i < model->inputs.count; i++)
-    if (rondo_memory_host_has(memory, r->inputs[i], model->inputs.items[i].row_bytes * r->rows))
+  for (size_t i = 0; memory != NULL && i < model->given_inputs; i++)
+    if (model->inputs.items[i].position_bytes == 0 &&
+        rondo_memory_host_has(memory, r->inputs[i], model->inputs.items[i].row_bytes * r->rows))
       direct |= UINT64_C(1) << i;
   return direct;
 }
@@ -210,7 +214,7 @@ static void fill_slot(rondo_slot *slot, rondo_session_model *model, const rondo_
   slot->deadline_ns = UINT64_MAX;
   if (r->deadline_us > 0 && r->deadline_us < (UINT64_MAX - slot->accepted_ns) / 1000)
     slot->deadline_ns = slot->accepted_ns + r->deadline_us * 1000;
-  memcpy(slot->inputs, r->inputs, model->inputs.count * sizeof *slot->inputs);
+  memcpy(slot->inputs, r->inputs, model->given_inputs * sizeof *slot->inputs);
   slot->direct = find_direct(model, r);
   memset(slot->outputs, 0, model->outputs.count * sizeof *slot->outputs);
   if (r->outputs != NULL) memcpy(slot->outputs, r->outputs, model->outputs.count * sizeof *slot->outputs);
@@ -223,12 +227,16 @@ static void fill_slot(rondo_slot *slot, rondo_session_model *model, const rondo_
 static rondo_status take(const char *call, rondo_session *session, const char *name, const rondo_request *r,
                          rondo_slot **out) {
   rondo_session_model *model;
+  struct rondo_cache_slot *sequence;
   RONDO_TRY(rondo_session_find(session, call, name, &model));
+  RONDO_TRY(rondo_request_find_length(call, model, name, r, &model));
   RONDO_TRY(check_values(call, model, r));
   RONDO_TRY(check_state(call, session, model, r));
+  RONDO_TRY(rondo_request_find_sequence(call, model, r, &sequence));
   RONDO_TRY(take_slot(call, model, out));
   fill_slot(*out, model, r);
-  if (session->capturing != model) rondo_queue_append(session, *out);
+  rondo_steps_begin(*out, r, sequence);
+  if (!rondo_model_is_captured(model)) rondo_queue_append(session, *out);
   return RONDO_OK;
 }
 
@@ -246,12 +254,12 @@ static rondo_status read_request(const char *call, rondo_session *session, const
 /* Under the lock, which is released while recording. One thread records at a time. */
 static void record(rondo_session *session, rondo_slot *slot) {
   rondo_session_model *model = slot->model;
-  while (model->is_recording) pthread_cond_wait(&session->change, &session->lock);
-  model->is_recording = true;
+  while (model->head->is_recording) pthread_cond_wait(&session->change, &session->lock);
+  model->head->is_recording = true;
   pthread_mutex_unlock(&session->lock);
   const rondo_status status = rondo_session_record(model, slot->rows);
   pthread_mutex_lock(&session->lock);
-  model->is_recording = false;
+  model->head->is_recording = false;
   pthread_cond_broadcast(&session->change);
   slot->state = RONDO_SLOT_RUNNING;
   slot->answer.mode = RONDO_RUN_CAPTURED;
@@ -381,6 +389,7 @@ void rondo_ticket_cancel(rondo_ticket ticket) {
   rondo_slot *slot = find_slot(ticket);
   pthread_mutex_lock(&session->lock);
   if (is_of(slot, ticket) && slot->state == RONDO_SLOT_QUEUED) cancel(session, slot);
+  if (is_of(slot, ticket) && slot->state == RONDO_SLOT_RUNNING) slot->is_cancelled = true;
   pthread_mutex_unlock(&session->lock);
 }
 
@@ -419,7 +428,7 @@ rondo_status rondo_session_run(rondo_session *session, const char *model, const 
   RONDO_TRY(rondo_versioned_check("rondo_answer", out_answer, sizeof *out_answer));
   pthread_mutex_lock(&session->lock);
   const rondo_status status = take(call, session, model, &r, &slot);
-  if (status == RONDO_OK && session->capturing == slot->model)
+  if (status == RONDO_OK && rondo_model_is_captured(slot->model))
     record(session, slot);
   else if (status == RONDO_OK)
     run_or_wake(session);
@@ -440,7 +449,7 @@ rondo_status rondo_session_submit(rondo_session *session, const char *model, con
   pthread_mutex_lock(&session->lock);
   rondo_slot *slot = NULL;
   const rondo_status status = take(call, session, model, &r, &slot);
-  if (status == RONDO_OK && session->capturing == slot->model) record(session, slot);
+  if (status == RONDO_OK && rondo_model_is_captured(slot->model)) record(session, slot);
   rondo_stream_workers_wake_for_rest(session);
   check_short_queue(session);
   if (status == RONDO_OK)

@@ -8,6 +8,8 @@
 
 #include "session/model_capture.h"
 #include "session/model_instance.h"
+#include "session/model_lengths.h"
+#include "session/serve/cache_slots.h"
 #include "session/serve/stream_worker.h"
 #include "session/session.h"
 #include "session/session_internal.h"
@@ -142,6 +144,7 @@ static rondo_status probe_doublings(rondo_session_model *model, size_t largest, 
 /* The maximum rows of a graph. With a budget, sizes beyond the history need max_batch_rows. */
 static size_t max_rows_of(const rondo_session_model *model, size_t largest) {
   if (model->max_batch_rows > 0) return model->max_batch_rows;
+  if (model->head->slots != NULL) return model->head->slots->count;
   const bool has_budget = model->budget_bytes > 0 || model->budget_startup_us > 0;
   return has_budget || largest > SIZE_MAX / DEFAULT_TIMES ? 0 : largest * DEFAULT_TIMES;
 }
@@ -312,10 +315,6 @@ static rondo_status choose_and_record(choice *c) {
 static rondo_status capture(rondo_session_model *model) {
   const rondo_allocator *allocator = &model->session->allocator;
   choice c = {.model = model};
-  if (model->graphs.count > 0)
-    return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_ALREADY_CAPTURED,
-                      "rondo_session_capture: model '%s' has %zu graphs: destroy them first", model->name,
-                      model->graphs.count);
   if (model->history.count == 0)
     return rondo_fail(
         RONDO_INVALID_ARGUMENT, RONDO_REASON_NONE,
@@ -329,33 +328,57 @@ static rondo_status capture(rondo_session_model *model) {
   return status;
 }
 
-static void drop_all(rondo_session_model *model, rondo_status *kept) {
-  rondo_session_claim_all(model->session);
-  rondo_model_drop_graphs(model, kept);
-  rondo_session_release_all(model->session);
+/* The lengths that a call concerns: all, or the one that it names. At most RONDO_SESSION_MAX_LENGTHS. */
+static size_t list_lengths(rondo_session_model *found, const char *name, rondo_session_model **out) {
+  size_t count = 0;
+  if (found->length == 0 || !rondo_model_is_whole(found, name)) {
+    out[0] = found;
+    return 1;
+  }
+  const rondo_session_model *end = rondo_model_lengths_end(found);
+  for (rondo_session_model *m = found; m != end; m = m->next) out[count++] = m;
+  return count;
+}
+
+static void drop_all(rondo_session_model *const *models, size_t count, rondo_status *kept) {
+  rondo_session_claim_all(models[0]->session);
+  for (size_t i = 0; i < count; i++) rondo_model_drop_graphs(models[i], kept);
+  rondo_session_release_all(models[0]->session);
+}
+
+static rondo_status refuse_captured(const rondo_session_model *model) {
+  if (model->graphs.count == 0) return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_ALREADY_CAPTURED,
+                    "rondo_session_capture: model '%s' has %zu graphs: destroy them first", model->name,
+                    model->graphs.count);
+}
+
+/* Captures the longest first, because all share an arena. */
+static rondo_status capture_all(rondo_session_model *const *models, size_t count) {
+  rondo_status status = RONDO_OK;
+  for (size_t i = 0; i < count; i++) RONDO_TRY(refuse_captured(models[i]));
+  for (size_t i = count; i-- > 0 && status == RONDO_OK;) status = capture(models[i]);
+  if (status == RONDO_OK) return RONDO_OK;
+  rondo_saved_error error;
+  rondo_error_save(&error);
+  rondo_status ignored = RONDO_OK;
+  drop_all(models, count, &ignored);
+  return rondo_error_raise(&error);
 }
 
 rondo_status rondo_session_capture(rondo_session *session, const char *model) {
-  rondo_session_model *found;
+  rondo_session_model *found, *models[RONDO_SESSION_MAX_LENGTHS];
   RONDO_TRY(rondo_session_change_begin(session, "rondo_session_capture", model, &found));
-  const size_t before = found->graphs.count;
-  const rondo_status status = capture(found);
-  if (status != RONDO_OK && before == 0) {
-    rondo_saved_error error;
-    rondo_error_save(&error);
-    rondo_status ignored = RONDO_OK;
-    drop_all(found, &ignored);
-    rondo_error_restore(&error);
-  }
+  const rondo_status status = capture_all(models, list_lengths(found, model, models));
   rondo_session_change_end(found);
   return status;
 }
 
 rondo_status rondo_session_destroy_graphs(rondo_session *session, const char *model) {
-  rondo_session_model *found;
+  rondo_session_model *found, *models[RONDO_SESSION_MAX_LENGTHS];
   rondo_status status = RONDO_OK;
   RONDO_TRY(rondo_session_change_begin(session, "rondo_session_destroy_graphs", model, &found));
-  drop_all(found, &status);
+  drop_all(models, list_lengths(found, model, models), &status);
   rondo_session_change_end(found);
   return status;
 }

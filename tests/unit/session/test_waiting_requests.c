@@ -49,6 +49,7 @@ static int set_up(void **state) {
   q.session.models = &q.models[0];
   q.models[0].next = &q.models[1];
   q.models[0].session = q.models[1].session = &q.session;
+  for (size_t i = 0; i < 2; i++) q.models[i].head = &q.models[i];
   q.now = 1000000;
   q.random = 7;
   return 0;

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: MIT
+ * A request with a sequence is one or more steps, and a step is one or more parts. After each part the request goes to
+ * the end of the queue of the length that fits what is left. So steps of other sequences run between the parts of a
+ * long prompt, and sequences join and leave the batches of steps.
+ *
+ * The sequence gets the positions of a step when all parts of it are done. So after a failure it is as before the step.
+ */
+#include <assert.h>
+
+#include "exec/api_check.h"
+#include "session/model_lengths.h"
+#include "session/serve/cache_slots.h"
+#include "session/serve/request_queue.h"
+#include "session/serve/request_steps.h"
+#include "session/session.h"
+
+/* Checks ----------------------------------------------------------------------------------------------------------- */
+
+rondo_status rondo_request_check_lengths(const char *call, const rondo_request *r) {
+  if (r->lengths == NULL) return RONDO_OK;
+  if (r->length == 0 || r->sequence.session != NULL)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
+                      "%s: lengths of rows need the length of the request, and no sequence (rondo_request.length)",
+                      call);
+  for (size_t i = 0; i < r->rows; i++)
+    if (r->lengths[i] < 1 || (size_t)r->lengths[i] > r->length)
+      return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
+                        "%s: row %zu has %d valid positions of %zu: give 1 to %zu (rondo_request.lengths)", call, i,
+                        (int)r->lengths[i], r->length, r->length);
+  return RONDO_OK;
+}
+
+static rondo_status check_unsized(const char *call, const rondo_session_model *model, const rondo_request *r) {
+  if (r->length == 0 && r->lengths == NULL && r->sequence.session == NULL && r->next == NULL) return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
+                    "%s: model '%s' has no lengths and no sequences: leave length, lengths, sequence and next of "
+                    "rondo_request zero",
+                    call, model->name);
+}
+
+static rondo_status check_next(const char *call, const rondo_session_model *model, const rondo_request *r) {
+  const bool has_slots = model->head->slots != NULL;
+  if (!has_slots && (r->sequence.session != NULL || r->next != NULL))
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
+                      "%s: model '%s' has no sequences: make it with slots (rondo_model_options.slots)", call,
+                      model->name);
+  if (!has_slots || r->rows == 1 || rondo_model_is_captured(model)) return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE,
+                    "%s: a request with %zu rows for model '%s', which has sequences: give one row, of one sequence",
+                    call, r->rows, model->name);
+}
+
+static rondo_status fail_length(const char *call, const rondo_session_model *model, size_t length) {
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE,
+                    "%s: a request of length %zu for model '%s', whose longest is %zu: give a shorter one, or make the "
+                    "model with a longer length (rondo_model_options.lengths)",
+                    call, length, model->name, model->length);
+}
+
+rondo_status rondo_request_find_length(const char *call, rondo_session_model *named, const char *name,
+                                       const rondo_request *r, rondo_session_model **out) {
+  const bool is_whole = rondo_model_is_whole(named, name);
+  *out = named;
+  if (named->length == 0) return check_unsized(call, named, r);
+  RONDO_TRY(check_next(call, named, r));
+  if (r->length == 0 && is_whole && rondo_model_lengths_end(named) != named->next)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE,
+                      "%s: model '%s' has several lengths: give that of the request (rondo_request.length)", call,
+                      name);
+  if (is_whole) *out = rondo_model_lengths_find(named, r->length);
+  const bool has_parts = is_whole && named->slots != NULL && !rondo_model_is_captured(named);
+  return r->length <= (*out)->length || has_parts ? RONDO_OK : fail_length(call, *out, r->length);
+}
+
+static size_t length_of(const rondo_session_model *model, const rondo_request *r) {
+  return r->length > 0 ? r->length : model->length;
+}
+
+rondo_status rondo_request_find_sequence(const char *call, const rondo_session_model *model, const rondo_request *r,
+                                         rondo_cache_slot **out) {
+  *out = NULL;
+  if (model->head->slots == NULL || rondo_model_is_captured(model)) return RONDO_OK;
+  RONDO_TRY(rondo_cache_slot_find(call, model, r->sequence, out));
+  return rondo_cache_slot_check_space(call, model, *out, (*out)->positions, length_of(model, r));
+}
+
+/* Parts and steps -------------------------------------------------------------------------------------------------- */
+
+/* The next part has what is left of the step, or as much as the model has. */
+static void begin_part(rondo_slot *slot, rondo_session_model *model) {
+  const size_t left = slot->length - slot->from;
+  slot->model = model;
+  slot->positions = left < model->length ? left : model->length;
+  slot->start = slot->sequence == NULL ? 0 : slot->sequence->positions + slot->from;
+}
+
+void rondo_steps_begin(rondo_slot *slot, const rondo_request *r, rondo_cache_slot *sequence) {
+  slot->length = length_of(slot->model, r);
+  slot->from = 0;
+  slot->lengths = r->lengths;
+  slot->sequence = sequence;
+  slot->next_step = r->next;
+  slot->user = r->user;
+  slot->steps = slot->began_ns = slot->next_length = 0;
+  slot->is_cancelled = false;
+  if (sequence != NULL) rondo_cache_slot_begin_use(sequence);
+  begin_part(slot, slot->model);
+}
+
+void rondo_steps_end(rondo_slot *slot) {
+  if (slot->sequence != NULL) rondo_cache_slot_end_use(slot->model->head->slots, slot->sequence);
+  slot->sequence = NULL;
+}
+
+static bool is_last_part(const rondo_slot *slot) { return slot->from + slot->positions == slot->length; }
+
+void rondo_steps_ask(const rondo_batch *batch) {
+  rondo_session *session = batch->model->session;
+  rondo_session_callback callback;
+  bool has_next = false;
+  for (size_t i = 0; i < batch->count; i++) has_next |= batch->requests[i]->next_step != NULL;
+  if (!has_next) return;
+  pthread_mutex_unlock(&session->lock);
+  rondo_session_callback_enter(&callback, session);
+  for (size_t i = 0; i < batch->count; i++) {
+    rondo_slot *slot = batch->requests[i];
+    slot->next_length = 0;
+    if (slot->next_step != NULL && is_last_part(slot)) slot->next_length = slot->next_step(slot->user, &slot->answer);
+  }
+  rondo_session_callback_leave(&callback);
+  pthread_mutex_lock(&session->lock);
+}
+
+static rondo_status end_step(rondo_slot *slot) {
+  slot->steps++;
+  slot->sequence->positions += slot->length;
+  slot->from = 0;
+  slot->length = slot->next_length;
+  if (slot->length == 0) return RONDO_OK;
+  return rondo_cache_slot_check_space("a step of a request", slot->model, slot->sequence, slot->sequence->positions,
+                                      slot->length);
+}
+
+static rondo_status fail_cancelled(const rondo_slot *slot) {
+  slot->model->info.cancelled++;
+  return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_ABORTED,
+                    "the request for model '%s' was cancelled after %llu steps", slot->model->name,
+                    (unsigned long long)slot->steps);
+}
+
+bool rondo_steps_go_on(rondo_slot *slot, rondo_status *out_status) {
+  *out_status = RONDO_OK;
+  if (slot->sequence == NULL) return false;
+  slot->model->info.steps++;
+  if (is_last_part(slot))
+    *out_status = end_step(slot);
+  else
+    slot->from += slot->positions;
+  if (*out_status != RONDO_OK || slot->length == 0) return false;
+  if (slot->is_cancelled) {
+    *out_status = fail_cancelled(slot);
+    return false;
+  }
+  begin_part(slot, rondo_model_lengths_find(slot->model->head, slot->length - slot->from));
+  slot->state = RONDO_SLOT_QUEUED;
+  rondo_queue_append(slot->session, slot);
+  return true;
+}
