@@ -167,9 +167,10 @@ typedef struct rondo_row_value {
  * The first request of a sequence, a prompt, usually has many positions, and the steps that follow have one. A prompt
  * that is longer than the longest length runs in several parts, and other requests may run between them.
  *
- * The result of a sequence does not depend on what else runs. It has the same bits each time if graphs of the same
- * numbers of rows and lengths run it, because operators may add numbers in another order for other sizes. So record
- * one number of rows, and request RONDO_RUN_RECORDED, where bits matter.
+ * The result of a sequence does not depend on what else runs. It has the same bits each time if it has the same slot
+ * and the same graphs run it, with a row for each slot: then the row of the graph is that of the slot. Otherwise it
+ * differs by rounding, because operators may add numbers in another order in other rows and for other sizes. So where
+ * bits matter, record only sizes of all slots, and request RONDO_RUN_RECORDED.
  *
  * A session with one stream runs steps in the largest batches. On several streams, different sequences run at the same
  * time, so the network must write to its states only in the slots that it is given. */
@@ -201,7 +202,7 @@ typedef struct rondo_model_options {
                          for several together; 0 = 16; at most RONDO_SESSION_MAX_SIZES */
   rondo_model_build build;      /* or body */
   void *user;                   /* must outlive the model */
-  const rondo_weights *weights; /* initial states; read during the call; NULL: zeros */
+  const rondo_weights *weights; /* initial states, without caches; read during the call; NULL: zeros */
   const size_t *history;        /* rows of past requests, in any order, which sizes are chosen for; copied */
   size_t history_count;
   uint64_t budget_bytes;         /* for the graphs of one stream; limits the choice of sizes; 0 = no limit */
@@ -233,8 +234,7 @@ typedef struct rondo_model_options {
                                           length has the requests that it runs, or one of 1 row if it runs none */
   uint32_t max_lengths;                /* maximum number of lengths that are chosen; 0 = 8 */
   bool evict_idle;       /* if all slots are taken, a new sequence takes that of the least recently used idle one */
-  size_t slots;          /* maximum number of sequences; 0: the model has none. It replaces 4 times the largest request
-                            in the default of max_batch_rows */
+  size_t slots;          /* maximum number of sequences; 0: the model has none */
   size_t slot_positions; /* maximum number of positions of a sequence, for which the caches are made */
   uint64_t budget_slot_bytes; /* for the caches of all slots; reduces `slots`; 0: no limit */
 } rondo_model_options;
@@ -361,6 +361,9 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_session_plan(rondo_session *session,
  * several graphs, or an eager run, are at least 3 % cheaper: in time while nothing else runs, otherwise in their share
  * of all streams' time. An eager run also costs the compilation of a program, for the share of the history whose rows
  * have no cached program (rondo_session_options.max_eager_programs).
+ *
+ * Without budgets, the sizes for steps of sequences, which have the shortest length, are the number of slots, half of
+ * it, and so on, because how many steps run together depends on the load. With max_sizes 1 it is the number of slots.
  *
  * After a failure the model has no graphs. Errors: as a run in capture mode; INVALID_STATE with ALREADY_CAPTURED (it
  * has graphs), ALREADY_CAPTURING; INVALID_ARGUMENT/NONE (no history); LIMIT_EXCEEDED (the budgets); what rondo_compile,

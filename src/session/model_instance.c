@@ -9,10 +9,12 @@
 #include "session/function_instance.h"
 #include "session/model_instance.h"
 #include "session/placement/upstream_parts.h"
+#include "session/serve/cache_slots.h"
 #include "session/session_model.h"
 #include "session/staging_memory.h"
 #include "tensor/compile/compile.h"
 #include "tensor/compile/program_record.h"
+#include "tensor/files/weights_program.h"
 #include "tensor/run/arena_use.h"
 #include "tensor/run/named_values.h"
 
@@ -104,9 +106,16 @@ static rondo_status compile(const rondo_model_instance *instance, size_t rows, r
   return rondo_error_raise(&error);
 }
 
-/* Applies the weights and waits, because other instances use the states on other streams. */
+/* Applies the weights and waits, because other instances use the states on other streams. Caches begin as zeros. */
 static rondo_status apply(const rondo_model_instance *instance, const rondo_weights *weights) {
-  RONDO_TRY(rondo_weights_apply(weights, instance->anchor.compiled, NULL));
+  const rondo_cache_slots *slots = instance->model->slots;
+  rondo_kept_values kept = {.only = NULL};
+  if (slots != NULL) {
+    kept.except = (const char *const *)slots->caches.items;
+    kept.except_count = slots->caches.count;
+  }
+  RONDO_TRY(rondo_weights_check_kept(weights, instance->anchor.compiled, &kept));
+  RONDO_TRY(rondo_weights_apply_kept(weights, instance->anchor.compiled, &kept));
   RONDO_TRY(rondo_compiled_synchronize(instance->anchor.compiled));
   return rondo_upstream_apply_weights(instance->anchor.upstream, weights);
 }

@@ -254,48 +254,47 @@ static rondo_status refuse_caches(const rondo_session_model *model, const char *
                     name, model->name, rondo_shape_text(a, one), rondo_shape_text(b, two));
 }
 
-/* Adds up what one slot takes in all caches. */
-static rondo_status find_slot_bytes(const rondo_session_model *model, const rondo_program *one,
-                                    const rondo_program *two, uint64_t *out) {
-  *out = 0;
+/* Finds the caches, which are the states that depend on the number of slots. */
+static rondo_status find_caches(rondo_session_model *model, const rondo_program *one, const rondo_program *two) {
   if (one->values.count != two->values.count) return refuse_other_values(model, "values");
   for (uint32_t i = 0; i < one->values.count; i++) {
+    const char *name = one->values.items[i].name;
     const rondo_shape *a = &one->values.items[i].shape, *b = &two->values.items[i].shape;
     if (one->values.items[i].kind != RONDO_VALUE_STATE || rondo_shape_same(a, b)) continue;
     if (a->rank == 0 || a->rank != b->rank || a->dims[0] != 1 || b->dims[0] != 2 ||
         memcmp(a->dims + 1, b->dims + 1, (a->rank - 1) * sizeof *a->dims) != 0)
-      return refuse_caches(model, one->values.items[i].name, a, b);
-    *out += rondo_shape_bytes(a);
+      return refuse_caches(model, name, a, b);
+    RONDO_TRY(rondo_cache_slots_add_cache(model->session, model->slots, name, rondo_shape_bytes(a)));
   }
-  if (*out > 0) return RONDO_OK;
+  if (model->slots->caches.count > 0) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE,
                     "rondo_session_add_model: no state of model '%s' depends on the number of slots: caches are states "
                     "whose first dimension is rondo_model_size.slots",
                     model->name);
 }
 
-static rondo_status measure_slot(rondo_session_model *model, uint64_t *out_bytes) {
+static rondo_status compare_slots(rondo_session_model *model) {
   rondo_program *one = NULL, *two = NULL;
   const rondo_model_size sizes[] = {{FEW_ROWS, model->length, 1}, {FEW_ROWS, model->length, 2}};
   rondo_status status = rondo_model_make_sized_program(model, &sizes[0], &one);
   if (status == RONDO_OK) status = rondo_model_make_sized_program(model, &sizes[1], &two);
-  if (status == RONDO_OK) status = find_slot_bytes(model, one, two, out_bytes);
+  if (status == RONDO_OK) status = find_caches(model, one, two);
   rondo_program_destroy(one);
   rondo_program_destroy(two);
   return status;
 }
 
 rondo_status rondo_model_make_slots(rondo_session_model *model, const rondo_model_options *o) {
-  uint64_t bytes;
-  RONDO_TRY(measure_slot(model, &bytes));
+  RONDO_TRY(rondo_cache_slots_make(model->session, o, &model->slots));
+  RONDO_TRY(compare_slots(model));
+  const uint64_t bytes = model->slots->slot_bytes;
   const uint64_t most = o->budget_slot_bytes == 0 ? o->slots : o->budget_slot_bytes / bytes;
   if (most == 0)
     return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_NONE,
                       "rondo_session_add_model: a cache slot of model '%s' takes %llu bytes, and the budget is %llu "
                       "(rondo_model_options.budget_slot_bytes): raise it, or make shorter caches (slot_positions)",
                       model->name, (unsigned long long)bytes, (unsigned long long)o->budget_slot_bytes);
-  const uint32_t count = (uint32_t)(most < o->slots ? most : o->slots);
-  return rondo_cache_slots_make(model->session, o, count, bytes, &model->slots);
+  return rondo_cache_slots_reserve(model->session, model->slots, (uint32_t)(most < o->slots ? most : o->slots));
 }
 
 /* Functions -------------------------------------------------------------------------------------------------------- */

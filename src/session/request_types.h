@@ -75,11 +75,14 @@ typedef struct rondo_batch {
 
 #define RONDO_EAGER_PART UINT32_MAX
 
-/* Rows first to first + rows - 1 of a batch. `graph` is an index, or RONDO_EAGER_PART. */
+/* Rows first to first + rows - 1 of a batch. `graph` is an index, or RONDO_EAGER_PART. If the graph has a row for each
+ * slot of the model, a sequence is in the row of its slot. So its result has the same bits, whatever else runs, also if
+ * a library rounds differently in different rows. */
 typedef struct rondo_part {
   rondo_batch *batch;
   size_t first, rows;
   uint32_t graph;
+  bool is_by_slot;
 } rondo_part;
 
 #endif

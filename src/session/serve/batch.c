@@ -12,6 +12,7 @@
 #include "session/serve/batch.h"
 #include "session/serve/batch_delay.h"
 #include "session/serve/batch_part.h"
+#include "session/serve/cache_slots.h"
 #include "session/serve/request_queue.h"
 #include "session/serve/request_steps.h"
 #include "session/serve/stream_worker.h"
@@ -193,7 +194,9 @@ static bool take_part(rondo_batch *batch, rondo_part *out) {
   *out = (rondo_part){.batch = batch, .first = batch->next_row, .rows = left, .graph = graph};
   if (graph != RONDO_EAGER_PART) {
     rondo_session_graph *g = &batch->model->graphs.items[graph];
+    const rondo_cache_slots *slots = batch->model->head->slots;
     if (left > g->info.rows) out->rows = g->info.rows;
+    out->is_by_slot = slots != NULL && g->info.rows >= slots->count;
     batch->padding += g->info.rows - out->rows;
     g->info.launches++;
     g->info.rows_run += out->rows;

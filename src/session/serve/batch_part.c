@@ -40,8 +40,9 @@ static bool next_piece(const rondo_part *part, size_t *index, piece *out) {
     const size_t from = begin > part->first ? begin : part->first;
     const size_t to = end < part->first + part->rows ? end : part->first + part->rows;
     if (from >= to) continue;
-    *out =
-        (piece){.request = batch->requests[*index], .row = from - begin, .at = from - part->first, .rows = to - from};
+    const rondo_slot *request = batch->requests[*index];
+    *out = (piece){.request = request, .row = from - begin, .at = from - part->first, .rows = to - from};
+    if (part->is_by_slot) out->at = request->sequence->index;
     (*index)++;
     return true;
   }
@@ -136,7 +137,7 @@ static void write_rows(const rondo_part *part, const rondo_session_value *value,
   const rondo_session_model *model = part->batch->model;
   piece p;
   memset(to, 0, rows * value->row_bytes);
-  for (size_t i = part->rows; i < rows && value->role == RONDO_ROW_LAST; i++) to[i] = (int32_t)(i * model->length);
+  for (size_t i = 0; i < rows && value->role == RONDO_ROW_LAST; i++) to[i] = (int32_t)(i * model->length);
   for (size_t i = 0; next_piece(part, &i, &p);)
     for (size_t row = 0; row < p.rows; row++) write_row(p.request, model, value->role, p.row + row, p.at + row, to);
 }
@@ -154,7 +155,7 @@ typedef struct input_target {
 static bool is_direct(const rondo_part *part, size_t input) {
   const rondo_session_value *value = &part->batch->model->inputs.items[input];
   piece p;
-  if (value->role != RONDO_ROW_GIVEN || value->position_bytes > 0) return false;
+  if (value->role != RONDO_ROW_GIVEN || value->position_bytes > 0 || part->is_by_slot) return false;
   for (size_t i = 0; next_piece(part, &i, &p);)
     if ((p.request->direct >> input & 1) == 0) return false;
   return true;
@@ -188,8 +189,9 @@ static void write_stage(const input_target *to, const rondo_part *part, size_t i
     write_rows(part, to->value, to->rows, (int32_t *)(void *)to->stage);
     return;
   }
+  const size_t first = part->is_by_slot ? 0 : part->rows; /* row of padding */
+  memset(to->stage + first * to->row_bytes, 0, (to->rows - first) * to->row_bytes);
   gather(part, input, to->value, to->stage);
-  memset(to->stage + part->rows * to->row_bytes, 0, (to->rows - part->rows) * to->row_bytes);
 }
 
 static rondo_status copy_stage(const input_target *to, rondo_copy_list *list) {

@@ -9,23 +9,38 @@
 #include "session/serve/cache_slots.h"
 #include "session/session.h"
 
-rondo_status rondo_cache_slots_make(rondo_session *session, const rondo_model_options *options, uint32_t count,
-                                    uint64_t slot_bytes, rondo_cache_slots **out) {
+rondo_status rondo_cache_slots_make(rondo_session *session, const rondo_model_options *options,
+                                    rondo_cache_slots **out) {
   RONDO_TRY(rondo_allocate_items(&session->allocator, 1, sizeof **out, out));
-  **out = (rondo_cache_slots){.count = count,
-                              .evicts_idle = options->evict_idle,
-                              .max_positions = options->slot_positions,
-                              .slot_bytes = slot_bytes};
-  RONDO_TRY(rondo_allocate_items(&session->allocator, count, sizeof *(*out)->items, &(*out)->items));
-  for (uint32_t i = 0; i < count; i++) (*out)->items[i].index = i;
+  **out = (rondo_cache_slots){.evicts_idle = options->evict_idle, .max_positions = options->slot_positions};
   pthread_mutex_lock(&session->lock);
   (*out)->model = ++session->slotted_models;
   pthread_mutex_unlock(&session->lock);
   return RONDO_OK;
 }
 
+rondo_status rondo_cache_slots_add_cache(rondo_session *session, rondo_cache_slots *slots, const char *name,
+                                         uint64_t slot_bytes) {
+  char *copy = NULL;
+  RONDO_TRY(rondo_array_reserve(&session->allocator, &slots->caches, slots->caches.count + 1));
+  RONDO_TRY(rondo_allocate_text(&session->allocator, name, &copy));
+  slots->caches.items[slots->caches.count++] = copy;
+  slots->slot_bytes += slot_bytes;
+  return RONDO_OK;
+}
+
+rondo_status rondo_cache_slots_reserve(rondo_session *session, rondo_cache_slots *slots, uint32_t count) {
+  assert(slots->count == 0);
+  RONDO_TRY(rondo_allocate_items(&session->allocator, count, sizeof *slots->items, &slots->items));
+  for (uint32_t i = 0; i < count; i++) slots->items[i].index = i;
+  slots->count = count;
+  return RONDO_OK;
+}
+
 void rondo_cache_slots_free(rondo_session *session, rondo_cache_slots *slots) {
   if (slots == NULL) return;
+  for (size_t i = 0; i < slots->caches.count; i++) rondo_release_text(&session->allocator, slots->caches.items[i]);
+  rondo_array_free(&session->allocator, &slots->caches);
   rondo_release(&session->allocator, slots->items, slots->count, sizeof *slots->items);
   rondo_release(&session->allocator, slots, 1, sizeof *slots);
 }

@@ -26,11 +26,17 @@ typedef struct rondo_cache_slots {
   uint64_t slot_bytes;
   uint64_t uses, evicted, refused;
   rondo_cache_slot *items;
+  RONDO_ARRAY(char *) caches; /* names of the states */
 } rondo_cache_slots;
 
-/* `count` free slots. NULL is allowed for free. */
+/* No slots yet. NULL is allowed for free. */
 RONDO_MUST_USE rondo_status rondo_cache_slots_make(rondo_session *session, const rondo_model_options *options,
-                                                   uint32_t count, uint64_t slot_bytes, rondo_cache_slots **out);
+                                                   rondo_cache_slots **out);
+/* Adds the name of a cache, and what one slot takes in it. */
+RONDO_MUST_USE rondo_status rondo_cache_slots_add_cache(rondo_session *session, rondo_cache_slots *slots,
+                                                        const char *name, uint64_t slot_bytes);
+/* Makes `count` free slots. */
+RONDO_MUST_USE rondo_status rondo_cache_slots_reserve(rondo_session *session, rondo_cache_slots *slots, uint32_t count);
 void rondo_cache_slots_free(rondo_session *session, rondo_cache_slots *slots);
 
 /* The slot of a sequence of `slots`, which no request may use. */

@@ -144,7 +144,6 @@ static rondo_status probe_doublings(rondo_session_model *model, size_t largest, 
 /* The maximum rows of a graph. With a budget, sizes beyond the history need max_batch_rows. */
 static size_t max_rows_of(const rondo_session_model *model, size_t largest) {
   if (model->max_batch_rows > 0) return model->max_batch_rows;
-  if (model->head->slots != NULL) return model->head->slots->count;
   const bool has_budget = model->budget_bytes > 0 || model->budget_startup_us > 0;
   return has_budget || largest > SIZE_MAX / DEFAULT_TIMES ? 0 : largest * DEFAULT_TIMES;
 }
@@ -312,9 +311,26 @@ static rondo_status choose_and_record(choice *c) {
   return rondo_model_measure(c->model);
 }
 
+/* Steps of sequences have one row each, and how many run together depends on the load. So steps, which are the shortest
+ * length, get a size for all slots, and for a half of them, a quarter and so on. */
+static bool is_for_steps(const rondo_session_model *model) {
+  return model->slots != NULL && model->budget_bytes == 0 && model->budget_startup_us == 0;
+}
+
+static rondo_status record_steps(rondo_session_model *model) {
+  const size_t slots = model->slots->count, most = model->session->options.max_batch;
+  size_t rows = slots < most ? slots : most;
+  for (uint32_t i = 0; i < model->max_sizes; i++, rows = (rows + 1) / 2) {
+    RONDO_TRY(rondo_session_record(model, rows));
+    if (rows == 1) break;
+  }
+  return rondo_model_measure(model);
+}
+
 static rondo_status capture(rondo_session_model *model) {
   const rondo_allocator *allocator = &model->session->allocator;
   choice c = {.model = model};
+  if (is_for_steps(model)) return record_steps(model);
   if (model->history.count == 0)
     return rondo_fail(
         RONDO_INVALID_ARGUMENT, RONDO_REASON_NONE,

@@ -3,6 +3,8 @@
  */
 #include "tensor/files/weights_program.h"
 
+#include <string.h>
+
 #include "tensor/files/shards.h"
 #include "tensor/files/weight_elements.h"
 #include "tensor/run/named_values.h"
@@ -15,6 +17,8 @@ static const rondo_named_value *value_at(const rondo_compiled *compiled, size_t 
 }
 
 static bool accepted(const rondo_named_value *value, const rondo_kept_values *kept) {
+  for (size_t i = 0; i < kept->except_count; i++)
+    if (strcmp(value->name, kept->except[i]) == 0) return false;
   return !value->is_sharded && (kept->only == NULL || kept->only(value->name));
 }
 

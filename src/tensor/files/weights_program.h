@@ -4,6 +4,7 @@
 #ifndef RONDO_TENSOR_FILES_WEIGHTS_PROGRAM_H
 #define RONDO_TENSOR_FILES_WEIGHTS_PROGRAM_H
 
+#include "base/component.h"
 #include "tensor/files/weights_internal.h"
 #include "tensor/run/compiled.h"
 
@@ -11,14 +12,18 @@
 typedef struct rondo_kept_values {
   bool cells;                     /* in addition to the states */
   bool (*only)(const char *name); /* only values whose name it accepts; NULL: all */
+  const char *const *except;      /* and no value with one of these names */
+  size_t except_count;
 } rondo_kept_values;
 
 /* As the public functions with these names. The weights passed to apply must have been checked. */
 RONDO_MUST_USE rondo_status rondo_weights_gather_kept(rondo_weights *weights, rondo_compiled *compiled,
                                                       const rondo_kept_values *kept);
-RONDO_MUST_USE rondo_status rondo_weights_check_kept(const rondo_weights *weights, const rondo_compiled *compiled,
-                                                     const rondo_kept_values *kept);
-RONDO_MUST_USE rondo_status rondo_weights_apply_kept(const rondo_weights *weights, rondo_compiled *compiled,
-                                                     const rondo_kept_values *kept);
+RONDO_PRIVATE RONDO_MUST_USE rondo_status rondo_weights_check_kept(const rondo_weights *weights,
+                                                                   const rondo_compiled *compiled,
+                                                                   const rondo_kept_values *kept);
+RONDO_PRIVATE RONDO_MUST_USE rondo_status rondo_weights_apply_kept(const rondo_weights *weights,
+                                                                   rondo_compiled *compiled,
+                                                                   const rondo_kept_values *kept);
 
 #endif

@@ -157,10 +157,13 @@ TEST(test_pr5_requests_go_on_and_sequences_join_and_leave) {
   rondo_session *session = open_session(t, 8);
   test_sequence s[8];
   rondo_ticket tickets[8];
+  rondo_stream *stream;
+  assert_ok(rondo_session_acquire_stream(session, "adder", 0, &stream));
   for (size_t i = 0; i < 8; i++) {
     test_sequence_open(session, "adder", &s[i]);
     submit_generation(session, &s[i], 1 + 3 * i, 5 + i, &tickets[i]);
   }
+  assert_ok(rondo_session_release_stream(session, 0));
   for (size_t i = 0; i < 8; i++) {
     rondo_answer answer = {.struct_size = sizeof answer};
     assert_ok(rondo_ticket_wait(tickets[i], &answer));
