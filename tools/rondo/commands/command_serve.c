@@ -73,7 +73,9 @@ static const option_row rows[] = {
 static const option_table table = {
     .command = "rondo serve",
     .operand = "MODEL",
-    .operand_help = "dense: a recommender without its tables; recommender: with them",
+    .operand_help =
+        "dense: a recommender without its tables; recommender: with them; gpt FILE: a language model, see "
+        "'rondo serve gpt --help'",
     .description =
         "Serves a model from recordings and measures it under load. The requests come from inside the process: from\n"
         "clients that wait for each answer (closed loop), and at a fixed rate (open loop, a Poisson process).\n"
@@ -361,7 +363,7 @@ static int check(serving *s) {
   s->model.table_rows = (size_t)o->table_rows;
   if (!o->load) return tool_fail_usage("--load is required: requests come from this process only");
   if (!recommender_find(s->name, &s->model))
-    return tool_fail_usage("there is no model '%s'; the models are dense and recommender", s->name);
+    return tool_fail_usage("there is no model '%s'; the models are dense, recommender and gpt", s->name);
   if (o->look_ups[0] != '\0' && !s->model.has_tables)
     return tool_fail_usage("model '%s' has no tables: --look-ups requires recommender", s->name);
   if (o->look_ups[0] != '\0' && o->regret)
@@ -397,6 +399,7 @@ static int prepare(serving *s) {
 
 int command_serve(int argc, char **argv) {
   static serving s;
+  if (argc > 1 && strcmp(argv[1], "gpt") == 0) return command_serve_gpt(argc - 1, argv + 1);
   s.settings = defaults;
   const int parsed = options_parse(&table, argc, argv, &s.settings, &s.name);
   if (parsed != OPTIONS_RUN) return parsed;

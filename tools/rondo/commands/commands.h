@@ -14,5 +14,6 @@ int command_plan(int argc, char **argv);
 int command_report(int argc, char **argv);
 int command_session(int argc, char **argv);
 int command_serve(int argc, char **argv);
+int command_serve_gpt(int argc, char **argv); /* argv[0] is "gpt" */
 
 #endif

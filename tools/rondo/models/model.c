@@ -98,6 +98,16 @@ rondo_status model_build_next(const language_model *model, rondo_program *progra
   return model->kind->build_next(model, program, states);
 }
 
+const rondo_row_inputs model_row_inputs = {
+    .length = "length", .slot = "slot", .start = "start", .positions = "positions", .last = "last"};
+
+rondo_status model_build_steps(void *user, const rondo_model_size *size, rondo_program *program) {
+  const language_model *model = user;
+  rondo_value states[MODEL_MAX_PARAMETERS];
+  TOOL_TRY(add_states(model, program, states));
+  return model->kind->build_steps(model, program, states, size);
+}
+
 rondo_status model_build_loss(const language_model *model, rondo_program *program, size_t batch,
                               rondo_value *out_loss) {
   const size_t shape[] = {batch, model_labels(model)};

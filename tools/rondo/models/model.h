@@ -17,6 +17,7 @@
 #include <stdbool.h>
 
 #include <rondo/rondo.h>
+#include <rondo/session.h>
 
 #include "train/corpus.h"
 
@@ -78,6 +79,8 @@ struct model_kind {
   rondo_status (*build_prompt)(const language_model *model, rondo_program *program, const rondo_value *states,
                                size_t length);
   rondo_status (*build_next)(const language_model *model, rondo_program *program, const rondo_value *states);
+  rondo_status (*build_steps)(const language_model *model, rondo_program *program, const rondo_value *states,
+                              const rondo_model_size *size);
 };
 
 extern const model_kind model_character, model_gpt;
@@ -109,6 +112,12 @@ rondo_status model_build(const language_model *model, rondo_program *program, si
  * scores after the last token. */
 rondo_status model_build_prompt(const language_model *model, rondo_program *program, size_t length);
 rondo_status model_build_next(const language_model *model, rondo_program *program);
+
+/* A rondo_model_build_sized callback for the same kinds; `user` is the model. Each row continues a sequence. The input
+ * "tokens" [rows, length] is given by requests; model_row_inputs are those that the session writes. The output "logits"
+ * [rows, vocabulary] has the scores after the last valid token. */
+rondo_status model_build_steps(void *user, const rondo_model_size *size, rondo_program *program);
+extern const rondo_row_inputs model_row_inputs;
 
 /* Adds the model and its mean loss over the input "labels", which becomes the output "loss". out_loss may be NULL. */
 rondo_status model_build_loss(const language_model *model, rondo_program *program, size_t batch, rondo_value *out_loss);

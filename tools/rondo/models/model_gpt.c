@@ -110,16 +110,18 @@ static bool sizes_fit(const language_model *model, char why[MODEL_WHY_BYTES]) {
 
 /* Program --------------------------------------------------------------------------------------------------------- */
 
-/* What the program computes: scores after each token or, with caches, after the last token of a prompt or after one
- * more token. */
-typedef enum network_use { TO_SCORE, TO_BEGIN, TO_GO_ON } network_use;
+/* What the program computes: scores after each token or, with caches, after the last token of a prompt, after one more
+ * token, or after the last of the next tokens of several sequences. */
+typedef enum network_use { TO_SCORE, TO_BEGIN, TO_GO_ON, TO_STEP } network_use;
 
 typedef struct network {
   const language_model *model;
   rondo_program *program;
   const rondo_value *states;
   network_use use;
-  rondo_value length; /* TO_GO_ON: tokens in the caches; else no value */
+  rondo_value length;           /* TO_GO_ON, TO_STEP: tokens in the caches; else no value */
+  size_t slots;                 /* TO_STEP: of the caches, as are the next two */
+  rondo_value slot, new_tokens; /* of each row: its slot, [rows, 1], and how many of the tokens are valid */
 } network;
 
 static const rondo_value *last_states(const network *n) {
@@ -149,15 +151,17 @@ static rondo_status normalise(const network *n, stream *x, const rondo_value *sc
 
 static rondo_status add_cache(const network *n, size_t block, const char *name, rondo_value *out) {
   const uint32_t *sizes = n->model->sizes, heads = sizes[MODEL_HEADS];
-  const size_t shape[] = {1, heads, sizes[MODEL_CONTEXT], sizes[MODEL_WIDTH] / heads};
+  const size_t slots = n->use == TO_STEP ? n->slots : 1;
+  const size_t shape[] = {slots, heads, sizes[MODEL_CONTEXT], sizes[MODEL_WIDTH] / heads};
   char full[40];
   snprintf(full, sizeof full, "block%u.%s", (unsigned)block, name);
   return rondo_program_state(n->program, full, n->model->type, shape, 4, out);
 }
 
-/* A prompt begins empty caches. */
+/* A prompt begins empty caches. A slot is a block of the caches, which has space for the whole context. */
 static rondo_status attend(const network *n, size_t block, rondo_value qkv, rondo_value *out) {
-  rondo_attention_options options = {RONDO_ATTENTION_OPTIONS_INIT, .causal = true, .lengths = n->length};
+  rondo_attention_options options = {RONDO_ATTENTION_OPTIONS_INIT, .causal = true, .lengths = n->length,
+                                     .new_rows = n->new_tokens, .block_table = n->slot};
   const size_t heads = n->model->sizes[MODEL_HEADS];
   if (n->use != TO_SCORE) {
     TOOL_TRY(add_cache(n, block, "k_cache", &options.k_cache));
@@ -234,6 +238,38 @@ static rondo_status build_next(const language_model *model, rondo_program *progr
   return rondo_program_output(program, "logits", logits);
 }
 
+static rondo_status add_row_input(rondo_program *program, const char *name, const rondo_model_size *size, size_t rank,
+                                  rondo_value *out) {
+  return rondo_program_input(program, name, RONDO_I32, (size_t[]){size->rows, size->length}, rank, out);
+}
+
+/* The rows of the last valid tokens. */
+static rondo_status select_last(const network *n, const rondo_model_size *size, rondo_value last, rondo_value *x) {
+  const size_t shape[] = {size->rows * size->length, n->model->sizes[MODEL_WIDTH]};
+  TOOL_TRY(rondo_op_reshape(n->program, *x, shape, 2, x));
+  return rondo_op_index_select(n->program, *x, last, 0, x);
+}
+
+static rondo_status build_steps(const language_model *model, rondo_program *program, const rondo_value *states,
+                                const rondo_model_size *size) {
+  network n = {.model = model, .program = program, .states = states, .use = TO_STEP, .slots = size->slots};
+  rondo_value tokens, places, last, logits;
+  stream x;
+  TOOL_TRY(add_row_input(program, "tokens", size, 2, &tokens));
+  TOOL_TRY(add_row_input(program, model_row_inputs.length, size, 1, &n.new_tokens));
+  TOOL_TRY(add_row_input(program, model_row_inputs.slot, size, 1, &n.slot));
+  TOOL_TRY(add_row_input(program, model_row_inputs.start, size, 1, &n.length));
+  TOOL_TRY(add_row_input(program, model_row_inputs.positions, size, 2, &places));
+  TOOL_TRY(add_row_input(program, model_row_inputs.last, size, 1, &last));
+  TOOL_TRY(rondo_op_reshape(program, n.slot, (size_t[]){size->rows, 1}, 2, &n.slot));
+  TOOL_TRY(rondo_op_embedding(program, states[PLACES], places, &places));
+  TOOL_TRY(add_blocks(&n, tokens, places, &x));
+  TOOL_TRY(select_last(&n, size, last, &x.sum));
+  TOOL_TRY(select_last(&n, size, last, &x.addend));
+  TOOL_TRY(add_head(&n, &x, &logits));
+  return rondo_program_output(program, "logits", logits);
+}
+
 const model_kind model_gpt = {
     .name = "gpt",
     .format = "rondo-byte-gpt",
@@ -249,4 +285,5 @@ const model_kind model_gpt = {
     .build = build,
     .build_prompt = build_prompt,
     .build_next = build_next,
+    .build_steps = build_steps,
 };
