@@ -109,6 +109,10 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_attention_packed(rondo_program *p
  *   conv2d: x [n, c, h, w], weight [o, c / groups, kh, kw] (+ bias [o]) -> [n, o, h', w'] with h' = (h + 2 padding -
  *           dilation (kh - 1) - 1) / stride + 1, rounded down, and w' likewise: cross-correlation with zero padding; c
  *           and o are multiples of groups. options may be NULL.
+ *   conv_transpose2d: x [n, c, h, w], weight [c, o / groups, kh, kw] (+ bias [o]) -> [n, o, h', w'] with h' = (h - 1)
+ *           stride - 2 padding + dilation (kh - 1) + output_padding + 1, and w' likewise: the gradient of conv2d with
+ *           respect to its x. The output padding is smaller than the stride. F16 and BF16 are rounded before the
+ *           bias is added, too. options may be NULL.
  *   max_pool2d: x [n, c, h, w] -> [n, c, h', w']: the maximum of each window, NaN if the window contains one. The
  *           gradient goes to the first maximum.
  *   avg_pool2d: the same with the mean. */
@@ -119,6 +123,14 @@ typedef struct rondo_conv2d_options {
   rondo_value bias;                          /* no value: none */
 } rondo_conv2d_options;
 #define RONDO_CONV2D_OPTIONS_INIT .struct_size = sizeof(rondo_conv2d_options)
+
+typedef struct rondo_conv_transpose2d_options {
+  uint32_t struct_size;
+  uint32_t groups;                                              /* 0: 1 */
+  size_t stride[2], padding[2], output_padding[2], dilation[2]; /* stride and dilation 0: 1 */
+  rondo_value bias;                                             /* no value: none */
+} rondo_conv_transpose2d_options;
+#define RONDO_CONV_TRANSPOSE2D_OPTIONS_INIT .struct_size = sizeof(rondo_conv_transpose2d_options)
 
 typedef struct rondo_pool2d_options {
   uint32_t struct_size;
@@ -131,6 +143,10 @@ typedef struct rondo_pool2d_options {
 
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_conv2d(rondo_program *program, rondo_value x, rondo_value weight,
                                                       const rondo_conv2d_options *options, rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_conv_transpose2d(rondo_program *program, rondo_value x,
+                                                                rondo_value weight,
+                                                                const rondo_conv_transpose2d_options *options,
+                                                                rondo_value *out_value);
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_max_pool2d(rondo_program *program, rondo_value x,
                                                           const rondo_pool2d_options *options, rondo_value *out_value);
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_avg_pool2d(rondo_program *program, rondo_value x,
@@ -263,6 +279,11 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_argmax(rondo_program *program, ro
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_argmin(rondo_program *program, rondo_value value, size_t dimension,
                                                       bool keeps, rondo_value *out_value);
 
+/*   cumsum: the sums of the elements up to each one along a dimension, without itself if `exclusive`, from the end if
+ *         `reversed`. Floats and integers, which wrap around and have no gradient. Sums of floats are kept in F32. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_cumsum(rondo_program *program, rondo_value value, size_t dimension,
+                                                      bool exclusive, bool reversed, rondo_value *out_value);
+
 /*   softmax:     over the last dimension, any float.
  *   log_softmax: its logarithm, precise even if the softmax is nearly 0. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_softmax(rondo_program *program, rondo_value value,
@@ -292,6 +313,17 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_add_layer_norm(rondo_program *pro
                                                               rondo_value *out_value);
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_rms_norm(rondo_program *program, rondo_value value, rondo_value scale,
                                                         size_t dimensions, float epsilon, rondo_value *out_value);
+
+/*   group_norm:    value [n, c, ..] of any float: the channels are divided into groups, c a multiple of their number,
+ * and each group of each image is normalised by its mean and variance (Wu and He 2018). scale and shift, [c] of the
+ * value's type or F32, or no value, are applied to the channels. epsilon 0 means 1e-5. instance_norm: the same with a
+ * group for each channel (Ulyanov et al. 2016). */
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_group_norm(rondo_program *program, rondo_value value, size_t groups,
+                                                          rondo_value scale, rondo_value shift, float epsilon,
+                                                          rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_instance_norm(rondo_program *program, rondo_value value,
+                                                             rondo_value scale, rondo_value shift, float epsilon,
+                                                             rondo_value *out_value);
 
 typedef struct rondo_batch_norm_options {
   uint32_t struct_size;
@@ -395,6 +427,10 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_bce_with_logits(rondo_program *pr
  *   transpose: exchanges dimensions a and b.
  *   slice:     in each dimension i, length[i] elements from start[i], every step[i]-th (step NULL: every element). No
  *              copy if it selects all elements.
+ *   pad:       adds before[i] elements before dimension i and after[i] after it: a number (constant), the elements
+ *              mirrored at the edge without repeating it (reflect, fewer than there are), the edge (replicate), or
+ * those of the other end (circular, no more than there are). With constant, a negative count removes elements.
+ *              OUT_OF_RANGE: another mode, or a number that an integer type cannot represent.
  *   concat:    joins 2 or more values along a dimension; their other sizes are equal. out_value may be an entry of the
  *              list, also for stack.
  *   stack:     joins 2 or more values of one shape along a new dimension.
@@ -412,6 +448,16 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_transpose(rondo_program *program,
                                                          rondo_value *out_value);
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_slice(rondo_program *program, rondo_value value, const size_t *start,
                                                      const size_t *length, const size_t *step, rondo_value *out_value);
+typedef enum rondo_pad_mode {
+  RONDO_PAD_CONSTANT = 0,
+  RONDO_PAD_REFLECT = 1,
+  RONDO_PAD_REPLICATE = 2,
+  RONDO_PAD_CIRCULAR = 3
+} rondo_pad_mode;
+
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_pad(rondo_program *program, rondo_value value, const int64_t *before,
+                                                   const int64_t *after, rondo_pad_mode mode, double number,
+                                                   rondo_value *out_value);
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_concat(rondo_program *program, const rondo_value *values, size_t count,
                                                       size_t dimension, rondo_value *out_value);
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_stack(rondo_program *program, const rondo_value *values, size_t count,

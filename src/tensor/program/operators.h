@@ -29,6 +29,8 @@
   ROW(slice)                    \
   ROW(slice_gradient)           \
   ROW(slice_add)                \
+  ROW(pad)                      \
+  ROW(pad_gradient)             \
   ROW(concat)                   \
   ROW(split_2)                  \
   ROW(split_3)                  \
@@ -48,6 +50,7 @@
   ROW(conv2d)                   \
   ROW(conv2d_input_gradient)    \
   ROW(conv2d_weight_gradient)   \
+  ROW(conv_transpose2d)         \
   ROW(max_pool2d)               \
   ROW(max_pool2d_gradient)      \
   ROW(avg_pool2d)               \
@@ -56,6 +59,7 @@
   ROW(mean)                     \
   ROW(max)                      \
   ROW(min)                      \
+  ROW(cumsum)                   \
   ROW(argmax)                   \
   ROW(argmin)                   \
   ROW(cast)                     \

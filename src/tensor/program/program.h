@@ -16,6 +16,9 @@ RONDO_MUST_USE rondo_status rondo_program_resolve(const rondo_program *program, 
 rondo_value rondo_program_tag(const rondo_program *program, uint32_t index);
 RONDO_PRIVATE const rondo_shape *rondo_program_shape(const rondo_program *program, uint32_t index);
 
+/* Whether the type represents the number exactly; floats may round it. A double represents integers up to 2^53. */
+bool rondo_program_number_fits(rondo_type type, double number);
+
 /* Adds a scalar F32 constant. */
 RONDO_MUST_USE rondo_status rondo_program_constant(rondo_program *program, float number, uint32_t *out_index);
 

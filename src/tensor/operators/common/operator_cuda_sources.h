@@ -23,6 +23,7 @@
   ROW(gather)                   \
   ROW(gradient_control)         \
   ROW(one_hot)                  \
+  ROW(pad)                      \
   ROW(pair_loss_join)           \
   ROW(rate)                     \
   ROW(route_indices)            \

@@ -310,3 +310,109 @@ static rondo_status infer_gradient(const rondo_program *program, const rondo_ope
 
 RONDO_OPERATOR(conv2d_input_gradient, .family = &input_gradient_pass, .inputs = {"weight", "gradient"}, GRADIENT_ROW);
 RONDO_OPERATOR(conv2d_weight_gradient, .family = &weight_gradient_pass, .inputs = {"x", "gradient"}, GRADIENT_ROW);
+
+/* Transposed: the gradient of x as an operator of its own, whose gradients are the other two passes -----------------
+ */
+
+enum { T_WEIGHT, T_X }; /* inputs */
+
+static rondo_status differentiate_transposed(rondo_program *program, const rondo_operation *operation,
+                                             const uint32_t *result_gradients, uint32_t *input_gradients) {
+  const uint32_t for_x[] = {result_gradients[0], operation->inputs[T_WEIGHT]};
+  const uint32_t for_weight[] = {result_gradients[0], operation->inputs[T_X]};
+  RONDO_TRY(
+      rondo_program_add(program, &rondo_operator_conv2d, for_x, 2, &operation->attributes, &input_gradients[T_X]));
+  return rondo_program_add(program, &rondo_operator_conv2d_weight_gradient, for_weight, 2, &operation->attributes,
+                           &input_gradients[T_WEIGHT]);
+}
+
+/* The convolution of the result has to have the shape of x. */
+static rondo_status infer_transposed(const rondo_program *program, const rondo_operation *operation,
+                                     rondo_shape *results) {
+  const rondo_shape *weight = rondo_operation_input(program, operation, T_WEIGHT);
+  const rondo_shape *x = rondo_operation_input(program, operation, T_X);
+  const size_t *sizes = operation->attributes.sizes;
+  rondo_window w;
+  RONDO_TRY(rondo_require_float(program, operation, T_X, 4));
+  RONDO_TRY(rondo_require_input(program, operation, T_WEIGHT, x->type, 4));
+  if (weight->dims[0] != x->dims[1] || x->dims[1] % sizes[GROUPS] != 0) {
+    return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE,
+                                "x must be [n, c, h, w], weight [c, o / groups, kh, kw], with c a multiple of the %zu "
+                                "groups",
+                                sizes[GROUPS]);
+  }
+  results[0] = gradient_shape(operation, weight, x);
+  RONDO_TRY(rondo_window_make(program, operation, &results[0], &w));
+  if (w.out[0] == x->dims[2] && w.out[1] == x->dims[3]) return RONDO_OK;
+  return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE,
+                              "the output padding must be smaller than the stride, [%zu, %zu]",
+                              sizes[RONDO_WINDOW_STRIDE], sizes[RONDO_WINDOW_STRIDE + 1]);
+}
+
+RONDO_OPERATOR(conv_transpose2d, .types = RONDO_FLOATS, .typed_input = T_X, .family = &input_gradient_pass,
+               .inputs = {"weight", "x"}, .required = 2, .result_count = 1, .infer = infer_transposed,
+               .differentiate = differentiate_transposed, .prepare = prepare, .emit = emit);
+
+/* The size of the result along an axis; false if it is not positive or too large. */
+static bool transposed_size(const rondo_attributes *attributes, size_t axis, size_t in, size_t output_padding,
+                            size_t *out_size) {
+  const size_t *sizes = attributes->sizes + axis, most = (size_t)1 << 30;
+  const size_t kernel = sizes[RONDO_WINDOW_KERNEL], stride = sizes[RONDO_WINDOW_STRIDE];
+  const size_t padding = sizes[RONDO_WINDOW_PADDING], dilation = sizes[RONDO_WINDOW_DILATION];
+  if (in > most || kernel > most || stride > most || padding > most || dilation > most || output_padding > most)
+    return false;
+  const size_t extent = (in - 1) * stride + dilation * (kernel - 1) + output_padding + 1;
+  *out_size = extent - 2 * padding;
+  return extent > 2 * padding && *out_size <= most;
+}
+
+/* Adds the bias [o] to the result [n, o, h, w]. */
+static rondo_status add_bias(rondo_program *program, rondo_value bias, uint32_t *inout_result) {
+  uint32_t terms[] = {*inout_result, RONDO_NO_VALUE}, bias_index;
+  const rondo_shape *result = rondo_program_shape(program, *inout_result);
+  RONDO_TRY(rondo_program_resolve(program, bias, "conv_transpose2d", "bias", &bias_index));
+  const rondo_shape *given = rondo_program_shape(program, bias_index);
+  rondo_shape plane = {.type = result->type, .rank = 3, .dims = {result->dims[1], 1, 1}};
+  if (given->type != result->type || given->rank != 1 || given->dims[0] != result->dims[1]) {
+    char text[RONDO_SHAPE_TEXT];
+    return rondo_fail(RONDO_INVALID_ARGUMENT, given->type != result->type ? RONDO_REASON_TYPE : RONDO_REASON_SHAPE,
+                      "conv_transpose2d: the bias is %s; it needs one %s for each of the %zu channels of the result",
+                      rondo_shape_text(text, given), rondo_type_name(result->type), result->dims[1]);
+  }
+  RONDO_TRY(rondo_program_add_shaped(program, &rondo_operator_reshape, bias_index, plane, &terms[1]));
+  return rondo_program_add(program, &rondo_operator_add, terms, 2, NULL, inout_result);
+}
+
+static rondo_status add_transposed(rondo_program *program, const uint32_t *inputs,
+                                   const rondo_conv_transpose2d_options *given, uint32_t *out_result) {
+  const rondo_shape *weight = rondo_program_shape(program, inputs[T_WEIGHT]);
+  const rondo_shape *x = rondo_program_shape(program, inputs[T_X]);
+  rondo_attributes attributes = {0};
+  rondo_window_attributes(&weight->dims[2], given->stride, given->padding, given->dilation, &attributes);
+  attributes.sizes[GROUPS] = given->groups == 0 ? 1 : given->groups;
+  attributes.size_count = SIZES;
+  for (size_t axis = 0; x->rank == 4 && weight->rank == 4 && axis < 2; axis++) {
+    if (!transposed_size(&attributes, axis, x->dims[2 + axis], given->output_padding[axis],
+                         &attributes.sizes[HEIGHT + axis])) {
+      return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE,
+                        "conv_transpose2d: a padding of %zu leaves nothing of the result, or a size is larger than "
+                        "2^30: use a smaller padding, stride or dilation",
+                        given->padding[axis]);
+    }
+  }
+  RONDO_TRY(rondo_program_add(program, &rondo_operator_conv_transpose2d, inputs, 2, &attributes, out_result));
+  return given->bias.id == 0 ? RONDO_OK : add_bias(program, given->bias, out_result);
+}
+
+rondo_status rondo_op_conv_transpose2d(rondo_program *program, rondo_value x, rondo_value weight,
+                                       const rondo_conv_transpose2d_options *options, rondo_value *out_value) {
+  rondo_conv_transpose2d_options given;
+  uint32_t inputs[2], result = RONDO_NO_VALUE;
+  RONDO_TRY(rondo_program_begin(program, "conv_transpose2d", out_value));
+  RONDO_TRY(rondo_versioned_read("rondo_conv_transpose2d_options", options, &given, sizeof given));
+  RONDO_TRY(
+      rondo_program_resolve_inputs(program, &rondo_operator_conv_transpose2d, (rondo_value[]){weight, x}, 2, inputs));
+  const rondo_program_mark mark = rondo_program_get_mark(program);
+  const rondo_status status = add_transposed(program, inputs, &given, &result);
+  return rondo_program_finish(program, mark, status, result, out_value);
+}

@@ -108,8 +108,7 @@ rondo_status rondo_program_add_zeros(rondo_program *program, const rondo_shape *
 
 /* Public ----------------------------------------------------------------------------------------------------------- */
 
-/* Whether the type represents the number exactly. A double represents integers up to 2^53 exactly. */
-static bool holds(rondo_type type, double number) {
+bool rondo_program_number_fits(rondo_type type, double number) {
   static const struct {
     double low, high;
   } ranges[] = {[RONDO_I32] = {INT32_MIN, INT32_MAX},
@@ -130,7 +129,7 @@ static rondo_status add_series(const rondo_operator *row, rondo_program *program
   if (rank > 0) RONDO_TRY(rondo_require(row->name, "shape", shape));
   RONDO_TRY(rondo_shape_make(row->name, type, shape, rank, &made));
   const double last = first + step * (double)(rondo_shape_elements(&made) - 1);
-  if (!holds(type, first) || !holds(type, step) || !holds(type, last)) {
+  if (!rondo_program_number_fits(type, first) || !rondo_program_number_fits(type, step) || !rondo_program_number_fits(type, last)) {
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
                       "%s: type %s cannot represent all numbers from %g to %g with step %g exactly", row->name,
                       rondo_type_name(type), first, last, step);
