@@ -104,6 +104,27 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_attention_packed(rondo_program *p
                                                                 size_t groups, const rondo_attention_options *options,
                                                                 rondo_value *out_value);
 
+/*   rotary: rotary position embedding (Su et al. 2021, RoFormer): x [b, n, t, d], any float, d at most 256: rotates
+ *           pairs of the first `dims` elements of each row of each head; pair i by the row's position times
+ *           base^(-2 i / dims). positions: I32 [t], or [b, t] or [1, t] for each sequence, any numbers: in generation,
+ *           the length of the sequence, and the numbers after it for further rows. With `heads`, x is packed rows
+ *           [b, t, (h + 2 g) d] as of attention_packed, and the heads of q and k are rotated; with groups 0, all h
+ * heads. options may be NULL. Errors: OUT_OF_RANGE (dims, base, position_scale). */
+typedef struct rondo_rotary_options {
+  uint32_t struct_size;
+  bool interleaved;     /* a pair is elements 2 i and 2 i + 1, as in GPT-J; else i and i + dims / 2, as in GPT-NeoX and
+                           Llama */
+  size_t dims;          /* even, at most d; 0: d */
+  float base;           /* 0: 10000 */
+  float position_scale; /* positions are multiplied by it: 1 / 4 stretches a model to four times its length. 0: 1 */
+  size_t heads, groups; /* h and g of packed rows */
+  rondo_value frequencies; /* F32 [dims / 2], instead of those of base, as for Llama 3. No gradient. No value: none */
+} rondo_rotary_options;
+#define RONDO_ROTARY_OPTIONS_INIT .struct_size = sizeof(rondo_rotary_options)
+
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_rotary(rondo_program *program, rondo_value x, rondo_value positions,
+                                                      const rondo_rotary_options *options, rondo_value *out_value);
+
 /* Images -----------------------------------------------------------------------------------------------------------
  * n images of c channels, any float; heights come before widths.
  *   conv2d: x [n, c, h, w], weight [o, c / groups, kh, kw] (+ bias [o]) -> [n, o, h', w'] with h' = (h + 2 padding -

@@ -47,6 +47,8 @@
   ROW(attention_append)         \
   ROW(attention_plan)           \
   ROW(attention_slopes)         \
+  ROW(rotary)                   \
+  ROW(rotary_angles)            \
   ROW(conv2d)                   \
   ROW(conv2d_input_gradient)    \
   ROW(conv2d_weight_gradient)   \

@@ -26,6 +26,7 @@
   ROW(pad)                      \
   ROW(pair_loss_join)           \
   ROW(rate)                     \
+  ROW(rotary_angles)            \
   ROW(route_indices)            \
   ROW(dropout_advance)          \
   ROW(sgd)                      \
