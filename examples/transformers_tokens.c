@@ -12,7 +12,6 @@
  *
  * Prints: transformers/llama: 22 17 27 60 40 60 60 60
  */
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,7 +57,7 @@ typedef struct network {
   bool is_llama, is_tied; /* tied: the product for the logits has the table of tokens */
   size_t layers, width, heads, groups, head, hidden, words, context;
   float epsilon, rope_base;
-  rondo_value length, place, cosines, sines; /* length: how many tokens came before; place: the same, [1, 1] */
+  rondo_value length, place; /* length: how many tokens came before; place: the same, [1, 1] */
 } network;
 
 /* The first number after the key, wherever in the JSON it is. */
@@ -121,22 +120,6 @@ static rondo_status add_norm(const network *n, int layer, const char *name, rond
   return rondo_op_layer_norm(n->program, x, scale, shift, 1, n->epsilon, out);
 }
 
-/* Rotary embedding (Su et al. 2021): the halves (a, b) of each head become (a cos - b sin, b cos + a sin). */
-static rondo_status rotate(const network *n, size_t heads, rondo_value *x) {
-  const size_t shape[] = {1, 1, heads, n->head}, flat[] = {1, 1, heads * n->head},
-               halves[] = {n->head / 2, n->head / 2};
-  rondo_value half[2], turned[2], along, across;
-  TRY(rondo_op_reshape(n->program, *x, shape, 4, &along));
-  TRY(rondo_op_split(n->program, along, 3, halves, 2, half));
-  TRY(rondo_op_neg(n->program, half[1], &turned[0]));
-  turned[1] = half[0];
-  TRY(rondo_op_concat(n->program, turned, 2, 3, &across));
-  TRY(rondo_op_mul(n->program, along, n->cosines, &along));
-  TRY(rondo_op_mul(n->program, across, n->sines, &across));
-  TRY(rondo_op_add(n->program, along, across, &along));
-  return rondo_op_reshape(n->program, along, flat, 3, x);
-}
-
 /* q, k and v side by side. */
 static rondo_status add_qkv(const network *n, int layer, rondo_value x, rondo_value *out) {
   const size_t q_width = n->heads * n->head, k_width = n->groups * n->head;
@@ -145,21 +128,24 @@ static rondo_status add_qkv(const network *n, int layer, rondo_value x, rondo_va
   TRY(add_linear(n, layer, "q", n->width, q_width, RONDO_ACTIVATION_NONE, x, &parts[0]));
   TRY(add_linear(n, layer, "k", n->width, k_width, RONDO_ACTIVATION_NONE, x, &parts[1]));
   TRY(add_linear(n, layer, "v", n->width, k_width, RONDO_ACTIVATION_NONE, x, &parts[2]));
-  TRY(rotate(n, n->heads, &parts[0]));
-  TRY(rotate(n, n->groups, &parts[1]));
-  return rondo_op_concat(n->program, parts, 3, 2, out);
+  TRY(rondo_op_concat(n->program, parts, 3, 2, out));
+  const rondo_rotary_options options = {RONDO_ROTARY_OPTIONS_INIT, .base = n->rope_base, .heads = n->heads,
+                                        .groups = n->groups};
+  return rondo_op_rotary(n->program, *out, n->place, &options, out);
 }
 
 static rondo_status add_attention(const network *n, int layer, rondo_value x, rondo_value *out) {
+  rondo_attention_options options = {RONDO_ATTENTION_OPTIONS_INIT, .lengths = n->length};
   const size_t cache[] = {1, n->groups, n->context, n->head};
-  char name[2][32];
-  rondo_value caches[2], y;
+  rondo_value *const caches[] = {&options.k_cache, &options.v_cache};
+  rondo_value y;
+  char name[32];
   for (int i = 0; i < 2; i++) {
-    snprintf(name[i], sizeof name[i], "cache.%c.%d", "kv"[i], layer);
-    TRY(rondo_program_state(n->program, name[i], RONDO_F32, cache, 4, &caches[i]));
+    snprintf(name, sizeof name, "cache.%c.%d", "kv"[i], layer);
+    TRY(rondo_program_state(n->program, name, RONDO_F32, cache, 4, caches[i]));
   }
   TRY(add_qkv(n, layer, x, &y));
-  TRY(rondo_op_attention_decode_packed(n->program, y, n->heads, n->groups, caches[0], caches[1], n->length, NULL, &y));
+  TRY(rondo_op_attention_packed(n->program, y, n->heads, n->groups, &options, &y));
   return add_linear(n, layer, "o", n->heads * n->head, n->width, RONDO_ACTIVATION_NONE, y, out);
 }
 
@@ -185,18 +171,6 @@ static rondo_status add_block(const network *n, int layer, rondo_value *x) {
   return rondo_op_add(n->program, *x, y, x);
 }
 
-/* The rows of two tables that belong to this token. */
-static rondo_status add_rotary(network *n) {
-  const size_t shape[] = {1, 1, 1, n->head};
-  rondo_value *const rows[] = {&n->cosines, &n->sines};
-  for (int i = 0; i < 2; i++) {
-    TRY(add_state(n, -1, i == 0 ? "rotary.cosines" : "rotary.sines", "", n->context, n->head, rows[i]));
-    TRY(rondo_op_embedding(n->program, *rows[i], n->place, rows[i]));
-    TRY(rondo_op_reshape(n->program, *rows[i], shape, 4, rows[i]));
-  }
-  return RONDO_OK;
-}
-
 static rondo_status add_network(network *n) {
   const size_t one[] = {1, 1};
   rondo_value token, table, positions, x, y;
@@ -205,9 +179,7 @@ static rondo_status add_network(network *n) {
   TRY(rondo_op_reshape(n->program, n->length, one, 2, &n->place));
   TRY(add_state(n, -1, "tokens", "", n->words, n->width, &table));
   TRY(rondo_op_embedding(n->program, table, token, &x));
-  if (n->is_llama) {
-    TRY(add_rotary(n));
-  } else {
+  if (!n->is_llama) {
     TRY(add_state(n, -1, "positions", "", n->context, n->width, &positions));
     TRY(rondo_op_embedding(n->program, positions, n->place, &y));
     TRY(rondo_op_add(n->program, x, y, &x));
@@ -223,22 +195,7 @@ static rondo_status add_network(network *n) {
 
 /* Weights ---------------------------------------------------------------------------------------------------------- */
 
-static bool is_weight(const char *name) { return strncmp(name, "cache.", 6) != 0 && strncmp(name, "rotary.", 7) != 0; }
-
-static rondo_status write_rotary(const network *n, rondo_compiled *compiled) {
-  const size_t bytes = n->context * n->head * sizeof(float);
-  float *angles = malloc(2 * bytes), *sines = angles + n->context * n->head;
-  if (angles == NULL) return RONDO_OUT_OF_MEMORY;
-  for (size_t i = 0; i < n->context * n->head; i++) {
-    const float angle = (float)(i / n->head) * powf(n->rope_base, -2.0f * (float)(i % (n->head / 2)) / (float)n->head);
-    angles[i] = cosf(angle);
-    sines[i] = sinf(angle);
-  }
-  rondo_status status = rondo_compiled_write(compiled, "rotary.cosines", angles, bytes);
-  if (status == RONDO_OK) status = rondo_compiled_write(compiled, "rotary.sines", sines, bytes);
-  free(angles);
-  return status;
-}
+static bool is_weight(const char *name) { return strncmp(name, "cache.", 6) != 0; }
 
 static rondo_status load_weights(const char *folder, const network *n, rondo_compiled *compiled) {
   rondo_weights_options options = {RONDO_WEIGHTS_OPTIONS_INIT, .rules = gpt2_rules, .convert_floats = true};
@@ -255,7 +212,7 @@ static rondo_status load_weights(const char *folder, const network *n, rondo_com
   TRY(status);
   status = rondo_weights_apply(weights, compiled, is_weight);
   rondo_weights_destroy(weights);
-  return status == RONDO_OK && n->is_llama ? write_rotary(n, compiled) : status;
+  return status;
 }
 
 /* Tokens ----------------------------------------------------------------------------------------------------------- */

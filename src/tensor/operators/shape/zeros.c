@@ -129,7 +129,8 @@ static rondo_status add_series(const rondo_operator *row, rondo_program *program
   if (rank > 0) RONDO_TRY(rondo_require(row->name, "shape", shape));
   RONDO_TRY(rondo_shape_make(row->name, type, shape, rank, &made));
   const double last = first + step * (double)(rondo_shape_elements(&made) - 1);
-  if (!rondo_program_number_fits(type, first) || !rondo_program_number_fits(type, step) || !rondo_program_number_fits(type, last)) {
+  if (!rondo_program_number_fits(type, first) || !rondo_program_number_fits(type, step) ||
+      !rondo_program_number_fits(type, last)) {
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
                       "%s: type %s cannot represent all numbers from %g to %g with step %g exactly", row->name,
                       rondo_type_name(type), first, last, step);
