@@ -311,8 +311,7 @@ static rondo_status infer_gradient(const rondo_program *program, const rondo_ope
 RONDO_OPERATOR(conv2d_input_gradient, .family = &input_gradient_pass, .inputs = {"weight", "gradient"}, GRADIENT_ROW);
 RONDO_OPERATOR(conv2d_weight_gradient, .family = &weight_gradient_pass, .inputs = {"x", "gradient"}, GRADIENT_ROW);
 
-/* Transposed: the gradient of x as an operator of its own, whose gradients are the other two passes -----------------
- */
+/* Transposed: the gradient of x as an operator; its gradients are the other passes --------------------------------- */
 
 enum { T_WEIGHT, T_X }; /* inputs */
 
