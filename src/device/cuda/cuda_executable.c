@@ -511,13 +511,23 @@ const rondo_executable_ops cuda_executable_ops = {
     .times = cuda_times,
 };
 
+/* Kinds do not change. */
+static void note_kind(cuda_executable *executable, const cuda_node *node) {
+  executable->has_order |= cuda_is_order_alone(node);
+  executable->has_copies |=
+      node->kind == RONDO_NODE_COPY || node->kind == RONDO_NODE_FILL || node->kind == RONDO_NODE_MEMORY_OPERATIONS;
+}
+
 static rondo_status make_nodes(cuda_executable *executable, const rondo_lowered_graph *graph) {
   RONDO_TRY(
       rondo_allocate_items(cuda_allocator_of(executable), graph->node_count, sizeof(cuda_node), &executable->nodes));
   for (size_t i = 0; i < graph->node_count; i++) {
     cuda_node *node = &executable->nodes[i];
+    const size_t before = executable->predecessor_start[i + 1] - executable->predecessor_start[i];
     RONDO_TRY(cuda_node_make(executable, &graph->nodes[i], node));
     executable->count++;
+    if (before > executable->most_before) executable->most_before = before;
+    if (node->kind != RONDO_NODE_KERNEL) note_kind(executable, node);
     node->first = executable->handle_count;
     executable->handle_count += cuda_node_parts(node);
     if (node->kind == RONDO_NODE_HOST) executable->host_count++;

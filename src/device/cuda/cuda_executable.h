@@ -81,8 +81,12 @@ struct cuda_executable {
   cu_graph_node *handles; /* of `built` */
   cuda_built built;
   size_t count, host_count, edge_count, disabled_count;
+  size_t most_before;  /* of the nodes that a node comes after */
   bool is_exported;    /* its graph is for callers (cuda_graph_export.c), and is never instantiated here */
   bool has_foreign;    /* has work of libraries, which runs in graphs only */
+  bool has_order;      /* has nodes that are order alone */
+  bool has_copies;     /* has nodes that may need placeholder memory: copies, fills, memory operations */
+  bool has_configs;    /* a node has, or had, a launch configuration */
   bool has_priorities; /* nodes were given priorities, so that each runs with its own */
   bool is_made;
   bool is_stale;    /* `built` differs from `nodes`, because the driver did not take a change back */

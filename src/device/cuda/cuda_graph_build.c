@@ -66,12 +66,6 @@ static bool can_be_left_out(const cuda_node *node, const cuda_node_order *node_o
          (node_order->successors == 1 && node_order->count <= LONGEST_LEFT_OUT);
 }
 
-static bool has_order_alone(const cuda_executable *executable) {
-  size_t i = 0;
-  while (i < executable->count && !cuda_is_order_alone(&executable->nodes[i])) i++;
-  return i < executable->count;
-}
-
 static rondo_status make_node_orders(const cuda_executable *executable, cuda_order *out) {
   const rondo_allocator *allocator = cuda_allocator_of(executable);
   const size_t count = out->node_count = executable->count;
@@ -87,19 +81,10 @@ static rondo_status make_node_orders(const cuda_executable *executable, cuda_ord
   return RONDO_OK;
 }
 
-static cuda_order plain_order(const cuda_executable *executable) {
-  cuda_order order = {.executable = executable};
-  for (size_t i = 0; i < executable->count; i++) {
-    const size_t count = executable->predecessor_start[i + 1] - executable->predecessor_start[i];
-    if (count > order.most) order.most = count;
-  }
-  return order;
-}
-
 rondo_status cuda_order_make(const cuda_executable *executable, cuda_order *out) {
   *out = (cuda_order){.executable = executable};
-  if (!executable->is_exported && has_order_alone(executable)) return make_node_orders(executable, out);
-  *out = plain_order(executable);
+  if (!executable->is_exported && executable->has_order) return make_node_orders(executable, out);
+  out->most = executable->most_before;
   return RONDO_OK;
 }
 
@@ -213,7 +198,7 @@ static rondo_status add_all(cuda_executable *executable, cu_graph graph, cu_grap
   RONDO_TRY(rondo_allocate_items(allocator, order->most, sizeof *before, &before));
   rondo_status status = add_nodes(executable, graph, handles, order, before);
   if (status == RONDO_OK) status = add_programmatic(executable, graph, handles, order);
-  for (size_t i = 0; i < executable->count && status == RONDO_OK; i++)
+  for (size_t i = 0; executable->has_configs && i < executable->count && status == RONDO_OK; i++)
     if (executable->nodes[i].is_configured) status = add_early(executable, graph, handles, i);
   rondo_release(allocator, before, order->most, sizeof *before);
   return status;
@@ -313,7 +298,7 @@ static rondo_status add_placeholders(const cuda_executable *executable, bool is_
 }
 
 static bool has_any(const cuda_executable *executable, bool is_in_bound) {
-  size_t i = 0;
+  size_t i = executable->has_copies ? 0 : executable->count;
   while (i < executable->count && !needs_placeholders(&executable->nodes[i], is_in_bound)) i++;
   return i < executable->count;
 }

@@ -47,7 +47,7 @@ static rondo_status keep_config(cuda_executable *executable, const rondo_kernel_
   RONDO_TRY(rondo_allocate_items(cuda_allocator_of(executable), 1, sizeof *copy, &copy));
   *copy = config;
   out->config = copy;
-  out->is_configured = true;
+  out->is_configured = executable->has_configs = true;
   executable->has_priorities |= config.priority != 0 && !has_captured_config(node->kernel, &config);
   return RONDO_OK;
 }
