@@ -46,16 +46,18 @@ static rondo_status fail_too_many(const rondo_lowering *lowering) {
                     lowering->nodes.count);
 }
 
-/* The caller adds the edges to the node next. */
-static inline rondo_status append(graph_walker *walker, const rondo_lowered_node *node,
-                                  const rondo_lowered_origin *origin, uint32_t *out_index) {
+/* The caller fills the node and its origin, and adds the edges to the node, next. */
+static inline rondo_status append(graph_walker *walker, uint32_t *out_index) {
   rondo_lowering *lowering = walker->lowering;
-  if (lowering->nodes.count >= RONDO_INDEX_CHILD) return fail_too_many(lowering);
-  const uint32_t start = (uint32_t)lowering->predecessors.count;
-  *out_index = (uint32_t)lowering->nodes.count;
-  RONDO_TRY(rondo_array_push(walker->allocator, &lowering->predecessor_start, &start));
-  RONDO_TRY(rondo_array_push(walker->allocator, &lowering->origins, origin));
-  return rondo_array_push(walker->allocator, &lowering->nodes, node);
+  const size_t index = lowering->nodes.count;
+  if (index >= RONDO_INDEX_CHILD) return fail_too_many(lowering);
+  RONDO_TRY(rondo_array_reserve(walker->allocator, &lowering->predecessor_start, index + 1));
+  RONDO_TRY(rondo_array_reserve(walker->allocator, &lowering->origins, index + 1));
+  RONDO_TRY(rondo_array_reserve(walker->allocator, &lowering->nodes, index + 1));
+  lowering->predecessor_start.items[index] = (uint32_t)lowering->predecessors.count;
+  lowering->predecessor_start.count = lowering->origins.count = lowering->nodes.count = index + 1;
+  *out_index = (uint32_t)index;
+  return RONDO_OK;
 }
 
 /* Adds edges from all nodes of a range to the last node. */
@@ -114,12 +116,14 @@ static rondo_status link_dependencies(graph_walker *walker, const graph_level *l
 
 /* Appends an empty node that replaces all of `from` as a dependency. */
 static rondo_status join(graph_walker *walker, ends from, ends *out) {
-  const rondo_lowered_node node = {.params = &join_params, .where = {.number = RONDO_NO_NODE, .own = RONDO_NO_NODE}};
-  const rondo_lowered_origin nowhere = {.slot = RONDO_NO_NODE};
+  rondo_lowering *lowering = walker->lowering;
   uint32_t at = RONDO_NO_NODE;
-  RONDO_TRY(append(walker, &node, &nowhere, &at));
+  RONDO_TRY(append(walker, &at));
+  lowering->nodes.items[at] =
+      (rondo_lowered_node){.params = &join_params, .where = {.number = RONDO_NO_NODE, .own = RONDO_NO_NODE}};
+  lowering->origins.items[at] = (rondo_lowered_origin){.slot = RONDO_NO_NODE};
   RONDO_TRY(link_run(walker, from));
-  walker->lowering->join_count++;
+  lowering->join_count++;
   *out = (ends){.first = walker->pool.count, .count = 1};
   return rondo_array_push(walker->allocator, &walker->pool, &at);
 }
@@ -198,8 +202,8 @@ static rondo_status walk_child(graph_walker *walker, graph_level *level, uint32_
 }
 
 /* Graphs without a device name no events. */
-rondo_lowered_node rondo_lowered_of(const rondo_node_params *params, rondo_device *device,
-                                    const rondo_node_where *where, uint64_t captured) {
+static inline rondo_lowered_node lowered_of(const rondo_node_params *params, rondo_device *device,
+                                            const rondo_node_where *where, uint64_t captured) {
   const bool is_event = rondo_node_names_event(params) && params->as.event != NULL;
   return (rondo_lowered_node){.params = params,
                               .event = is_event ? params->as.event->driver : NULL,
@@ -208,16 +212,24 @@ rondo_lowered_node rondo_lowered_of(const rondo_node_params *params, rondo_devic
                               .captured = captured};
 }
 
+rondo_lowered_node rondo_lowered_of(const rondo_node_params *params, rondo_device *device,
+                                    const rondo_node_where *where, uint64_t captured) {
+  return lowered_of(params, device, where, captured);
+}
+
 static rondo_status walk_node(graph_walker *walker, graph_level *level, uint32_t slot) {
   rondo_graph *graph = level->graph;
+  rondo_lowering *lowering = walker->lowering;
   const rondo_graph_node *node = rondo_graph_at(graph, slot);
+  uint32_t index = RONDO_INDEX_NONE;
   if (node->params.kind == RONDO_NODE_CHILD && !walker->keeps_children) return walk_child(walker, level, slot);
+  RONDO_TRY(append(walker, &index));
   const rondo_node_where where = {
       .number = level->inside == NULL ? slot : level->number, .own = slot, .inside = level->inside};
-  const rondo_lowered_node lowered =
-      rondo_lowered_of(&node->params, rondo_graph_node_device(graph, node), &where, node->captured);
-  const rondo_lowered_origin origin = {.graph = graph, .slot = slot, .tag = tag_of(graph, slot)};
-  RONDO_TRY(append(walker, &lowered, &origin, &level->indices[slot]));
+  lowering->nodes.items[index] =
+      lowered_of(&node->params, rondo_graph_node_device(graph, node), &where, node->captured);
+  lowering->origins.items[index] = (rondo_lowered_origin){.graph = graph, .slot = slot, .tag = tag_of(graph, slot)};
+  level->indices[slot] = index;
   RONDO_TRY(link_promised(walker, level, slot));
   return link_dependencies(walker, level, &node->dependencies);
 }
