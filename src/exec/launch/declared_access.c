@@ -177,6 +177,10 @@ void rondo_exec_begin_access(rondo_exec *exec, rondo_graph *graph) {
   exec->unfreed = (rondo_freed_marks){0};
   if (memory != NULL) rondo_memory_mark_freed(memory, &exec->unfreed);
   exec->is_unsure = false;
+  if (exec->allocated == count_ended(exec)) {
+    exec->checked = exec->allocated;
+    return;
+  }
   rondo_error_save(&before);
   if (rondo_exec_check_access("rondo_instantiate", exec) == RONDO_OK) return;
   rondo_error_restore(&before);

@@ -31,6 +31,7 @@ struct rondo_exec {
   uint64_t launches, updates;
   uint64_t checked;          /* the device's count of ended allocations when all that the nodes access was allocated */
   uint64_t checked_several;  /* the same for an exec of several devices: the sum of their counts */
+  uint64_t allocated;        /* the same as `checked`, if verification found that out; RONDO_UNCHECKED: it did not */
   rondo_freed_marks unfreed; /* what was freed before that, or before the exec was created */
   bool is_unsure;            /* nodes may have other addresses since then */
   struct rondo_patch_set *patched;    /* the current one (patch.h); NULL: none */

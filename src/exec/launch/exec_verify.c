@@ -20,6 +20,7 @@
 #include "memory/arena/arena.h"
 #include "memory/arena/arena_recording.h"
 #include "memory/memory_errors.h"
+#include "memory/peer_access.h"
 
 /* Allocations outside the graph ------------------------------------------------------------------------------------ */
 
@@ -37,6 +38,7 @@ typedef struct surroundings {
   size_t given_count;
   RONDO_ARRAY(const rondo_graph *) recordings; /* those of the graphs that were recorded into an arena */
   rondo_known_ranges held; /* memory that is live throughout them; first the ranges that are live before all nodes */
+  bool has_others; /* an address was looked up that is not in a live allocation of the device, or is graph memory */
 } surroundings;
 
 static int compare_given(const void *a, const void *b) {
@@ -113,13 +115,17 @@ static bool find_on_devices(const rondo_graph *root, const void *address, rondo_
   return found;
 }
 
+static bool find_allocated(surroundings *around, const void *address, rondo_known_range *out) {
+  const bool is_of_arena = find_in_arena(around, address, out);
+  const bool is_found = is_of_arena || find_on_devices(around->root, address, out);
+  around->has_others |= is_of_arena || !is_found || out->is_dead || out->is_graph_memory;
+  return is_found;
+}
+
 static bool find_range(void *user, const void *address, rondo_known_range *out) {
-  const surroundings *around = user;
+  surroundings *around = user;
   const rondo_verify_allocation *given = find_given(around, address);
-  if (given == NULL) {
-    if (find_in_arena(around, address, out)) return true;
-    return find_on_devices(around->root, address, out);
-  }
+  if (given == NULL) return find_allocated(around, address, out);
   *out = (rondo_known_range){.begin = given->address, .bytes = given->bytes};
   snprintf(out->name, sizeof out->name, "%s", given->name == NULL ? "" : given->name);
   snprintf(out->no_access, sizeof out->no_access, "%s", given->no_access == NULL ? "" : given->no_access);
@@ -196,9 +202,10 @@ static void free_surroundings(const rondo_allocator *allocator, surroundings *ar
   rondo_array_free(allocator, &around->held);
 }
 
-/* The caller has set nodes, edges and clone_tags in `input`. `root` is the outermost graph. */
+/* The caller has set nodes, edges and clone_tags in `input`. `root` is the outermost graph. *out_allocated: all that
+ * the nodes access is memory of the graph itself, or of its one device and was allocated. */
 static rondo_status verify_flat(rondo_verify_input *input, const rondo_graph *root, const rondo_device *device,
-                                const rondo_verify_options *options, rondo_findings **out) {
+                                const rondo_verify_options *options, rondo_findings **out, bool *out_allocated) {
   surroundings around = {0};
   if (device != NULL) around.root = root;
   input->root = root;
@@ -210,12 +217,14 @@ static rondo_status verify_flat(rondo_verify_input *input, const rondo_graph *ro
   if (status == RONDO_OK) status = collect_live_ranges(input, root, &around);
   if (status == RONDO_OK) status = rondo_verify(input, out);
   input->user = NULL;
+  *out_allocated = !around.has_others && around.recordings.count == 0 && root->others.count == 0 &&
+                   (device == NULL || !rondo_peers_others_have_memory(device));
   free_surroundings(input->allocator, &around);
   return status;
 }
 
 static rondo_status verify_lowering(const rondo_lowering *lowering, const rondo_device *device, bool clone_tags,
-                                    const rondo_verify_options *options, rondo_findings **out) {
+                                    const rondo_verify_options *options, rondo_findings **out, bool *out_allocated) {
   rondo_flat_node *nodes;
   *out = NULL;
   RONDO_TRY(flatten(lowering, &nodes));
@@ -223,16 +232,17 @@ static rondo_status verify_lowering(const rondo_lowering *lowering, const rondo_
                               .nodes = nodes,
                               .edges = rondo_lowering_edges(lowering),
                               .clone_tags = clone_tags};
-  const rondo_status status = verify_flat(&input, lowering->root, device, options, out);
+  const rondo_status status = verify_flat(&input, lowering->root, device, options, out, out_allocated);
   rondo_release(&lowering->allocator, nodes, lowering->nodes.count, sizeof *nodes);
   return status;
 }
 
 static rondo_status verify_graph(const rondo_graph *graph, const rondo_verify_options *options, rondo_findings **out) {
   rondo_lowering lowering;
+  bool is_allocated;
   const rondo_status lowered = rondo_lower((rondo_graph *)(uintptr_t)graph, &lowering); /* it is only read */
   if (lowered != RONDO_OK) return rondo_fail_context(lowered, "rondo_graph_verify");
-  const rondo_status status = verify_lowering(&lowering, graph->device, false, options, out);
+  const rondo_status status = verify_lowering(&lowering, graph->device, false, options, out, &is_allocated);
   rondo_lowering_free(&lowering);
   return status;
 }
@@ -286,8 +296,11 @@ bool rondo_exec_is_verified(const rondo_graph *graph) {
 rondo_status rondo_exec_draft_verify(const char *call, rondo_exec_draft *draft, rondo_graph *graph) {
   const rondo_verify_options options = {RONDO_VERIFY_OPTIONS_INIT};
   rondo_findings *findings;
+  bool is_allocated;
   const uint64_t stamp = allocations_stamp(graph);
-  RONDO_TRY(verify_lowering(&draft->lowering, draft->graph->device, true, &options, &findings));
+  const uint64_t ended = atomic_load_explicit(&graph->device->allocations_ended, memory_order_acquire);
+  RONDO_TRY(verify_lowering(&draft->lowering, draft->graph->device, true, &options, &findings, &is_allocated));
+  draft->allocated = is_allocated ? ended : RONDO_UNCHECKED;
   const rondo_status status = rondo_findings_raise(findings);
   if (status != RONDO_OK || rondo_findings_count(findings) == 0) {
     rondo_findings_destroy(findings);
@@ -325,7 +338,8 @@ bool rondo_exec_same_accesses(const rondo_exec *exec, uint32_t index, const rond
 static rondo_status fail_with_first(rondo_verify_input *input, const rondo_exec *exec) {
   const rondo_verify_options options = {RONDO_VERIFY_OPTIONS_INIT};
   rondo_findings *findings;
-  RONDO_TRY(verify_flat(input, exec->lowering.root, exec->device, &options, &findings));
+  bool is_allocated;
+  RONDO_TRY(verify_flat(input, exec->lowering.root, exec->device, &options, &findings, &is_allocated));
   const rondo_status status = rondo_findings_raise(findings);
   rondo_findings_destroy(findings);
   return status;

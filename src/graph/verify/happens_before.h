@@ -39,7 +39,8 @@ typedef struct rondo_order_pair {
 typedef struct rondo_verify_order {
   const rondo_allocator *allocator;
   rondo_flat_edges edges;
-  /* of each node: its chain, and its index there from 1. One block with only_predecessor and only_successor */
+  /* of each node: its chain, and its index there from 1. One block with only_predecessor and only_successor. NULL if
+   * the edges are a single line */
   uint32_t *chain, *index;
   uint32_t *only_predecessor,
       *only_successor; /* the only direct predecessor and the only direct successor; or NONE, MANY */
@@ -49,7 +50,7 @@ typedef struct rondo_verify_order {
 
 /* Whether the two are on one chain in this order, as in most pairs. */
 static inline bool rondo_verify_order_on_chain(const rondo_verify_order *order, uint32_t before, uint32_t after) {
-  return before < after && order->chain[before] == order->chain[after];
+  return before < after && (order->chain_count == 1 || order->chain[before] == order->chain[after]);
 }
 
 /* Graphs with more than `widest` chains have no clocks (RONDO_ORDER_WIDEST except in tests). Free it after a failure

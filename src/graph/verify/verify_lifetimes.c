@@ -266,7 +266,9 @@ static rondo_status collect_held(rondo_verifier *verifier, address_span *span) {
 }
 
 static rondo_status collect_memory_nodes(rondo_verifier *verifier, address_span *span) {
-  for (uint32_t i = 0; i < verifier->input->edges.node_count; i++) {
+  const rondo_graph *root = verifier->input->root;
+  const bool has_none = root != NULL && !root->has_memory;
+  for (uint32_t i = 0; i < verifier->input->edges.node_count && !has_none; i++) {
     const rondo_node_params *params = rondo_verifier_params(verifier, i);
     if (params->kind == RONDO_NODE_ALLOC) RONDO_TRY(collect_alloc(verifier, i, &params->as.alloc, span));
     if (params->kind == RONDO_NODE_FREE) RONDO_TRY(collect_free(verifier, i, params->as.free_address, span));
