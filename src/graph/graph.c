@@ -332,16 +332,26 @@ static rondo_status check_number(const rondo_graph *graph, size_t number) {
                     rondo_graph_label(label, graph), RONDO_NO_NODE);
 }
 
-/* Adds one dependency of the new node, in ascending order, and reserves capacity for its dependent. */
-static rondo_status gather_dependency(rondo_graph *graph, const rondo_node *dependencies, size_t at, rondo_slots *out) {
-  uint32_t slot;
+static rondo_status refuse_listed(const rondo_graph *graph, const rondo_slots *listed, uint32_t slot) {
   size_t index;
   char label[RONDO_LABEL_BYTES];
-  RONDO_TRY(find_in_list(graph, "dependencies", dependencies, at, &slot));
-  if (out->count > 0 && rondo_slots_find(out, slot, &index))
-    return rondo_fail_node(RONDO_INVALID_ARGUMENT, RONDO_REASON_DUPLICATE_EDGE, slot,
-                           "%s is listed twice in the dependencies of the new node: list it once",
-                           rondo_node_label(label, &rondo_graph_at(graph, slot)->params, slot));
+  if (!rondo_slots_find(listed, slot, &index)) return RONDO_OK;
+  return rondo_fail_node(RONDO_INVALID_ARGUMENT, RONDO_REASON_DUPLICATE_EDGE, slot,
+                         "%s is listed twice in the dependencies of the new node: list it once",
+                         rondo_node_label(label, &rondo_graph_at(graph, slot)->params, slot));
+}
+
+static rondo_status fail_dependency(const rondo_graph *graph, const rondo_node *dependencies, size_t at) {
+  return rondo_fail_context(fail_find(graph, dependencies[at]), "dependencies[%zu]", at);
+}
+
+/* Adds one dependency of the new node, in ascending order, and reserves capacity for its dependent. */
+static inline rondo_status gather_dependency(rondo_graph *graph, const rondo_node *dependencies, size_t at,
+                                             rondo_slots *out) {
+  const uint32_t slot = (uint32_t)dependencies[at].id;
+  if (dependencies[at].id >> 32 != graph->serial || !rondo_graph_has(graph, slot))
+    return fail_dependency(graph, dependencies, at);
+  if (out->count > 0) RONDO_TRY(refuse_listed(graph, out, slot));
   rondo_slots_insert(out, slot);
   rondo_slots *dependents = &rondo_graph_at(graph, slot)->dependents;
   return rondo_slots_reserve(graph, dependents, dependents->count + 1);
@@ -490,11 +500,7 @@ void rondo_graph_overwrite(rondo_graph *graph, uint32_t slot, const rondo_node_p
     rondo_node_overwrite(graph, node, params);
     return;
   }
-  const rondo_kernel *kernel = params->as.kernel.kernel;
-  node->params.as.kernel.grid = params->as.kernel.grid;
-  for (uint32_t i = 0; i < kernel->parameter_count; i++)
-    rondo_argument_set((char *)node->arguments + kernel->offsets[i], params->as.kernel.args[i],
-                       kernel->parameters[i].bytes);
+  rondo_graph_store_launch(node, &params->as.kernel);
 }
 
 rondo_status rondo_graph_replace(rondo_graph *graph, uint32_t slot, const rondo_node_params *params) {

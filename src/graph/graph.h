@@ -109,6 +109,14 @@ RONDO_MUST_USE rondo_status rondo_graph_replace_child(rondo_graph *graph, uint32
 bool rondo_graph_fits(const rondo_graph *graph, uint32_t slot, const rondo_node_params *params);
 void rondo_graph_overwrite(rondo_graph *graph, uint32_t slot, const rondo_node_params *params);
 
+/* The same for a kernel, in an exec's clone, of which nothing is noted that a change would invalidate. */
+static inline void rondo_graph_store_launch(rondo_graph_node *node, const rondo_kernel_node *launch) {
+  const rondo_kernel *kernel = launch->kernel;
+  node->params.as.kernel.grid = launch->grid;
+  for (uint32_t i = 0; i < kernel->parameter_count; i++)
+    rondo_argument_set((char *)node->arguments + kernel->offsets[i], launch->args[i], kernel->parameters[i].bytes);
+}
+
 /* Removes a node with its edges. Errors: UNSUPPORTED/FOREIGN_WORK (the graph is bound), UNKNOWN_NODE (the slot has no
  * live node), INVALID_STATE/CAPTURING_INTO (C12; for the graph or the node's child). Never fails because of memory.
  * Before it, the caller checks whether the node's order is needed (address reuse). rondo_graph_check_erase makes the

@@ -389,11 +389,9 @@ static rondo_status check_kernel(const char *where, const rondo_device *device, 
   return check_device(where, device, node->kernel->device, "kernel", node->kernel->name);
 }
 
-rondo_status rondo_node_params_check(const char *where, const rondo_device *device, const rondo_node_params *params) {
-  if (params == NULL) return rondo_refuse_null(where, "the node's parameters");
+static __attribute__((noinline)) rondo_status check_others(const char *where, const rondo_device *device,
+                                                           const rondo_node_params *params) {
   switch (params->kind) {
-    case RONDO_NODE_KERNEL:
-      return check_kernel(where, device, &params->as.kernel);
     case RONDO_NODE_COPY:
       return check_copy(where, &params->as.copy);
     case RONDO_NODE_FILL:
@@ -416,6 +414,13 @@ rondo_status rondo_node_params_check(const char *where, const rondo_device *devi
     default:
       return rondo_node_shape_check(where, params);
   }
+}
+
+/* Kernels are the most frequent nodes. */
+rondo_status rondo_node_params_check(const char *where, const rondo_device *device, const rondo_node_params *params) {
+  if (params == NULL) return rondo_refuse_null(where, "the node's parameters");
+  return params->kind == RONDO_NODE_KERNEL ? check_kernel(where, device, &params->as.kernel)
+                                           : check_others(where, device, params);
 }
 
 /* Extents --------------------------------------------------------------------------------------------------------- */

@@ -193,6 +193,15 @@ static rondo_status build_child(const char *call, rondo_graph *graph, const rond
   return rondo_fail_context(status, "%s", call);
 }
 
+/* Work that runs. It may name random numbers and symbols. */
+static inline rondo_status build_work(const char *call, rondo_graph *graph, const rondo_node *dependencies,
+                                      size_t count, const rondo_node_params *params, rondo_node *out_node) {
+  RONDO_TRY(rondo_random_check_node(call, graph, params));
+  rondo_status status = rondo_symbols_retain(graph, params);
+  if (status == RONDO_OK) status = rondo_graph_insert_checked(graph, dependencies, count, params, out_node);
+  return status == RONDO_OK ? RONDO_OK : rondo_fail_context(status, "%s", call);
+}
+
 /* `device` is the one that the node runs on; in the parameters it is as graphs store it. */
 static rondo_status build_on(const char *call, rondo_graph *graph, const rondo_device *device,
                              const rondo_node *dependencies, size_t count, rondo_node_params *params,
@@ -200,13 +209,16 @@ static rondo_status build_on(const char *call, rondo_graph *graph, const rondo_d
   if (rondo_node_is_memory(params)) RONDO_TRY(check_memory(call, graph, params));
   RONDO_TRY(rondo_work_check(call, device, params));
   if (device != graph->device) RONDO_TRY(rondo_work_check_ranges(call, graph->device, params));
-  if (params->kind == RONDO_NODE_ALLOC) return build_alloc(call, graph, dependencies, count, params, out_node);
-  if (params->kind == RONDO_NODE_FREE) return build_free(call, graph, dependencies, count, params, out_node);
-  if (params->kind == RONDO_NODE_CHILD) return build_child(call, graph, dependencies, count, params, out_node);
-  RONDO_TRY(rondo_random_check_node(call, graph, params));
-  RONDO_TRY(rondo_fail_context(rondo_symbols_retain(graph, params), "%s", call));
-  const rondo_status status = rondo_graph_insert_checked(graph, dependencies, count, params, out_node);
-  return status == RONDO_OK ? RONDO_OK : rondo_fail_context(status, "%s", call);
+  switch (params->kind) {
+    case RONDO_NODE_ALLOC:
+      return build_alloc(call, graph, dependencies, count, params, out_node);
+    case RONDO_NODE_FREE:
+      return build_free(call, graph, dependencies, count, params, out_node);
+    case RONDO_NODE_CHILD:
+      return build_child(call, graph, dependencies, count, params, out_node);
+    default:
+      return build_work(call, graph, dependencies, count, params, out_node);
+  }
 }
 
 /* The caller's parameters keep the device that they name. */

@@ -109,7 +109,10 @@ static rondo_status check_shapes(const char *call, const rondo_node_params *now,
 static rondo_status commit_in_place(rondo_exec *exec, uint32_t index, const rondo_lowered_node *after) {
   const rondo_lowered_origin *origin = &exec->lowering.origins.items[index];
   RONDO_TRY(exec->executable->ops->set_params(exec->executable, index, after));
-  rondo_graph_overwrite(origin->graph, origin->slot, after->params);
+  if (after->params->kind == RONDO_NODE_KERNEL)
+    rondo_graph_store_launch(rondo_graph_at(origin->graph, origin->slot), &after->params->as.kernel);
+  else
+    rondo_graph_overwrite(origin->graph, origin->slot, after->params);
   return RONDO_OK;
 }
 
