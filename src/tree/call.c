@@ -78,13 +78,15 @@ static rondo_status finish_recorded(const rondo_call_request *asked, rondo_recor
   size_t made_buffers;
   rondo_path_advance(tree, call);
   note_outcome(asked->function, outcome, RONDO_SKIP_NONE, call->number);
+  if (call->output_count == 0) return RONDO_OK;
   return rondo_outputs_make(asked->function, RONDO_OUTPUTS_RECORDED, call->outputs, call->output_count, tree->inputs,
                             asked->outputs, asked->output_count, &made_buffers);
 }
 
 static rondo_status launch(const rondo_call_request *asked, rondo_recorded_call *call) {
   rondo_tree *tree = asked->function->tree;
-  if (__builtin_expect(asked->raw != NULL, 1)) return rondo_replay_launch(call, asked->stream);
+  if (__builtin_expect(asked->raw != NULL || call->bound_count == 0, 1))
+    return rondo_replay_launch(call, asked->stream);
   return rondo_replay(tree, call, asked->stream, tree->inputs);
 }
 
