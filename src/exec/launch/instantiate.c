@@ -293,7 +293,7 @@ void rondo_exec_end(rondo_exec *exec) {
 
 /* Information ----------------------------------------------------------------------------------------------------- */
 
-/* An estimate for the clone and its children: the parts that grow with the graph. */
+/* An estimate for the clone and its children: the parts that grow with the graph, also where the graph shares them. */
 static uint64_t graph_host_bytes(const rondo_graph *graph) {
   uint64_t bytes = sizeof *graph + graph->nodes.capacity * sizeof *graph->nodes.items;
   for (size_t i = 0; i < graph->nodes.count; i++) {

@@ -211,6 +211,12 @@ static rondo_status set_arguments(rondo_exec *exec, uint32_t index, const rondo_
   return RONDO_OK;
 }
 
+/* Comes before the exec's nodes are read, because they may move. */
+static inline rondo_status own_nodes(const char *call, rondo_exec *exec) {
+  const rondo_status status = rondo_exec_own_nodes(exec);
+  return __builtin_expect(status == RONDO_OK, 1) ? RONDO_OK : rondo_fail_context(status, "%s", call);
+}
+
 /* The general case: the kind or the kernel changes, or there is more to change than the driver's parameters. */
 static __attribute__((noinline)) rondo_status set_any_params(const char *call, rondo_exec *exec, uint32_t index,
                                                              const rondo_node_params *params) {
@@ -251,7 +257,7 @@ rondo_status rondo_exec_set_params(rondo_exec *exec, rondo_node node, const rond
   __builtin_prefetch(exec->executable); /* used last */
   uint32_t index;
   RONDO_TRY(find_any(call, exec, node, &index));
-  RONDO_TRY(rondo_exec_own_nodes(exec));
+  RONDO_TRY(own_nodes(call, exec));
   if (__builtin_expect(index != RONDO_INDEX_CHILD, 1)) return set_params(call, exec, index, params);
   return params->kind == RONDO_NODE_CHILD ? rondo_exec_replace_child(call, exec, node, params)
                                           : fail_child(call, exec, node, params);
@@ -264,7 +270,7 @@ rondo_status rondo_exec_set_argument(rondo_exec *exec, rondo_node node, size_t n
   uint32_t index;
   RONDO_TRY(rondo_check_call(call, "the exec", exec));
   RONDO_TRY(find_index(call, exec, node, &index));
-  RONDO_TRY(rondo_exec_own_nodes(exec));
+  RONDO_TRY(own_nodes(call, exec));
   RONDO_TRY(rondo_node_params_exchange(call, rondo_exec_given_params(exec, index), number, value, args, &params));
   return set_params(call, exec, index, &params);
 }
@@ -464,7 +470,7 @@ static rondo_status update_from(rondo_exec *exec, rondo_graph *graph, rondo_exec
   for (size_t i = 0; i < exec->lowering.nodes.count; i++) RONDO_TRY(compare_node(exec, draft, i, to));
   bool memory_changed;
   RONDO_TRY(draft_memory(exec, graph, draft, &memory_changed, to));
-  if (exec->patch_sets != NULL) RONDO_TRY(rondo_exec_own_nodes(draft));
+  if (exec->patch_sets != NULL) RONDO_TRY(own_nodes(to->call, draft)); /* their launches write to nodes */
   RONDO_TRY(commit_nodes(exec, draft));
   exchange(exec, draft, memory_changed);
   rondo_launched_objects_retire(draft->objects, exec->executable, rondo_exec_last_queue(exec));
