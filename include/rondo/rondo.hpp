@@ -773,9 +773,10 @@ std::unique_ptr<host_function> make_host_function(F &&function) {
   return std::make_unique<host_function_of<std::decay_t<F>>>(std::forward<F>(function));
 }
 
-/* The graph, and all that is made from it, retain the value until the last launch has ended. */
+/* The graph, and all that is made from it, retain the value until the last launch has ended. *out_object is what the
+ * graph retains; nullptr after a failure. */
 template <class T>
-rondo_status retain_in(rondo_graph *graph, std::unique_ptr<T> value) {
+rondo_status retain_in(rondo_graph *graph, std::unique_ptr<T> value, rondo_user_object **out_object = nullptr) {
   rondo_user_object *object = nullptr;
   const auto destroy = [](void *user) { delete static_cast<T *>(user); };
   rondo_status status = rondo_user_object_create(value.get(), destroy, 1, nullptr, &object);
@@ -784,6 +785,8 @@ rondo_status retain_in(rondo_graph *graph, std::unique_ptr<T> value) {
   status = rondo_graph_retain_object(graph, object, 1, true);
   if (status != RONDO_OK) { /* the object is this function's, and so is the error */
     [[maybe_unused]] const rondo_status gone = rondo_user_object_release(object, 1);
+  } else if (out_object != nullptr) {
+    *out_object = object;
   }
   return status;
 }
@@ -1136,9 +1139,16 @@ class graph : public handle<rondo_graph, rondo_graph_destroy> {
     auto owned = detail::make_host_function(std::forward<F>(function));
     owned->device = device_;
     void *const user = owned.get();
-    const rondo_status status = detail::retain_in(get(), std::move(owned));
+    rondo_user_object *object = nullptr;
+    rondo_node node = {};
+    rondo_status status = detail::retain_in(get(), std::move(owned), &object);
     if (status != RONDO_OK) RONDO_RAISE(error(status));
-    return add(rondo_graph_add_host, dependencies, detail::run_host_function, user);
+    status =
+        rondo_graph_add_host(get(), dependencies.data(), dependencies.size(), detail::run_host_function, user, &node);
+    if (status != RONDO_OK) { /* releasing the lambda leaves the error */
+      [[maybe_unused]] const rondo_status gone = rondo_graph_release_object(get(), object, 1);
+    }
+    return detail::finish(status, [&] { return node; });
   }
   /* A full edge, or a programmatic one between kernels. */
   returns<void> add_edge(rondo_node from, rondo_node to, const rondo_edge_data &data = {}) {

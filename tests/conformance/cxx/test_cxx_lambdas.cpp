@@ -228,6 +228,19 @@ DEVICE_TEST(test_ad6_released_handles_keep_their_lambdas) {
   assert_int_equal(counter.use_count(), 1);
 }
 
+/* What cannot be added is not retained. */
+DEVICE_TEST(test_ad6_a_lambda_that_is_not_added_is_destroyed) {
+  scene s;
+  auto counter = std::make_shared<int>(0);
+  rondo::graph graph(s.device), other(s.device);
+  const rondo_node theirs = other.add_empty({});
+  const rondo::error why = thrown_by([&] { graph.add_host({theirs}, [counter] { ++*counter; }); });
+  assert_int_equal(why.reason(), RONDO_REASON_UNKNOWN_NODE);
+  assert_int_equal(counter.use_count(), 1);
+  graph.add_host({}, [counter] { ++*counter; });
+  assert_int_equal(counter.use_count(), 2);
+}
+
 /* Any value, not only lambdas (AD-8). */
 DEVICE_TEST(test_ad8_a_graph_retains_values) {
   scene s;
