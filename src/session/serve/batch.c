@@ -122,11 +122,14 @@ static void fill_spare_rows(rondo_session *session, rondo_batch *batch, const ro
 
 /* A request that is larger than the largest graph runs without candidates, because these would overtake it
  * repeatedly. Requests in the padding of its last graph wait until all graphs are done, so they are added only if the
- * batch has at most twice the rows of the largest graph. */
+ * batch has at most twice the rows of the largest graph. Steps of sequences all run together: those that are left would
+ * wait for the next batch, and while requests wait there are no trials, so a time that is too long would not be
+ * corrected. */
 static void gather(rondo_session *session, rondo_stream_worker *worker, rondo_slot *leader) {
   batch_candidates c = {.table = table_for(leader, worker->batch.is_loaded), .loaded = table_for(leader, true)};
   if (c.table != NULL && leader->rows <= c.table->largest_rows) list_candidates(session->options.max_batch, leader, &c);
-  const size_t count = c.count == 0 ? 0 : choose_count(&c);
+  const bool is_step = leader->sequence != NULL;
+  const size_t count = c.count == 0 || is_step ? c.count : choose_count(&c);
   if (count == 0) take_request(session, &worker->batch, leader);
   for (size_t i = 0; i < count; i++) take_request(session, &worker->batch, c.requests[i]);
   if (c.table != NULL && worker->batch.rows <= c.table->rows) fill_spare_rows(session, &worker->batch, c.table);

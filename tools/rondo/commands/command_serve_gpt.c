@@ -42,7 +42,7 @@ static const option_row rows[] = {
     {"sizes", "N", OPTION_COUNT, OFFSET(sizes), 1, RONDO_SESSION_MAX_SIZES, "record at most N batch sizes of a length"},
     {"lengths", "N", OPTION_COUNT, OFFSET(lengths), 1, RONDO_SESSION_MAX_LENGTHS, "record at most N lengths"},
     {"temperature", "X", OPTION_REAL, OFFSET(temperature), 0, 100, "randomness; 0 always picks the most likely byte"},
-    {"seconds", "X", OPTION_REAL, OFFSET(seconds), 0.1, 3600, "duration of each load"},
+    {"seconds", "X", OPTION_REAL, OFFSET(seconds), 0.05, 3600, "duration of the measurement; at least three rounds"},
     {"workers", "N", OPTION_COUNT, OFFSET(workers), 0, 1024, "worker threads of a CPU device; 0: automatic"},
     {"seed", "N", OPTION_COUNT, OFFSET(seed), 0, 0, "seed of the prompts and the random choices"},
     OPTION_ROW_JSON(serve_gpt_settings),
@@ -61,7 +61,8 @@ static const option_table table = {
     OPTION_ROWS(rows, defaults),
 };
 
-enum { ALONE, TOGETHER, WAYS, ROUNDS = 7 };
+enum { ALONE, TOGETHER, WAYS };
+enum { LEAST_ROUNDS = 3, MOST_ROUNDS = 64 };
 enum { HISTORY = 256 };
 static const char model_name[] = "gpt";
 
@@ -82,7 +83,8 @@ typedef struct gpt_serving {
   size_t length_count;
   double start_seconds;
   sequence_tally tallies[WAYS];
-  double rates[WAYS][ROUNDS]; /* tokens a second */
+  size_t rounds;
+  double rates[WAYS][MOST_ROUNDS]; /* tokens a second */
   summary rate[WAYS], gain, first_us[WAYS], each_us[WAYS];
   size_t same, compared; /* texts */
 } gpt_serving;
@@ -98,7 +100,7 @@ static sequence_load load_of(const gpt_serving *s, int way) {
                          .prompt = (size_t)o->prompt,
                          .tokens = (size_t)o->tokens,
                          .temperature = o->temperature,
-                         .seconds = o->seconds / ROUNDS,
+                         .sequences = (uint32_t)o->clients,
                          .seed = o->seed};
 }
 
@@ -182,37 +184,43 @@ static int open_device(gpt_serving *s) {
 
 /* Loads ------------------------------------------------------------------------------------------------------------ */
 
+/* Both ways write the same texts. */
+static int run_round(gpt_serving *s) {
+  for (int way = 0; way < WAYS; way++) {
+    sequence_tally *tally = &s->tallies[way];
+    const sequence_load load = load_of(s, way);
+    const uint64_t before = tally->tokens;
+    const double seconds = tally->seconds;
+    if (sequence_load_run(&load, s->rounds * load.sequences, tally) != TOOL_OK) return TOOL_FAILURE;
+    s->rates[way][s->rounds] = (double)(tally->tokens - before) / (tally->seconds - seconds);
+  }
+  s->rounds++;
+  return TOOL_OK;
+}
+
 /* The ways alternate, so that a disturbance of the machine affects both. */
 static int run_loads(gpt_serving *s) {
-  for (size_t round = 0; round < ROUNDS; round++) {
-    for (int way = 0; way < WAYS; way++) {
-      sequence_tally *tally = &s->tallies[way];
-      const sequence_load load = load_of(s, way);
-      const uint64_t before = tally->tokens;
-      tool_show_progress("load %zu of %d", WAYS * round + (size_t)way + 1, WAYS * ROUNDS);
-      if (sequence_load_run(&load, round * 1000, tally) != TOOL_OK) return TOOL_FAILURE;
-      s->rates[way][round] = (double)(tally->tokens - before) / load.seconds;
-    }
+  const uint64_t end = clock_ns() + (uint64_t)(s->settings.seconds * 1e9);
+  while (s->rounds < LEAST_ROUNDS || (s->rounds < MOST_ROUNDS && clock_ns() < end)) {
+    tool_show_progress("round %zu", s->rounds + 1);
+    if (run_round(s) != TOOL_OK) return TOOL_FAILURE;
   }
   return TOOL_OK;
 }
 
 static summary summarize(const double *values, size_t count) {
-  double copy[ROUNDS];
-  samples all = {.values = copy, .capacity = ROUNDS};
+  double copy[MOST_ROUNDS];
+  samples all = {.values = copy, .capacity = MOST_ROUNDS};
   for (size_t i = 0; i < count; i++) samples_add(&all, values[i]);
   return samples_summarize(&all);
 }
 
-static int judge(gpt_serving *s) {
-  double gains[ROUNDS];
-  for (size_t i = 0; i < ROUNDS; i++) {
-    if (!(s->rates[ALONE][i] > 0)) return tool_fail("no token was written in time: raise --seconds");
-    gains[i] = s->rates[TOGETHER][i] / s->rates[ALONE][i];
-  }
-  s->gain = summarize(gains, ROUNDS);
+static void judge(gpt_serving *s) {
+  double gains[MOST_ROUNDS];
+  for (size_t i = 0; i < s->rounds; i++) gains[i] = s->rates[TOGETHER][i] / s->rates[ALONE][i];
+  s->gain = summarize(gains, s->rounds);
   for (int way = 0; way < WAYS; way++) {
-    s->rate[way] = summarize(s->rates[way], ROUNDS);
+    s->rate[way] = summarize(s->rates[way], s->rounds);
     s->first_us[way] = samples_summarize(&s->tallies[way].first_us);
     s->each_us[way] = samples_summarize(&s->tallies[way].each_us);
   }
@@ -221,7 +229,6 @@ static int judge(gpt_serving *s) {
     s->compared += a != 0 && b != 0;
     s->same += a != 0 && a == b;
   }
-  return TOOL_OK;
 }
 
 static int serve(gpt_serving *s) {
@@ -232,7 +239,8 @@ static int serve(gpt_serving *s) {
   if (result == TOOL_OK && start(s, weights)) result = tool_fail_status("%s on %s", s->path, s->settings.device);
   rondo_weights_destroy(weights);
   if (result == TOOL_OK) result = run_loads(s);
-  return result == TOOL_OK ? judge(s) : result;
+  if (result == TOOL_OK) judge(s);
+  return result;
 }
 
 static int serve_and_close(gpt_serving *s) {
@@ -290,6 +298,7 @@ static int show_json(const gpt_serving *s) {
   lengths_to_json(s, &out);
   json_real(&out, "start_seconds", s->start_seconds);
   for (int way = 0; way < WAYS; way++) way_to_json(s, way, &out);
+  json_integer(&out, "rounds", s->rounds);
   json_summary(&out, "gain", s->gain);
   json_integer(&out, "texts", s->compared);
   json_integer(&out, "same_texts", s->same);
@@ -324,8 +333,8 @@ static int show_text(const gpt_serving *s) {
   printf("%-16s %10s %14s %10s %14s %10s %12s\n", "", "tokens/s", "first token ms", "95 %", "each token ms", "95 %",
          "rows a batch");
   for (int way = 0; way < WAYS; way++) print_way(s, way);
-  printf("gain             %.2f times the tokens a second (median of %d rounds, %.2f to %.2f)\n", s->gain.median,
-         ROUNDS, s->gain.minimum, s->gain.maximum);
+  printf("gain             %.2f times the tokens a second (median of %zu rounds, %.2f to %.2f)\n", s->gain.median,
+         s->rounds, s->gain.minimum, s->gain.maximum);
   printf("texts            %zu of %zu are the same one at a time\n", s->same, s->compared);
   printf("bytes            %" PRIu64 " of states, %" PRIu64 " of arenas\n", s->info.state_bytes, s->info.arena_bytes);
   return TOOL_OK;

@@ -18,7 +18,7 @@ enum { MOST_SAMPLES = 1 << 18 };
 typedef struct client {
   const sequence_load *load;
   _Atomic uint64_t *next_number;
-  uint64_t first, end_ns;
+  uint64_t end; /* number after the last sequence */
   pthread_t thread;
   float *scores;
   int32_t tokens[MODEL_MAX_CONTEXT]; /* the prompt, then the last token */
@@ -67,14 +67,12 @@ static void add_token(client *c, const rondo_answer *answer, uint64_t now) {
   c->last_ns = now;
 }
 
-/* Chooses a token after each step. A token counts if it was chosen before the end of the load. */
+/* Chooses a token after each step. */
 static size_t choose_token(void *user, const rondo_answer *answer) {
   client *c = user;
   const sequence_load *l = c->load;
   const uint32_t token = writer_draw(c->scores, l->model->vocabulary.count, l->temperature, &c->source);
-  const uint64_t now = clock_ns();
-  if (now > c->end_ns) return 0;
-  add_token(c, answer, now);
+  add_token(c, answer, clock_ns());
   c->hash = (c->hash ^ (token + 1)) * UINT64_C(0x100000001b3);
   c->tokens[0] = (int32_t)token;
   return ++c->written < l->tokens ? 1 : 0;
@@ -100,17 +98,15 @@ static void count_sequence(client *c, uint64_t number, rondo_status status) {
     t->status = status;
     (void)snprintf(t->message, sizeof t->message, "%s", rondo_last_error()->message);
   }
-  t->failed += status != RONDO_OK;
-  t->sequences += status == RONDO_OK && c->written == c->load->tokens;
-  if (c->written == c->load->tokens && number < SEQUENCE_TEXTS) t->texts[number] = c->hash | 1;
+  t->sequences += status == RONDO_OK;
+  if (status == RONDO_OK && number < SEQUENCE_TEXTS) t->texts[number] = c->hash | 1;
   pthread_mutex_unlock(c->lock);
 }
 
 static void *run_client(void *user) {
   client *c = user;
   rondo_status status = RONDO_OK;
-  while (clock_ns() < c->end_ns && !status) {
-    const uint64_t number = atomic_fetch_add(c->next_number, 1);
+  for (uint64_t number; !status && (number = atomic_fetch_add(c->next_number, 1)) < c->end;) {
     status = run_sequence(c, number);
     count_sequence(c, number, status);
   }
@@ -151,15 +147,14 @@ static bool create_samples(sequence_tally *t) {
 int sequence_load_run(const sequence_load *l, uint64_t first, sequence_tally *inout) {
   pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
   _Atomic uint64_t number = first;
-  const uint64_t begin = clock_ns();
-  const client like = {
-      .load = l, .next_number = &number, .end_ns = begin + (uint64_t)(l->seconds * 1e9), .tally = inout, .lock = &lock};
+  const client like = {.load = l, .next_number = &number, .end = first + l->sequences, .tally = inout, .lock = &lock};
   client *clients = calloc(l->clients, sizeof *clients);
   const bool has_memory = clients != NULL && create_samples(inout);
+  const uint64_t begin = clock_ns();
   const int result = has_memory ? run_clients(clients, &like) : tool_fail_memory("the times of %u clients", l->clients);
   free(clients);
   pthread_mutex_destroy(&lock);
-  inout->seconds += l->seconds;
+  inout->seconds += (double)(clock_ns() - begin) / 1e9;
   if (result == TOOL_OK && inout->status) return tool_fail("a sequence of %s: %s", l->name, inout->message);
   return result;
 }
