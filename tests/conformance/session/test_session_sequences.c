@@ -175,6 +175,25 @@ TEST(test_pr5_requests_go_on_and_sequences_join_and_leave) {
   assert_true(test_model_info(session, "adder[1]").batches > 0);
 }
 
+/* After the first steps, appending and going on allocate nothing, also when the length changes. */
+TEST(test_pr5_steps_allocate_nothing) {
+  if (test_device_is("cpu:check")) skip(); /* its checks allocate */
+  rondo_session *session = open_session(t, 2);
+  test_sequence s;
+  test_sequence_open(session, "adder", &s);
+  for (size_t round = 0; round < 2; round++) {
+    const size_t calls = atomic_load(&t->allocator.calls);
+    test_sequence_fill(&s, 18, round);
+    s.request.mode = RONDO_RUN_RECORDED;
+    s.request.next = test_sequence_next;
+    s.request.user = &s;
+    s.steps_left = 4;
+    assert_ok(run(session, &s));
+    assert_int_equal(s.wrong, 0);
+    if (round > 0) assert_int_equal(atomic_load(&t->allocator.calls), calls);
+  }
+}
+
 static size_t go_on_for_ever(void *user, const rondo_answer *answer) {
   (void)user, (void)answer;
   return 1;

@@ -78,6 +78,8 @@ static const command commands[] = {
     {"session", "session-json", "session plan --history history --sizes 1 --model recommender --table-rows 20 --json",
      "", "RONDO_CBLAS_LIBRARY=", 60, false},
     {"serve", "serve-dense", "serve dense " LOAD " --batch-rows 1", "", "RONDO_CBLAS_LIBRARY=", 24, true},
+    {"serve_gpt", "serve-gpt", "serve gpt gpt --load --seconds 0.05 --clients 2 --tokens 2 --prompt 2 --lengths 1", "",
+     "RONDO_CBLAS_LIBRARY=", 24, true},
     {"serve_page", "serve-recommender", "serve recommender " LOAD " --json --report o.html", "o.html",
      "RONDO_CBLAS_LIBRARY=", 24, false},
     {"bench", "bench-memory", "bench memory buffers.csv --json", "", "", 200, false},
