@@ -125,6 +125,49 @@ typedef struct rondo_rotary_options {
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_rotary(rondo_program *program, rondo_value x, rondo_value positions,
                                                       const rondo_rotary_options *options, rondo_value *out_value);
 
+/* Recurrent networks -----------------------------------------------------------------------------------------------
+ *   lstm, gru, rnn: sequences x [t, b, n], of t steps of b sequences, any float, through layers of h states, as
+ *           torch.nn.LSTM, GRU and RNN define them -> y [t, b, directions h], the states of the last layer after each
+ *           step, and the states of each layer and direction after the last step, [layers directions, b, h]: hidden
+ *           and, of lstm, cell. out_hidden and out_cell may be NULL. rnn has tanh, or relu.
+ *   weights: one entry for each layer and, within it, each direction: the backward one comes second. Their rows are in
+ *           PyTorch's order of gates: input, forget, cell, output of lstm; reset, update, new of gru.
+ *   options may be NULL: one layer, forward, from zeros, all steps. With lengths, a sequence ends after its number of
+ *           steps, 0 .. t: then y is 0, the last states are those of its end, and the backward direction begins there.
+ * States are rounded to the type after each step; cells are kept in F32. Gradients of all but lengths and dropout.
+ * Errors: OUT_OF_RANGE (layers), BAD_OPTIONS (bidirectional and reversed). */
+typedef struct rondo_recurrent_weights {
+  rondo_value input;       /* [g h, n] in the first layer, [g h, directions h] in others; g: 4 lstm, 3 gru, 1 rnn */
+  rondo_value hidden;      /* [g h, h] */
+  rondo_value input_bias;  /* [g h], or no value */
+  rondo_value hidden_bias; /* likewise */
+} rondo_recurrent_weights;
+
+typedef struct rondo_recurrent_options {
+  uint32_t struct_size;
+  bool bidirectional, reversed; /* both directions; only the backward one */
+  bool batch_first;             /* x and y are [b, t, ..] */
+  bool relu;                    /* rnn has relu instead of tanh */
+  size_t layers;                /* 0: 1 */
+  rondo_value hidden, cell;     /* [layers directions, b, h]: the states before the first step; no value: zeros */
+  rondo_value lengths;          /* [b] I32 or I64; no value: t */
+  rondo_value dropout;          /* a scalar F32, the probability of dropout before all layers but the first */
+} rondo_recurrent_options;
+#define RONDO_RECURRENT_OPTIONS_INIT .struct_size = sizeof(rondo_recurrent_options)
+
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_lstm(rondo_program *program, rondo_value x,
+                                                    const rondo_recurrent_weights *weights,
+                                                    const rondo_recurrent_options *options, rondo_value *out_y,
+                                                    rondo_value *out_hidden, rondo_value *out_cell);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_gru(rondo_program *program, rondo_value x,
+                                                   const rondo_recurrent_weights *weights,
+                                                   const rondo_recurrent_options *options, rondo_value *out_y,
+                                                   rondo_value *out_hidden);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_rnn(rondo_program *program, rondo_value x,
+                                                   const rondo_recurrent_weights *weights,
+                                                   const rondo_recurrent_options *options, rondo_value *out_y,
+                                                   rondo_value *out_hidden);
+
 /* Images -----------------------------------------------------------------------------------------------------------
  * n images of c channels, any float; heights come before widths.
  *   conv2d: x [n, c, h, w], weight [o, c / groups, kh, kw] (+ bias [o]) -> [n, o, h', w'] with h' = (h + 2 padding -

@@ -49,6 +49,13 @@
   ROW(attention_slopes)         \
   ROW(rotary)                   \
   ROW(rotary_angles)            \
+  ROW(attention_fill)           \
+  ROW(lstm)                     \
+  ROW(lstm_gradient)            \
+  ROW(gru)                      \
+  ROW(gru_gradient)             \
+  ROW(rnn)                      \
+  ROW(rnn_gradient)             \
   ROW(conv2d)                   \
   ROW(conv2d_input_gradient)    \
   ROW(conv2d_weight_gradient)   \

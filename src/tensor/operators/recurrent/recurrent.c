@@ -1,0 +1,629 @@
+/* SPDX-License-Identifier: MIT
+ * lstm, gru and rnn: one layer in one direction over all steps, as torch.nn.LSTM, GRU and RNN define them (Hochreiter
+ * and Schmidhuber 1997, Cho et al. 2014). A block has some sequences of the batch and computes all their steps: the
+ * product of their states with the weights, then the gates. Sequences do not depend on each other, so blocks need not
+ * wait for each other.
+ *
+ * A sequence that is shorter than the others keeps its state in the steps that it does not have, whose results are 0.
+ * States are rounded to the type after each step; cells are kept in F32. The gradient walks back over the steps and
+ * gives the gradients of the gates before activation; those of the weights are one product over all steps.
+ * Threads: as tensor/program/operator.h says.
+ */
+#include "tensor/operators/recurrent/recurrent.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "tensor/operators/common/operator_tools.h"
+#include "tensor/operators/matmul/gemm.h"
+
+#define MAX_GATES 4
+
+typedef enum cell_kind { RNN, GRU, LSTM } cell_kind;
+
+/* A scalar argument of the kernels; without padding. A block has `rows` sequences of the batch. */
+typedef struct recurrent_shape {
+  size_t steps, batch, hidden, gates, rows;
+  uint32_t kind, is_reversed, is_relu, wide_lengths;
+} recurrent_shape;
+
+/* Chunks of a cell ------------------------------------------------------------------------------------------------- */
+
+RONDO_VECTORISED(sigmoid_of_sum, (const float *restrict x, const float *restrict p, float *restrict y, size_t count),
+                 (x, p, y, count)) {
+  RONDO_EACH_LANE(i, lane, count, y[i] = rondo_sigmoid(x[i] + p[i]));
+}
+
+RONDO_VECTORISED(tanh_of_sum, (const float *restrict x, const float *restrict p, float *restrict y, size_t count),
+                 (x, p, y, count)) {
+  RONDO_EACH_LANE(i, lane, count, y[i] = rondo_tanh(x[i] + p[i]));
+}
+
+RONDO_VECTORISED(relu_of_sum, (const float *restrict x, const float *restrict p, float *restrict y, size_t count),
+                 (x, p, y, count)) {
+  RONDO_EACH_LANE(i, lane, count, const float sum = x[i] + p[i]; y[i] = ((sum > 0) | (sum != sum)) ? sum : 0.0f);
+}
+
+/* g: i, f, g, o. */
+RONDO_VECTORISED(lstm_state, (float *const *g, float *restrict c, float *restrict h, size_t count), (g, c, h, count)) {
+  const float *restrict in = g[0], *restrict forget = g[1], *restrict candidate = g[2], *restrict out = g[3];
+  RONDO_EACH_LANE(i, lane, count, c[i] = forget[i] * c[i] + in[i] * candidate[i]; h[i] = out[i] * rondo_tanh(c[i]));
+}
+
+/* g: r, z, n, and the product with the state that r multiplies. */
+RONDO_VECTORISED(gru_state, (const float *restrict x, float *const *g, float *restrict h, size_t count),
+                 (x, g, h, count)) {
+  const float *restrict reset = g[0], *restrict update = g[1], *restrict product = g[3];
+  float *restrict candidate = g[2];
+  RONDO_EACH_LANE(i, lane, count, candidate[i] = rondo_tanh(x[i] + reset[i] * product[i]);
+                  h[i] = candidate[i] + update[i] * (h[i] - candidate[i]));
+}
+
+/* The gradients d of the gates before activation, from dh; dc becomes that of the cell before the step. */
+RONDO_VECTORISED(lstm_slope,
+                 (const float *const *g, const float *restrict c, const float *restrict dh, float *restrict dc,
+                  float *const *d, size_t count),
+                 (g, c, dh, dc, d, count)) {
+  const float *restrict in = g[0], *restrict forget = g[1], *restrict candidate = g[2], *restrict out = g[3];
+  float *restrict d_in = d[0], *restrict d_forget = d[1], *restrict d_candidate = d[2], *restrict d_out = d[3];
+  RONDO_EACH_LANE(i, lane, count, const float y = rondo_tanh(forget[i] * c[i] + in[i] * candidate[i]);
+                  const float slope = dc[i] + dh[i] * out[i] * (1.0f - y * y);
+                  d_in[i] = slope * candidate[i] * in[i] * (1.0f - in[i]);
+                  d_forget[i] = slope * c[i] * forget[i] * (1.0f - forget[i]);
+                  d_candidate[i] = slope * in[i] * (1.0f - candidate[i] * candidate[i]);
+                  d_out[i] = dh[i] * y * out[i] * (1.0f - out[i]); dc[i] = slope * forget[i]);
+}
+
+/* d: of r, z, n, and of the product that r multiplies. dh becomes its part of the state before the step. */
+RONDO_VECTORISED(gru_slope,
+                 (const float *const *g, const float *restrict h, float *restrict dh, float *const *d, size_t count),
+                 (g, h, dh, d, count)) {
+  const float *restrict reset = g[0], *restrict update = g[1], *restrict candidate = g[2], *restrict product = g[3];
+  float *restrict d_reset = d[0], *restrict d_update = d[1], *restrict d_candidate = d[2], *restrict d_product = d[3];
+  RONDO_EACH_LANE(i, lane, count, const float slope = dh[i] * (1.0f - update[i]) * (1.0f - candidate[i] * candidate[i]);
+                  d_reset[i] = slope * product[i] * reset[i] * (1.0f - reset[i]);
+                  d_update[i] = dh[i] * (h[i] - candidate[i]) * update[i] * (1.0f - update[i]); d_candidate[i] = slope;
+                  d_product[i] = slope * reset[i]; dh[i] = dh[i] * update[i]);
+}
+
+RONDO_VECTORISED(tanh_slope, (const float *restrict y, const float *restrict dh, float *restrict d, size_t count),
+                 (y, dh, d, count)) {
+  RONDO_EACH_LANE(i, lane, count, d[i] = dh[i] * (1.0f - y[i] * y[i]));
+}
+
+RONDO_VECTORISED(relu_slope, (const float *restrict y, const float *restrict dh, float *restrict d, size_t count),
+                 (y, dh, d, count)) {
+  RONDO_EACH_LANE(i, lane, count, d[i] = y[i] > 0 ? dh[i] : 0.0f);
+}
+
+/* Blocks ----------------------------------------------------------------------------------------------------------- */
+
+/* The sequences of one block, and where its first is in workspaces. */
+typedef struct block_rows {
+  const recurrent_shape *shape;
+  rondo_type type;
+  const void *lengths;
+  size_t first, count;
+} block_rows;
+
+static block_rows block_of(rondo_type type, const recurrent_shape *s, const void *lengths, size_t block) {
+  const size_t first = block * s->rows;
+  return (block_rows){s, type, lengths, first, rondo_smaller(s->rows, s->batch - first)};
+}
+
+/* Whether a sequence has this step. */
+static bool has_step(const block_rows *b, size_t row, size_t step) {
+  return b->lengths == NULL || (int64_t)step < rondo_index_at(b->lengths, b->shape->wide_lengths, row);
+}
+
+static size_t step_at(const recurrent_shape *s, size_t number) {
+  return s->is_reversed != 0 ? s->steps - 1 - number : number;
+}
+
+/* Elements of `type` as floats; zeros without memory. */
+static void read_floats(rondo_type type, const void *memory, size_t first, size_t count, float *to) {
+  float buffer[RONDO_CHUNK];
+  if (memory == NULL) memset(to, 0, count * sizeof *to);
+  for (size_t at = 0, length; memory != NULL && at < count; at += length) {
+    length = rondo_chunk_length(at, count);
+    memcpy(to + at, rondo_load_chunk(type, memory, first + at, length, buffer), length * sizeof *to);
+  }
+}
+
+/* Writes floats as elements of `type`, zeros if there are none; nothing without memory. */
+static void write_floats(rondo_type type, void *memory, size_t first, size_t count, const float *from) {
+  const size_t bytes = rondo_type_bytes(type);
+  if (memory == NULL) return;
+  if (from == NULL) memset((unsigned char *)memory + first * bytes, 0, count * bytes);
+  for (size_t at = 0, length; from != NULL && at < count; at += length) {
+    length = rondo_chunk_length(at, count);
+    rondo_store_floats(type, memory, first + at, length, from + at);
+  }
+}
+
+/* Forward ---------------------------------------------------------------------------------------------------------- */
+
+/* The arguments of the kernel after the shape, in their order. */
+enum {
+  AT_GATES = 1,
+  AT_WEIGHT,
+  AT_HIDDEN,
+  AT_CELL,
+  AT_LENGTHS,
+  AT_BIAS,
+  AT_WORKSPACE,
+  AT_Y,
+  AT_LAST,
+  AT_PREVIOUS,
+  AT_ACTIVATED,
+  AT_LAST_CELL,
+  AT_CELLS
+};
+
+typedef struct forward_memory {
+  const void *gates;
+  const float *weight, *bias;
+  void *y, *previous, *activated;
+  float *cells;
+  float *h, *c, *products; /* of the block, in the workspace: [rows, h], [rows, h], [rows, g h] */
+} forward_memory;
+
+static forward_memory forward_memory_of(const block_rows *b, void *const *args) {
+  const recurrent_shape *s = b->shape;
+  float *workspace = RONDO_ARG(float *, AT_WORKSPACE);
+  const size_t states = s->batch * s->hidden;
+  return (forward_memory){.gates = RONDO_ARG(const void *, AT_GATES),
+                          .weight = RONDO_ARG(const float *, AT_WEIGHT),
+                          .bias = RONDO_ARG(const float *, AT_BIAS),
+                          .y = RONDO_ARG(void *, AT_Y),
+                          .previous = RONDO_ARG(void *, AT_PREVIOUS),
+                          .activated = RONDO_ARG(void *, AT_ACTIVATED),
+                          .cells = RONDO_ARG(float *, AT_CELLS),
+                          .h = workspace + b->first * s->hidden,
+                          .c = workspace + states + b->first * s->hidden,
+                          .products = workspace + 2 * states + b->first * s->gates * s->hidden};
+}
+
+/* The cell of some elements: x and p are the gates' inputs and products, g gets what they are after activation. */
+static void run_cell(const recurrent_shape *s, const float *const *x, const float *const *p, const float *bias,
+                     float *const *g, float *c, float *h, size_t count) {
+  switch ((cell_kind)s->kind) {
+    case RNN:
+      (s->is_relu != 0 ? relu_of_sum : tanh_of_sum)(x[0], p[0], h, count);
+      break;
+    case GRU:
+      for (size_t k = 0; k < 2; k++) sigmoid_of_sum(x[k], p[k], g[k], count);
+      memcpy(g[3], p[2], count * sizeof *g[3]);
+      if (bias != NULL) rondo_add_floats(bias, g[3], count);
+      gru_state(x[2], g, h, count);
+      break;
+    case LSTM:
+      for (size_t k = 0; k < 4; k++) (k == 2 ? tanh_of_sum : sigmoid_of_sum)(x[k], p[k], g[k], count);
+      lstm_state(g, c, h, count);
+      break;
+  }
+}
+
+/* One step of a sequence: `place` is its position among all steps of all sequences, `row` that in the block. */
+static void run_row(const block_rows *b, const forward_memory *m, size_t place, size_t row) {
+  const recurrent_shape *s = b->shape;
+  const size_t hidden = s->hidden;
+  float inputs[MAX_GATES][RONDO_CHUNK], activated[MAX_GATES][RONDO_CHUNK], buffer[RONDO_CHUNK];
+  float *const g[] = {activated[0], activated[1], activated[2], activated[3]};
+  RONDO_EACH_CHUNK(at, length, 0, hidden) {
+    const float *x[MAX_GATES], *p[MAX_GATES];
+    float *h = m->h + row * hidden + at, *c = m->c + row * hidden + at;
+    for (size_t k = 0; k < s->gates; k++) {
+      x[k] = rondo_load_chunk(b->type, m->gates, (place * s->gates + k) * hidden + at, length, inputs[k]);
+      p[k] = m->products + (row * s->gates + k) * hidden + at;
+    }
+    write_floats(b->type, m->previous, place * hidden + at, length, h);
+    if (m->cells != NULL) memcpy(m->cells + place * hidden + at, c, length * sizeof *c);
+    run_cell(s, x, p, m->bias == NULL ? NULL : m->bias + at, g, c, h, length);
+    for (size_t k = 0; m->activated != NULL && k < MAX_GATES; k++)
+      rondo_store_floats(b->type, m->activated, (place * MAX_GATES + k) * hidden + at, length, g[k]);
+    rondo_store_floats(b->type, m->y, place * hidden + at, length, h);
+    if (b->type != RONDO_F32) /* the next step reads what was stored */
+      memcpy(h, rondo_load_chunk(b->type, m->y, place * hidden + at, length, buffer), length * sizeof *h);
+  }
+}
+
+static void run_step(const block_rows *b, const forward_memory *m, size_t step) {
+  const recurrent_shape *s = b->shape;
+  const size_t hidden = s->hidden, wide = s->gates * hidden;
+  rondo_gemm_run(&(rondo_gemm){.m = b->count,
+                               .n = wide,
+                               .k = hidden,
+                               .a = {.at = m->h, .stride = hidden},
+                               .b = {.at = m->weight, .stride = hidden, .is_transposed = true},
+                               .c = {.at = m->products, .stride = wide}});
+  for (size_t row = 0; row < b->count; row++) {
+    const size_t place = step * s->batch + b->first + row;
+    if (has_step(b, b->first + row, step)) {
+      run_row(b, m, place, row);
+      continue;
+    }
+    write_floats(b->type, m->y, place * hidden, hidden, NULL);
+    write_floats(b->type, m->previous, place * hidden, hidden, NULL);
+  }
+}
+
+static void recurrent_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
+  const recurrent_shape *s = args[0];
+  for (size_t block = blocks.first; block < blocks.last; block++) {
+    const block_rows b = block_of(type, s, RONDO_ARG(const void *, AT_LENGTHS), block);
+    const forward_memory m = forward_memory_of(&b, args);
+    const size_t first = b.first * s->hidden, count = b.count * s->hidden;
+    read_floats(type, RONDO_ARG(const void *, AT_HIDDEN), first, count, m.h);
+    read_floats(type, RONDO_ARG(const void *, AT_CELL), first, count, m.c);
+    for (size_t number = 0; number < s->steps; number++) run_step(&b, &m, step_at(s, number));
+    write_floats(type, RONDO_ARG(void *, AT_LAST), first, count, m.h);
+    write_floats(type, RONDO_ARG(void *, AT_LAST_CELL), first, count, m.c);
+  }
+}
+
+RONDO_TYPED_KERNEL(recurrent, recurrent, RONDO_SCALAR(recurrent_shape), RONDO_READS, RONDO_READS, RONDO_READS,
+                   RONDO_READS, RONDO_READS, RONDO_READS, RONDO_WRITES, RONDO_WRITES, RONDO_WRITES, RONDO_WRITES,
+                   RONDO_WRITES, RONDO_WRITES, RONDO_WRITES);
+
+/* Gradient --------------------------------------------------------------------------------------------------------- */
+
+/* Inputs of the gradient rows. STATES: what a step had before it: cells of lstm, states of gru; of rnn the results. */
+enum { OF_WEIGHT, STATES, DY, D_LAST, ACTIVATED, OF_LENGTHS, D_LAST_CELL };
+
+/* Results. D_PRODUCT: of the products with the weights, where gru's differ from those of the gates. */
+enum { D_GATES, D_HIDDEN, D_PRODUCT_OR_CELL };
+
+/* The arguments of the kernel after the shape. */
+enum {
+  AT_OF_WEIGHT = 1,
+  AT_STATES,
+  AT_DY,
+  AT_D_LAST,
+  AT_D_LAST_CELL,
+  AT_SAVED,
+  AT_OF_LENGTHS,
+  AT_ROOM,
+  AT_D_GATES,
+  AT_D_HIDDEN,
+  AT_D_PRODUCT,
+  AT_D_CELL
+};
+
+typedef struct backward_memory {
+  const float *weight;
+  const void *states, *dy, *activated;
+  void *d_gates, *d_product;
+  float *dh, *dc, *slopes; /* of the block, in the workspace: as forward_memory has them */
+} backward_memory;
+
+static backward_memory backward_memory_of(const block_rows *b, void *const *args) {
+  const recurrent_shape *s = b->shape;
+  float *workspace = RONDO_ARG(float *, AT_ROOM);
+  const size_t states = s->batch * s->hidden;
+  return (backward_memory){.weight = RONDO_ARG(const float *, AT_OF_WEIGHT),
+                           .states = RONDO_ARG(const void *, AT_STATES),
+                           .dy = RONDO_ARG(const void *, AT_DY),
+                           .activated = RONDO_ARG(const void *, AT_SAVED),
+                           .d_gates = RONDO_ARG(void *, AT_D_GATES),
+                           .d_product = RONDO_ARG(void *, AT_D_PRODUCT),
+                           .dh = workspace + b->first * s->hidden,
+                           .dc = workspace + states + b->first * s->hidden,
+                           .slopes = workspace + 2 * states + b->first * s->gates * s->hidden};
+}
+
+/* d gets the gradients of the gates, and of the product that gru multiplies; dh and dc become those that the step
+ * before gets without the weights. */
+static void differentiate_cell(const recurrent_shape *s, const float *const *g, const float *state, float *dh,
+                               float *dc, float *const *d, size_t count) {
+  switch ((cell_kind)s->kind) {
+    case RNN:
+      (s->is_relu != 0 ? relu_slope : tanh_slope)(state, dh, d[0], count);
+      break;
+    case GRU:
+      gru_slope(g, state, dh, d, count);
+      return;
+    case LSTM:
+      lstm_slope(g, state, dh, dc, d, count);
+      break;
+  }
+  memset(dh, 0, count * sizeof *dh);
+}
+
+static void back_row(const block_rows *b, const backward_memory *m, size_t place, size_t row) {
+  const recurrent_shape *s = b->shape;
+  const size_t hidden = s->hidden;
+  const rondo_type state_type = s->kind == LSTM ? RONDO_F32 : b->type;
+  float saved[MAX_GATES][RONDO_CHUNK], slopes[MAX_GATES][RONDO_CHUNK], buffer[RONDO_CHUNK];
+  float *const d[] = {slopes[0], slopes[1], slopes[2], slopes[3]};
+  RONDO_EACH_CHUNK(at, length, 0, hidden) {
+    const float *g[MAX_GATES] = {NULL};
+    float *dh = m->dh + row * hidden + at, *dc = m->dc + row * hidden + at;
+    for (size_t k = 0; m->activated != NULL && k < MAX_GATES; k++)
+      g[k] = rondo_load_chunk(b->type, m->activated, (place * MAX_GATES + k) * hidden + at, length, saved[k]);
+    if (m->dy != NULL)
+      rondo_add_floats(rondo_load_chunk(b->type, m->dy, place * hidden + at, length, buffer), dh, length);
+    differentiate_cell(s, g, rondo_load_chunk(state_type, m->states, place * hidden + at, length, buffer), dh, dc, d,
+                       length);
+    for (size_t k = 0; k < s->gates; k++) {
+      const size_t to = (place * s->gates + k) * hidden + at;
+      const float *of_product = s->kind == GRU && k == 2 ? d[3] : d[k];
+      rondo_store_floats(b->type, m->d_gates, to, length, d[k]);
+      if (m->d_product != NULL) rondo_store_floats(b->type, m->d_product, to, length, of_product);
+      memcpy(m->slopes + (row * s->gates + k) * hidden + at, of_product, length * sizeof *of_product);
+    }
+  }
+}
+
+static void back_step(const block_rows *b, const backward_memory *m, size_t step) {
+  const recurrent_shape *s = b->shape;
+  const size_t hidden = s->hidden, wide = s->gates * hidden;
+  for (size_t row = 0; row < b->count; row++) {
+    const size_t place = step * s->batch + b->first + row;
+    if (has_step(b, b->first + row, step)) {
+      back_row(b, m, place, row);
+      continue;
+    }
+    write_floats(b->type, m->d_gates, place * wide, wide, NULL);
+    write_floats(b->type, m->d_product, place * wide, wide, NULL);
+    memset(m->slopes + row * wide, 0, wide * sizeof *m->slopes);
+  }
+  rondo_gemm_run(&(rondo_gemm){.m = b->count,
+                               .n = hidden,
+                               .k = wide,
+                               .a = {.at = m->slopes, .stride = wide},
+                               .b = {.at = m->weight, .stride = hidden},
+                               .c = {.at = m->dh, .stride = hidden, .accumulates = true}});
+}
+
+static void recurrent_gradient_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
+  const recurrent_shape *s = args[0];
+  for (size_t block = blocks.first; block < blocks.last; block++) {
+    const block_rows b = block_of(type, s, RONDO_ARG(const void *, AT_OF_LENGTHS), block);
+    const backward_memory m = backward_memory_of(&b, args);
+    const size_t first = b.first * s->hidden, count = b.count * s->hidden;
+    read_floats(type, RONDO_ARG(const void *, AT_D_LAST), first, count, m.dh);
+    read_floats(type, RONDO_ARG(const void *, AT_D_LAST_CELL), first, count, m.dc);
+    for (size_t number = s->steps; number > 0; number--) back_step(&b, &m, step_at(s, number - 1));
+    write_floats(type, RONDO_ARG(void *, AT_D_HIDDEN), first, count, m.dh);
+    write_floats(type, RONDO_ARG(void *, AT_D_CELL), first, count, m.dc);
+  }
+}
+
+RONDO_TYPED_KERNEL(recurrent_gradient, recurrent, RONDO_SCALAR(recurrent_shape), RONDO_READS, RONDO_READS, RONDO_READS,
+                   RONDO_READS, RONDO_READS, RONDO_READS, RONDO_READS, RONDO_WRITES, RONDO_WRITES, RONDO_WRITES,
+                   RONDO_WRITES, RONDO_WRITES);
+
+/* Rows ------------------------------------------------------------------------------------------------------------- */
+
+/* The family of the rows. */
+typedef struct recurrent_family {
+  cell_kind kind;
+  size_t gates;
+  const rondo_operator *gradient;
+} recurrent_family;
+
+size_t rondo_recurrent_gates(const rondo_operator *row) { return ((const recurrent_family *)row->family)->gates; }
+
+#define CUDA_ROWS 4 /* of a block: recurrent.cu */
+
+/* Some blocks for some workers, but not so few sequences that a block reads the weights for little work. By the shape
+ * alone. */
+static size_t rows_of(size_t batch) {
+  const size_t quarter = rondo_divide_up(batch, 4);
+  return rondo_smaller(batch, rondo_smaller(rondo_larger(quarter, 4), 32));
+}
+
+static recurrent_shape shape_of(const rondo_emitter *emitter, const rondo_operation *operation, uint32_t gates_value,
+                                uint32_t lengths_value) {
+  const recurrent_family *family = operation->row->family;
+  const rondo_shape *gates = rondo_emit_shape(emitter, gates_value);
+  const rondo_shape *lengths = lengths_value == RONDO_NO_VALUE ? NULL : rondo_emit_shape(emitter, lengths_value);
+  const size_t batch = gates->dims[1];
+  return (recurrent_shape){.steps = gates->dims[0],
+                           .batch = batch,
+                           .hidden = gates->dims[2] / family->gates,
+                           .gates = family->gates,
+                           .rows = rondo_emit_is_cuda(emitter) ? CUDA_ROWS : rows_of(batch),
+                           .kind = family->kind,
+                           .is_reversed = operation->attributes.flags[RONDO_RECURRENT_REVERSED],
+                           .is_relu = operation->attributes.flags[RONDO_RECURRENT_RELU],
+                           .wide_lengths = lengths != NULL && lengths->type == RONDO_I64};
+}
+
+/* Room for the states, the cells and the gates of a step. */
+static size_t room_of(const rondo_shape *gates, size_t gate_count) {
+  return gates->dims[1] * (gates->dims[2] + 2 * gates->dims[2] / gate_count) * sizeof(float);
+}
+
+static rondo_status prepare(rondo_resources *resources, const rondo_program *program, uint32_t number,
+                            size_t *out_workspace_bytes) {
+  const rondo_operation *operation = &program->operations.items[number];
+  (void)resources;
+  *out_workspace_bytes = room_of(rondo_program_shape(program, operation->inputs[RONDO_RECURRENT_GATES]),
+                                 rondo_recurrent_gates(operation->row));
+  return RONDO_OK;
+}
+
+static rondo_status prepare_gradient(rondo_resources *resources, const rondo_program *program, uint32_t number,
+                                     size_t *out_workspace_bytes) {
+  const rondo_operation *operation = &program->operations.items[number];
+  (void)resources;
+  *out_workspace_bytes =
+      room_of(rondo_program_shape(program, operation->results[D_GATES]), rondo_recurrent_gates(operation->row));
+  return RONDO_OK;
+}
+
+static rondo_status require_shape(const rondo_program *program, const rondo_operation *operation, uint32_t input,
+                                  const rondo_shape *wanted) {
+  char text[RONDO_SHAPE_TEXT];
+  const rondo_shape *shape = rondo_operation_input(program, operation, input);
+  if (shape == NULL || rondo_shape_same(shape, wanted)) return RONDO_OK;
+  return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE, "%s must be %s", operation->row->inputs[input],
+                              rondo_shape_text(text, wanted));
+}
+
+static rondo_status infer_layer(const rondo_program *program, const rondo_operation *operation, rondo_shape *results) {
+  const recurrent_family *family = operation->row->family;
+  RONDO_TRY(rondo_require_float(program, operation, RONDO_RECURRENT_GATES, 3));
+  const rondo_shape gates = *rondo_operation_input(program, operation, RONDO_RECURRENT_GATES);
+  const size_t steps = gates.dims[0], batch = gates.dims[1], hidden = gates.dims[2] / family->gates;
+  const rondo_shape weight = rondo_shape_matrix(RONDO_F32, gates.dims[2], hidden);
+  const rondo_shape state = rondo_shape_matrix(gates.type, batch, hidden), bias = rondo_shape_vector(RONDO_F32, hidden);
+  const rondo_shape all = {.type = gates.type, .rank = 3, .dims = {steps, batch, hidden}};
+  RONDO_TRY(require_shape(program, operation, RONDO_RECURRENT_WEIGHT, &weight));
+  RONDO_TRY(require_shape(program, operation, RONDO_RECURRENT_HIDDEN, &state));
+  RONDO_TRY(require_shape(program, operation, RONDO_RECURRENT_CELL, &state));
+  RONDO_TRY(require_shape(program, operation, RONDO_RECURRENT_BIAS, &bias));
+  if (rondo_operation_input(program, operation, RONDO_RECURRENT_LENGTHS) != NULL)
+    RONDO_TRY(rondo_require_indices(program, operation, RONDO_RECURRENT_LENGTHS, 1));
+  results[RONDO_RECURRENT_Y] = results[RONDO_RECURRENT_PREVIOUS] = all;
+  results[RONDO_RECURRENT_LAST] = results[RONDO_RECURRENT_LAST_CELL] = state;
+  results[RONDO_RECURRENT_ACTIVATED] = results[RONDO_RECURRENT_CELLS] = all;
+  results[RONDO_RECURRENT_ACTIVATED].dims[2] = MAX_GATES * hidden;
+  results[RONDO_RECURRENT_CELLS].type = RONDO_F32;
+  return RONDO_OK;
+}
+
+/* The value of a result, if the row has it. */
+static uint32_t result_of(const rondo_operation *operation, uint32_t result) {
+  return result < operation->row->result_count ? operation->results[result] : RONDO_NO_VALUE;
+}
+
+static uint32_t gradient_of(const rondo_operation *operation, const uint32_t *gradients, uint32_t result) {
+  return result < operation->row->result_count ? gradients[result] : RONDO_NO_VALUE;
+}
+
+static rondo_status emit_layer(rondo_emitter *emitter, const rondo_operation *operation) {
+  const recurrent_shape shape = shape_of(emitter, operation, operation->inputs[RONDO_RECURRENT_GATES],
+                                         operation->inputs[RONDO_RECURRENT_LENGTHS]);
+  void *activated = rondo_emit_address(emitter, result_of(operation, RONDO_RECURRENT_ACTIVATED));
+  void *last_cell = rondo_emit_address(emitter, result_of(operation, RONDO_RECURRENT_LAST_CELL));
+  void *cells = rondo_emit_address(emitter, result_of(operation, RONDO_RECURRENT_CELLS));
+  const rondo_shape *gates = rondo_emit_shape(emitter, operation->inputs[RONDO_RECURRENT_GATES]);
+  rondo_gemm_prepare();
+  return rondo_emit_operands(
+      emitter, operation, &recurrent_code[gates->type], rondo_tile_grid(rondo_divide_up(shape.batch, shape.rows)),
+      RONDO_OPERANDS(RONDO_OBJECT(shape), RONDO_INPUT(RONDO_RECURRENT_GATES), RONDO_INPUT(RONDO_RECURRENT_WEIGHT),
+                     RONDO_INPUT(RONDO_RECURRENT_HIDDEN), RONDO_INPUT(RONDO_RECURRENT_CELL),
+                     RONDO_INPUT(RONDO_RECURRENT_LENGTHS), RONDO_INPUT(RONDO_RECURRENT_BIAS), RONDO_WORKSPACE,
+                     RONDO_RESULT(RONDO_RECURRENT_Y), RONDO_RESULT(RONDO_RECURRENT_LAST),
+                     RONDO_RESULT(RONDO_RECURRENT_PREVIOUS), RONDO_OBJECT(activated), RONDO_OBJECT(last_cell),
+                     RONDO_OBJECT(cells)));
+}
+
+/* dweight = d_products' previous, over all steps of all sequences; F32 as the weight is. */
+static rondo_status add_weight_gradient(rondo_program *program, uint32_t d_products, uint32_t previous,
+                                        uint32_t *out_value) {
+  const rondo_attributes wide = {.sizes = {RONDO_F32}, .size_count = 1};
+  uint32_t flat[2], product;
+  const uint32_t values[] = {d_products, previous};
+  rondo_value result;
+  for (int i = 0; i < 2; i++) {
+    const rondo_shape *all = rondo_program_shape(program, values[i]);
+    const rondo_shape rows = rondo_shape_matrix(all->type, all->dims[0] * all->dims[1], all->dims[2]);
+    RONDO_TRY(rondo_program_add_shaped(program, &rondo_operator_reshape, values[i], rows, &flat[i]));
+  }
+  const rondo_matmul_options options = {RONDO_MATMUL_OPTIONS_INIT, .transpose_a = true};
+  RONDO_TRY(rondo_op_matmul_with(program, rondo_program_tag(program, flat[0]), rondo_program_tag(program, flat[1]),
+                                 &options, &result));
+  RONDO_TRY(rondo_program_resolve(program, result, "lstm", "gradient", &product));
+  *out_value = product;
+  if (rondo_program_shape(program, product)->type == RONDO_F32) return RONDO_OK;
+  return rondo_program_add(program, &rondo_operator_cast, &product, 1, &wide, out_value);
+}
+
+/* The sum over all steps of all sequences of the last part of the products' gradients; F32 as the bias is. */
+static rondo_status add_bias_gradient(rondo_program *program, uint32_t d_products, uint32_t *out_value) {
+  const rondo_shape all = *rondo_program_shape(program, d_products);
+  const size_t hidden = all.dims[2] / 3, start[] = {0, 0, 2 * hidden}, length[] = {all.dims[0], all.dims[1], hidden};
+  rondo_value part;
+  RONDO_TRY(rondo_op_slice(program, rondo_program_tag(program, d_products), start, length, NULL, &part));
+  if (all.type != RONDO_F32) RONDO_TRY(rondo_op_cast(program, part, RONDO_F32, &part));
+  RONDO_TRY(rondo_op_sum(program, part, (size_t[]){0, 1}, 2, false, &part));
+  return rondo_program_resolve(program, part, "gru", "gradient", out_value);
+}
+
+static rondo_status differentiate_layer(rondo_program *program, const rondo_operation *operation,
+                                        const uint32_t *result_gradients, uint32_t *input_gradients) {
+  const recurrent_family *family = operation->row->family;
+  const uint32_t states = family->kind == LSTM  ? RONDO_RECURRENT_CELLS
+                          : family->kind == GRU ? RONDO_RECURRENT_PREVIOUS
+                                                : RONDO_RECURRENT_Y;
+  const uint32_t inputs[] = {[OF_WEIGHT] = operation->inputs[RONDO_RECURRENT_WEIGHT],
+                             [STATES] = operation->results[states],
+                             [DY] = result_gradients[RONDO_RECURRENT_Y],
+                             [D_LAST] = result_gradients[RONDO_RECURRENT_LAST],
+                             [ACTIVATED] = result_of(operation, RONDO_RECURRENT_ACTIVATED),
+                             [OF_LENGTHS] = operation->inputs[RONDO_RECURRENT_LENGTHS],
+                             [D_LAST_CELL] = gradient_of(operation, result_gradients, RONDO_RECURRENT_LAST_CELL)};
+  uint32_t results[RONDO_MAX_RESULTS];
+  RONDO_TRY(rondo_program_add(program, family->gradient, inputs, 7, &operation->attributes, results));
+  const uint32_t d_products = family->kind == GRU ? results[D_PRODUCT_OR_CELL] : results[D_GATES];
+  input_gradients[RONDO_RECURRENT_GATES] = results[D_GATES];
+  if (operation->inputs[RONDO_RECURRENT_HIDDEN] != RONDO_NO_VALUE)
+    input_gradients[RONDO_RECURRENT_HIDDEN] = results[D_HIDDEN];
+  if (operation->inputs[RONDO_RECURRENT_CELL] != RONDO_NO_VALUE)
+    input_gradients[RONDO_RECURRENT_CELL] = results[D_PRODUCT_OR_CELL];
+  if (family->kind == GRU && operation->inputs[RONDO_RECURRENT_BIAS] != RONDO_NO_VALUE)
+    RONDO_TRY(add_bias_gradient(program, d_products, &input_gradients[RONDO_RECURRENT_BIAS]));
+  return add_weight_gradient(program, d_products, operation->results[RONDO_RECURRENT_PREVIOUS],
+                             &input_gradients[RONDO_RECURRENT_WEIGHT]);
+}
+
+static rondo_status infer_layer_gradient(const rondo_program *program, const rondo_operation *operation,
+                                         rondo_shape *results) {
+  const recurrent_family *family = operation->row->family;
+  const rondo_shape *states = rondo_operation_input(program, operation, STATES);
+  const rondo_shape *like = rondo_operation_input(program, operation, DY);
+  if (like == NULL) like = rondo_operation_input(program, operation, D_LAST);
+  if (like == NULL) like = rondo_operation_input(program, operation, D_LAST_CELL);
+  const size_t batch = states->dims[1], hidden = states->dims[2];
+  results[D_GATES] = *states;
+  results[D_GATES].type = like->type;
+  results[D_GATES].dims[2] = family->gates * hidden;
+  results[D_HIDDEN] = rondo_shape_matrix(like->type, batch, hidden);
+  results[D_PRODUCT_OR_CELL] = family->kind == GRU ? results[D_GATES] : results[D_HIDDEN];
+  return RONDO_OK;
+}
+
+static rondo_status emit_layer_gradient(rondo_emitter *emitter, const rondo_operation *operation) {
+  const recurrent_shape shape =
+      shape_of(emitter, operation, operation->results[D_GATES], operation->inputs[OF_LENGTHS]);
+  void *other = rondo_emit_address(emitter, result_of(operation, D_PRODUCT_OR_CELL)), *none = NULL;
+  void **product = shape.kind == GRU ? &other : &none, **cell = shape.kind == LSTM ? &other : &none;
+  const rondo_shape *gates = rondo_emit_shape(emitter, operation->results[D_GATES]);
+  rondo_gemm_prepare();
+  return rondo_emit_operands(
+      emitter, operation, &recurrent_gradient_code[gates->type],
+      rondo_tile_grid(rondo_divide_up(shape.batch, shape.rows)),
+      RONDO_OPERANDS(RONDO_OBJECT(shape), RONDO_INPUT(OF_WEIGHT), RONDO_INPUT(STATES), RONDO_INPUT(DY),
+                     RONDO_INPUT(D_LAST), RONDO_INPUT(D_LAST_CELL), RONDO_INPUT(ACTIVATED), RONDO_INPUT(OF_LENGTHS),
+                     RONDO_WORKSPACE, RONDO_RESULT(D_GATES), RONDO_RESULT(D_HIDDEN), RONDO_OBJECT(*product),
+                     RONDO_OBJECT(*cell)));
+}
+
+#define FAMILY(row, own_kind, own_gates) \
+  static const recurrent_family row##_family = {own_kind, own_gates, &rondo_operator_##row##_gradient}
+FAMILY(lstm, LSTM, 4);
+FAMILY(gru, GRU, 3);
+FAMILY(rnn, RNN, 1);
+
+#define SPARE(result) (1u << RONDO_RECURRENT_##result)
+#define LAYER_ROW(row)                                                                                 \
+  .types = RONDO_FLOATS, .family = &row##_family, .required = 2,                                       \
+  .spare_results = SPARE(LAST) | SPARE(PREVIOUS) | SPARE(ACTIVATED) | SPARE(LAST_CELL) | SPARE(CELLS), \
+  .infer = infer_layer, .differentiate = differentiate_layer, .prepare = prepare, .emit = emit_layer
+#define GRADIENT_ROW(row)                                                                                  \
+  .family = &row##_family,                                                                                 \
+  .inputs = {"weight", "states", "gradient", "last gradient", "gates", "lengths", "last cell's gradient"}, \
+  .required = 2, .infer = infer_layer_gradient, .prepare = prepare_gradient, .emit = emit_layer_gradient
+
+RONDO_OPERATOR(lstm, LAYER_ROW(lstm), .inputs = {"gates", "weight", "hidden", "lengths", "cell"}, .result_count = 6);
+RONDO_OPERATOR(gru, LAYER_ROW(gru), .inputs = {"gates", "weight", "hidden", "lengths", "cell", "bias"},
+               .result_count = 4);
+RONDO_OPERATOR(rnn, LAYER_ROW(rnn), .inputs = {"gates", "weight", "hidden", "lengths"}, .result_count = 3);
+RONDO_OPERATOR(lstm_gradient, GRADIENT_ROW(lstm), .result_count = 3,
+               .spare_results = 1u << D_HIDDEN | 1u << D_PRODUCT_OR_CELL);
+RONDO_OPERATOR(gru_gradient, GRADIENT_ROW(gru), .result_count = 3, .spare_results = 1u << D_HIDDEN);
+RONDO_OPERATOR(rnn_gradient, GRADIENT_ROW(rnn), .result_count = 2, .spare_results = 1u << D_HIDDEN);
