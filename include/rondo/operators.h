@@ -348,6 +348,12 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_argmin(rondo_program *program, ro
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_cumsum(rondo_program *program, rondo_value value, size_t dimension,
                                                       bool exclusive, bool reversed, rondo_value *out_value);
 
+/*   topk: the k largest or smallest elements along a dimension, the best first, and their indices, I32. Floats and
+ *         integers. Of equal elements, the first ones come first; NaN is larger than all numbers. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_topk(rondo_program *program, rondo_value value, size_t k,
+                                                    size_t dimension, bool smallest, rondo_value *out_values,
+                                                    rondo_value *out_indices);
+
 /*   softmax:     over the last dimension, any float.
  *   log_softmax: its logarithm, precise even if the softmax is nearly 0. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_softmax(rondo_program *program, rondo_value value,
@@ -417,6 +423,14 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_batch_norm(rondo_program *program
  *                  range fails the run and picks element 0.
  *   index_select:  the same with indices [k] for all: -> the value's shape with size k in the dimension. For a matrix
  *                  and dimension 1, y[i, j] = x[i, indices[j]].
+ *   scatter:       the value with updates along a dimension: value of any type, indices I32 or I64 and updates of one
+ *                  shape, with the value's sizes in the other dimensions. For a matrix and dimension 1, y[i, indices[i,
+ *                  j]] becomes updates[i, j]; of several updates of an element, the last one stays. An index out of
+ *                  range fails the run, and its update is left out. If several updates replace one element, each gets
+ *                  its whole gradient, as in PyTorch.
+ *   scatter_add:   the same, but adds the updates, in order; not of BOOL. F16 and BF16 are rounded each time.
+ *   scatter_reduce: the same with another reduction: products, maxima or minima, which have no gradient. OUT_OF_RANGE:
+ *                  another reduction.
  *   one_hot:       indices [...] I32 or I64 -> [..., size] of any type: 1 at the index, else 0. An index outside
  *                  0 <= i < size fails the run, and its row is zeros. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_embedding(rondo_program *program, rondo_value table, rondo_value indices,
@@ -434,6 +448,23 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_gather(rondo_program *program, ro
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_index_select(rondo_program *program, rondo_value value,
                                                             rondo_value indices, size_t dimension,
                                                             rondo_value *out_value);
+typedef enum rondo_scatter_reduction {
+  RONDO_SCATTER_ADD = 1,
+  RONDO_SCATTER_MUL = 2,
+  RONDO_SCATTER_MAX = 3,
+  RONDO_SCATTER_MIN = 4
+} rondo_scatter_reduction;
+
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_scatter(rondo_program *program, rondo_value value, size_t dimension,
+                                                       rondo_value indices, rondo_value updates,
+                                                       rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_scatter_add(rondo_program *program, rondo_value value, size_t dimension,
+                                                           rondo_value indices, rondo_value updates,
+                                                           rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_scatter_reduce(rondo_program *program, rondo_value value,
+                                                              size_t dimension, rondo_value indices,
+                                                              rondo_value updates, rondo_scatter_reduction reduction,
+                                                              rondo_value *out_value);
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_one_hot(rondo_program *program, rondo_value indices, size_t size,
                                                        rondo_type type, rondo_value *out_value);
 

@@ -21,6 +21,9 @@
   ROW(gather)                   \
   ROW(index_select)             \
   ROW(one_hot)                  \
+  ROW(scatter)                  \
+  ROW(scatter_add)              \
+  ROW(scatter_reduce)           \
   ROW(gather_gradient)          \
   ROW(gather_add)               \
   ROW(reshape)                  \
@@ -69,6 +72,7 @@
   ROW(max)                      \
   ROW(min)                      \
   ROW(cumsum)                   \
+  ROW(topk)                     \
   ROW(argmax)                   \
   ROW(argmin)                   \
   ROW(cast)                     \

@@ -251,6 +251,13 @@ static rondo_status emit_gather_gradient(rondo_emitter *emitter, const rondo_ope
 RONDO_OPERATOR(gather_gradient, .inputs = {"gradient", "indices"}, .required = 2, .result_count = 1,
                .infer = infer_gather_gradient, .emit = emit_gather_gradient);
 
+rondo_status rondo_program_add_gather_gradient(rondo_program *program, uint32_t gradient, uint32_t indices,
+                                               size_t dimension, size_t size, uint32_t *out_value) {
+  const uint32_t inputs[] = {gradient, indices};
+  const rondo_attributes attributes = {.sizes = {[DIMENSION] = dimension, [SIZE] = size}, .size_count = 2};
+  return rondo_program_add(program, &rondo_operator_gather_gradient, inputs, 2, &attributes, out_value);
+}
+
 /* Adding ----------------------------------------------------------------------------------------------------------- */
 
 enum { TO_SUM, ADDED, PICKS }; /* inputs */
