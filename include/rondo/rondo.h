@@ -67,6 +67,7 @@
 #include <rondo/operators.h>
 #include <rondo/placement.h>
 #include <rondo/program.h>
+#include <rondo/quantized.h>
 #include <rondo/user_operator.h>
 #include <rondo/weights.h>
 #endif

@@ -113,6 +113,20 @@ static rondo_status pass_through(walk *w, const rondo_operation *operation, cons
   return RONDO_OK;
 }
 
+static rondo_status check_constants(const walk *w, const rondo_operation *operation) {
+  char text[RONDO_CALL_TEXT];
+  RONDO_EACH_INPUT(k, operation) {
+    const uint32_t input = operation->inputs[k];
+    if ((operation->row->constants >> k & 1u) == 0 || !w->depends[input]) continue;
+    return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_NO_FUNCTION,
+                      "%s of %s has no gradient of its %s, %s, which is requested: freeze the state "
+                      "(rondo_state_options), or use rondo_op_stop_gradient",
+                      operation->row->name, w->program->label, operation->row->inputs[k],
+                      rondo_value_text(text, w->program, input));
+  }
+  return RONDO_OK;
+}
+
 static rondo_status walk_operation(walk *w, uint32_t index) {
   const rondo_operation operation = w->program->operations.items[index];
   const size_t before = w->program->operations.count;
@@ -129,6 +143,7 @@ static rondo_status walk_operation(walk *w, uint32_t index) {
                       "gradient is requested: use another operator, or rondo_op_stop_gradient",
                       operation.row->name, index, w->program->label);
   }
+  RONDO_TRY(check_constants(w, &operation));
   RONDO_TRY(pass_through(w, &operation, of_results));
   note_gradients(w, index, before);
   return RONDO_OK;

@@ -121,6 +121,7 @@ struct rondo_operator {
   bool is_urgent;          /* runs as soon as its inputs are there, whatever memory that takes */
   bool is_collective;      /* its emit enqueues a collective, which waits for other ranks. If it checks indices, it does
                               so for all ranks, after all checks before it */
+  uint32_t constants;      /* bit i: input i can have no gradient. One that is asked of it is refused */
   bool stops_gradients;    /* no gradient passes from its result to its inputs */
   bool is_user;            /* it is the first member of a rondo_user_operator (tensor/program/operator_registry.h) */
   uint32_t types;          /* RONDO_TYPE_BITs of input `typed_input`; 0: not a public operator */

@@ -44,6 +44,9 @@
   ROW(split_8)                  \
   ROW(matmul)                   \
   ROW(matmul_activated)         \
+  ROW(matmul_quantized)         \
+  ROW(embedding_quantized)      \
+  ROW(dequantize)               \
   ROW(attention)                \
   ROW(attention_gradient)       \
   ROW(attention_decode)         \

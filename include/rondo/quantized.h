@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT
+ * Quantised weights: matrices of 8-bit or 4-bit integers with a scale for each group of columns. They take a quarter or
+ * an eighth of the memory of F32, and a product with few rows, which has to read all of its weight, is faster by as
+ * much.
+ *
+ * A quantised matrix [rows, columns] consists of two or three arrays:
+ *   values: 8 bits: I8 [rows, columns], -128 .. 127. 4 bits: U8 [rows, (columns + 1) / 2], 0 .. 15: column 2 i is in
+ * the lower half of byte i, and column 2 i + 1 in the upper half. scales: F32 [rows, groups]. A group has `group`
+ * consecutive columns of a row; the last group may have fewer. zeros:  of the type of the values, one number in each
+ * element: [rows, groups]. Optional. Without zeros, all are 0 with 8 bits, and 8 with 4 bits. An element is scale *
+ * (value - zero). This is the layout of ONNX's MatMulNBits for 4 bits, apart from its padding (onnxruntime,
+ * docs/ContribOperators.md).
+ *
+ * In a program, the arrays are usually states; scales are frozen (rondo_state_options), because they are F32. Files
+ * (<rondo/weights.h>) hold them as three tensors. Arrays of another group size do not fit: their scales have another
+ * shape, which adding the operator, or rondo_weights_apply, refuses by name.
+ *
+ * Component: rondo-tensor.
+ */
+#ifndef RONDO_QUANTIZED_H
+#define RONDO_QUANTIZED_H
+
+#include <rondo/program.h>
+
+RONDO_EXTERN_C_BEGIN
+
+/* How matmul_quantized reads its first factor. */
+typedef enum rondo_quantized_activations {
+  RONDO_QUANTIZED_FLOAT = 0, /* as it is: only the weight is quantised */
+  /* Rounded to 8 bits with one scale for each row, the largest magnitude of the row / 127, in every run. Faster where
+   * the processor has instructions for products of 8-bit integers, and less exact. */
+  RONDO_QUANTIZED_INT8 = 1
+} rondo_quantized_activations;
+
+typedef struct rondo_quantized_options {
+  uint32_t struct_size;
+  uint32_t bits;                           /* 8 or 4 */
+  size_t group;                            /* columns with one scale: a multiple of 32; 0: all columns of the row */
+  size_t columns;                          /* of embedding_quantized and dequantize; 0: as many as the bytes hold. An
+                                              odd number of 4-bit columns must be given */
+  rondo_quantized_activations activations; /* of matmul_quantized */
+  rondo_type type;                         /* of the result of embedding_quantized and dequantize: a float; 0: F32 */
+  rondo_value bias;                        /* of matmul_quantized: [n], of x's type; no value: none */
+} rondo_quantized_options;
+#define RONDO_QUANTIZED_OPTIONS_INIT .struct_size = sizeof(rondo_quantized_options)
+
+/* Sizes of the arrays: the bytes of a row of values, and the scales of a row. Thread-safe. Errors: INVALID_ARGUMENT
+ * with BAD_OPTIONS (struct_size), OUT_OF_RANGE (bits, group) or SHAPE (no columns). */
+RONDO_API RONDO_MUST_USE rondo_status rondo_quantized_sizes(const rondo_quantized_options *options, size_t columns,
+                                                            size_t *out_row_bytes, size_t *out_groups);
+
+/* Quantises a matrix on the host. The arrays belong to the caller, who has allocated rows * row_bytes bytes of values,
+ * and rows * groups scales and zeros (rondo_quantized_sizes).
+ *   out_zeros NULL: symmetric. The scale is the largest magnitude of the group / 127, or / 7 with 4 bits.
+ *   Otherwise: the values cover the range from the smallest element of the group, or 0, to the largest, or 0.
+ * Elements are rounded to the nearest value. Thread-safe. Errors: as rondo_quantized_sizes; OUT_OF_RANGE for an element
+ * that is NaN or infinite, naming its row and column; NULL_ARGUMENT; LIMIT_EXCEEDED (too many bytes). */
+RONDO_API RONDO_MUST_USE rondo_status rondo_quantize(const float *matrix, size_t rows, size_t columns,
+                                                     const rondo_quantized_options *options, void *out_values,
+                                                     float *out_scales, void *out_zeros);
+
+/* Operators, as in <rondo/operators.h>, whose errors they have too; OUT_OF_RANGE for the options. zeros may be
+ * (rondo_value){0}.
+ *   matmul_quantized: x [.., k] and a weight [n, k] -> x weightᵀ (+ bias) [.., n], of x's type, a float. On CUDA, a
+ *           large product of F16 or BF16 rounds the elements of the weight to that type first. With
+ *           RONDO_QUANTIZED_INT8, k is at most 524,288, and a row of x with a NaN or an infinity gives NaNs. The
+ *           gradient of x is the product with the elements of the weight; with RONDO_QUANTIZED_INT8, it passes through
+ *           the rounding unchanged. A gradient of the scales is refused (UNSUPPORTED/NO_FUNCTION): freeze them.
+ *   embedding_quantized: a table [n, d] and indices [..] (I32 or I64) -> rows of the table [.., d]. No gradient. A
+ * wrong index fails the run, like one of embedding. dequantize: the elements of a matrix [n, d]. No gradient. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_matmul_quantized(rondo_program *program, rondo_value x,
+                                                                rondo_value values, rondo_value scales,
+                                                                rondo_value zeros,
+                                                                const rondo_quantized_options *options,
+                                                                rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_embedding_quantized(rondo_program *program, rondo_value values,
+                                                                   rondo_value scales, rondo_value zeros,
+                                                                   rondo_value indices,
+                                                                   const rondo_quantized_options *options,
+                                                                   rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_dequantize(rondo_program *program, rondo_value values,
+                                                          rondo_value scales, rondo_value zeros,
+                                                          const rondo_quantized_options *options,
+                                                          rondo_value *out_value);
+
+RONDO_EXTERN_C_END
+
+#endif
