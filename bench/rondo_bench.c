@@ -26,6 +26,7 @@ static const benchmark *const list[] = {
     /* programs */
     &bench_conv,
     &bench_products,
+    &bench_quantized,
     &bench_executor,
     &bench_feed,
     &bench_training,

@@ -5,7 +5,7 @@ source "$(dirname "$0")/support.sh" "$1"
 
 succeeds -h
 succeeds --help
-for command in train generate bench devices graph check report serve session plan; do
+for command in train generate quantize bench devices graph check report serve session plan; do
   grep -q "^  $command " out || die "rondo --help does not name $command"
 done
 succeeds --version
@@ -13,7 +13,7 @@ grep -Eq '^rondo [0-9]+\.[0-9]+\.[0-9]+$' out || die "rondo --version printed: $
 
 benches=('bench launch' 'bench gain' 'bench memory')
 
-for command in train generate bench "${benches[@]}" devices graph check report serve session plan; do
+for command in train generate quantize bench "${benches[@]}" devices graph check report serve session plan; do
   # shellcheck disable=SC2086
   succeeds $command --help
   head -1 out | grep -Eq "^Usage: rondo $command " || die "rondo $command --help begins with: $(head -1 out)"
@@ -58,6 +58,7 @@ fails 2 "^rondo: there is no command 'x'; see" x
 fails 2 "^rondo: there is no command ''; see" ''
 fails 2 "no option '--jsn'" --jsn
 fails 2 'MODEL is missing' generate
+fails 2 'MODEL is missing' quantize
 fails 2 'FILE is missing' graph
 fails 2 'FILE is missing' plan
 fails 2 'FILE is missing' check
@@ -84,6 +85,10 @@ done
 fails 2 '--length takes a whole number from 1 to' generate a --length 0
 fails 2 '--length takes a whole number from 1 to' generate a --length 99999999999
 fails 2 '--temperature takes a number from 0 to' generate a --temperature -0.1
+fails 2 "--type is 'int3': use int8 or int4" quantize a --type int3
+fails 2 '--group is 33: use a multiple of 32, or 0' quantize a --group 33
+fails 2 "--activations is 'int4': use float or int8" quantize a --activations int4
+fails 2 '--text is required: the loss before and after is measured on it' quantize a
 fails 2 '--seconds takes a number from' bench launch --seconds 0
 fails 2 'use only one of --dot, --json and --fingerprint' graph a --dot --json
 fails 2 '--budget-ms takes a whole number from 1 to' plan a --budget-ms 0

@@ -23,6 +23,7 @@ typedef struct command {
 static const command commands[] = {
     {"train", "rondo train", command_train, "train a language model on a text, eager and recorded"},
     {"generate", "rondo generate", command_generate, "write text with a trained model"},
+    {"quantize", "rondo quantize", command_quantize, "make a trained model smaller, with weights of 8 or 4 bits"},
     {"bench", "rondo bench", command_bench, "measure launches, memory and the gain of recording"},
     {"devices", "rondo devices", command_devices, "list devices and libraries, and why some are unavailable"},
     {"graph", "rondo graph", command_graph, "show or convert the dump of a graph"},

@@ -74,6 +74,8 @@ static const command commands[] = {
     {"generate", "generate", "generate model --length 12", "", "", 300, true},
     {"generate", "generate-json", "generate model --length 12 --json", "", "", 300, false},
     {"generate", "generate-gpt", "generate gpt --length 12", "", "", 150, true},
+    {"generate", "quantize", "quantize model --text text --type int4 --save o.safetensors", "o.safetensors", "", 150,
+     true},
     {"session", "session", "session plan --history history --sizes 1", "", "RONDO_CBLAS_LIBRARY=", 100, false},
     {"session", "session-json", "session plan --history history --sizes 1 --model recommender --table-rows 20 --json",
      "", "RONDO_CBLAS_LIBRARY=", 60, false},

@@ -6,6 +6,7 @@
 
 int command_train(int argc, char **argv);
 int command_generate(int argc, char **argv);
+int command_quantize(int argc, char **argv);
 int command_bench(int argc, char **argv);
 int command_devices(int argc, char **argv);
 int command_graph(int argc, char **argv);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/tool.h"
+#include "models/model_quantized.h"
 
 const model_size_row model_size_rows[MODEL_SIZES] = {
     [MODEL_CONTEXT] = {"context", MODEL_MAX_CONTEXT},
@@ -55,12 +56,18 @@ double model_parameter_elements(const language_model *model) {
   return sum;
 }
 
+/* Or the scales of one. */
+static bool is_of(const char *name, const char *parameter) {
+  const size_t length = strlen(parameter);
+  return strncmp(name, parameter, length) == 0 && (name[length] == '\0' || strcmp(name + length, ".scales") == 0);
+}
+
 bool model_is_parameter(const char *name) {
   for (size_t k = 0; k < KINDS; k++) {
     const language_model any = {.kind = kinds[k], .sizes = {[MODEL_LAYERS] = model_size_rows[MODEL_LAYERS].most}};
     model_parameter p;
     for (size_t i = 0; any.kind->parameter(&any, i, &p); i++) {
-      if (strcmp(p.name, name) == 0) return true;
+      if (is_of(name, p.name)) return true;
     }
   }
   return false;
@@ -71,12 +78,12 @@ bool model_is_parameter(const char *name) {
 static rondo_status add_states(const language_model *model, rondo_program *program, rondo_value *states) {
   model_parameter p;
   for (size_t i = 0; model->kind->parameter(model, i, &p); i++)
-    TOOL_TRY(rondo_program_state(program, p.name, RONDO_F32, p.shape, p.rank, &states[i]));
+    TOOL_TRY(model_add_parameter(model, program, i, &p, &states[i]));
   return RONDO_OK;
 }
 
-/* MODEL_MAX_PARAMETERS must suffice for the kind with the most parameters. */
-_Static_assert(MODEL_MAX_PARAMETERS >= 64 * 12 + 5, "the blocks' and five others");
+/* MODEL_SCALES must suffice for the kind with the most parameters. */
+_Static_assert(MODEL_SCALES >= 64 * 12 + 5, "the blocks' and five others");
 
 rondo_status model_build(const language_model *model, rondo_program *program, size_t batch, rondo_value *out_logits) {
   rondo_value states[MODEL_MAX_PARAMETERS], tokens;

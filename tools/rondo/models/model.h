@@ -22,7 +22,8 @@
 #include "train/corpus.h"
 
 #define MODEL_MAX_CONTEXT 1024
-#define MODEL_MAX_PARAMETERS 1024
+#define MODEL_SCALES 1024                       /* the scales of states[i] are states[i + MODEL_SCALES] */
+#define MODEL_MAX_PARAMETERS (2 * MODEL_SCALES) /* entries of an array of states */
 #define MODEL_WHY_BYTES 120
 
 typedef enum model_size {
@@ -43,9 +44,17 @@ extern const model_size_row model_size_rows[MODEL_SIZES];
 
 typedef struct model_kind model_kind;
 
+/* How the weights are stored (model_quantized.h). */
+typedef struct model_quantization {
+  uint32_t bits; /* 0: F32 */
+  size_t group;
+  rondo_quantized_activations activations;
+} model_quantization;
+
 typedef struct language_model {
   const model_kind *kind;
-  rondo_type type; /* for computation; parameters are always F32 */
+  rondo_type type; /* for computation; parameters are F32, unless they are quantised */
+  model_quantization quantization;
   uint32_t sizes[MODEL_SIZES];
   vocabulary vocabulary;
   unsigned char opening[MODEL_MAX_CONTEXT]; /* `context` bytes */
@@ -64,7 +73,9 @@ struct model_kind {
   uint32_t batch, steps;       /* defaults for training */
   double learning_rate;
   float weight_decay;
-  bool predicts_each; /* predicts the byte after each position of the context; false: only after the last one */
+  uint32_t tables;      /* the first parameters, which are looked up by rows. Other matrices are factors of products, */
+  uint32_t unquantized; /* except for this many after the tables, which are never quantised */
+  bool predicts_each;   /* predicts the byte after each position of the context; false: only after the last one */
 
   /* The parameter at the index; false past the last. */
   bool (*parameter)(const language_model *model, size_t index, model_parameter *out);
@@ -72,7 +83,7 @@ struct model_kind {
   double (*activations)(const language_model *model);
   /* See model_sizes_fit; NULL: all sizes are valid. */
   bool (*sizes_fit)(const language_model *model, char why[MODEL_WHY_BYTES]);
-  /* See model_build; `states` are the parameters. */
+  /* See model_build; `states` are the parameters, which model_multiply and model_look_up read (model_quantized.h). */
   rondo_status (*build)(const language_model *model, rondo_program *program, const rondo_value *states,
                         rondo_value tokens, size_t batch, rondo_value *out_logits);
   /* See model_build_prompt and model_build_next; NULL: the kind has no caches. */
@@ -98,7 +109,7 @@ bool model_sizes_fit(const language_model *model, char why[MODEL_WHY_BYTES]);
 size_t model_labels(const language_model *model);
 /* Number of elements of all parameters. */
 double model_parameter_elements(const language_model *model);
-/* Whether a state of this name is a parameter of any model. */
+/* Whether a state of this name is a parameter of any model, or its scales. */
 bool model_is_parameter(const char *name);
 
 /* Adds the model to a program: parameters as states, the input "tokens" [batch, context] of type I32, and the scores

@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "common/tool.h"
-#include "models/model.h"
+#include "models/model_quantized.h"
 
 /* Indices into the table of parameters. */
 enum { EMBEDDING, HIDDEN_WEIGHT, HIDDEN_BIAS, OUTPUT_WEIGHT, OUTPUT_BIAS, PARAMETERS };
@@ -35,14 +35,19 @@ static double activations(const language_model *model) {
   return (double)inputs_of(model) + model->sizes[MODEL_HIDDEN] + model->vocabulary.count;
 }
 
+static rondo_status multiply(const language_model *model, rondo_program *program, rondo_value x,
+                             const rondo_value *weight, rondo_value bias, rondo_value *out) {
+  return model_multiply(model, program, x, weight, bias, RONDO_ACTIVATION_NONE, out);
+}
+
 static rondo_status build(const language_model *model, rondo_program *program, const rondo_value *states,
                           rondo_value tokens, size_t batch, rondo_value *out_logits) {
   rondo_value x;
-  TOOL_TRY(rondo_op_embedding(program, states[EMBEDDING], tokens, &x));
+  TOOL_TRY(model_look_up(model, program, &states[EMBEDDING], tokens, &x));
   TOOL_TRY(rondo_op_reshape(program, x, (size_t[]){batch, inputs_of(model)}, 2, &x));
-  TOOL_TRY(rondo_op_matmul(program, x, states[HIDDEN_WEIGHT], states[HIDDEN_BIAS], &x));
+  TOOL_TRY(multiply(model, program, x, &states[HIDDEN_WEIGHT], states[HIDDEN_BIAS], &x));
   TOOL_TRY(rondo_op_tanh(program, x, &x));
-  return rondo_op_matmul(program, x, states[OUTPUT_WEIGHT], states[OUTPUT_BIAS], out_logits);
+  return multiply(model, program, x, &states[OUTPUT_WEIGHT], states[OUTPUT_BIAS], out_logits);
 }
 
 const model_kind model_character = {
@@ -52,6 +57,7 @@ const model_kind model_character = {
     .batch = 64,
     .steps = 10000,
     .learning_rate = 0.005,
+    .tables = 1,
     .parameter = parameter,
     .activations = activations,
     .build = build,

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "common/tool.h"
-#include "models/model.h"
+#include "models/model_quantized.h"
 
 #define FORMAT_VERSION "1"
 
@@ -29,6 +29,7 @@ rondo_status model_describe(const language_model *model, rondo_weights *weights)
   for (size_t i = 0; i < MODEL_SIZES; i++) {
     if (model->sizes[i] > 0) TOOL_TRY(set_number(weights, model_size_rows[i].name, model->sizes[i]));
   }
+  TOOL_TRY(model_describe_quantization(model, weights));
   write_hexadecimal(model->vocabulary.byte_of, model->vocabulary.count, text);
   TOOL_TRY(rondo_weights_set_metadata(weights, "vocabulary", text));
   write_hexadecimal(model->opening, model->sizes[MODEL_CONTEXT], text);
@@ -140,6 +141,7 @@ static int read_sizes(const char *path, const rondo_weights *weights, language_m
 static int read_metadata(const char *path, const rondo_weights *weights, language_model *out) {
   int result = read_format(path, weights, out);
   if (!result) result = read_sizes(path, weights, out);
+  if (!result) result = model_read_quantization(path, weights, out);
   if (!result) result = read_vocabulary(path, weights, &out->vocabulary);
   if (!result) result = read_opening(path, weights, out);
   return result;
@@ -153,15 +155,23 @@ static void format_shape(size_t rank, const size_t *shape, char *out, size_t byt
   }
 }
 
-static int check_tensor(const char *path, const rondo_weights *weights, const model_parameter *wanted) {
+typedef struct wanted_tensor {
+  const char *name;
+  rondo_type type;
+  size_t rank;
+  const size_t *shape;
+} wanted_tensor;
+
+static int check_tensor(const char *path, const rondo_weights *weights, const wanted_tensor *wanted) {
   rondo_weight found = {0};
   const rondo_status status = rondo_weights_find(weights, wanted->name, &found);
   if (status == RONDO_UNSUPPORTED) return tool_fail_status("%s cannot be used", path);
   if (status != RONDO_OK) {
     return tool_fail("%s: it has no tensor '%s'", path, wanted->name);
   }
-  if (found.type != RONDO_F32) {
-    return tool_fail("%s: tensor '%s' has type %s, not f32", path, wanted->name, rondo_type_name(found.type));
+  if (found.type != wanted->type) {
+    return tool_fail("%s: tensor '%s' has type %s, not %s", path, wanted->name, rondo_type_name(found.type),
+                     rondo_type_name(wanted->type));
   }
   if (found.rank == wanted->rank && memcmp(found.shape, wanted->shape, wanted->rank * sizeof found.shape[0]) == 0) {
     return TOOL_OK;
@@ -172,10 +182,22 @@ static int check_tensor(const char *path, const rondo_weights *weights, const mo
   return tool_fail("%s: tensor '%s' has the shape [%s]; its metadata require [%s]", path, wanted->name, has, needs);
 }
 
+static int check_parameter(const char *path, const rondo_weights *weights, const language_model *model, size_t index,
+                           const model_parameter *p) {
+  stored_parameter stored;
+  char scales[MODEL_SCALES_NAME];
+  if (model_stored_parameter(model, index, p, &stored)) return tool_fail_status("%s: '%s'", path, p->name);
+  const wanted_tensor values = {p->name, stored.type, stored.rank, stored.shape};
+  const int result = check_tensor(path, weights, &values);
+  if (result != TOOL_OK || stored.scales[0] == 0) return result;
+  model_scales_name(p->name, scales);
+  return check_tensor(path, weights, &(wanted_tensor){scales, RONDO_F32, 2, stored.scales});
+}
+
 int model_check(const char *path, const rondo_weights *weights, const language_model *model) {
   model_parameter parameter;
   for (size_t i = 0; model->kind->parameter(model, i, &parameter); i++) {
-    if (check_tensor(path, weights, &parameter) != TOOL_OK) return TOOL_FAILURE;
+    if (check_parameter(path, weights, model, i, &parameter) != TOOL_OK) return TOOL_FAILURE;
   }
   return TOOL_OK;
 }

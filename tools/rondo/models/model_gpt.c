@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 #include "common/tool.h"
-#include "models/model.h"
+#include "models/model_quantized.h"
 
 #define EPSILON 1e-5f
 #define WIDER 4
@@ -128,12 +128,9 @@ static const rondo_value *last_states(const network *n) {
   return n->states + FIRST_OF_BLOCKS + (size_t)n->model->sizes[MODEL_LAYERS] * OF_BLOCK;
 }
 
-static rondo_status multiply(const network *n, rondo_value x, rondo_value weight, rondo_value bias,
+static rondo_status multiply(const network *n, rondo_value x, const rondo_value *weight, rondo_value bias,
                              rondo_activation activation, rondo_value *out) {
-  TOOL_TRY(rondo_op_cast(n->program, weight, n->model->type, &weight));
-  if (bias.id != 0) TOOL_TRY(rondo_op_cast(n->program, bias, n->model->type, &bias));
-  const rondo_matmul_options options = {RONDO_MATMUL_OPTIONS_INIT, .bias = bias, .activation = activation};
-  return rondo_op_matmul_with(n->program, x, weight, &options, out);
+  return model_multiply(n->model, n->program, x, weight, bias, activation, out);
 }
 
 /* The residual stream through the blocks: a sum, and an optional value that is still to be added. */
@@ -174,18 +171,18 @@ static rondo_status add_block(const network *n, size_t block, stream *x) {
   const rondo_value *of = n->states + FIRST_OF_BLOCKS + block * OF_BLOCK;
   rondo_value y;
   TOOL_TRY(normalise(n, x, &of[NORM1_SCALE], &y));
-  TOOL_TRY(multiply(n, y, of[QKV_WEIGHT], of[QKV_BIAS], RONDO_ACTIVATION_NONE, &y));
+  TOOL_TRY(multiply(n, y, &of[QKV_WEIGHT], of[QKV_BIAS], RONDO_ACTIVATION_NONE, &y));
   TOOL_TRY(attend(n, block, y, &y));
-  TOOL_TRY(multiply(n, y, of[JOIN_WEIGHT], of[JOIN_BIAS], RONDO_ACTIVATION_NONE, &x->addend));
+  TOOL_TRY(multiply(n, y, &of[JOIN_WEIGHT], of[JOIN_BIAS], RONDO_ACTIVATION_NONE, &x->addend));
   TOOL_TRY(normalise(n, x, &of[NORM2_SCALE], &y));
-  TOOL_TRY(multiply(n, y, of[HIDDEN_WEIGHT], of[HIDDEN_BIAS], RONDO_ACTIVATION_GELU, &y));
-  return multiply(n, y, of[OUTPUT_WEIGHT], of[OUTPUT_BIAS], RONDO_ACTIVATION_NONE, &x->addend);
+  TOOL_TRY(multiply(n, y, &of[HIDDEN_WEIGHT], of[HIDDEN_BIAS], RONDO_ACTIVATION_GELU, &y));
+  return multiply(n, y, &of[OUTPUT_WEIGHT], of[OUTPUT_BIAS], RONDO_ACTIVATION_NONE, &x->addend);
 }
 
 /* From tokens [.., count] and the embeddings of their positions to the input of the last normalization. */
 static rondo_status add_blocks(const network *n, rondo_value tokens, rondo_value places, stream *x) {
   *x = (stream){{0}, {0}};
-  TOOL_TRY(rondo_op_embedding(n->program, n->states[TOKENS], tokens, &x->sum));
+  TOOL_TRY(model_look_up(n->model, n->program, &n->states[TOKENS], tokens, &x->sum));
   TOOL_TRY(rondo_op_add(n->program, x->sum, places, &x->sum));
   TOOL_TRY(rondo_op_cast(n->program, x->sum, n->model->type, &x->sum));
   for (size_t block = 0; block < n->model->sizes[MODEL_LAYERS]; block++) TOOL_TRY(add_block(n, block, x));
@@ -196,7 +193,7 @@ static rondo_status add_head(const network *n, stream *x, rondo_value *out_logit
   const rondo_value *last = last_states(n);
   rondo_value y;
   TOOL_TRY(normalise(n, x, &last[NORM_SCALE], &y));
-  return multiply(n, y, last[HEAD], (rondo_value){0}, RONDO_ACTIVATION_NONE, out_logits);
+  return multiply(n, y, &last[HEAD], (rondo_value){0}, RONDO_ACTIVATION_NONE, out_logits);
 }
 
 /* The shape of the tokens contains the batch size. */
@@ -278,6 +275,8 @@ const model_kind model_gpt = {
     .steps = 1000,
     .learning_rate = 0.002,
     .weight_decay = 0.01f,
+    .tables = 1,
+    .unquantized = 1,
     .predicts_each = true,
     .parameter = parameter,
     .activations = activations,

@@ -150,7 +150,7 @@ static rondo_status emit_scatter(rondo_emitter *emitter, const rondo_operation *
 
 #define SCATTER_ROW                                                                                 \
   .inputs = {"value", "indices", "updates"}, .required = 3, .result_count = 1, .is_in_place = true, \
-  .checks_indices = true, .index_rule = "its update was left out", .infer = infer_scatter, .emit = emit_scatter
+  .checks_indices = 1, .index_rule = "its update was left out", .infer = infer_scatter, .emit = emit_scatter
 
 RONDO_OPERATOR(scatter, SCATTER_ROW, .types = RONDO_ALL_TYPES, .differentiate = differentiate_scatter);
 RONDO_OPERATOR(scatter_add, SCATTER_ROW, .types = RONDO_NUMBERS, .differentiate = differentiate_scatter);

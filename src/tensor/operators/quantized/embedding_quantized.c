@@ -64,7 +64,7 @@ static rondo_status emit_embedding(rondo_emitter *emitter, const rondo_operation
 
 RONDO_OPERATOR(embedding_quantized, .types = RONDO_TYPE_BIT(RONDO_I8) | RONDO_TYPE_BIT(RONDO_U8),
                .typed_input = OF_TABLE, .inputs = {"indices", "values", "scales", "zeros"}, .required = 3,
-               .result_count = 1, .checks_indices = true, .infer = infer_embedding, .emit = emit_embedding);
+               .result_count = 1, .checks_indices = 1, .infer = infer_embedding, .emit = emit_embedding);
 
 rondo_status rondo_op_embedding_quantized(rondo_program *program, rondo_value values, rondo_value scales,
                                           rondo_value zeros, rondo_value indices,
