@@ -11,7 +11,7 @@
 #include "common/tool.h"
 #include "fuzz/fuzz_target.h"
 #include "fuzz/tool_messages.h"
-#include "models/model.h"
+#include "models/model_quantized.h"
 
 static void require_vocabulary(const language_model *model) {
   const vocabulary *v = &model->vocabulary;
@@ -39,9 +39,16 @@ static void require_tensors(const language_model *model, const rondo_weights *we
   model_parameter p;
   for (size_t i = 0; model->kind->parameter(model, i, &p); i++) {
     rondo_weight found;
+    stored_parameter stored;
+    char scales[MODEL_SCALES_NAME];
+    REQUIRE(model_stored_parameter(model, i, &p, &stored) == RONDO_OK);
     REQUIRE(rondo_weights_find(weights, p.name, &found) == RONDO_OK);
-    REQUIRE(found.type == RONDO_F32 && found.rank == p.rank);
-    REQUIRE(memcmp(found.shape, p.shape, p.rank * sizeof *p.shape) == 0);
+    REQUIRE(found.type == stored.type && found.rank == stored.rank);
+    REQUIRE(memcmp(found.shape, stored.shape, stored.rank * sizeof *stored.shape) == 0);
+    if (stored.scales[0] == 0) continue;
+    model_scales_name(p.name, scales);
+    REQUIRE(rondo_weights_find(weights, scales, &found) == RONDO_OK);
+    REQUIRE(found.type == RONDO_F32 && memcmp(found.shape, stored.scales, sizeof stored.scales) == 0);
   }
 }
 

@@ -431,6 +431,43 @@ TEST(test_wrong_indices_of_embedding_quantized) {
                    result, sizeof result);
 }
 
+/* Files ------------------------------------------------------------------------------------------------------------ */
+
+/* A set of weights of another group size does not fit a program, and the state is named. */
+TEST(test_pr9_weights_of_other_groups) {
+  enum { ROWS = 3, COLUMNS = 64 };
+  static const int8_t values[ROWS * COLUMNS];
+  static const float scales[ROWS * 2];
+  const rondo_weight of_values = {
+      .name = "values", .type = RONDO_I8, .rank = 2, .shape = {ROWS, COLUMNS}, .data = values, .bytes = sizeof values};
+  const rondo_weight of_scales = {
+      .name = "scales", .type = RONDO_F32, .rank = 2, .shape = {ROWS, 2}, .data = scales, .bytes = sizeof scales};
+  rondo_weights *weights = NULL;
+  assert_ok(rondo_weights_create(NULL, &weights));
+  assert_ok(rondo_weights_add(weights, &of_values));
+  assert_ok(rondo_weights_add(weights, &of_scales));
+  for (size_t group = 32; group <= 64; group += 32) {
+    matrix m = {.options = {RONDO_QUANTIZED_OPTIONS_INIT, .bits = 8, .group = group}, .rows = ROWS, .columns = COLUMNS};
+    uint64_t seed = 1;
+    rondo_program *program = test_new_program();
+    rondo_value y;
+    make_matrix(&m, &seed, false);
+    add_matrix(program, &m);
+    assert_ok(rondo_op_dequantize(program, m.in_values, m.in_scales, m.in_zeros, &m.options, &y));
+    assert_ok(rondo_program_output(program, "y", y));
+    rondo_compiled *compiled = test_compile(program, t->device, NULL);
+    if (group == 32) {
+      assert_ok(rondo_weights_apply(weights, compiled, NULL));
+    } else {
+      assert_error(rondo_weights_apply(weights, compiled, NULL), RONDO_INVALID_DATA, RONDO_REASON_SHAPE);
+      assert_message("'scales'");
+    }
+    assert_ok(rondo_compiled_destroy(compiled));
+    free_matrix(&m);
+  }
+  rondo_weights_destroy(weights);
+}
+
 /* rondo_quantize --------------------------------------------------------------------------------------------------- */
 
 /* No element is off by more than half a step, and the ends of a group's range are exact. */
