@@ -118,9 +118,9 @@ static inline void rondo_graph_store_launch(rondo_graph_node *node, const rondo_
 }
 
 /* Removes a node with its edges. Errors: UNSUPPORTED/FOREIGN_WORK (the graph is bound), UNKNOWN_NODE (the slot has no
- * live node), INVALID_STATE/CAPTURING_INTO (C12; for the graph or the node's child). Never fails because of memory.
- * Before it, the caller checks whether the node's order is needed (address reuse). rondo_graph_check_erase makes the
- * checks only. */
+ * live node), INVALID_STATE/CAPTURING_INTO (C12; for the graph or the node's child), OUT_OF_MEMORY only if other graphs
+ * share its nodes. Before it, the caller checks whether the node's order is needed (address reuse).
+ * rondo_graph_check_erase makes the checks only. */
 RONDO_PRIVATE RONDO_MUST_USE rondo_status rondo_graph_erase(rondo_graph *graph, uint32_t slot);
 RONDO_PRIVATE RONDO_MUST_USE rondo_status rondo_graph_check_erase(const rondo_graph *graph, uint32_t slot);
 const char *rondo_graph_bound_text(const rondo_graph *graph, char buffer[RONDO_BOUND_TEXT]);
