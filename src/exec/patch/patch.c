@@ -263,8 +263,8 @@ static rondo_status refuse_unpatchable(const char *call, const rondo_patch_set *
 }
 
 /* Checks that the memory at the address is allocated, large enough, and accessible to the device. */
-static rondo_status check_memory(const char *call, const rondo_patch_set *set, uint32_t input, const void *address) {
-  rondo_device *device = set->exec->device;
+static rondo_status check_memory_for(const char *call, const rondo_patch_set *set, uint32_t input, const void *address,
+                                     rondo_device *device) {
   rondo_device_memory *memory = rondo_device_memory_made(device);
   const size_t bytes = set->slots[input].bytes;
   char label[RONDO_SLOT_LABEL];
@@ -284,6 +284,21 @@ static rondo_status check_memory(const char *call, const rondo_patch_set *set, u
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
                     "%s: %s has %zu bytes and would pass the end of an allocation of %zu bytes on device '%s'", call,
                     label, bytes, peer.bytes, peer.owner->name);
+}
+
+/* For the devices of the nodes that have the input. */
+static rondo_status check_memory(const char *call, const rondo_patch_set *set, uint32_t input, const void *address) {
+  const rondo_exec *exec = set->exec;
+  const rondo_patch_slot *slot = &set->slots[input];
+  rondo_device *checked = NULL;
+  if (exec->graph->others.count == 0 || slot->count == 0)
+    return check_memory_for(call, set, input, address, exec->device);
+  for (size_t i = 0; i < slot->count; i++) {
+    rondo_device *device = exec->lowering.nodes.items[set->sites[slot->first + i].node].device;
+    if (device != checked) RONDO_TRY(check_memory_for(call, set, input, address, device));
+    checked = device;
+  }
+  return RONDO_OK;
 }
 
 static rondo_status check_address(const char *call, const rondo_patch_set *set, uint32_t input, const void *address) {

@@ -35,7 +35,6 @@ typedef struct finder {
   rondo_patch_set *set;
   const rondo_patch_input *inputs;
   slot_address *by_address;
-  rondo_device_memory *memory;      /* of the device; NULL: none */
   rondo_lowering other[RECORDINGS]; /* of MOVED and AGAIN, if they are given */
   bool is_compared;                 /* at least with MOVED */
   RONDO_ARRAY(found_site) found;
@@ -188,13 +187,22 @@ static uint32_t slot_by_distance(const finder *f, const word *at, uint32_t aroun
 }
 
 /* Also true for reserved addresses without an allocation: they occur in a recording that is only compared. */
-static bool is_memory(const finder *f, uint64_t address) {
-  const void *at = (const void *)(uintptr_t)address;
+static bool is_memory_of(const rondo_device *device, const void *at) {
+  rondo_device_memory *memory = rondo_device_memory_made(device);
   rondo_known_range range;
   rondo_range_found reserved;
-  if (f->memory == NULL) return false;
-  if (rondo_memory_find_range(f->memory, at, &range)) return true;
-  return rondo_range_look(&f->memory->own, at, &reserved) && reserved.end != 0;
+  if (memory == NULL) return false;
+  if (rondo_memory_find_range(memory, at, &range)) return true;
+  return rondo_range_look(&memory->own, at, &reserved) && reserved.end != 0;
+}
+
+static bool is_memory(const finder *f, uint64_t address) {
+  const rondo_exec *exec = f->set->exec;
+  const void *at = (const void *)(uintptr_t)address;
+  bool found = is_memory_of(exec->device, at);
+  for (size_t i = 0; i < exec->graph->others.count && !found; i++)
+    found = is_memory_of(exec->graph->others.items[i].device, at);
+  return found;
 }
 
 static bool is_memory_throughout(const finder *f, const word *at) {
@@ -534,7 +542,6 @@ static rondo_status find_all(finder *f, const rondo_patch_options *options) {
 rondo_status rondo_patch_find_sites(const char *call, rondo_patch_set *set, const rondo_patch_input *inputs,
                                     const rondo_patch_options *options) {
   finder f = {.call = call, .set = set, .inputs = inputs};
-  f.memory = rondo_device_memory_made(set->exec->device);
   const rondo_status status = find_all(&f, options);
   rondo_release(&set->allocator, f.by_address, set->slot_count, sizeof *f.by_address);
   rondo_array_free(&set->allocator, &f.found);

@@ -678,6 +678,26 @@ SCENE_TEST(test_ad8_inputs_of_nodes_of_the_other_device_are_patched) {
   rondo_patch_set_destroy(set);
 }
 
+/* The node of the second device has the input, so access of that device counts. */
+SCENE_TEST(test_ad8_moved_inputs_need_access_of_the_device_of_their_nodes) {
+  rondo_graph *graph = test_graph(s->t);
+  rondo_patch_set *set = NULL;
+  void *only_there = NULL;
+  (void)add_there(s, graph, NULL, s->here, 2, 0);
+  rondo_exec *exec = test_instantiate(graph);
+  const rondo_patch_input moved = {.address = s->here, .bytes = BYTES};
+  assert_ok(rondo_patch_set_create(exec, &moved, 1, NULL, &set));
+  assert_ok(rondo_memory_set_access(s->other, s->t->device, false));
+  assert_ok(rondo_malloc(s->other, BYTES, "only there", &only_there));
+  assert_ok(rondo_patch_set_check(set, 0, only_there));
+  assert_ok(rondo_memory_set_access(s->t->device, s->other, false));
+  uint32_t *only_here = test_words(s->t, WORDS);
+  assert_error(rondo_patch_set_check(set, 0, only_here), RONDO_INVALID_ARGUMENT, RONDO_REASON_NO_ACCESS);
+  assert_message("has no access");
+  rondo_patch_set_destroy(set);
+  assert_ok(rondo_free(s->other, only_there));
+}
+
 /* Dumps ------------------------------------------------------------------------------------------------------------ */
 
 SCENE_TEST(test_ad8_dumps_differences_and_fingerprints_name_the_device) {
