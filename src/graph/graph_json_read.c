@@ -543,11 +543,13 @@ static rondo_status read_peers(const rondo_json_value *object, uint64_t *out) {
 }
 
 /* The number of another device than the graph's, plus 1. Optional. */
-static rondo_status read_device(const rondo_json_value *object, uint16_t *out) {
+static rondo_status read_device(const rondo_json_value *object, const rondo_node_params *params, uint16_t *out) {
   const rondo_json_value *value = rondo_json_get(object, "device");
+  const bool runs_on_none = params->kind == RONDO_NODE_HOST || params->kind == RONDO_NODE_EMPTY;
   uint64_t number;
   *out = 0;
   if (value == NULL) return RONDO_OK;
+  if (runs_on_none || rondo_node_is_memory(params)) return fail_field("device", "is of a node that cannot have one");
   RONDO_TRY(read_integer(value, "device", UINT16_MAX - 1, &number));
   *out = (uint16_t)(number + 1);
   return RONDO_OK;
@@ -649,7 +651,7 @@ static rondo_status read_node(json_reader *reader, rondo_graph *graph, const ron
   RONDO_TRY(check_keys(object, keys, rondo_node_fields_of(draft.params.kind)));
   RONDO_TRY(read_number(reader, graph, object, &number));
   RONDO_TRY(get_text(object, "name", &draft.params.name));
-  RONDO_TRY(read_device(object, &draft.device_number));
+  RONDO_TRY(read_device(object, &draft.params, &draft.device_number));
   const rondo_status status = add_node(reader, graph, number, object, &draft);
   rondo_release(&reader->allocator, draft.values, draft.value_bytes, 1);
   release_semaphores(&draft);
