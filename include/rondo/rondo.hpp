@@ -1051,6 +1051,13 @@ returns<std::string> text(rondo_status (*describe)(P...), A... arguments) {
   return finish(status, [&] { return std::string(made); });
 }
 
+inline rondo_node_params describe_node(rondo_node_kind kind, rondo_device *where = nullptr) {
+  rondo_node_params params = {};
+  params.kind = kind;
+  params.device = where;
+  return params;
+}
+
 }  // namespace detail
 
 /* Graphs and execs ------------------------------------------------------------------------------------------------- */
@@ -1094,8 +1101,7 @@ class graph : public handle<rondo_graph, rondo_graph_destroy> {
   returns<rondo_node> add_kernel(span<const rondo_node> dependencies, const kernel<P...> &kernel, rondo_grid grid,
                                  const rondo_launch_config &config, detail::argument<P>... arguments) {
     const void *const addresses[] = {static_cast<const void *>(&arguments)..., nullptr};
-    rondo_node_params params = {};
-    params.kind = RONDO_NODE_KERNEL;
+    rondo_node_params params = detail::describe_node(RONDO_NODE_KERNEL);
     params.as.kernel.kernel = kernel.get();
     params.as.kernel.grid = grid;
     params.as.kernel.args = addresses;
@@ -1103,21 +1109,28 @@ class graph : public handle<rondo_graph, rondo_graph_destroy> {
     params.as.kernel.config = &config;
     return add(rondo_graph_add, dependencies, &params);
   }
+  /* With `where`, a node of another device than the graph's (rondo_node_params.device). */
   template <class To, class From>
-  returns<rondo_node> add_copy(span<const rondo_node> dependencies, To &&to, From &&from) {
-    rondo_copy copy = {};
-    const rondo_status status = detail::describe_copy(span(to), span(from), &copy);
+  returns<rondo_node> add_copy(span<const rondo_node> dependencies, To &&to, From &&from,
+                               const device_ref &where = {}) {
+    rondo_node_params params = detail::describe_node(RONDO_NODE_COPY, where.get());
+    const rondo_status status = detail::describe_copy(span(to), span(from), &params.as.copy);
     if (status != RONDO_OK) RONDO_RAISE(error(status));
-    return add(rondo_graph_add_copy, dependencies, &copy);
+    return add(rondo_graph_add, dependencies, &params);
   }
   template <class To>
-  returns<rondo_node> add_fill(span<const rondo_node> dependencies, To &&to, const detail::element_of<To> &value) {
-    const rondo_fill fill = detail::describe_fill(span(to), value);
-    return add(rondo_graph_add_fill, dependencies, &fill);
+  returns<rondo_node> add_fill(span<const rondo_node> dependencies, To &&to, const detail::element_of<To> &value,
+                               const device_ref &where = {}) {
+    rondo_node_params params = detail::describe_node(RONDO_NODE_FILL, where.get());
+    params.as.fill = detail::describe_fill(span(to), value);
+    return add(rondo_graph_add, dependencies, &params);
   }
   returns<rondo_node> add_memory_operations(span<const rondo_node> dependencies,
-                                            span<const rondo_memory_operation> operations) {
-    return add(rondo_graph_add_memory_operations, dependencies, operations.data(), operations.size());
+                                            span<const rondo_memory_operation> operations,
+                                            const device_ref &where = {}) {
+    rondo_node_params params = detail::describe_node(RONDO_NODE_MEMORY_OPERATIONS, where.get());
+    params.as.memory_operations = {operations.data(), operations.size()};
+    return add(rondo_graph_add, dependencies, &params);
   }
   returns<rondo_node> add_semaphore_signal(span<const rondo_node> dependencies,
                                            span<const rondo_semaphore_value> values) {

@@ -139,6 +139,41 @@ DEVICE_TEST(test_ad6_typed_kernels_run_and_are_captured) {
   assert_true(host[0] == 9.0f && host[1] == 6.0f && host[kCount - 1] == 6.0f);
 }
 
+/* Skips where there is no second device, or it has no access to memory of the first. */
+DEVICE_TEST(test_ad8_nodes_of_another_device) {
+  const std::string first = test_device_name();
+  const std::string name = (first.compare(0, 4, "cuda") == 0        ? "cuda:1"
+                            : first.compare(0, 9, "cpu:check") == 0 ? "cpu:check:1"
+                                                                    : "cpu:1");
+  const rondo::device device(first.c_str());
+  rondo_device *opened = nullptr;
+  if (rondo_device_open(name.c_str(), nullptr, &opened) != RONDO_OK) skip();
+  const rondo::device other(opened);
+  bool can = false;
+  rondo::check(rondo_device_can_access_peer(other.get(), device.get(), &can));
+  if (!can) skip();
+  rondo::check(rondo_memory_set_access(device.get(), other.get(), true));
+  const rondo::stream stream(device);
+  const saxpy_kernel saxpy = make_saxpy(other);
+  const rondo::memory<float> x(device, kCount, "x"), y(device, kCount, "y");
+  const rondo::memory<std::uint32_t> word(device, 1, "word");
+  rondo::graph graph(device);
+  const rondo_memory_operation written = {RONDO_OPERATION_WRITE_32, {}, word.data(), 5};
+  const rondo_node nodes[] = {graph.add_fill({}, x, 2.0f, other), graph.add_fill({}, y, 1.0f)};
+  const rondo_node sum = graph.add_kernel(nodes, saxpy, rondo::grid(kBlocks), 0.5f, x, y);
+  const rondo_node copy = graph.add_copy({sum}, x, y, other);
+  graph.add_memory_operations({copy}, rondo::span<const rondo_memory_operation>(&written, 1), other);
+  assert_contains(graph.to_dot().c_str(), "on device 1");
+  rondo::exec exec(graph);
+  exec.launch(stream);
+  std::vector<float> host(kCount);
+  std::vector<std::uint32_t> host_word(1);
+  stream.copy(host, x);
+  stream.copy(host_word, word);
+  stream.synchronize();
+  assert_true(host[0] == 2.0f && host[kCount - 1] == 2.0f && host_word[0] == 5);
+}
+
 DEVICE_TEST(test_ad6_kernels_without_parameters_or_cpu_code) {
   const rondo::device device(test_device_name());
   const rondo::kernel<float *> without(device, "without", nullptr);
