@@ -7,6 +7,11 @@
  * active at once, on different streams and threads. Work that the thread enqueues on streams that do not capture runs
  * at once (C2). Inside the body of a tree's function such work is refused (<rondo/tree.h>).
  *
+ * Streams of other devices join a capture like those of its own, if the devices are of one kind (both CUDA, both CPU,
+ * or both CPU with checks). Their work becomes nodes of their devices (rondo_node_params.device). Graph memory is only
+ * allocated and freed on streams of the device on which the capture began. A stream of another device cannot join the
+ * recording of a tree's function, whose memory is that of one device.
+ *
  * A call that the thread's own capture refuses invalidates the capture (C6, C9). The error names the call, says what to
  * do instead, and says where the capture was: after which node. rondo_error.node has this node too (FW-7), unless the
  * capture is RELAXED, because other threads may then be adding nodes. Ending the capture reports the call and the node

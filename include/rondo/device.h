@@ -95,8 +95,10 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_device_open(const char *name, const 
 
 /* Waits for all work of the device and closes it. NULL is fine. Errors: INVALID_STATE/STILL_IN_USE if sessions,
  * compiled programs, trees, streams, events, kernels, graphs, execs, recordings, pools, generators, allocations or
- * communicators of the device still exist. The message counts them, including those that belong to other objects;
- * nothing is closed then. EXECUTION_FAILED and other errors of a synchronization: the device is closed nevertheless. */
+ * communicators of the device still exist, or graphs or execs of other devices that have nodes of it, or streams of
+ * other devices that wait for its events. Launches of destroyed execs are waited for. The message counts them,
+ * including those that belong to other objects; nothing is closed then. EXECUTION_FAILED and other errors of a
+ * synchronization: the device is closed nevertheless. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_device_close(rondo_device *device);
 
 /* What a device is and can do. */

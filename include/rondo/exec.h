@@ -45,11 +45,12 @@ typedef struct rondo_instantiate_options {
 
 /* Creates an exec of the graph: verifies and flattens it, and prepares everything that a launch needs. options may be
  * NULL. The caller destroys the exec. Errors: INVALID_GRAPH with CYCLE (naming a node of the cycle), NO_FUNCTION (the
- * kernel) or NO_ACCESS (memory of another device, <rondo/memory.h>); the first error that verification finds, with its
- * status and reason, naming the nodes and the edge that would fix it (<rondo/verify.h>). Without verification, only
- * what makes a launch impossible: INVALID_LIFETIME with STILL_ALLOCATED, NOT_ALLOCATED, DOUBLE_FREE or FOREIGN_ADDRESS;
- * INVALID_STATE/CAPTURING_INTO; INVALID_ARGUMENT (a graph without a device); OUT_OF_MEMORY;
- * INVALID_GRAPH/NOT_RELOCATABLE (see above); the errors of rondo_exec_upload and, with relocate, rondo_plan_make. */
+ * kernel) or NO_ACCESS (memory that the device of the node may not access, <rondo/memory.h>); the first error that
+ * verification finds, with its status and reason, naming the nodes and the edge that would fix it (<rondo/verify.h>).
+ * Without verification, only what makes a launch impossible: INVALID_LIFETIME with STILL_ALLOCATED, NOT_ALLOCATED,
+ * DOUBLE_FREE or FOREIGN_ADDRESS; INVALID_STATE/CAPTURING_INTO; INVALID_ARGUMENT (a graph without a device);
+ * OUT_OF_MEMORY; INVALID_GRAPH/NOT_RELOCATABLE (see above); the errors of rondo_exec_upload and, with relocate,
+ * rondo_plan_make. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_instantiate(rondo_graph *graph, const rondo_instantiate_options *options,
                                                         rondo_exec **out_exec);
 
@@ -60,21 +61,26 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_instantiate(rondo_graph *graph, cons
  * capture. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_exec_upload(rondo_exec *exec, rondo_stream *stream);
 
-/* Enqueues the exec. While the stream captures, it becomes a child-graph node (C16). A warm launch does not allocate
+/* Enqueues the exec on a stream of the graph's device. A launch is work of that stream, also if the exec has nodes of
+ * other devices: synchronize the stream or its device to wait for it, and order streams of the other devices with
+ * events (see rondo_node_params). An asynchronous failure of any node is one of the stream.
+ *
+ * While the stream captures, the exec becomes a child-graph node (C16). A warm launch does not allocate
  * and takes no lock (GX-4, GX-10). There is one exception: if another exec of the same graph left memory
  * allocated, and that memory was then freed in stream order, a launch checks whether it allocates these bytes.
  *
  * The memory that its nodes declare to access (copies, fills, pointer parameters of kernels, also in child graphs) must
  * be allocated at the launch, as for the same work on a stream. Memory of another graph is allocated once a launch of
  * that graph has left it allocated. The check is repeated if an allocation of the device was freed since the last
- * launch; otherwise a launch compares two numbers. Disabled nodes, addresses that are not the device's, and execs
- * created without verification are not checked. The error is INVALID_LIFETIME with NOT_ALLOCATED (no launch has
- * allocated it, or its graph is destroyed) or USE_AFTER_FREE, or INVALID_ARGUMENT/OUT_OF_RANGE, with the node, the
- * address, the allocation and the fix. Nothing runs, and the exec can be launched once the memory is allocated. Other
- * errors: INVALID_ARGUMENT (NULL, another device's stream), INVALID_LIFETIME with STILL_ALLOCATED (memory of the last
- * launch, or of an exec of the same graph, was not freed, without auto_free_on_launch; or another thread is freeing
- * it), NOT_ALLOCATED or DOUBLE_FREE (it frees memory that is not allocated), CAPTURE_INVALID, OUT_OF_MEMORY (first
- * launch on a stream), UNSUPPORTED (nodes are disabled and the stream captures).
+ * launch, or one of another device that the exec has nodes of; otherwise a launch compares two numbers. Disabled nodes,
+ * addresses that are not the device's, and execs created without verification are not checked. The error is
+ * INVALID_LIFETIME with NOT_ALLOCATED (no launch has allocated it, or its graph is destroyed) or USE_AFTER_FREE, or
+ * INVALID_ARGUMENT/OUT_OF_RANGE, with the node, the address, the allocation and the fix. Nothing runs, and the exec can
+ * be launched once the memory is allocated. Other errors: INVALID_ARGUMENT (NULL, another device's stream),
+ * INVALID_LIFETIME with STILL_ALLOCATED (memory of the last launch, or of an exec of the same graph, was not freed,
+ * without auto_free_on_launch; or another thread is freeing it), NOT_ALLOCATED or DOUBLE_FREE (it frees memory that is
+ * not allocated), CAPTURE_INVALID, OUT_OF_MEMORY (first launch on a stream), UNSUPPORTED (nodes are disabled and the
+ * stream captures).
  */
 RONDO_API RONDO_MUST_USE rondo_status rondo_exec_launch(rondo_exec *exec, rondo_stream *stream);
 
@@ -82,7 +88,7 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_exec_launch(rondo_exec *exec, rondo_
 typedef struct rondo_update_result {
   uint32_t struct_size;
   rondo_reason reason;   /* NONE; TOPOLOGY_CHANGED, NODE_KIND_CHANGED, PARAMETERS_CHANGED, FUNCTION_CHANGED,
-                            NOT_UPDATABLE, NO_ACCESS */
+                            NOT_UPDATABLE, NO_ACCESS, OTHER_DEVICE (the node has moved to another device) */
   rondo_node exec_node;  /* in the graph that the exec was created from; no node if the numbers of nodes differ */
   rondo_node graph_node; /* the corresponding node of the new graph */
 } rondo_update_result;
@@ -99,7 +105,8 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_exec_update(rondo_exec *exec, rondo_
 /* Changes the parameters of one node. `node` is a node of the graph that the exec was created from, or of a child graph
  * in it. The kind must be the same. KERNEL: kernel, grid and arguments may change; COPY and FILL: everything, if
  * one-dimensional before and after; HOST: everything; EVENT_*: the event; CHILD: see below; EMPTY, ALLOC, FREE:
- * UNSUPPORTED (U1).
+ * UNSUPPORTED (U1). The device stays: another one, also that of another device's kernel or event, is
+ * UPDATE_REFUSED/OTHER_DEVICE.
  * If the node then accesses other memory, lifetimes, extents and reach are verified, unless the exec was created
  * without verification. Races with other nodes are not verified, because those nodes may have to change too;
  * rondo_exec_update does that (<rondo/verify.h>). Errors: UNKNOWN_NODE, NODE_KIND, UPDATE_REFUSED, as rondo_graph_add;

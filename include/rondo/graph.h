@@ -244,7 +244,8 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_graph_destroy(rondo_graph *graph);
  * is not const. Errors: INVALID_ARGUMENT with NULL_ARGUMENT (a NULL address, function, event, kernel or child),
  * NODE_KIND (no kind, or FOREIGN), UNKNOWN_NODE (a node of another graph, or a removed one), DUPLICATE_EDGE (twice in
  * the list), ARGUMENT_COUNT, BAD_SIZE (B4: zero width, pitch below width, element size, a bad grid, bytes of a scalar
- * argument, sizes that do not fit the address space), OUT_OF_RANGE (a copy onto itself), OTHER_DEVICE, FOREIGN_ADDRESS,
+ * argument, sizes that do not fit the address space), OUT_OF_RANGE (a copy onto itself), OTHER_DEVICE (a device of
+ * another kind than the graph's, or one that the node cannot have; see rondo_node_params), FOREIGN_ADDRESS,
  * DOUBLE_FREE (a second free node of an allocation in one graph; or one in its own graph and one in another, unless its
  * own graph was cloned: M6); INVALID_LIFETIME/USE_AFTER_FREE (see rondo_copy); LIMIT_EXCEEDED (child graphs more than
  * 16 deep, or 2^32 nodes); OUT_OF_MEMORY. */

@@ -22,19 +22,21 @@ typedef struct rondo_import_options {
 #define RONDO_IMPORT_OPTIONS_INIT .struct_size = sizeof(rondo_import_options)
 
 /* Creates a graph from a graph of the driver, node by node. `native` must be a graph of the device's primary context
- * that no stream captures into. Kernels, copies, fills, child graphs, empty nodes and edges become nodes and edges of
- * the same kind, as in a capture (<rondo/capture.h>, Foreign work): a kernel has one parameter that holds all
- * arguments. Its attributes, such as clusters or priority, are kept, and so are the ports and types of edges
- * (rondo_graph_programmatic_edges). Host functions, events and copies of arrays become FOREIGN nodes. Memory nodes,
- * conditional nodes, semaphores and batches with barriers become bound ones (rondo_foreign_node): such a graph
- * can be instantiated once, and the driver copies no graph with memory or conditional nodes, so it can only be imported
- * with takes_ownership. What the driver's graph retains (cuGraphRetainUserObject) is retained by the new graph, its
- * clones and their execs; functions, events, and what host functions use must live as long as those. options may be
- * NULL. The caller destroys the graph. Errors: INVALID_ARGUMENT (NULL); UNSUPPORTED with NOT_SUPPORTED (the device has
- * no graphs of a driver), FOREIGN_WORK (the driver does not copy the graph: pass ownership) or OTHER_DEVICE (a kernel
- * of another context: a graph runs on one device); LIMIT_EXCEEDED (child graphs more than 16 deep; arguments of a
- * kernel that are too large); OUT_OF_MEMORY; DEVICE_LOST and other errors of the driver. After an error the driver's
- * graph is still the caller's.
+ * that no stream captures into. Nodes of the primary contexts of other devices become nodes of those devices, which
+ * must be open. The driver does not tell the context of a copy or fill; such a node gets the graph's device, or the
+ * device that owns its memory if the graph's device has no access to it. Kernels, copies, fills, child graphs, empty
+ * nodes and edges become nodes and edges of the same kind, as in a capture (<rondo/capture.h>, Foreign work): a kernel
+ * has one parameter that holds all arguments. Its attributes, such as clusters or priority, are kept, and so are the
+ * ports and types of edges (rondo_graph_programmatic_edges). Host functions, events and copies of arrays become FOREIGN
+ * nodes. Memory nodes, conditional nodes, semaphores and batches with barriers become bound ones (rondo_foreign_node):
+ * such a graph can be instantiated once, and the driver copies no graph with memory or conditional nodes, so it can
+ * only be imported with takes_ownership. What the driver's graph retains (cuGraphRetainUserObject) is retained by the
+ * new graph, its clones and their execs; functions, events, and what host functions use must live as long as those.
+ * options may be NULL. The caller destroys the graph. Errors: INVALID_ARGUMENT (NULL); UNSUPPORTED with NOT_SUPPORTED
+ * (the device has no graphs of a driver), FOREIGN_WORK (the driver does not copy the graph: pass ownership) or
+ * OTHER_DEVICE (a kernel of a context that is not the primary one of an open device); LIMIT_EXCEEDED (child graphs more
+ * than 16 deep; arguments of a kernel that are too large); OUT_OF_MEMORY; DEVICE_LOST and other errors of the driver.
+ * After an error the driver's graph is still the caller's.
  */
 RONDO_API RONDO_MUST_USE rondo_status rondo_graph_import(rondo_device *device, void *native,
                                                          const rondo_import_options *options, rondo_graph **out_graph);

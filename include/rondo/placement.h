@@ -101,7 +101,7 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_divided_read(rondo_divided *divided,
  * run that finds an index out of range changes no state on any device, as for rondo_compiled_run: before a part that
  * changes states, the run waits for the earlier parts that look up indices, and stops if one of them has failed.
  * rondo_divided_synchronize and rondo_divided_read return that failure. Errors: those of rondo_compiled_run;
- * CAPTURE_REFUSED/UNSUPPORTED_CALL while one of its streams captures, because a graph has only one device; the capture
+ * CAPTURE_REFUSED/UNSUPPORTED_CALL while one of its streams captures, because a run waits on the host; the capture
  * continues. Thread-compatible. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_divided_run(rondo_divided *divided);
 RONDO_API RONDO_MUST_USE rondo_status rondo_divided_run_eager(rondo_divided *divided);

@@ -169,19 +169,21 @@ RONDO_API void rondo_event_destroy(rondo_event *event);
 
 /* Records the event: it completes when all work that is enqueued on the stream so far is done. Recording it again
  * replaces the previous record; earlier waits still wait for the previous one. In a capture, it represents the stream's
- * last nodes (C3). Errors: INVALID_ARGUMENT (NULL, OTHER_DEVICE), CAPTURE_INVALID, OUT_OF_MEMORY, IN_CALLBACK.
- * Thread-compatible. */
+ * last nodes (C3). Errors: INVALID_ARGUMENT (NULL, OTHER_DEVICE: the stream's is not the event's), CAPTURE_INVALID,
+ * OUT_OF_MEMORY, IN_CALLBACK. Thread-compatible. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_event_record(rondo_event *event, rondo_stream *stream);
 
 /* In a capture: adds an event-record node, so that each launch records the event (C7, flag EXTERNAL). Errors:
  * INVALID_STATE/NOT_CAPTURING outside of a capture. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_event_record_external(rondo_event *event, rondo_stream *stream);
 
-/* Makes later work of the stream wait for the event as it is recorded now. An event that was never recorded is
- * complete. While the event belongs to a capture, the stream joins the capture (C3). Errors: CAPTURE_REFUSED with
- * ISOLATION (a capturing stream waits for an event that was never recorded, or recorded outside of its capture) or
- * MERGE (an event of another capture), which invalidate the captures; CAPTURED_EVENT (the capture in which it was
- * recorded has ended); CAPTURE_INVALID. */
+/* Makes later work of the stream wait for the event as it is recorded now. The event may belong to another device of
+ * the same kind (both CUDA, both CPU, or both CPU with checks). An event that was never recorded is complete. While the
+ * event belongs to a capture, the stream joins the capture (C3). Errors: CAPTURE_REFUSED with ISOLATION (a capturing
+ * stream waits for an event that was never recorded, or recorded outside of its capture) or MERGE (an event of another
+ * capture), which invalidate the captures; CAPTURED_EVENT (the capture in which it was recorded has ended);
+ * CAPTURE_INVALID; INVALID_ARGUMENT (NULL; OTHER_DEVICE: a device of another kind, or a stream of another device that
+ * would join the recording of a tree's function). */
 RONDO_API RONDO_MUST_USE rondo_status rondo_stream_wait_event(rondo_stream *stream, rondo_event *event);
 
 /* In a capture: adds an event-wait node; each launch waits for the event as it is recorded at that time. Errors:
