@@ -172,6 +172,10 @@ typedef struct rondo_row_value {
  * differs by rounding, because operators may add numbers in another order in other rows and for other sizes. So where
  * bits matter, record only sizes of all slots, and request RONDO_RUN_RECORDED.
  *
+ * With `next` (rondo_request), a request goes on step by step in the session, and its steps are always in time for the
+ * next batch. A program that makes a request for each step gives max_delay_us, so that steps wait for each other; they
+ * do not wait longer once all open sequences wait.
+ *
  * A session with one stream runs steps in the largest batches. On several streams, different sequences run at the same
  * time, so the network must write to its states only in the slots that it is given. */
 
@@ -442,7 +446,8 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_session_release_stream(rondo_session
 
 /* One entry of the input map of a graph on a stream: the device destination of the input's rows, which must be copied
  * there before a launch, and its capacity in bytes. The source is the session's own memory that was
- * recorded. If an upstream part of a divided model reads the input, the source is also the destination. Errors:
+ * recorded. If an upstream part of a divided model reads the input, the source is also the destination. The inputs that
+ * the session writes for requests (rondo_row_inputs) have the indices after those of requests. Errors:
  * NOT_FOUND with UNKNOWN_NAME, OUT_OF_RANGE. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_session_get_input_copy(rondo_session *session, const char *model,
                                                                    size_t index, size_t number, size_t input,
@@ -607,7 +612,8 @@ RONDO_API void rondo_model_run_destroy(rondo_model_run *run);
 /* Accepts no more requests, and waits until all accepted ones are answered. Errors: INVALID_ARGUMENT, IN_CALLBACK. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_session_drain(rondo_session *session);
 
-/* Counters and sizes of a model, since it was added. */
+/* Counters and sizes of a model, since it was added. Of a model with lengths, states and arenas are those of all
+ * lengths together, which share them; the rest is of one length, and a request counts where its last step ran. */
 typedef struct rondo_model_info {
   uint32_t struct_size;
   uint32_t graphs, inputs, outputs;

@@ -173,14 +173,24 @@ rondo_status rondo_session_set_times(rondo_session *session, const char *model, 
 
 /* Counters --------------------------------------------------------------------------------------------------------- */
 
-/* Adds up the states of all anchors without counting shared ones twice, the arenas, and the execs. */
+/* The lengths of a model share the arenas of a stream; the one that compiled last has counted all. */
+static uint64_t arena_bytes_on(const rondo_session_model *m, uint32_t worker) {
+  const rondo_session_model *end = rondo_model_lengths_end(m->head);
+  uint64_t most = 0;
+  for (const rondo_session_model *at = m->head; at != end; at = at->next)
+    if (at->instances[worker].arena_bytes > most) most = at->instances[worker].arena_bytes;
+  return most;
+}
+
+/* Adds up the states of all anchors without counting shared ones twice, the arenas, and the execs. The head has the
+ * states. */
 static void count_bytes(const rondo_session_model *m, rondo_model_info *info) {
   for (uint32_t i = 0; i < m->session->options.streams; i++) {
     rondo_compiled_info compiled = {.struct_size = sizeof compiled};
-    if (m->body == NULL && rondo_compiled_get_info(m->instances[i].anchor.compiled, &compiled) == RONDO_OK)
+    if (m->body == NULL && rondo_compiled_get_info(m->head->instances[i].anchor.compiled, &compiled) == RONDO_OK)
       info->state_bytes += compiled.state_bytes - compiled.shared_bytes;
     info->upstream_state_bytes += rondo_upstream_state_bytes(m->instances[i].anchor.upstream);
-    info->arena_bytes += m->instances[i].arena_bytes;
+    info->arena_bytes += arena_bytes_on(m, i);
     info->upstream_arena_bytes += m->instances[i].upstream_arena_bytes;
   }
   info->state_bytes += info->upstream_state_bytes;

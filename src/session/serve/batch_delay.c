@@ -9,6 +9,7 @@
 #include <assert.h>
 
 #include "session/serve/batch_delay.h"
+#include "session/serve/cache_slots.h"
 
 #define WORTH_WAITING 1.5 /* relative to the lowest cost of a row in any graph */
 enum { MIN_RUNNING_WORKERS = 3 };
@@ -30,9 +31,11 @@ size_t rondo_session_count_running(const rondo_session *session) {
   return count;
 }
 
-/* Whether requests wait for others. They do not once they fill a graph. */
+/* Whether requests wait for others. They do not once they fill a graph, or once all open sequences wait. */
 static bool is_delayed(const rondo_session_model *model, rondo_run_mode mode) {
   const rondo_dispatch_table *table = rondo_model_dispatch_table(model, mode, false);
+  const rondo_cache_slots *slots = model->head->slots;
+  if (slots != NULL && model->waiting_rows >= slots->open) return false;
   return !model->session->is_draining && table != NULL && model->waiting_rows < table->largest_rows;
 }
 

@@ -7,6 +7,7 @@
 #include "base/versioned_struct.h"
 #include "exec/api_check.h"
 #include "session/serve/cache_slots.h"
+#include "session/serve/stream_worker.h"
 #include "session/session.h"
 
 rondo_status rondo_cache_slots_make(rondo_session *session, const rondo_model_options *options,
@@ -202,6 +203,7 @@ rondo_status rondo_sequence_close(rondo_sequence sequence) {
   const rondo_status status = refuse_busy(call, slot);
   if (status == RONDO_OK) free_slot(slots, slot);
   rondo_cache_slots_check(slots);
+  rondo_stream_workers_wake_for_rest(sequence.session); /* steps that waited for this one are ready */
   pthread_mutex_unlock(&sequence.session->lock);
   return status;
 }

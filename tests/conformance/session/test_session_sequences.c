@@ -112,6 +112,8 @@ TEST(test_pr5_prompts_run_with_the_shortest_length_that_fits) {
   assert_int_equal(length.length, 4);
   assert_string_equal(length.name, "adder[4]");
   assert_int_equal(test_model_info(session, "adder[4]").steps, 2);
+  assert_int_equal(test_model_info(session, "adder[4]").state_bytes, test_model_info(session, "adder").state_bytes);
+  assert_int_equal(test_model_info(session, "adder[4]").arena_bytes, test_model_info(session, "adder").arena_bytes);
   assert_error(rondo_session_get_length(session, "adder", 3, &length), RONDO_NOT_FOUND, RONDO_REASON_OUT_OF_RANGE);
 }
 
@@ -140,6 +142,29 @@ TEST(test_pr5_positions_are_taken_back) {
   s.sum = 0;
   test_sequence_run(session, "adder", &s, 3);
   assert_int_equal(info_of(&s).positions, 3);
+}
+
+/* The delay is a minute, but there are only three sequences to wait for. */
+TEST(test_pr5_steps_wait_until_all_sequences_do) {
+  rondo_session *session =
+      test_session_open(t->device, (rondo_session_options){.streams = 1, .max_delay_us = 60000000});
+  test_sequence s[3];
+  rondo_ticket tickets[3];
+  test_adder_add(session, "adder", 8, lengths, 3, (rondo_model_options){0});
+  test_adder_capture(session, "adder", rows, 1, lengths, 3);
+  for (size_t i = 0; i < 3; i++) test_sequence_open(session, "adder", &s[i]);
+  for (size_t i = 0; i < 3; i++) {
+    test_sequence_fill(&s[i], 1, i);
+    s[i].request.mode = RONDO_RUN_RECORDED;
+    assert_ok(rondo_session_submit(session, "adder", &s[i].request, &tickets[i]));
+  }
+  for (size_t i = 0; i < 3; i++) {
+    rondo_answer answer = {.struct_size = sizeof answer};
+    assert_ok(rondo_ticket_wait(tickets[i], &answer));
+    assert_true(test_sequence_is_right(&s[i]));
+    assert_int_equal(answer.batch_requests, 3);
+    assert_true(answer.queue_us < 30e6);
+  }
 }
 
 /* Requests that go on ---------------------------------------------------------------------------------------------- */
