@@ -55,7 +55,6 @@
   ROW(attention_slopes)         \
   ROW(rotary)                   \
   ROW(rotary_angles)            \
-  ROW(attention_fill)           \
   ROW(lstm)                     \
   ROW(lstm_gradient)            \
   ROW(gru)                      \
