@@ -48,9 +48,9 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_matmul_with(rondo_program *progra
  *   attention: q [b, h, t, d], k and v [b, g, s, d], floats of one type, h a multiple of g (each group of h / g heads
  *           shares k and v), d at most 256 -> [b, h, t, d]: softmax(scale q kᵀ + mask) v (Vaswani et al. 2017). The
  *           t x s scores are never stored (Dao 2023, FlashAttention-2). options may be NULL.
- *   attention_packed: the same with q, k and v side by side in each row, as one product computes them: qkv
- *           [b, t, (h + 2 g) d]: h heads of q with d elements each, then g heads of k, then g heads of v -> [b, t, h
- * d], the heads side by side, as the next product needs them. q has as many rows as k.
+ *   attention_packed: the same with q, k and v side by side in each row, as one product computes them:
+ *           qkv [b, t, (h + 2 g) d], each row h heads of q with d elements each, then g heads of k, then g heads of v
+ *           -> [b, t, h d], the heads side by side, as the next product needs them. q has as many rows as k.
  *
  * Row i of q has position i + s - t among the rows of k, so that the last row of q stands at the last row of k. A row
  * of q that sees no row of k, because of lengths, the window or the mask, gives zeros, and no gradient passes through
@@ -64,19 +64,19 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_matmul_with(rondo_program *progra
  * padding behind them. Lengths do not change positions.
  *
  * With caches, for generation, q, k and v are t new rows of sequences whose earlier rows are in the caches: k_cache and
- * v_cache, two states [b, g, s, d] that a run reads and changes. The first lengths[b] rows of a sequence's caches are
- * there. Row i of q has position lengths[b] + i, and sees the rows in the caches and the new rows up to its own. At the
- * end of the run, k and v are written to the caches from row lengths[b] on, for later runs: the next length is the sum.
- * t = 1 decodes a token; more rows are a prompt, a part of one, or guesses to be checked. Guesses that are refused need
- * no care: a smaller next length overwrites them. new_rows[b] says how many of the t rows a sequence really has, 0 to
- * t. The others give zeros and are not written; with 0 the sequence is left out, whatever its length. Each sequence is
- * computed by itself, so its result does not depend on the others of the batch. There is no gradient, and `causal` has
- * no effect. In a mask, s is the number of rows that the caches hold.
+ * v_cache, two states [b, g, s, d] that a run reads and changes. The caches of sequence i hold lengths[i] rows. Its new
+ * row j has position lengths[i] + j, and sees the rows in the caches and the new rows up to its own. At the end of the
+ * run, k and v are written to the caches, from row lengths[i] on, for later runs. t = 1 decodes a token; more rows are
+ * a prompt, a part of one, or guesses to be checked. To drop rows, use a smaller length in the next run. new_rows[i]
+ * says how many of the t rows the sequence has, 0 to t. The others give zeros and are not written. With 0 the sequence
+ * is left out, whatever its length. Each sequence is computed by itself, so its result does not depend on the others of
+ * the batch. There is no gradient, and `causal` has no effect. In a mask, s is the number of rows that the caches can
+ * hold.
  *
  * With a block table, the caches are a pool of blocks, [blocks, g, rows of a block, d], which all sequences share, and
- * block_table, I32 [b, m], lists those of each sequence: its row r is row r % rows of block block_table[b, r / rows]
- * (Kwon et al. 2023, PagedAttention). s is m times the rows of a block. Only entries that rows of the run use are read.
- * A block that a sequence writes to must not belong to another.
+ * block_table, I32 [b, m], lists those of each sequence: row r of sequence i is row r % rows of block_table[i, r /
+ * rows] (Kwon et al. 2023, PagedAttention). s is m times the rows of a block. Only entries that rows of the run use are
+ * read. A block that a sequence writes to must not belong to another.
  *
  * A length outside of 0 to s, one that leaves no space for the new rows, a count of new rows outside of 0 to t, and an
  * entry that is no block fail the run, like an index of embedding; the sequence then gives zeros, and no cache changes.

@@ -314,6 +314,55 @@ TEST(test_pr4_lengths_out_of_range_fail) {
   }
 }
 
+/* Workers ---------------------------------------------------------------------------------------------------------- */
+
+enum { LONG = 150, BITS = 2 * 3 * LONG * D };
+
+/* y and the gradients of x, which is q, k and v, and of a mask that both batches share. */
+typedef struct worker_bits {
+  float y[BITS], dx[BITS], dmask[LONG];
+} worker_bits;
+
+static void run_with_workers(uint32_t workers, worker_bits *out) {
+  const rondo_device_options device_options = {RONDO_DEVICE_OPTIONS_INIT, .workers = workers};
+  rondo_attention_options options = {RONDO_ATTENTION_OPTIONS_INIT, .causal = true, .window = 100};
+  rondo_device *device = NULL;
+  rondo_program *program = test_new_program();
+  rondo_value x, y, sum, made[2];
+  static float numbers[BITS];
+  uint64_t seed = 4;
+  fill(numbers, BITS, &seed);
+  assert_ok(rondo_device_open(test_device_name(), &device_options, &device));
+  assert_ok(rondo_program_input(program, "x", RONDO_F32, (const size_t[]){2, 3, LONG, D}, 4, &x));
+  assert_ok(rondo_program_input(program, "mask", RONDO_F32, (const size_t[]){LONG}, 1, &options.mask));
+  assert_ok(rondo_op_attention(program, x, x, x, &options, &y));
+  assert_ok(rondo_op_square(program, y, &sum));
+  assert_ok(rondo_op_sum(program, sum, NULL, 0, false, &sum));
+  assert_ok(rondo_program_gradients(program, sum, (const rondo_value[]){x, options.mask}, 2, made));
+  assert_ok(rondo_program_output(program, "y", y));
+  assert_ok(rondo_program_output(program, "dx", made[0]));
+  assert_ok(rondo_program_output(program, "dmask", made[1]));
+  rondo_compiled *compiled = test_compile(program, device, NULL);
+  assert_ok(rondo_compiled_write(compiled, "x", numbers, sizeof numbers));
+  assert_ok(rondo_compiled_write(compiled, "mask", numbers, LONG * sizeof *numbers));
+  assert_ok(rondo_compiled_run(compiled));
+  assert_ok(rondo_compiled_read(compiled, "y", out->y, sizeof out->y));
+  assert_ok(rondo_compiled_read(compiled, "dx", out->dx, sizeof out->dx));
+  assert_ok(rondo_compiled_read(compiled, "dmask", out->dmask, sizeof out->dmask));
+  assert_ok(rondo_compiled_destroy(compiled));
+  assert_ok(rondo_device_close(device));
+}
+
+TEST(test_pr4_bits_do_not_depend_on_the_workers) {
+  static worker_bits one, more;
+  (void)t;
+  run_with_workers(1, &one);
+  for (uint32_t workers = 2; workers <= 5; workers += 3) {
+    run_with_workers(workers, &more);
+    assert_memory_equal(&one, &more, sizeof one);
+  }
+}
+
 /* Refused ---------------------------------------------------------------------------------------------------------- */
 
 UNIT_TEST(test_packed_rows_that_do_not_fit_are_refused) {
