@@ -179,7 +179,13 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_rnn(rondo_program *program, rondo
  *           bias is added, too. options may be NULL.
  *   max_pool2d: x [n, c, h, w] -> [n, c, h', w']: the maximum of each window, NaN if the window contains one. The
  *           gradient goes to the first maximum.
- *   avg_pool2d: the same with the mean. */
+ *   avg_pool2d: the same with the mean.
+ *   interpolate: value [n, c, ..] -> the same with other sizes, by the nearest element, linearly (bilinear, trilinear)
+ *           or cubically. F16 and BF16 are rounded once. Element i of the result lies at coordinate (i + 0.5) / scale -
+ *           0.5 of the value (half_pixel), at i (size - 1) / (size' - 1) (align_corners), at i / scale (asymmetric), or
+ *           at that of half_pixel but 0 if there is one element (half_pixel_or_0, pytorch_half_pixel of ONNX).
+ *           PyTorch's nearest is asymmetric with floor, its nearest-exact half_pixel with round_prefer_ceil.
+ *           OUT_OF_RANGE: another mode, coordinate or rounding. */
 typedef struct rondo_conv2d_options {
   uint32_t struct_size;
   uint32_t groups;                           /* 0: 1 */
@@ -205,6 +211,41 @@ typedef struct rondo_pool2d_options {
 } rondo_pool2d_options;
 #define RONDO_POOL2D_OPTIONS_INIT .struct_size = sizeof(rondo_pool2d_options)
 
+typedef enum rondo_interpolation {
+  RONDO_INTERPOLATE_NEAREST = 0,
+  RONDO_INTERPOLATE_LINEAR = 1,
+  RONDO_INTERPOLATE_CUBIC = 2
+} rondo_interpolation;
+
+typedef enum rondo_coordinates {
+  RONDO_COORDINATES_HALF_PIXEL = 0,
+  RONDO_COORDINATES_ALIGN_CORNERS = 1,
+  RONDO_COORDINATES_ASYMMETRIC = 2,
+  RONDO_COORDINATES_HALF_PIXEL_OR_0 = 3
+} rondo_coordinates;
+
+/* Which element is the nearest to a coordinate between two. */
+typedef enum rondo_nearest {
+  RONDO_NEAREST_FLOOR = 0,
+  RONDO_NEAREST_CEIL = 1,
+  RONDO_NEAREST_ROUND_PREFER_FLOOR = 2,
+  RONDO_NEAREST_ROUND_PREFER_CEIL = 3
+} rondo_nearest;
+
+typedef struct rondo_interpolate_options {
+  uint32_t struct_size;
+  rondo_interpolation mode;
+  rondo_coordinates coordinates;
+  rondo_nearest nearest; /* of mode nearest */
+  float cubic;           /* the parameter of the cubic weights; 0: -0.75 */
+  size_t size[4];        /* of the result's dimensions from the third on; required */
+  double scale[4];       /* of their coordinates; 0: the ratio of the sizes */
+} rondo_interpolate_options;
+#define RONDO_INTERPOLATE_OPTIONS_INIT .struct_size = sizeof(rondo_interpolate_options)
+
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_interpolate(rondo_program *program, rondo_value value,
+                                                           const rondo_interpolate_options *options,
+                                                           rondo_value *out_value);
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_conv2d(rondo_program *program, rondo_value x, rondo_value weight,
                                                       const rondo_conv2d_options *options, rondo_value *out_value);
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_conv_transpose2d(rondo_program *program, rondo_value x,

@@ -65,6 +65,8 @@
   ROW(conv2d_input_gradient)    \
   ROW(conv2d_weight_gradient)   \
   ROW(conv_transpose2d)         \
+  ROW(resize)                   \
+  ROW(resize_gradient)          \
   ROW(max_pool2d)               \
   ROW(max_pool2d_gradient)      \
   ROW(avg_pool2d)               \
