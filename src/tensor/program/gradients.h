@@ -24,4 +24,10 @@ void rondo_program_mark_sources(const rondo_program *program, uint32_t value, bo
 RONDO_MUST_USE rondo_status rondo_program_add_zeros(rondo_program *program, const rondo_shape *shape,
                                                     uint32_t *out_value);
 
+/* Defined in gather.c: adds the gradient of a value with `size` elements along the dimension, of which some were
+ * selected. Their gradient and the indices have one shape. */
+RONDO_MUST_USE rondo_status rondo_program_add_gather_gradient(rondo_program *program, uint32_t gradient,
+                                                              uint32_t indices, size_t dimension, size_t size,
+                                                              uint32_t *out_value);
+
 #endif

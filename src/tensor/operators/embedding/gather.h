@@ -14,10 +14,4 @@ RONDO_MUST_USE rondo_status rondo_program_add_picked_gradient(rondo_program *pro
                                                               const uint32_t *gradient_and_indices, size_t dimension,
                                                               bool shares, uint32_t *inout_sum, bool *out_is_added);
 
-/* Adds the gradient of a value with `size` elements along the dimension, of which some were selected. Their gradient
- * and the indices have one shape. */
-RONDO_MUST_USE rondo_status rondo_program_add_gather_gradient(rondo_program *program, uint32_t gradient,
-                                                              uint32_t indices, size_t dimension, size_t size,
-                                                              uint32_t *out_value);
-
 #endif

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "tensor/operators/common/operator_tools.h"
-#include "tensor/operators/embedding/gather.h"
 
 enum { DIMENSION, COUNT }; /* sizes */
 enum { SMALLEST };         /* flags */
