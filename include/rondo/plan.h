@@ -100,6 +100,10 @@ typedef struct rondo_plan_options {
                      to the bound, also two rounds of cores from 1,536 items on and, for more than 2,048 items, up to
                      32 restarts, which place about a million items in total */
   const rondo_allocator *allocator; /* NULL: the C library's */
+  const size_t *start; /* an offset for each item, of an earlier plan of the same items in other sizes, for example of
+                          another batch size: the first plan has the items in the order of these offsets, each as low
+                          as those below it allow. If it is good enough, nothing is searched. NULL: none. Not used with
+                          obstacles */
 } rondo_plan_options;
 #define RONDO_PLAN_OPTIONS_INIT .struct_size = sizeof(rondo_plan_options)
 
@@ -133,7 +137,8 @@ typedef struct rondo_plan_info {
   uint64_t nanoseconds; /* taken */
   /* The method that found the plan, for reports; a static string. "none": there are no items. "stacking": each item
    * lives as long as all items above it, so there was no choice. "area", "crowding", "first fit" and so on: the rule by
-   * which items were placed, each as low as possible; "slots": in slots of one size. "core", "restarts", "windows",
+   * which items were placed, each as low as possible; "slots": in slots of one size; "earlier plan": with
+   * rondo_plan_options.start. "core", "restarts", "windows",
    * "search": the part of the search that improved the plan. On a DAG, "order: area" or "order: repair". */
   const char *method;
 } rondo_plan_info;

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "plan/interval/dense_core.h"
+#include "plan/interval/earlier_plan.h"
 #include "plan/interval/placer.h"
 #include "plan/search/improve_parts.h"
 #include "plan/search/random_restarts.h"
@@ -288,13 +289,30 @@ static void write_result(const planner *p, size_t *offsets, rondo_plan_info *inf
   info->optimal = info->peak == info->lower_bound || (highest != NULL && highest->optimal && !p->set.rounded);
 }
 
+/* Whether the plan that begins with an earlier one is good enough. */
+static rondo_status try_earlier(planner *p, size_t *offsets, rondo_plan_info *info, bool *out_taken) {
+  size_t peak;
+  *out_taken = false;
+  if (p->options->start == NULL || p->problem->obstacle_count > 0) return RONDO_OK;
+  RONDO_TRY(rondo_earlier_stack(&p->scratch, p->problem, p->options->start, offsets, &peak));
+  *out_taken = peak <= p->target;
+  if (!*out_taken) return RONDO_OK;
+  info->peak = peak;
+  info->lower_bound = p->set.lower_bound;
+  info->optimal = peak == info->lower_bound;
+  info->method = "earlier plan";
+  return RONDO_OK;
+}
+
 rondo_status rondo_interval_plan(const rondo_allocator *allocator, const rondo_plan_problem *problem,
                                  const rondo_plan_options *options, size_t *offsets, rondo_plan_info *info) {
   planner p = {.scratch.allocator = allocator, .problem = problem, .options = options};
+  bool is_planned = false;
   rondo_status status = prepare(&p, rondo_clock_ns());
-  if (status == RONDO_OK) status = plan_fast(&p);
-  if (status == RONDO_OK) status = plan_slow(&p, info);
-  if (status == RONDO_OK) write_result(&p, offsets, info);
+  if (status == RONDO_OK) status = try_earlier(&p, offsets, info, &is_planned);
+  if (status == RONDO_OK && !is_planned) status = plan_fast(&p);
+  if (status == RONDO_OK && !is_planned) status = plan_slow(&p, info);
+  if (status == RONDO_OK && !is_planned) write_result(&p, offsets, info);
   rondo_array_free(allocator, &p.parts);
   rondo_scratch_free(&p.scratch);
   return status;

@@ -162,6 +162,44 @@ rondo_status rondo_order_placer_run(rondo_order_placer *placer, const uint32_t *
   return RONDO_OK;
 }
 
+/* Stacking --------------------------------------------------------------------------------------------------------- */
+
+static bool stack_one(rondo_order_placer *p, uint32_t entry, size_t *offsets, size_t *inout_peak) {
+  const uint32_t item = p->index->items[entry];
+  const size_t lift = p->blocks[entry / BLOCK].lift;
+  if (p->lowest[entry] < lift) p->lowest[entry] = lift;
+  if (!find_fit(p, entry, p->lowest[entry], &offsets[item])) return false;
+  const size_t top = offsets[item] + p->index->lifetimes->problem->items[item].bytes;
+  if (top > *inout_peak) *inout_peak = top;
+  lift_conflicts(p, entry, top);
+  return true;
+}
+
+/* `entries` by rank; items without bytes have none. */
+static void begin_stack(rondo_order_placer *p, const uint32_t *ranks, uint32_t *entries, size_t *offsets) {
+  const size_t count = p->index->lifetimes->problem->count;
+  for (size_t i = 0; i < count; i++) offsets[i] = 0, entries[i] = UINT32_MAX;
+  for (uint32_t i = 0; i < p->index->count; i++) {
+    entries[ranks[p->index->items[i]]] = i;
+    p->lowest[i] = 0;
+  }
+  for (uint32_t i = 0; i < p->block_count; i++) p->blocks[i] = (block){.lift = 0};
+}
+
+rondo_status rondo_order_placer_stack(rondo_scratch *scratch, rondo_order_placer *placer, const uint32_t *ranks,
+                                      size_t *offsets, size_t *out_peak) {
+  const size_t count = placer->index->lifetimes->problem->count;
+  uint32_t *entries;
+  *out_peak = 0;
+  RONDO_TRY(rondo_scratch_take(scratch, count, sizeof *entries, &entries));
+  begin_stack(placer, ranks, entries, offsets);
+  bool fits = true;
+  for (size_t i = 0; i < count && fits; i++)
+    if (entries[i] != UINT32_MAX) fits = stack_one(placer, entries[i], offsets, out_peak);
+  if (!fits) *out_peak = SIZE_MAX;
+  return RONDO_OK;
+}
+
 /* The whole -------------------------------------------------------------------------------------------------------- */
 
 rondo_status rondo_order_placer_make(rondo_scratch *scratch, const rondo_order_index *index, rondo_order_placer *out) {

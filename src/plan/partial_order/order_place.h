@@ -27,4 +27,9 @@ RONDO_MUST_USE rondo_status rondo_order_placer_make(rondo_scratch *scratch, cons
 RONDO_MUST_USE rondo_status rondo_order_placer_run(rondo_order_placer *placer, const uint32_t *ranks, size_t *offsets,
                                                    size_t *out_peak);
 
+/* Places the items by rank, each on top of those placed before it. *out_peak: SIZE_MAX where an offset does not fit in
+ * a size_t. Otherwise as above. Errors: OUT_OF_MEMORY. */
+RONDO_MUST_USE rondo_status rondo_order_placer_stack(rondo_scratch *scratch, rondo_order_placer *placer,
+                                                     const uint32_t *ranks, size_t *offsets, size_t *out_peak);
+
 #endif

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/thread.h"
+#include "plan/interval/earlier_plan.h"
 #include "plan/interval/placement_rules.h"
 #include "plan/partial_order/order_descent.h"
 #include "plan/partial_order/order_place.h"
@@ -70,6 +71,31 @@ static rondo_status place_first(const rondo_order_search *search, const rondo_or
                                 rondo_order_best *best) {
   rondo_scratch scratch = {.allocator = search->allocator};
   const rondo_status status = place_with(&scratch, search, index, best);
+  rondo_scratch_free(&scratch);
+  return status;
+}
+
+/* In the order of an earlier plan's offsets. */
+static rondo_status stack_with(rondo_scratch *scratch, const rondo_order_search *search, const rondo_order_index *index,
+                               rondo_order_best *best) {
+  const size_t count = search->lifetimes->problem->count;
+  rondo_order_placer placer;
+  uint32_t *ranks = NULL;
+  size_t *offsets = NULL, peak;
+  RONDO_TRY(rondo_scratch_take(scratch, count, sizeof *ranks, &ranks));
+  RONDO_TRY(rondo_scratch_take(scratch, count, sizeof *offsets, &offsets));
+  RONDO_TRY(rondo_order_placer_make(scratch, index, &placer));
+  RONDO_TRY(rondo_earlier_ranks(scratch, search->options->start, count, ranks));
+  RONDO_TRY(rondo_order_placer_stack(scratch, &placer, ranks, offsets, &peak));
+  rondo_order_best_offer(best, offsets, peak, "earlier plan");
+  return RONDO_OK;
+}
+
+static rondo_status try_earlier(const rondo_order_search *search, const rondo_order_index *index,
+                                rondo_order_best *best) {
+  rondo_scratch scratch = {.allocator = search->allocator};
+  if (search->options->start == NULL || search->lifetimes->problem->obstacle_count > 0) return RONDO_OK;
+  const rondo_status status = stack_with(&scratch, search, index, best);
   rondo_scratch_free(&scratch);
   return status;
 }
@@ -156,7 +182,11 @@ static bool is_over(searcher *s) {
 }
 
 static rondo_status search_all(searcher *s) {
-  RONDO_TRY(rondo_order_index_make(&s->scratch, s->search->lifetimes, &s->index));
+  const rondo_lifetimes *lifetimes = s->search->lifetimes;
+  RONDO_TRY(rondo_order_index_make(&s->scratch, lifetimes, &s->index));
+  RONDO_TRY(try_earlier(s->search, &s->index, &s->best));
+  if (atomic_load(&s->best.is_over)) return RONDO_OK;
+  RONDO_TRY(rondo_closure_make(&s->scratch, lifetimes->problem, lifetimes->branches, &s->closure));
   RONDO_TRY(make_descents(s));
   start_threads(s);
   RONDO_TRY(place_first(s->search, &s->index, &s->best));
@@ -193,8 +223,7 @@ rondo_status rondo_order_search_run(rondo_order_search *search) {
                          .count = lifetimes->problem->count,
                          .peak = SIZE_MAX,
                          .bound = search->bound->bytes}};
-  rondo_status status = rondo_closure_make(&s.scratch, lifetimes->problem, lifetimes->branches, &s.closure);
-  if (status == RONDO_OK) status = search_all(&s);
+  const rondo_status status = search_all(&s);
   finish(&s);
   return status;
 }
