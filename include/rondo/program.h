@@ -477,11 +477,14 @@ typedef struct rondo_recompile_result {
  * States and cells of the same name, type and shape keep their contents. New ones are initialized as usual, and those
  * that the new program lacks are kept for a later one. The arena is reused if it is large enough, otherwise replaced by
  * a larger one. The work is captured again. If the topology is the same, the exec is updated in place and keeps its
- * handle; otherwise it is instantiated again. Inputs and outputs become zeros, staged ones too. Waits; disturbs no
- * capture of another thread. For several alternating shapes, compile a program for each, with share. out_result may be
- * NULL. Thread-compatible. Errors: those of rondo_compile with share and staged; INVALID_STATE/STILL_IN_USE (an input
- * is mapped); failures of runs that nobody has waited for, as rondo_compiled_synchronize. After an error nothing has
- * changed, except that inputs and outputs that are not staged may be overwritten (see Sharing). */
+ * handle; otherwise it is instantiated again. Inputs and outputs become zeros, staged ones too. What does not depend on
+ * sizes is reused (PR-6), also by rondo_compile with share: kernels; where the programs differ in sizes only, the plan
+ * of memory, which may take a few % more than a new one; and nothing runs to warm up if the program calls no library,
+ * no executor is measured and its kernels have been run. Waits; disturbs no capture of another thread. For several
+ * alternating shapes, compile a program for each, with share. out_result may be NULL. Thread-compatible. Errors: those
+ * of rondo_compile with share and staged; INVALID_STATE/STILL_IN_USE (an input is mapped); failures of runs that nobody
+ * has waited for, as rondo_compiled_synchronize. After an error nothing has changed, except that inputs and outputs
+ * that are not staged may be overwritten (see Sharing). */
 RONDO_API RONDO_MUST_USE rondo_status rondo_compiled_recompile(rondo_compiled *compiled, rondo_program *program,
                                                                rondo_recompile_result *out_result);
 
@@ -585,6 +588,9 @@ typedef struct rondo_compiled_info {
   uint32_t buckets;          /* of gradients that are reduced together */
   uint64_t reduced_bytes;    /* of the buffers of a run's collectives on buckets */
   uint64_t optimizer_bytes;  /* of state_bytes, what the optimizer keeps on this rank: moments, sums of gradients */
+  uint32_t reused_plans;     /* of memory, 0 to 2, that were made from those of an earlier program without a search
+                                (rondo_compiled_recompile) */
+  bool skipped_warm_up;      /* programs that it shares with had run all of its kernels */
 } rondo_compiled_info;
 
 /* Reads the sizes, which are fixed when the program is compiled or recompiled. Thread-safe while it is not recompiled.

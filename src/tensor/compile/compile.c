@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Compiling a program (FW-1): layout, memory, steps, warm-up, capture, instantiate, upload. After the
  * warm-up the memory is initialized again: before the first run, states are zeros, and cells and constants have their
- * initial numbers. Shared states are saved and restored (tensor/run/state_guard.h).
+ * initial numbers. Shared states are saved and restored (tensor/run/state_guard.h). A program of kernels that earlier
+ * ones have run needs no warm-up.
  *
  * Compiling runs in the thread mode RELAXED, so that it does not disturb captures of other threads. Only the capture
  * itself uses THREAD_LOCAL, in which calls that must not happen while capturing are refused (FW-2).
@@ -225,6 +226,7 @@ static void fill_info(const compiler *c) {
   info->straight_bytes = c->layout.straight_bytes;
   info->branch_bytes = c->layout.branch_bytes;
   info->branches_ended_early = c->layout.ended_early;
+  info->reused_plans = c->layout.reused_plans;
   info->operators = c->layout.schedule.count;
   info->dependencies = c->layout.schedule.before.start[c->layout.schedule.count];
   info->has_branches = c->layout.has_branches;
@@ -270,20 +272,25 @@ static rondo_status lay_out(compiler *c, const rondo_compile_options *given) {
                                         .branches = given->branches,
                                         .fusion = given->fusion,
                                         .sharing = c->compiled->sharing,
+                                        .plans = &c->compiled->sharing->plans,
                                         .staged = c->staged};
   RONDO_TRY(rondo_layout_make(c->program, &options, &c->layout));
   fill_info(c);
   return RONDO_OK;
 }
 
-static rondo_status make_recording(const compiler *c) {
-  if (c->compiled->arena != NULL) c->compiled->arena->holder = c->compiled;
-  RONDO_TRY(initialise(c));
-  RONDO_TRY(rondo_warm_up(c->compiled));
+static rondo_status record(const compiler *c) {
   RONDO_TRY(rondo_executed_make(c->program, &c->layout, c->compiled));
   bool is_recorded;
   RONDO_TRY(rondo_record_decide(c->compiled, &is_recorded));
   return is_recorded ? rondo_record(c->program, &c->layout, c->compiled) : rondo_record_keep(&c->layout, c->compiled);
+}
+
+static rondo_status make_recording(const compiler *c) {
+  if (c->compiled->arena != NULL) c->compiled->arena->holder = c->compiled;
+  RONDO_TRY(initialise(c));
+  RONDO_TRY(rondo_warm_up(c->compiled));
+  return record(c);
 }
 
 /* Continues the counts of the program that is replaced. */
@@ -323,6 +330,16 @@ static rondo_status make_guarded_recording(const compiler *c) {
   return status == RONDO_OK ? back : rondo_error_raise(&error);
 }
 
+/* Without a warm-up nothing runs, so no state needs to be kept. */
+static rondo_status warm_up_and_record(const compiler *c) {
+  rondo_compiled *compiled = c->compiled;
+  const bool measures = compiled->policy == RONDO_RECORD_AUTO || compiled->executed.executor != NULL;
+  compiled->info.skipped_warm_up = !measures && compiled->ranks.count == 0 && rondo_is_warm(compiled);
+  if (!compiled->info.skipped_warm_up) return make_guarded_recording(c);
+  if (compiled->arena != NULL) compiled->arena->holder = compiled;
+  return record(c);
+}
+
 static rondo_status compile(compiler *c, const rondo_compile_options *given) {
   rondo_compiled *compiled = c->compiled;
   rondo_program_check(c->program);
@@ -341,7 +358,7 @@ static rondo_status compile(compiler *c, const rondo_compile_options *given) {
   RONDO_TRY(rondo_emit_all(c->program, &c->layout, compiled));
   RONDO_TRY(rondo_held_list(c->program, &c->layout, compiled));
   RONDO_TRY(rondo_ranks_compare(c->program, compiled));
-  RONDO_TRY(make_guarded_recording(c));
+  RONDO_TRY(warm_up_and_record(c));
   RONDO_TRY(initialise(c));
   return finish(c);
 }

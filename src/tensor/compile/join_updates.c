@@ -389,13 +389,19 @@ static rondo_status allocate(joiner *j) {
   return rondo_scratch_take(scratch, count, sizeof *j->new_position, &j->new_position);
 }
 
-static rondo_status join(joiner *j) {
-  size_t rows;
-  const rondo_operator *const *table = rondo_operator_table(&rows);
+/* Allocates, and measures the order. */
+static rondo_status begin(joiner *j) {
   RONDO_TRY(allocate(j));
   for (uint32_t i = 0; i < j->schedule->values; i++)
     j->bytes[i] = rondo_schedule_bytes(j->program, j->schedule, i, j->sizes->alignment);
   j->most_live = measure(j);
+  return RONDO_OK;
+}
+
+static rondo_status join(joiner *j) {
+  size_t rows;
+  const rondo_operator *const *table = rondo_operator_table(&rows);
+  RONDO_TRY(begin(j));
   j->spare = j->most_live / RONDO_JOIN_SHARE;
   for (size_t i = rows; i > 0; i--) {
     if (table[i - 1]->join != NULL) RONDO_TRY(join_row(j, table[i - 1]));
@@ -412,6 +418,41 @@ rondo_status rondo_joins_make(const rondo_program *program, const rondo_schedule
   if (fusion == RONDO_FUSION_NEVER || schedule->count == 0) return RONDO_OK;
   joiner j = {.program = program, .scratch = {.allocator = &program->allocator}, .sizes = sizes, .schedule = schedule};
   const rondo_status status = join(&j);
+  rondo_scratch_free(&j.scratch);
+  return status;
+}
+
+/* Earlier orders --------------------------------------------------------------------------------------------------- */
+
+static rondo_status take_order(const rondo_allocator *allocator, const rondo_earlier_plan *earlier, size_t peak,
+                               rondo_schedule *schedule) {
+  rondo_edges before;
+  const rondo_status status = rondo_edges_copy(allocator, &earlier->before, &before);
+  if (status != RONDO_OK) {
+    rondo_edges_free(allocator, &before);
+    return status;
+  }
+  rondo_edges_free(allocator, &schedule->before);
+  schedule->before = before;
+  schedule->peak = peak;
+  memcpy(schedule->order, earlier->order, schedule->count * sizeof *schedule->order);
+  memcpy(schedule->joined, earlier->joined, schedule->count * sizeof *schedule->joined);
+  return RONDO_OK;
+}
+
+rondo_status rondo_joins_prefer(const rondo_program *program, const rondo_schedule_sizes *sizes,
+                                const rondo_earlier_plan *earlier, rondo_schedule *schedule, bool *out_taken) {
+  const rondo_allocator *allocator = &program->allocator;
+  rondo_schedule tried = *schedule;
+  joiner j = {.program = program, .scratch = {.allocator = allocator}, .sizes = sizes, .schedule = &tried};
+  *out_taken = false;
+  if (earlier->positions != schedule->count || schedule->count == 0) return RONDO_OK;
+  tried.order = earlier->order;
+  tried.joined = earlier->joined;
+  tried.before = earlier->before;
+  rondo_status status = begin(&j);
+  *out_taken = status == RONDO_OK && j.most_live <= schedule->peak + schedule->peak / RONDO_EARLIER_SHARE;
+  if (*out_taken) status = take_order(allocator, earlier, j.most_live, schedule);
   rondo_scratch_free(&j.scratch);
   return status;
 }

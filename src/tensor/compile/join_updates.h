@@ -5,6 +5,7 @@
 #ifndef RONDO_TENSOR_COMPILE_JOIN_UPDATES_H
 #define RONDO_TENSOR_COMPILE_JOIN_UPDATES_H
 
+#include "tensor/compile/earlier_plans.h"
 #include "tensor/compile/schedule.h"
 
 /* For a schedule that has its order: moves operations next to each other, and updates `joined`, the order, its
@@ -13,5 +14,12 @@
 #define RONDO_JOIN_SHARE 64
 RONDO_MUST_USE rondo_status rondo_joins_make(const rondo_program *program, const rondo_schedule_sizes *sizes,
                                              rondo_fusion_policy fusion, rondo_schedule *schedule);
+
+/* Replaces the order and what is joined by those of an earlier program of the same structure, if the peak rises by at
+ * most one part in RONDO_EARLIER_SHARE. Errors: OUT_OF_MEMORY. */
+#define RONDO_EARLIER_SHARE 100
+RONDO_MUST_USE rondo_status rondo_joins_prefer(const rondo_program *program, const rondo_schedule_sizes *sizes,
+                                               const rondo_earlier_plan *earlier, rondo_schedule *schedule,
+                                               bool *out_taken);
 
 #endif

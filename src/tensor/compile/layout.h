@@ -52,7 +52,10 @@ typedef struct rondo_layout {
   size_t straight_bytes;                      /* planned for the order, whether that plan is used or not */
   size_t branch_bytes;   /* planned for the last branches tried, used or not, or a lower bound; 0: none were tried */
   uint64_t branch_steps; /* of the planner, for all branches that were tried */
-  bool ended_early;      /* without branches, though not all widths were tried: too many operators, or steps */
+  uint32_t reused_plans; /* that an earlier program's decided */
+  uint64_t structure;    /* a hash of all that decides the order and the plan, except sizes */
+  const rondo_earlier_plan *earlier; /* whose order this one has, while the layout is made; NULL: none */
+  bool ended_early; /* without branches, though not all widths were tried: too many operators, or steps */
 } rondo_layout;
 
 /* What rondo_compile_options says. */
@@ -69,6 +72,7 @@ typedef struct rondo_layout_options {
   rondo_branch_policy branches;
   rondo_fusion_policy fusion;
   const rondo_sharing *sharing; /* with states and cells that exist already; may be NULL */
+  rondo_earlier_plans *plans;   /* of the programs that share; NULL: none */
   rondo_staged_list staged;     /* inputs whose slots each run fills, and outputs */
 } rondo_layout_options;
 

@@ -23,6 +23,13 @@
 #define SEARCH_STEPS 20000
 #define BRANCH_STEPS 60000
 
+/* Where an earlier program of this structure has been searched for a plan. */
+#define FEW_STEPS 1000
+
+/* A plan is searched until its peak is so near the bound, and taken from an earlier one if it is nearly as near. */
+#define GAP 1.005
+#define EARLIER_GAP 1.02
+
 typedef struct arena_item {
   rondo_location *location;
   const uint32_t *users; /* positions, rising; NULL: none */
@@ -38,9 +45,12 @@ typedef struct arena {
   rondo_layout *layout;
   arena_item *items;
   size_t count, capacity;
-  rondo_plan_item *planned; /* by item */
-  bool *is_output;          /* by value */
-  const bool *waits;        /* by position: whether it is a collective or waits for one; NULL: none is */
+  rondo_plan_item *planned;          /* by item */
+  bool *is_output;                   /* by value */
+  const bool *waits;                 /* by position: whether it is a collective or waits for one; NULL: none is */
+  rondo_earlier_plans *plans;        /* of earlier programs; NULL: none */
+  const rondo_earlier_plan *earlier; /* the one of this structure; NULL: none */
+  rondo_earlier_plan made;           /* what is decided now, for later ones */
 } arena;
 
 /* Items ------------------------------------------------------------------------------------------------------------ */
@@ -103,14 +113,30 @@ static rondo_status list_users(arena *a, const size_t *workspaces) {
 
 /* Plans ------------------------------------------------------------------------------------------------------------ */
 
-static rondo_status run_planner(const arena *a, const rondo_plan_order *order, uint64_t steps, rondo_plan **out_plan,
-                                rondo_plan_info *out_info) {
+static uint64_t steps_after(const rondo_earlier_plan *earlier) { return earlier == NULL ? SEARCH_STEPS : FEW_STEPS; }
+
+/* `start`: the offsets of an earlier plan, whose gap was `gap`; NULL: none. */
+static rondo_status run_planner(arena *a, const rondo_plan_order *order, uint64_t steps, const size_t *start,
+                                double gap, rondo_plan **out_plan, rondo_plan_info *out_info) {
   const rondo_plan_problem problem = {RONDO_PLAN_PROBLEM_INIT, .items = a->planned, .count = a->count, .order = order};
-  const rondo_plan_options options = {RONDO_PLAN_OPTIONS_INIT, .budget_steps = steps, .gap = 1.005,
+  const double enough = start == NULL || gap * EARLIER_GAP < GAP ? GAP : gap * EARLIER_GAP;
+  const rondo_plan_options options = {RONDO_PLAN_OPTIONS_INIT, .budget_steps = steps, .gap = enough, .start = start,
                                       .allocator = a->scratch.allocator};
   *out_info = (rondo_plan_info){.struct_size = sizeof *out_info};
   RONDO_TRY(rondo_plan_make(&problem, &options, out_plan));
-  return rondo_plan_get_info(*out_plan, out_info);
+  RONDO_TRY(rondo_plan_get_info(*out_plan, out_info));
+  a->layout->reused_plans += start != NULL && out_info->steps == 0;
+  return RONDO_OK;
+}
+
+/* Copies the offsets of a plan for later programs. The gap stays that of a search, however often it is reused. */
+static rondo_status keep_offsets(const arena *a, const rondo_plan *plan, const rondo_plan_info *info,
+                                 double earlier_gap, size_t **out_offsets, double *out_gap) {
+  const double gap = (double)info->peak / (double)info->lower_bound;
+  if (a->plans == NULL) return RONDO_OK;
+  *out_gap = earlier_gap > 0 && earlier_gap < gap ? earlier_gap : gap;
+  return rondo_allocate_copy(&a->plans->allocator, rondo_plan_offsets(plan), a->count, sizeof **out_offsets,
+                             out_offsets);
 }
 
 /* Whether nothing says when it dies. */
@@ -150,9 +176,13 @@ static rondo_status plan_order(arena *a) {
   }
   rondo_plan *plan = NULL;
   rondo_plan_info info;
-  const rondo_status status = run_planner(a, NULL, SEARCH_STEPS, &plan, &info);
+  const rondo_earlier_plan *earlier = a->earlier;
+  const double gap = earlier == NULL ? 0 : earlier->gap;
+  rondo_status status =
+      run_planner(a, NULL, steps_after(earlier), earlier == NULL ? NULL : earlier->offsets, gap, &plan, &info);
   if (status == RONDO_OK) take_plan(a, plan, &info, false);
   if (status == RONDO_OK) a->layout->straight_bytes = info.peak;
+  if (status == RONDO_OK && a->count > 0) status = keep_offsets(a, plan, &info, gap, &a->made.offsets, &a->made.gap);
   rondo_plan_destroy(plan);
   return status;
 }
@@ -171,6 +201,7 @@ typedef struct trial {
   rondo_ancestors ancestors;
   rondo_scratch scratch;
   uint32_t *successor_start, *successors;
+  const rondo_earlier_plan *earlier; /* that decides how it is planned; NULL: none */
 } trial;
 
 static bool all_come_before(const arena *a, const trial *t, const arena_item *item, uint32_t position) {
@@ -255,14 +286,19 @@ static rondo_status search_trial(arena *a, trial *t, const rondo_plan_order *ord
                                  bool *out_taken) {
   rondo_plan *plan = NULL;
   rondo_plan_info info;
+  const rondo_earlier_plan *earlier = t->earlier;
+  const size_t *start = earlier == NULL ? NULL : earlier->branch_offsets;
+  const uint64_t most = steps_after(earlier);
   const uint64_t left = BRANCH_STEPS - a->layout->branch_steps;
-  const rondo_status status = run_planner(a, order, left < SEARCH_STEPS ? left : SEARCH_STEPS, &plan, &info);
+  const double gap = start == NULL ? 0 : earlier->branch_gap;
+  rondo_status status = run_planner(a, order, left < most ? left : most, start, gap, &plan, &info);
   *out_taken = status == RONDO_OK && info.peak <= most_bytes;
   if (status == RONDO_OK) {
     a->layout->branch_bytes = info.peak;
     a->layout->branch_steps += info.steps < left ? info.steps : left;
   }
   if (*out_taken) take_trial(a, t, plan, &info);
+  if (*out_taken) status = keep_offsets(a, plan, &info, gap, &a->made.branch_offsets, &a->made.branch_gap);
   rondo_plan_destroy(plan);
   return status;
 }
@@ -280,8 +316,10 @@ static rondo_status plan_trial(arena *a, trial *t, size_t most_bytes, bool *out_
 }
 
 /* width: about how many operations can overlap; 0: as many as the dependencies allow. */
-static rondo_status try_width(arena *a, uint32_t width, size_t most_bytes, bool *out_taken) {
-  trial t = {.scratch = {.allocator = a->scratch.allocator}};
+static rondo_status try_width(arena *a, uint32_t width, const rondo_earlier_plan *earlier, size_t most_bytes,
+                              bool *out_taken) {
+  trial t = {.scratch = {.allocator = a->scratch.allocator}, .earlier = earlier};
+  a->made.width = width;
   rondo_status status = rondo_edges_narrow(a->scratch.allocator, &a->layout->schedule.before,
                                            width == 0 ? a->layout->schedule.count : width, a->waits, &t.before);
   if (status == RONDO_OK) status = plan_trial(a, &t, most_bytes, out_taken);
@@ -311,9 +349,20 @@ static rondo_status try_widths(arena *a, size_t most_bytes, bool *out_taken) {
   *out_taken = false;
   for (size_t i = 0; i < sizeof widths / sizeof widths[0] && !*out_taken && !a->layout->ended_early; i++) {
     if (widths[i] >= count) continue;
-    RONDO_TRY(try_width(a, widths[i], most_bytes, out_taken));
+    RONDO_TRY(try_width(a, widths[i], NULL, most_bytes, out_taken));
     a->layout->ended_early = !*out_taken && a->layout->branch_steps == BRANCH_STEPS;
   }
+  return RONDO_OK;
+}
+
+/* As an earlier program of this structure: with branches of the same width, if they fit, or without. */
+static rondo_status try_earlier(arena *a, size_t most_bytes, bool *out_taken, bool *out_decided) {
+  const rondo_earlier_plan *earlier = a->earlier;
+  *out_taken = *out_decided = false;
+  if (earlier == NULL) return RONDO_OK;
+  RONDO_TRY(try_width(a, earlier->width, earlier, most_bytes, out_taken));
+  *out_decided = *out_taken || earlier->branch_offsets == NULL;
+  if (*out_decided && !*out_taken) a->layout->ended_early = earlier->ended_early;
   return RONDO_OK;
 }
 
@@ -325,16 +374,35 @@ static rondo_status try_branches(arena *a, rondo_branch_policy branches) {
   if (a->layout->ended_early) return RONDO_OK;
   const bool always = branches == RONDO_BRANCHES_ALWAYS;
   const size_t most_bytes = always ? SIZE_MAX : a->layout->straight_bytes / 100 * MAX_BRANCH_BYTES;
-  bool taken;
+  bool taken, is_decided;
   RONDO_TRY(find_waiting(a));
-  RONDO_TRY(try_widths(a, most_bytes, &taken));
+  RONDO_TRY(try_earlier(a, most_bytes, &taken, &is_decided));
+  if (!is_decided) RONDO_TRY(try_widths(a, most_bytes, &taken));
   if (taken || a->waits == NULL) return RONDO_OK;
   if (a->layout->branch_steps > BRANCH_STEPS - SEARCH_STEPS) a->layout->branch_steps = BRANCH_STEPS - SEARCH_STEPS;
   a->layout->ended_early = false;
-  return try_width(a, 1, SIZE_MAX, &taken);
+  return try_width(a, 1, NULL, SIZE_MAX, &taken);
 }
 
 /* The whole -------------------------------------------------------------------------------------------------------- */
+
+static rondo_status keep_order(const arena *a, rondo_earlier_plan *made) {
+  const rondo_schedule *schedule = &a->layout->schedule;
+  const rondo_allocator *allocator = &a->plans->allocator;
+  made->positions = schedule->count;
+  RONDO_TRY(rondo_allocate_copy(allocator, schedule->order, schedule->count, sizeof *made->order, &made->order));
+  RONDO_TRY(rondo_allocate_copy(allocator, schedule->joined, schedule->count, sizeof *made->joined, &made->joined));
+  return rondo_edges_copy(allocator, &schedule->before, &made->before);
+}
+
+/* Before branches narrow the dependencies. The earlier plan is that of this order. */
+static rondo_status begin_plan(arena *a) {
+  const rondo_earlier_plan *earlier = a->layout->earlier;
+  if (a->plans == NULL) return RONDO_OK;
+  a->made = (rondo_earlier_plan){.structure = a->layout->structure, .count = a->count};
+  a->earlier = earlier != NULL && earlier->count == a->count ? earlier : NULL;
+  return keep_order(a, &a->made);
+}
 
 static rondo_status plan(arena *a, const size_t *workspaces, rondo_branch_policy branches) {
   const size_t values = a->layout->schedule.values;
@@ -345,15 +413,22 @@ static rondo_status plan(arena *a, const size_t *workspaces, rondo_branch_policy
   RONDO_TRY(list_users(a, workspaces));
   RONDO_TRY(list_values(a));
   RONDO_TRY(list_workspaces(a, workspaces));
+  RONDO_TRY(begin_plan(a));
   RONDO_TRY(plan_order(a));
-  return try_branches(a, branches);
+  RONDO_TRY(try_branches(a, branches));
+  a->made.ended_early = a->layout->ended_early;
+  return a->plans == NULL || a->count == 0 ? RONDO_OK : rondo_earlier_plans_keep(a->plans, &a->made);
 }
 
 rondo_status rondo_arena_plan_make(const rondo_program *program, const size_t *workspaces,
                                    const rondo_layout_options *options, rondo_layout *layout) {
-  arena a = {
-      .program = program, .scratch = {.allocator = &program->allocator}, .staged = &options->staged, .layout = layout};
+  arena a = {.program = program,
+             .scratch = {.allocator = &program->allocator},
+             .staged = &options->staged,
+             .layout = layout,
+             .plans = options->plans};
   const rondo_status status = plan(&a, workspaces, options->branches);
+  if (a.plans != NULL) rondo_earlier_plan_free(&a.plans->allocator, &a.made);
   rondo_scratch_free(&a.scratch);
   return status;
 }

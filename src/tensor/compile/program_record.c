@@ -22,7 +22,23 @@ static rondo_status explain_warm_up(rondo_status status) {
 
 rondo_status rondo_warm_up(rondo_compiled *compiled) {
   const rondo_status status = rondo_compiled_enqueue(compiled);
-  return status == RONDO_OK ? rondo_stream_synchronize(compiled->stream) : explain_warm_up(status);
+  if (status != RONDO_OK) return explain_warm_up(status);
+  RONDO_TRY(rondo_stream_synchronize(compiled->stream));
+  for (size_t i = 0; i < compiled->steps.count; i++) {
+    bool *has_run = rondo_kernel_set_has_run(compiled->resources.kernels, compiled->steps.items[i].kernel);
+    if (has_run != NULL) *has_run = true;
+  }
+  return RONDO_OK;
+}
+
+/* Calls of libraries prepare for shapes; guarded devices look at what kernels access. */
+bool rondo_is_warm(const rondo_compiled *compiled) {
+  if (compiled->resources.is_guarded) return false;
+  for (size_t i = 0; i < compiled->steps.count; i++) {
+    const bool *has_run = rondo_kernel_set_has_run(compiled->resources.kernels, compiled->steps.items[i].kernel);
+    if (has_run == NULL || !*has_run) return false;
+  }
+  return true;
 }
 
 /* Capture --------------------------------------------------------------------------------------------------------- */

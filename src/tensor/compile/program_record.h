@@ -14,6 +14,9 @@
  * memory. Errors: UNSUPPORTED (an operator without code for the device, named), and what the steps return. */
 RONDO_MUST_USE rondo_status rondo_warm_up(rondo_compiled *compiled);
 
+/* Whether a warm-up would prepare nothing: earlier programs that this one shares with have run all of its kernels. */
+bool rondo_is_warm(const rondo_compiled *compiled);
+
 /* Captures all steps. Errors: INVALID_STATE/UNPREPARED, with the operator and what the warm-up should have done:
  * prepare something, allocate memory, or a call that a capture refuses. */
 RONDO_MUST_USE rondo_status rondo_record(const rondo_program *program, const rondo_layout *layout,

@@ -52,6 +52,14 @@ void rondo_kernel_set_free(rondo_kernel_set *set) {
   rondo_array_free(&set->allocator, &set->items);
 }
 
+bool *rondo_kernel_set_has_run(const rondo_kernel_set *set, const rondo_kernel *kernel) {
+  for (size_t i = 0; i < set->items.count; i++)
+    if (set->items.items[i].kernel == kernel) return &set->items.items[i].has_run;
+  for (size_t i = 0; i < set->made.count; i++)
+    if (set->made.items[i].kernel == kernel) return &set->made.items[i].has_run;
+  return NULL;
+}
+
 static void note_late(rondo_resources *resources, const char *kind, const char *name) {
   const size_t used = strlen(resources->late);
   (void)snprintf(resources->late + used, sizeof resources->late - used, "%s%s '%s'", used == 0 ? "" : ", ", kind, name);

@@ -23,12 +23,14 @@
 typedef struct rondo_ready_kernel {
   const rondo_kernel_options *code;
   rondo_kernel *kernel;
+  bool has_run;
 } rondo_ready_kernel;
 
 /* A kernel whose code was generated for a program. The key is a text that determines the code. */
 typedef struct rondo_made_kernel {
   char *key, *name;
   rondo_kernel *kernel;
+  bool has_run;
 } rondo_made_kernel;
 
 /* The kernels made so far, one for each piece of code. A set with only an allocator is empty. */
@@ -39,6 +41,9 @@ typedef struct rondo_kernel_set {
 } rondo_kernel_set;
 
 void rondo_kernel_set_free(rondo_kernel_set *set);
+
+/* Whether a warm-up has run a kernel, for the caller to read and set. NULL: it is not of the set. */
+bool *rondo_kernel_set_has_run(const rondo_kernel_set *set, const rondo_kernel *kernel);
 
 /* An object that an operation's `prepare` made. */
 typedef enum rondo_ready_kind { RONDO_READY_PRODUCT, RONDO_READY_CONVOLUTION, RONDO_READY_OBJECT } rondo_ready_kind;

@@ -54,7 +54,8 @@ rondo_status rondo_sharing_create(const rondo_allocator *allocator, rondo_device
                              .device = device,
                              .users = 1,
                              .kernels = {.allocator = *allocator},
-                             .maker = {.device = device, .allocator = *allocator}};
+                             .maker = {.device = device, .allocator = *allocator},
+                             .plans = {.allocator = *allocator}};
   const rondo_status status = take_stream(sharing, stream, name);
   if (status != RONDO_OK) {
     rondo_release(allocator, sharing, 1, sizeof *sharing);
@@ -76,6 +77,7 @@ rondo_status rondo_sharing_release(rondo_sharing *sharing) {
   rondo_kernel_set_free(&sharing->kernels);
   rondo_product_maker_deinit(&sharing->maker);
   rondo_convolution_maker_deinit(&sharing->convolution_maker);
+  rondo_earlier_plans_free(&sharing->plans);
   rondo_array_free(&allocator, &sharing->blocks);
   rondo_array_free(&allocator, &sharing->values);
   rondo_array_free(&allocator, &sharing->arenas);

@@ -11,6 +11,7 @@
 
 #include <rondo/memory.h>
 
+#include "tensor/compile/earlier_plans.h"
 #include "tensor/compile/resources.h"
 #include "tensor/program/program_internal.h"
 
@@ -44,6 +45,7 @@ typedef struct rondo_sharing {
   rondo_kernel_set kernels;
   rondo_product_maker maker;
   rondo_convolution_maker convolution_maker;
+  rondo_earlier_plans plans;
 } rondo_sharing;
 
 /* Refuses a stream of the caller's that the program `who` cannot run on: of another device, other than the stream of
