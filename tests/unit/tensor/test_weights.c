@@ -164,7 +164,7 @@ UNIT_TEST(test_wrong_tensors_are_refused) {
   weight.shape[0] = 2;
   assert_invalid(rondo_weights_add(weights, &weight), RONDO_REASON_SHAPE);
   weight.rank = 0;
-  weight.type = (rondo_type)9;
+  weight.type = (rondo_type)99;
   assert_invalid(rondo_weights_add(weights, &weight), RONDO_REASON_TYPE);
   weight = (rondo_weight){.name = "bad \xff", .type = RONDO_F32, .data = &scalar, .bytes = 4};
   assert_invalid(rondo_weights_add(weights, &weight), RONDO_REASON_MALFORMED);
