@@ -396,7 +396,7 @@ static inline void commit(rondo_graph *graph, uint32_t slot) {
 rondo_status rondo_graph_insert(rondo_graph *graph, const rondo_node *dependencies, size_t count,
                                 const rondo_node_params *params, rondo_node *out) {
   *out = (rondo_node){0};
-  const rondo_device *device = params->device == NULL ? graph->device : params->device;
+  const rondo_device *device = params == NULL || params->device == NULL ? graph->device : params->device;
   RONDO_TRY(rondo_node_params_check(graph->name[0] == '\0' ? "graph" : graph->name, device, params));
   return rondo_graph_insert_checked(graph, dependencies, count, params, out);
 }

@@ -292,10 +292,8 @@ static rondo_status make_or_free(rondo_graph *owner, const rondo_node_params *pa
 
 rondo_status rondo_node_contents_make(rondo_graph *owner, const rondo_node_params *params, bool take_child,
                                       rondo_graph_node *out) {
-  RONDO_TRY(make_or_free(owner, params, NULL, take_child, out));
-  if (__builtin_expect(params->device != NULL, 0))
-    out->device_number = rondo_graph_device_number(owner, params->device);
-  return RONDO_OK;
+  out->device_number = params->device == NULL ? 0 : rondo_graph_device_number(owner, params->device);
+  return make_or_free(owner, params, NULL, take_child, out);
 }
 
 rondo_status rondo_node_contents_copy(rondo_graph *owner, const rondo_graph_node *from, rondo_graph_node *out) {

@@ -203,9 +203,10 @@ static inline rondo_status build_work(const char *call, rondo_graph *graph, cons
 }
 
 /* `device` is the one that the node runs on; in the parameters it is as graphs store it. */
-static rondo_status build_on(const char *call, rondo_graph *graph, const rondo_device *device,
-                             const rondo_node *dependencies, size_t count, rondo_node_params *params,
-                             rondo_node *out_node) {
+static inline __attribute__((always_inline)) rondo_status build_on(const char *call, rondo_graph *graph,
+                                                                   const rondo_device *device,
+                                                                   const rondo_node *dependencies, size_t count,
+                                                                   rondo_node_params *params, rondo_node *out_node) {
   if (rondo_node_is_memory(params)) RONDO_TRY(check_memory(call, graph, params));
   RONDO_TRY(rondo_work_check(call, device, params));
   if (device != graph->device) RONDO_TRY(rondo_work_check_ranges(call, graph->device, params));
