@@ -511,7 +511,8 @@ typedef struct rondo_request {
                            batch for at most half of that time. Each step of a sequence must start by then */
   size_t length; /* positions of each row, in models with lengths; at most the longest, except for a sequence. Values
                     with that dimension are [rows, length, ...] in memory. 0: that of the length that is named */
-  const int32_t *lengths;  /* valid positions of each row, 1 to `length`; NULL: all */
+  const int32_t *lengths; /* valid positions of each row, 1 to `length`; NULL: all. Others are not read, and outputs are
+                             undefined there */
   rondo_sequence sequence; /* required if the model has sequences; rows is 1. It is used by one request at a time. If
                               the request fails, its last step has appended nothing */
   rondo_request_next next; /* with a sequence; NULL: the request is one step */

@@ -41,6 +41,8 @@ static int set_up(void **state) {
   q.session.next_deadline_ns = UINT64_MAX;
   q.session.workers[0].session = &q.session;
   q.model.session = q.other.session = &q.session;
+  q.model.head = &q.model;
+  q.other.head = &q.other;
   q.model.next = &q.other;
   q.session.models = &q.model;
   q.model.idle = q.model.loaded = (rondo_dispatch_tables){q.table, q.table};
