@@ -17,7 +17,7 @@ static const size_t lengths[] = {1, 4, 16}, rows[] = {4, 1};
 typedef struct churn_user {
   rondo_session *session;
   uint64_t seed;
-  uint32_t rounds, appended, evicted, cancelled, late, full, wrong;
+  uint32_t rounds, appended, evicted, cancelled, late, full, wrong; /* how often */
 } churn_user;
 
 /* Counts a failure. Returns whether the sequence can be used further. */
@@ -101,20 +101,19 @@ TEST(test_pr5_sequences_are_opened_evicted_and_closed_by_many) {
   rondo_session *session = test_session_open(t->device, (rondo_session_options){.streams = 1});
   churn_user users[USERS];
   test_thread threads[USERS];
-  uint32_t appended = 0, evicted = 0;
+  uint32_t appended = 0;
   test_adder_add(session, "adder", SLOTS, lengths, 3, (rondo_model_options){.evict_idle = true});
   test_adder_capture(session, "adder", rows, 2, lengths, 3);
   for (size_t i = 0; i < USERS; i++) {
-    users[i] = (churn_user){.session = session, .seed = i + 1, .rounds = (uint32_t)test_effort(150)};
+    users[i] = (churn_user){.session = session, .seed = i + 1, .rounds = (uint32_t)test_effort(600)};
     threads[i] = (test_thread){churn, &users[i]};
   }
   test_on_threads(threads, USERS);
   for (size_t i = 0; i < USERS; i++) {
     assert_int_equal(users[i].wrong, 0);
     appended += users[i].appended;
-    evicted += users[i].evicted;
   }
-  assert_true(appended > 0 && evicted > 0);
+  assert_true(appended > 0);
   const rondo_model_info info = test_model_info(session, "adder");
   assert_int_equal(info.slots, SLOTS);
   assert_true(info.evicted_sequences > 0);
