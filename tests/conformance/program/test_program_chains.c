@@ -52,9 +52,10 @@ typedef rondo_status (*unary_operator)(rondo_program *program, rondo_value value
 typedef rondo_status (*binary_operator)(rondo_program *program, rondo_value a, rondo_value b, rondo_value *out_value);
 
 static rondo_status add_unary(pool *p, rondo_value *out) {
-  static const unary_operator operators[] = {rondo_op_tanh, rondo_op_relu, rondo_op_sigmoid, rondo_op_silu,
-                                             rondo_op_exp,  rondo_op_log,  rondo_op_sqrt,    rondo_op_rsqrt,
-                                             rondo_op_abs,  rondo_op_neg,  rondo_op_square};
+  static const unary_operator operators[] = {rondo_op_tanh, rondo_op_relu,   rondo_op_sigmoid,    rondo_op_silu,
+                                             rondo_op_exp,  rondo_op_log,    rondo_op_sqrt,       rondo_op_rsqrt,
+                                             rondo_op_abs,  rondo_op_neg,    rondo_op_square,     rondo_op_sin,
+                                             rondo_op_cos,  rondo_op_is_nan, rondo_op_logical_not};
   return operators[below(p, sizeof operators / sizeof operators[0])](p->program, pick_float(p), out);
 }
 
@@ -70,7 +71,11 @@ static rondo_status add_binary(pool *p, rondo_value *out) {
 
 static rondo_status add_of_floats(pool *p, rondo_value *out) {
   const rondo_value a = pick_float(p);
-  switch (below(p, 5)) {
+  switch (below(p, 7)) {
+    case 5:
+      return rondo_op_pow(p->program, a, pick_of_type(p, type_of(p, a)), out);
+    case 6:
+      return rondo_op_clamp(p->program, a, -0.5f, 0.75f, out);
     case 0:
       return rondo_op_div(p->program, a, pick_of_type(p, type_of(p, a)), out);
     case 1:
