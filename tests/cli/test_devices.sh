@@ -35,7 +35,7 @@ for purpose in 'large matrix products' convolutions; do
     die "a oneDNN that is none: $(cat out)"
 done
 succeeds devices --operators
-grep -Eq '^operator +f32 +f16 +bf16 +i32 +i64 +gradient$' out || die "no header: $(cat out)"
+grep -Eq '^operator +f32 +f16 +bf16 +i32 +i64 +i8 +u8 +bool +gradient$' out || die "no header: $(cat out)"
 grep -Eq '^add +cpu, cuda +cpu, cuda +cpu, cuda +cpu, cuda +cpu, cuda +yes$' out || die "no add: $(cat out)"
 grep -Eq '^exp +cpu, cuda +cpu, cuda +cpu, cuda +- +- +yes$' out || die "no exp: $(cat out)"
 grep -v '^stop_gradient ' out | grep -q '_gradient' && die "a gradient is listed: $(cat out)"
