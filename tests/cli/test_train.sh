@@ -65,7 +65,7 @@ json_holds '.model == "gpt"' '.identical' '.layers == 2' '.heads == 2' '.embeddi
 succeeds train text "${tiny[@]}" --steps 2
 grep -q '^model    gpt, [0-9]* parameters: context 16, layers 2, width 16, heads 2$' out || die "no sizes: $(cat out)"
 fails 2 'width 30 is not a multiple of 4 heads' train text --model gpt --width 30 --heads 4
-fails 2 'width 512 with 2 heads gives heads of size 256; the maximum is 128' train text --model gpt --width 512 --heads 2
+fails 2 'width 514 with 2 heads gives heads of size 257; the maximum is 256' train text --model gpt --width 514 --heads 2
 fails 2 'the model gpt has no --hidden' train text --model gpt --hidden 8
 fails 2 'the model character has no --layers' train text --layers 2
 fails 2 "--model takes character or gpt, not 'rnn'" train text --model rnn
