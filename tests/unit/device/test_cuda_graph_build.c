@@ -33,10 +33,16 @@ static void add_node(sample *s, rondo_node_kind kind) {
   const size_t i = s->executable.count++;
   s->nodes[i].kind = kind;
   s->start[i + 1] = s->start[i];
+  s->executable.has_order |= cuda_is_order_alone(&s->nodes[i]);
 }
 
 /* To the node that was added last. */
-static void add_edge(sample *s, uint32_t from) { s->predecessors[s->start[s->executable.count]++] = from; }
+static void add_edge(sample *s, uint32_t from) {
+  const size_t last = s->executable.count;
+  s->predecessors[s->start[last]++] = from;
+  if (s->start[last] - s->start[last - 1] > s->executable.most_before)
+    s->executable.most_before = s->start[last] - s->start[last - 1];
+}
 
 /* reach[i][k]: whether i is ordered after k. */
 typedef bool reach_table[MOST_NODES][MOST_NODES];
