@@ -56,7 +56,7 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_matmul_with(rondo_program *progra
  * of q that sees no row of k, because of lengths, the window or the mask, gives zeros, and no gradient passes through
  * it. (In PyTorch it is NaN.)
  *
- * The mask is broadcast to [b, h, t, s], as in NumPy. An I32 mask is boolean: 0 hides. A float mask, F32 or of q's
+ * The mask is broadcast to [b, h, t, s], as in NumPy. A BOOL mask hides where it is false. A float mask, F32 or of q's
  * type, is added to the scaled scores, and has a gradient; -INFINITY hides. For both, use rondo_op_select(mask, bias,
  * rondo_op_full(-INFINITY)). Hidden rows of v must not be infinite or NaN; those at and after a length may be anything.
  *
@@ -87,7 +87,7 @@ typedef struct rondo_attention_options {
   bool causal;              /* a row of q sees only the rows of k up to its position */
   float scale;              /* 0: 1 / sqrt(d) */
   size_t window;            /* a row of q sees rows of k less than this far from its position; 0: any distance */
-  rondo_value mask;         /* I32 or float, broadcast to [b, h, t, s]; no value: none */
+  rondo_value mask;         /* BOOL or float, broadcast to [b, h, t, s]; no value: none */
   rondo_value alibi_slopes; /* F32 [h]: slope times distance is subtracted from a score (Press et al. 2022, ALiBi). No
                                gradient. No value: none */
   rondo_value lengths;      /* I32, [b] or a scalar for all. No value: s; with caches 0, which are empty then */

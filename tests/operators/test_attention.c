@@ -42,7 +42,7 @@ static void draw_mask(uint64_t *seed, test_call *call) {
   const size_t rank = test_draw_between(seed, 1, 4);
   size_t shape[4];
   for (size_t i = 0; i < rank; i++) shape[i] = test_draw_between(seed, 0, 2) == 0 ? 1 : full[4 - rank + i];
-  if (s[MASKED] == BOOLEAN) test_add_index(call, shape, rank, 3);
+  if (s[MASKED] == BOOLEAN) test_add_index(call, shape, rank, 2)->type = RONDO_BOOL;
   if (s[MASKED] == ADDED || s[MASKED] == ADDED_F32) {
     test_tensor *mask = test_add_float(call, shape, rank, -2, 2);
     if (s[MASKED] == ADDED_F32) mask->type = RONDO_F32;
@@ -246,21 +246,22 @@ static void assert_finite(const float *x, size_t count) {
 
 /* The second row sees nothing. */
 TEST(test_pr4_rows_that_see_nothing_are_zeros) {
-  const int32_t hidden[T][T] = {{1, 0, 0}, {0, 0, 0}, {1, 1, 1}};
+  const bool hidden[T][T] = {{1, 0, 0}, {0, 0, 0}, {1, 1, 1}};
   const float added[T][T] = {{0, -INFINITY, -INFINITY}, {-INFINITY, -INFINITY, -INFINITY}, {0, 1, 0}};
   for (int i = 0; i < 2; i++) {
     float in[3][T][D], y[T][D], made[3][T][D], dmask[T][T] = {{0}};
     uint64_t seed = 3;
     fill(&in[0][0][0], 3 * T * D, &seed);
-    const test_bytes inputs[] = {TEST_BYTES("q", in[0]),
-                                 TEST_BYTES("k", in[1]),
-                                 TEST_BYTES("v", in[2]),
-                                 {"mask", i == 0 ? (void *)hidden : (void *)added, sizeof hidden},
-                                 {0}};
+    const test_bytes inputs[] = {
+        TEST_BYTES("q", in[0]),
+        TEST_BYTES("k", in[1]),
+        TEST_BYTES("v", in[2]),
+        i == 0 ? (test_bytes)TEST_BYTES("mask", hidden) : (test_bytes)TEST_BYTES("mask", added),
+        {0}};
     test_bytes outputs[] = {TEST_BYTES("y", y),        TEST_BYTES("dq", made[0]),  TEST_BYTES("dk", made[1]),
                             TEST_BYTES("dv", made[2]), TEST_BYTES("dmask", dmask), {0}};
     if (i == 0) outputs[4] = (test_bytes){0};
-    test_run_program(t, make_masked(i == 0 ? RONDO_I32 : RONDO_F32, false), inputs, outputs);
+    test_run_program(t, make_masked(i == 0 ? RONDO_BOOL : RONDO_F32, false), inputs, outputs);
     assert_zeros(y[1], D);
     assert_zeros(made[0][1], D);
     assert_zeros(dmask[1], T);
@@ -272,7 +273,8 @@ TEST(test_pr4_rows_that_see_nothing_are_zeros) {
 
 /* k and v at and after the length may be anything, and get no gradient. */
 TEST(test_pr4_padding_is_not_read) {
-  const int32_t mask[T][T] = {{1, 1, 1}, {1, 1, 1}, {1, 1, 1}}, length = 2;
+  const bool mask[T][T] = {{1, 1, 1}, {1, 1, 1}, {1, 1, 1}};
+  const int32_t length = 2;
   float in[3][T][D], y[2][T][D], made[2][3][T][D];
   for (int i = 0; i < 2; i++) {
     uint64_t seed = 3;
@@ -285,7 +287,7 @@ TEST(test_pr4_padding_is_not_read) {
                                   TEST_BYTES("dk", made[i][1]),
                                   TEST_BYTES("dv", made[i][2]),
                                   {0}};
-    test_run_program(t, make_masked(RONDO_I32, true), inputs, outputs);
+    test_run_program(t, make_masked(RONDO_BOOL, true), inputs, outputs);
     assert_zeros(made[i][1][2], D);
     assert_zeros(made[i][2][2], D);
   }

@@ -121,7 +121,7 @@ rondo_status rondo_require_mask(const rondo_program *program, const rondo_operat
   const rondo_shape *mask = rondo_operation_input(program, operation, MASK);
   const size_t full[] = {dims->batches, dims->heads, dims->rows, columns};
   if (mask == NULL) return RONDO_OK;
-  if (mask->type != RONDO_I32 && mask->type != RONDO_F32)
+  if (mask->type != RONDO_BOOL && mask->type != RONDO_F32)
     RONDO_TRY(rondo_require_input(program, operation, MASK, rondo_operation_input(program, operation, Q)->type,
                                   RONDO_ANY_RANK));
   bool fits = mask->rank <= 4;
@@ -135,7 +135,7 @@ rondo_status rondo_require_mask(const rondo_program *program, const rondo_operat
 
 static rondo_mask_kind mask_kind_of(const rondo_shape *mask) {
   if (mask == NULL) return RONDO_MASK_NONE;
-  return mask->type == RONDO_I32 ? RONDO_MASK_BOOLEAN : mask->type == RONDO_F32 ? RONDO_MASK_F32 : RONDO_MASK_TYPED;
+  return mask->type == RONDO_BOOL ? RONDO_MASK_BOOLEAN : mask->type == RONDO_F32 ? RONDO_MASK_F32 : RONDO_MASK_TYPED;
 }
 
 void rondo_attention_set_mask(const rondo_emitter *emitter, const rondo_operation *operation,

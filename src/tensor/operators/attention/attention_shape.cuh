@@ -131,7 +131,7 @@ __device__ inline float score_of(const attention_shape &shape, const batch_view 
   if (shape.mask_kind != MASK_NONE) {
     const size_t at = terms.begin + row * shape.mask.row + column * shape.mask.column;
     if (shape.mask_kind == MASK_BOOLEAN)
-      added = ((const int *)terms.mask)[at] != 0 ? 0.0f : minus_infinity();
+      added = ((const unsigned char *)terms.mask)[at] != 0 ? 0.0f : minus_infinity();
     else
       added =
           shape.mask_kind == MASK_F32 ? ((const float *)terms.mask)[at] : to_float(((const element *)terms.mask)[at]);

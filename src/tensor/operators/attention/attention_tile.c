@@ -138,7 +138,7 @@ typedef struct score_row {
 } score_row;
 
 RONDO_INLINE float mask_at(const score_row *row, size_t at) {
-  if (row->kind == RONDO_MASK_BOOLEAN) return ((const int32_t *)row->mask)[at] != 0 ? 0.0f : -INFINITY;
+  if (row->kind == RONDO_MASK_BOOLEAN) return ((const uint8_t *)row->mask)[at] != 0 ? 0.0f : -INFINITY;
   return rondo_load_one(row->kind == RONDO_MASK_F32 ? RONDO_F32 : row->type, row->mask, at);
 }
 
@@ -148,7 +148,7 @@ RONDO_INLINE void load_mask(const score_row *row, size_t count, float *to) {
     const float all = row->kind == RONDO_MASK_NONE ? 0.0f : mask_at(row, at);
     RONDO_EACH_LANE(i, lane, count, to[i] = all);
   } else if (row->kind == RONDO_MASK_BOOLEAN) {
-    const int32_t *from = (const int32_t *)row->mask + at;
+    const uint8_t *from = (const uint8_t *)row->mask + at;
     RONDO_EACH_LANE(i, lane, count, to[i] = from[i] != 0 ? 0.0f : -INFINITY);
   } else {
     const float *from = rondo_load_chunk(row->kind == RONDO_MASK_F32 ? RONDO_F32 : row->type, row->mask, at, count, to);
