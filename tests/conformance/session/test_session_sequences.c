@@ -200,23 +200,34 @@ TEST(test_pr5_requests_go_on_and_sequences_join_and_leave) {
   assert_true(test_model_info(session, "adder[1]").batches > 0);
 }
 
-/* After the first steps, appending and going on allocate nothing, also when the length changes. */
+static void append_and_go_on(rondo_session *session, test_sequence *s, uint64_t seed) {
+  test_sequence_fill(s, 18, seed);
+  s->request.mode = RONDO_RUN_RECORDED;
+  s->request.next = test_sequence_next;
+  s->request.user = s;
+  s->steps_left = 4;
+  assert_ok(run(session, s));
+  assert_int_equal(s->wrong, 0);
+}
+
+/* Once warm, appending and going on allocate nothing, also when the length changes. A device that is late has more
+ * events in use at once, for which it allocates until there are enough. */
 TEST(test_pr5_steps_allocate_nothing) {
   if (test_device_is("cpu:check")) skip(); /* its checks allocate */
   rondo_session *session = open_session(t, 2);
   test_sequence s;
   test_sequence_open(session, "adder", &s);
-  for (size_t round = 0; round < 2; round++) {
+  append_and_go_on(session, &s, 0);
+  bool is_quiet = false;
+  for (size_t round = 1; round < 16 && !is_quiet; round++) {
     const size_t calls = atomic_load(&t->allocator.calls);
-    test_sequence_fill(&s, 18, round);
-    s.request.mode = RONDO_RUN_RECORDED;
-    s.request.next = test_sequence_next;
-    s.request.user = &s;
-    s.steps_left = 4;
-    assert_ok(run(session, &s));
-    assert_int_equal(s.wrong, 0);
-    if (round > 0) assert_int_equal(atomic_load(&t->allocator.calls), calls);
+    assert_ok(rondo_sequence_truncate(s.sequence, 0));
+    s.positions = 0;
+    s.sum = 0;
+    append_and_go_on(session, &s, round);
+    is_quiet = atomic_load(&t->allocator.calls) == calls;
   }
+  assert_true(is_quiet);
 }
 
 static size_t go_on_for_ever(void *user, const rondo_answer *answer) {
