@@ -346,13 +346,11 @@ static rondo_status capture(rondo_session_model *model) {
 
 /* The lengths that a call concerns: all, or the one that it names. At most RONDO_SESSION_MAX_LENGTHS. */
 static size_t list_lengths(rondo_session_model *found, const char *name, rondo_session_model **out) {
-  size_t count = 0;
-  if (found->length == 0 || !rondo_model_is_whole(found, name)) {
-    out[0] = found;
-    return 1;
-  }
+  size_t count = 1;
+  out[0] = found;
+  if (found->length == 0 || !rondo_model_is_whole(found, name)) return 1;
   const rondo_session_model *end = rondo_model_lengths_end(found);
-  for (rondo_session_model *m = found; m != end; m = m->next) out[count++] = m;
+  for (rondo_session_model *m = found->next; m != end; m = m->next) out[count++] = m;
   return count;
 }
 
