@@ -205,13 +205,14 @@ static rondo_status differentiate_attention(rondo_program *program, const rondo_
   const uint32_t inputs[] = {of[Q], of[K], of[V], of[MASK], of[PLAN], made[0], result_gradients[0], made[1]};
   const bool has_keys = of[K] != RONDO_NO_VALUE;
   const rondo_shape *mask = rondo_operation_input(program, operation, MASK);
+  const bool has_float_mask = mask != NULL && rondo_shape_is_float(mask); /* adding an operation may move the shapes */
   uint32_t results[GRADIENT_RESULTS];
   if (result_gradients[0] == RONDO_NO_VALUE) return RONDO_OK;
   RONDO_TRY(rondo_program_add(program, &rondo_operator_attention_gradient, inputs, 8, &operation->attributes, results));
   input_gradients[Q] = results[OF_Q];
   input_gradients[K] = has_keys ? results[OF_K] : RONDO_NO_VALUE;
   input_gradients[V] = has_keys ? results[OF_V] : RONDO_NO_VALUE;
-  input_gradients[MASK] = mask != NULL && rondo_shape_is_float(mask) ? results[OF_MASK] : RONDO_NO_VALUE;
+  input_gradients[MASK] = has_float_mask ? results[OF_MASK] : RONDO_NO_VALUE;
   return RONDO_OK;
 }
 
