@@ -44,7 +44,7 @@ typedef struct rondo_graph_node {
   const void **argument_list; /* params.as.kernel.args */
   rondo_slots dependencies;
   rondo_slots dependents;
-  uint64_t captured; /* the driver's handle of the node in its graph's `captured`; 0 if there is none */
+  uint64_t captured; /* the driver's handle of the node in its graph's `captured`; 0: none */
 } rondo_graph_node;
 
 /* The memory of a graph's nodes. A graph and its clones share it, and the array of nodes, until one of them changes:

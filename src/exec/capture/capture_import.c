@@ -239,10 +239,10 @@ static rondo_device *find_owner(const rondo_graph *graph, const rondo_node_param
  * device, unless this has no access. */
 static rondo_status set_device(rondo_graph *graph, rondo_captured_work *work) {
   rondo_node_params *params = &work->params;
-  const bool is_moved = params->kind == RONDO_NODE_COPY || params->kind == RONDO_NODE_FILL;
+  const bool is_copy_or_fill = params->kind == RONDO_NODE_COPY || params->kind == RONDO_NODE_FILL;
   rondo_device *device;
-  if (work->child != 0 || (rondo_node_is_plainly_own(graph, params) && !is_moved)) return RONDO_OK;
-  if (is_moved && rondo_peers_others_have_memory(graph->device)) params->device = find_owner(graph, params);
+  if (work->child != 0 || (rondo_node_is_plainly_own(graph, params) && !is_copy_or_fill)) return RONDO_OK;
+  if (is_copy_or_fill && rondo_peers_others_have_memory(graph->device)) params->device = find_owner(graph, params);
   return rondo_node_device_set("a captured node", graph, params, &device);
 }
 

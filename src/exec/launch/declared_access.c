@@ -177,8 +177,8 @@ void rondo_exec_begin_access(rondo_exec *exec, rondo_graph *graph) {
   exec->unfreed = (rondo_freed_marks){0};
   if (memory != NULL) rondo_memory_mark_freed(memory, &exec->unfreed);
   exec->is_unsure = false;
-  if (exec->allocated == count_ended(exec)) {
-    exec->checked = exec->allocated;
+  if (exec->checked_at_verify == count_ended(exec)) {
+    exec->checked = exec->checked_at_verify;
     return;
   }
   rondo_error_save(&before);

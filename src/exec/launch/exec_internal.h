@@ -29,11 +29,12 @@ struct rondo_exec {
   bool relocates;                   /* graph memory of the second clone has other addresses */
   uint64_t last_queue;              /* its number, of the last launch; see rondo_exec_last_queue */
   uint64_t launches, updates;
-  uint64_t checked;          /* the device's count of ended allocations when all that the nodes access was allocated */
-  uint64_t checked_several;  /* the same for an exec of several devices: the sum of their counts */
-  uint64_t allocated;        /* the same as `checked`, if verification found that out; RONDO_UNCHECKED: it did not */
-  rondo_freed_marks unfreed; /* what was freed before that, or before the exec was created */
-  bool is_unsure;            /* nodes may have other addresses since then */
+  uint64_t checked;           /* the device's count of ended allocations when all that the nodes access was allocated */
+  uint64_t checked_several;   /* the same for an exec of several devices: the sum of their counts */
+  uint64_t checked_at_verify; /* what `checked` is if no allocation has ended since verification; RONDO_UNCHECKED: it
+                                 has to be checked */
+  rondo_freed_marks unfreed;  /* what was freed before that, or before the exec was created */
+  bool is_unsure;             /* nodes may have other addresses since then */
   struct rondo_patch_set *patched;    /* the current one (patch.h); NULL: none */
   struct rondo_patch_set *patch_sets; /* all sets of the exec, by next */
   rondo_exec_memory *memory;          /* NULL when the graph has none */

@@ -38,7 +38,7 @@ typedef struct surroundings {
   size_t given_count;
   RONDO_ARRAY(const rondo_graph *) recordings; /* those of the graphs that were recorded into an arena */
   rondo_known_ranges held; /* memory that is live throughout them; first the ranges that are live before all nodes */
-  bool has_others; /* an address was looked up that is not in a live allocation of the device, or is graph memory */
+  bool needs_access_check; /* an address was looked up that is in no live allocation, or in graph memory */
 } surroundings;
 
 static int compare_given(const void *a, const void *b) {
@@ -118,7 +118,7 @@ static bool find_on_devices(const rondo_graph *root, const void *address, rondo_
 static bool find_allocated(surroundings *around, const void *address, rondo_known_range *out) {
   const bool is_of_arena = find_in_arena(around, address, out);
   const bool is_found = is_of_arena || find_on_devices(around->root, address, out);
-  around->has_others |= is_of_arena || !is_found || out->is_dead || out->is_graph_memory;
+  around->needs_access_check |= is_of_arena || !is_found || out->is_dead || out->is_graph_memory;
   return is_found;
 }
 
@@ -217,7 +217,7 @@ static rondo_status verify_flat(rondo_verify_input *input, const rondo_graph *ro
   if (status == RONDO_OK) status = collect_live_ranges(input, root, &around);
   if (status == RONDO_OK) status = rondo_verify(input, out);
   input->user = NULL;
-  *out_allocated = !around.has_others && around.recordings.count == 0 && root->others.count == 0 &&
+  *out_allocated = !around.needs_access_check && around.recordings.count == 0 && root->others.count == 0 &&
                    (device == NULL || !rondo_peers_others_have_memory(device));
   free_surroundings(input->allocator, &around);
   return status;
@@ -300,7 +300,7 @@ rondo_status rondo_exec_draft_verify(const char *call, rondo_exec_draft *draft, 
   const uint64_t stamp = allocations_stamp(graph);
   const uint64_t ended = atomic_load_explicit(&graph->device->allocations_ended, memory_order_acquire);
   RONDO_TRY(verify_lowering(&draft->lowering, draft->graph->device, true, &options, &findings, &is_allocated));
-  draft->allocated = is_allocated ? ended : RONDO_UNCHECKED;
+  draft->checked_at_verify = is_allocated ? ended : RONDO_UNCHECKED;
   const rondo_status status = rondo_findings_raise(findings);
   if (status != RONDO_OK || rondo_findings_count(findings) == 0) {
     rondo_findings_destroy(findings);

@@ -172,16 +172,19 @@ rondo_status rondo_weight_rules_choose(const rondo_weights_options *options, con
 /* Sets ------------------------------------------------------------------------------------------------------------- */
 
 static rondo_status exchange_dimensions(rondo_weights_entry *entry) {
-  size_t *last = &entry->shape.dims[entry->shape.rank - 1];
+  size_t *const dims = entry->shape.dims;
+  const size_t rank = entry->shape.rank;
   char shape[RONDO_SHAPE_TEXT];
-  if (entry->shape.rank < 2)
-    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE,
-                      "a rule transposes '%s' %s, which has no two dimensions", entry->name,
-                      rondo_shape_text(shape, &entry->shape));
-  const size_t columns = *last;
-  *last = last[-1];
-  last[-1] = columns;
-  entry->is_transposed = entry->shape.dims[entry->shape.rank - 1] > 1 && columns > 1;
+  if (rank < 2)
+    return rondo_fail(
+        RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE,
+        "a rule transposes '%s' %s, which has no two dimensions: give it a rule without transpose, before "
+        "that one",
+        entry->name, rondo_shape_text(shape, &entry->shape));
+  const size_t rows = dims[rank - 2], columns = dims[rank - 1];
+  dims[rank - 2] = columns;
+  dims[rank - 1] = rows;
+  entry->is_transposed = rows > 1 && columns > 1;
   return RONDO_OK;
 }
 

@@ -36,7 +36,8 @@ typedef struct rondo_attention_shape {
   size_t size;                     /* of a head */
   rondo_attention_place q, k, y;   /* k: of v too; and of their gradients */
   rondo_attention_place cache;     /* a batch of it is a block; size 0 of a row: there are no caches */
-  size_t block_rows, table_blocks; /* rows of a block of the caches; blocks of a row of the table, 0: there is none */
+  size_t block_rows, table_blocks; /* rows of a block of the caches; entries of the block table for a sequence, 0: no
+                                      table */
   rondo_attention_plane mask;
   size_t window; /* 0: none */
   float scale;
@@ -73,7 +74,7 @@ enum {
   RONDO_ATTENTION_HEADS,  /* of packed rows */
   RONDO_ATTENTION_GROUPS, /* of packed rows */
   RONDO_ATTENTION_WINDOW,
-  RONDO_ATTENTION_TABLE, /* blocks of a row of the block table; 0: there is none */
+  RONDO_ATTENTION_TABLE, /* entries of the block table for a sequence; 0: no table */
   RONDO_ATTENTION_SIZES
 }; /* sizes */
 

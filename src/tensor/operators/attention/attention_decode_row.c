@@ -87,15 +87,7 @@ static void decode_row(const attention_data *data, const batch_view *view, size_
 }
 
 void rondo_attention_decode_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
-  const attention_data data = {.shape = args[0],
-                               .type = type,
-                               .q = RONDO_ARG(const void *, 1),
-                               .k = RONDO_ARG(const void *, 2),
-                               .v = RONDO_ARG(const void *, 3),
-                               .k_cache = RONDO_ARG(const void *, 4),
-                               .v_cache = RONDO_ARG(const void *, 5),
-                               .mask = RONDO_ARG(const void *, 6),
-                               .plan = RONDO_ARG(const int32_t *, 7)};
+  const attention_data data = forward_data(type, args);
   const rondo_attention_shape *shape = data.shape;
   void *y = RONDO_ARG(void *, 8);
   float buffers[2][RONDO_HEAD_MAX];

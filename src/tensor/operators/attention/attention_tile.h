@@ -20,6 +20,19 @@ typedef struct attention_data {
   const float *sums; /* the logarithm of the sum of exponentials of each row */
 } attention_data;
 
+/* The first arguments of the kernels without a gradient. */
+static inline attention_data forward_data(rondo_type type, void *const *args) {
+  return (attention_data){.shape = args[0],
+                          .type = type,
+                          .q = RONDO_ARG(const void *, 1),
+                          .k = RONDO_ARG(const void *, 2),
+                          .v = RONDO_ARG(const void *, 3),
+                          .k_cache = RONDO_ARG(const void *, 4),
+                          .v_cache = RONDO_ARG(const void *, 5),
+                          .mask = RONDO_ARG(const void *, 6),
+                          .plan = RONDO_ARG(const int32_t *, 7)};
+}
+
 /* All rows of a head: the first element, the elements from one row to the next, and the number of rows. */
 typedef struct head_rows {
   size_t begin, stride, count;

@@ -97,15 +97,7 @@ static void attend(const attention_data *data, size_t head, size_t first, void *
 }
 
 void rondo_attention_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
-  const attention_data data = {.shape = args[0],
-                               .type = type,
-                               .q = RONDO_ARG(const void *, 1),
-                               .k = RONDO_ARG(const void *, 2),
-                               .v = RONDO_ARG(const void *, 3),
-                               .k_cache = RONDO_ARG(const void *, 4),
-                               .v_cache = RONDO_ARG(const void *, 5),
-                               .mask = RONDO_ARG(const void *, 6),
-                               .plan = RONDO_ARG(const int32_t *, 7)};
+  const attention_data data = forward_data(type, args);
   const size_t each = rondo_attention_tiles(data.shape->rows), tiles = data.shape->batches * data.shape->heads * each;
   RONDO_EACH_TILE(tile, blocks, tiles)
     attend(&data, tile / each, tile % each * TILE, RONDO_ARG(void *, 8), RONDO_ARG(float *, 9));
