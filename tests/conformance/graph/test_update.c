@@ -572,15 +572,24 @@ typedef struct exec_user {
   affine_params mine;
   rondo_status status;
   pthread_t thread;
+  pthread_mutex_t *turn; /* of all users: their execs write the same words */
 } exec_user;
 
 enum { SHARING_ROUNDS = 200, SHARING_NODES = 20 };
+
+static rondo_status launch_alone(const exec_user *self) {
+  pthread_mutex_lock(self->turn);
+  rondo_status status = rondo_exec_launch(self->exec, self->stream);
+  if (status == RONDO_OK) status = rondo_stream_synchronize(self->stream);
+  pthread_mutex_unlock(self->turn);
+  return status;
+}
 
 static rondo_status change_and_launch(exec_user *self, uint32_t term) {
   rondo_node node;
   self->mine.term = term;
   rondo_status status = rondo_exec_set_params(self->exec, self->node, &self->mine.params);
-  if (status == RONDO_OK) status = rondo_exec_launch(self->exec, self->stream);
+  if (status == RONDO_OK) status = launch_alone(self);
   if (status == RONDO_OK) status = rondo_graph_find_in_clone(self->clone, self->node, &node);
   return status == RONDO_OK ? rondo_graph_set_params(self->clone, node, &self->mine.params) : status;
 }
@@ -588,7 +597,6 @@ static rondo_status change_and_launch(exec_user *self, uint32_t term) {
 static void *use_exec(void *argument) {
   exec_user *self = argument;
   for (uint32_t i = 1; i <= SHARING_ROUNDS && self->status == RONDO_OK; i++) self->status = change_and_launch(self, i);
-  if (self->status == RONDO_OK) self->status = rondo_stream_synchronize(self->stream);
   return NULL;
 }
 
@@ -597,13 +605,15 @@ static void *use_exec(void *argument) {
 TEST(test_gx5_execs_and_clones_are_independent_in_threads) {
   enum { USERS = 2 };
   exec_user users[USERS];
+  pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
   uint32_t *words = test_words(t, SHARING_NODES), *own = test_words(t, USERS);
   rondo_graph *graph = test_graph(t);
   rondo_node nodes[SHARING_NODES];
   for (uint32_t i = 0; i < SHARING_NODES; i++)
     nodes[i] = test_add_affine(t, graph, i == 0 ? NULL : &nodes[i - 1], i > 0, &words[i], 0, i);
   for (uint32_t i = 0; i < USERS; i++) {
-    users[i] = (exec_user){.exec = test_instantiate(graph), .stream = test_stream(t, NULL), .node = nodes[i]};
+    users[i] =
+        (exec_user){.exec = test_instantiate(graph), .stream = test_stream(t, NULL), .node = nodes[i], .turn = &turn};
     assert_ok(rondo_graph_clone(graph, &users[i].clone));
     set_affine_params(&users[i].mine, t, &own[i], 0, 0);
   }
