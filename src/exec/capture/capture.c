@@ -91,10 +91,13 @@ static rondo_status check_begin(const char *call, rondo_stream *stream, rondo_ca
   return RONDO_OK;
 }
 
+/* The device's allocator would not do: an event of another device can retain the capture after this device was closed
+ * and its allocator is gone. */
 static rondo_status make_capture(rondo_stream *stream, rondo_capture_mode mode, rondo_capture **out) {
   rondo_device *device = stream->device;
+  const rondo_allocator libc = rondo_allocator_default();
   rondo_capture *capture;
-  RONDO_TRY(rondo_allocate_items(&device->allocator, 1, sizeof *capture, &capture));
+  RONDO_TRY(rondo_allocate_items(&libc, 1, sizeof *capture, &capture));
   *capture = (rondo_capture){.allocator = device->allocator,
                              .device = device,
                              .id = next_id(),
@@ -108,6 +111,12 @@ static rondo_status make_capture(rondo_stream *stream, rondo_capture_mode mode, 
   return RONDO_OK;
 }
 
+/* The creator's reference, and the memory of the device. What is left knows that the capture is over. */
+static void abandon(rondo_capture *capture) {
+  rondo_array_free(&capture->allocator, &capture->driver_frontier);
+  rondo_capture_release(capture);
+}
+
 /* Begins a capture whose first node depends on the stream's frontier. `is_given`: the graph is the user's. On failure
  * no capture has begun. */
 static rondo_status start(rondo_stream *stream, rondo_capture_mode mode, rondo_graph *graph, bool is_given) {
@@ -119,7 +128,7 @@ static rondo_status start(rondo_stream *stream, rondo_capture_mode mode, rondo_g
   capture->into_given = is_given;
   const rondo_status status = rondo_capture_begin_driver(capture);
   if (status != RONDO_OK) {
-    rondo_capture_release(capture);
+    abandon(capture);
     return status;
   }
   graph->captures++;
@@ -179,7 +188,7 @@ static void finish(rondo_capture *capture, bool keep_graph) {
   graph->captures--;
   if (keep_graph) rondo_graph_check(graph);
   if (!keep_graph && !capture->into_given) rondo_graph_free(graph);
-  rondo_capture_release(capture);
+  abandon(capture);
 }
 
 /* Ends the capture and the driver's capture. If `status` is a failure, or ending fails, the graph is not kept. */

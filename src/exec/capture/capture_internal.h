@@ -31,7 +31,7 @@ typedef enum rondo_cause_source {
 struct rondo_capture {
   rondo_capture *next, **link; /* in the process's list */
   atomic_uint references;
-  rondo_allocator allocator;
+  rondo_allocator allocator; /* of what it has until it is over */
   rondo_device *device;
   uint64_t id;
   rondo_graph *graph;

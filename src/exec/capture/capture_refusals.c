@@ -28,10 +28,9 @@ void rondo_capture_retain(rondo_capture *capture) {
 void rondo_capture_release(rondo_capture *capture) {
   assert(atomic_load_explicit(&capture->references, memory_order_relaxed) > 0);
   if (atomic_fetch_sub_explicit(&capture->references, 1, memory_order_acq_rel) > 1) return;
-  assert(capture->members == NULL && capture->generators.count == 0);
-  const rondo_allocator allocator = capture->allocator;
-  rondo_array_free(&allocator, &capture->driver_frontier);
-  rondo_release(&allocator, capture, 1, sizeof *capture);
+  assert(capture->members == NULL && capture->generators.count == 0 && capture->driver_frontier.items == NULL);
+  const rondo_allocator libc = rondo_allocator_default();
+  rondo_release(&libc, capture, 1, sizeof *capture);
 }
 
 #ifndef NDEBUG

@@ -549,6 +549,30 @@ SCENE_TEST(test_ad8_a_capture_takes_in_a_stream_of_the_other_device) {
   rondo_event_destroy(join);
 }
 
+/* An event says that the capture in which it was recorded is over, also after the capture's device was closed. */
+SCENE_TEST(test_ad8_events_outlive_the_device_of_their_capture) {
+  rondo_device *third = NULL;
+  rondo_stream *origin = NULL;
+  rondo_event *fork = NULL, *join = test_event(s->t);
+  rondo_graph *graph = NULL;
+  assert_ok(rondo_device_open(name_of_device(s->t, 1), NULL, &third)); /* another handle of the second device */
+  assert_ok(rondo_stream_create(third, NULL, &origin));
+  assert_ok(rondo_event_create(third, NULL, &fork));
+  assert_ok(rondo_capture_begin(origin, RONDO_CAPTURE_THREAD_LOCAL));
+  assert_ok(rondo_event_record(fork, origin));
+  assert_ok(rondo_stream_wait_event(s->t->stream, fork));
+  assert_ok(rondo_event_record(join, s->t->stream));
+  assert_ok(rondo_stream_wait_event(origin, join));
+  assert_ok(rondo_capture_end(origin, &graph));
+  assert_ok(rondo_graph_destroy(graph));
+  rondo_event_destroy(fork);
+  assert_ok(rondo_stream_destroy(origin));
+  assert_ok(rondo_device_close(third));
+  assert_error(rondo_stream_wait_event(s->t->stream, join), RONDO_CAPTURE_REFUSED, RONDO_REASON_CAPTURED_EVENT);
+  assert_ok(rondo_event_record(join, s->t->stream));
+  assert_ok(rondo_stream_wait_event(s->t->stream, join));
+}
+
 SCENE_TEST(test_ad8_refusals_while_a_stream_of_the_other_device_captures) {
   rondo_event *join = NULL, *fork = test_event(s->t);
   const uint32_t one = 1;
