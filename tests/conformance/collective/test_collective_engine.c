@@ -402,7 +402,10 @@ TEST(test_mm1_an_engine_that_fails_to_start) {
   static engine self;
   self = (engine){.tests = 0, .start_fails = RONDO_IO_ERROR};
   rondo_communicator *c = communicator_on(t, &self);
+  test_gate *gate = test_gate_make(); /* all three are enqueued before the first one starts */
+  assert_ok(rondo_host_async(t->stream, test_gate_pass, gate));
   for (int i = 0; i < 3; i++) assert_ok(rondo_barrier(c, t->stream));
+  test_gate_open(gate);
   assert_error(rondo_stream_synchronize(t->stream), RONDO_EXECUTION_FAILED, RONDO_REASON_PEER_LOST);
   assert_message("rank 1 of 4 ('mine'): it does not start");
   assert_int_equal(atomic_load(&self.starts), 1);
