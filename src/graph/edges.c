@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "graph/edges.h"
 #include "graph/graph.h"
+#include "graph/graph_clone.h"
 #include "graph/node.h"
 #include "graph/node_name.h"
 

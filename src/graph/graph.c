@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The life of a graph: creating it, adding and removing nodes, cloning and freeing it. Each function first does
- * everything that can fail, without changing the graph. The commit at its end cannot fail, so a graph is never half
- * changed.
+ * The life of a graph: creating it, adding and removing nodes, and freeing it; graph_clone.c clones it. Each function
+ * first does everything that can fail, without changing the graph. The commit at its end cannot fail, so a graph is
+ * never half changed.
  */
 #include <assert.h>
 #include <inttypes.h>
@@ -13,6 +13,7 @@
 #include "graph/edges.h"
 #include "graph/graph.h"
 #include "graph/graph_check.h"
+#include "graph/graph_clone.h"
 #include "graph/launch_config.h"
 #include "graph/node.h"
 #include "graph/node_name.h"
@@ -28,9 +29,8 @@ static uint32_t next_serial(void) {
   return serial;
 }
 
-/* A graph without storage for nodes. */
-static rondo_status make_empty(rondo_device *device, const rondo_allocator *allocator, const char *name,
-                               rondo_graph **out) {
+rondo_status rondo_graph_make_empty(rondo_device *device, const rondo_allocator *allocator, const char *name,
+                                    rondo_graph **out) {
   rondo_graph *graph;
   *out = NULL;
   RONDO_TRY(rondo_allocate_items(allocator, 1, sizeof *graph, &graph));
@@ -46,7 +46,7 @@ static rondo_status make_empty(rondo_device *device, const rondo_allocator *allo
   return RONDO_OK;
 }
 
-static rondo_status make_storage(const rondo_allocator *allocator, rondo_node_storage **out) {
+rondo_status rondo_graph_make_storage(const rondo_allocator *allocator, rondo_node_storage **out) {
   rondo_node_storage *storage;
   RONDO_TRY(rondo_allocate_items(allocator, 1, sizeof *storage, &storage));
   atomic_init(&storage->graphs, 1);
@@ -58,8 +58,8 @@ static rondo_status make_storage(const rondo_allocator *allocator, rondo_node_st
 
 rondo_status rondo_graph_make(rondo_device *device, const rondo_allocator *allocator, const char *name,
                               rondo_graph **out) {
-  RONDO_TRY(make_empty(device, allocator, name, out));
-  const rondo_status status = make_storage(allocator, &(*out)->storage);
+  RONDO_TRY(rondo_graph_make_empty(device, allocator, name, out));
+  const rondo_status status = rondo_graph_make_storage(allocator, &(*out)->storage);
   if (status == RONDO_OK) return RONDO_OK;
   rondo_graph_free(*out);
   *out = NULL;
@@ -74,8 +74,7 @@ static void free_node(rondo_graph *graph, rondo_graph_node *node) {
   *node = (rondo_graph_node){0};
 }
 
-/* Frees the nodes, unless other graphs share them. The graph has none then, and no storage. */
-static void leave_nodes(rondo_graph *graph) {
+void rondo_graph_leave_nodes(rondo_graph *graph) {
   rondo_node_storage *storage = graph->storage;
   if (storage == NULL) return;
   if (atomic_fetch_sub_explicit(&storage->graphs, 1, memory_order_acq_rel) == 1) {
@@ -92,11 +91,6 @@ static void leave_nodes(rondo_graph *graph) {
 
 static void release_attachment(const rondo_graph_attachment *attachment) {
   if (attachment->object != NULL) attachment->release(attachment->object);
-}
-
-static void copy_attachment(rondo_graph_attachment *to, const rondo_graph_attachment *from) {
-  *to = *from;
-  if (to->object != NULL) to->retain(to->object);
 }
 
 rondo_status rondo_graph_retain_kernel(rondo_graph *graph, rondo_kernel *kernel) {
@@ -116,12 +110,6 @@ const rondo_code_symbol *rondo_graph_symbol_at(const rondo_graph *graph, const v
     found = rondo_kernel_symbol_at(*out_kernel, address);
   }
   return found;
-}
-
-static rondo_status copy_symbol_kernels(rondo_graph *clone, const rondo_graph *graph) {
-  for (size_t i = 0; i < graph->symbol_kernels.count; i++)
-    RONDO_TRY(rondo_graph_retain_kernel(clone, graph->symbol_kernels.items[i]));
-  return RONDO_OK;
 }
 
 /* Devices --------------------------------------------------------------------------------------------------------- */
@@ -161,13 +149,6 @@ rondo_status rondo_graph_retain_device_of(rondo_graph *graph, const rondo_graph 
   return RONDO_OK;
 }
 
-/* The list was copied before. */
-static void copy_hold(rondo_graph *clone, const rondo_graph *graph) {
-  copy_attachment(&clone->hold, &graph->hold);
-  for (size_t i = 0; i < clone->others.count && clone->hold.object != NULL; i++)
-    clone->hold.retain(clone->others.items[i].device);
-}
-
 void rondo_graph_end_hold(rondo_graph *graph) {
   if (graph->hold.object == NULL) return;
   for (size_t i = 0; i < graph->others.count; i++) graph->hold.release(graph->others.items[i].device);
@@ -180,7 +161,7 @@ void rondo_graph_free(rondo_graph *graph) {
   const rondo_allocator allocator = graph->allocator;
   rondo_object_list objects = graph->objects;
   assert(graph->captures == 0);
-  leave_nodes(graph);
+  rondo_graph_leave_nodes(graph);
   rondo_array_free(&allocator, &graph->programmatic);
   for (size_t i = 0; i < graph->symbol_kernels.count; i++) rondo_kernel_release(graph->symbol_kernels.items[i]);
   rondo_array_free(&allocator, &graph->symbol_kernels);
@@ -582,124 +563,5 @@ rondo_status rondo_graph_erase(rondo_graph *graph, uint32_t slot) {
   graph->child_count -= node->params.kind == RONDO_NODE_CHILD;
   graph->live_count--;
   free_node(graph, node);
-  return RONDO_OK;
-}
-
-/* Cloning --------------------------------------------------------------------------------------------------------- */
-
-/* `out` is zero before the call. After a failure, freeing the nodes of `to` frees its contents. */
-static rondo_status copy_node(rondo_graph *to, const rondo_graph_node *from, uint32_t slot, rondo_graph_node *out) {
-  if (!from->live) return RONDO_OK;
-  RONDO_TRY(rondo_node_contents_copy(to, from, out));
-  out->live = true;
-  out->captured = from->captured;
-  if (from->params.kind == RONDO_NODE_CHILD) out->params.as.child->parent_slot = slot;
-  RONDO_TRY(rondo_slots_copy(to, &from->dependencies, &out->dependencies));
-  return rondo_slots_copy(to, &from->dependents, &out->dependents);
-}
-
-/* Copies the nodes of a graph to another one, which has none. After a failure it has none again. The nodes are zero
- * before they are copied to: unused capacity is zero. */
-static rondo_status copy_nodes(const rondo_graph *graph, rondo_graph *to) {
-  RONDO_TRY(make_storage(&to->allocator, &to->storage));
-  rondo_status status = rondo_array_reserve(&to->allocator, &to->nodes, graph->nodes.count);
-  for (size_t i = 0; i < graph->nodes.count && status == RONDO_OK; i++) {
-    rondo_graph_node *out = &to->nodes.items[to->nodes.count++];
-    status = copy_node(to, &graph->nodes.items[i], (uint32_t)i, out);
-  }
-  if (status != RONDO_OK) leave_nodes(to);
-  return status;
-}
-
-rondo_status rondo_graph_copy_nodes(rondo_graph *graph) {
-  rondo_graph shared = *graph;
-  assert(graph->child_count == 0);
-  graph->storage = NULL;
-  graph->nodes.items = NULL;
-  graph->nodes.count = graph->nodes.capacity = 0;
-  const rondo_status status = copy_nodes(&shared, graph);
-  if (status == RONDO_OK) {
-    leave_nodes(&shared);
-  } else {
-    graph->storage = shared.storage;
-    graph->nodes.items = shared.nodes.items;
-    graph->nodes.count = shared.nodes.count;
-    graph->nodes.capacity = shared.nodes.capacity;
-  }
-  return status;
-}
-
-rondo_status rondo_graph_keep_nodes(rondo_graph *graph) {
-  RONDO_TRY(rondo_graph_own_nodes(graph));
-  graph->keeps_nodes = true;
-  return RONDO_OK;
-}
-
-/* Whether a clone with this allocator can have the same nodes. A capture writes to nodes of its graph. */
-static bool can_share(const rondo_graph *graph, const rondo_allocator *allocator) {
-  const rondo_allocator *own = &graph->allocator;
-  return graph->child_count == 0 && graph->captures == 0 && !graph->keeps_nodes && own->self == allocator->self &&
-         own->allocate == allocator->allocate && own->release == allocator->release;
-}
-
-static rondo_status clone_nodes(const rondo_graph *graph, rondo_graph *clone) {
-  clone->live_count = graph->live_count;
-  clone->child_count = graph->child_count;
-  if (!can_share(graph, &clone->allocator)) return copy_nodes(graph, clone);
-  atomic_fetch_add_explicit(&graph->storage->graphs, 1, memory_order_relaxed);
-  clone->storage = graph->storage;
-  clone->nodes.items = graph->nodes.items;
-  clone->nodes.count = graph->nodes.count;
-  clone->nodes.capacity = graph->nodes.capacity;
-  return RONDO_OK;
-}
-
-rondo_status rondo_graph_clone_with(const rondo_allocator *allocator, const rondo_graph *graph, rondo_graph **out) {
-  *out = NULL;
-  rondo_graph *clone;
-  RONDO_TRY(make_empty(graph->device, allocator, graph->name, &clone));
-  rondo_status status = clone_nodes(graph, clone);
-  if (status == RONDO_OK) status = rondo_array_copy(&clone->allocator, &clone->programmatic, &graph->programmatic);
-  if (status == RONDO_OK) status = copy_symbol_kernels(clone, graph);
-  if (status == RONDO_OK) status = rondo_array_copy(&clone->allocator, &clone->others, &graph->others);
-  if (status == RONDO_OK) status = rondo_object_list_copy(&clone->allocator, &clone->objects, &graph->objects);
-  if (status != RONDO_OK) {
-    rondo_graph_free(clone);
-    return status;
-  }
-  clone->source_serial = graph->serial;
-  clone->source_count = (uint32_t)graph->nodes.count;
-  clone->has_memory = graph->has_memory;
-  clone->is_bound = graph->is_bound;
-  copy_attachment(&clone->memory, &graph->memory);
-  copy_hold(clone, graph);
-  copy_attachment(&clone->captured, &graph->captured);
-  copy_attachment(&clone->random, &graph->random);
-  rondo_graph_check(clone);
-  *out = clone;
-  return RONDO_OK;
-}
-
-rondo_status rondo_graph_copy(const rondo_graph *graph, rondo_graph **out) {
-  return rondo_graph_clone_with(&graph->allocator, graph, out);
-}
-
-rondo_status rondo_graph_find_in_clone(const rondo_graph *clone, rondo_node node, rondo_node *out_node) {
-  RONDO_TRY(rondo_require("rondo_graph_find_in_clone", "the out-parameter", out_node));
-  *out_node = (rondo_node){0};
-  RONDO_TRY(rondo_require("rondo_graph_find_in_clone", "the clone", clone));
-  const uint32_t number = rondo_node_number(node);
-  char label[RONDO_LABEL_BYTES];
-  if (node.id == 0 || node.id >> 32 != clone->source_serial)
-    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_UNKNOWN_NODE,
-                      "rondo_graph_find_in_clone: %s was not cloned from the graph of the node id 0x%" PRIx64
-                      ": pass the clone, and the id of a node of the graph that was cloned",
-                      rondo_graph_label(label, clone), node.id);
-  if (number >= clone->source_count || !clone->nodes.items[number].live)
-    return rondo_fail_node(RONDO_INVALID_ARGUMENT, RONDO_REASON_UNKNOWN_NODE, number,
-                           "rondo_graph_find_in_clone: %s has no copy of node %" PRIu32
-                           ": it was added after the graph was cloned, or its copy was removed",
-                           rondo_graph_label(label, clone), number);
-  *out_node = rondo_graph_id(clone, number);
   return RONDO_OK;
 }

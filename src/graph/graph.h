@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The life of a graph: creating it, adding and removing nodes, cloning and freeing it.
+ * The life of a graph: creating it, adding and removing nodes, and freeing it.
  */
 #ifndef RONDO_GRAPH_GRAPH_H
 #define RONDO_GRAPH_GRAPH_H
@@ -9,25 +9,10 @@
 
 #include "graph/node.h"
 
-/* Clones with another allocator; see rondo_graph_clone. */
-RONDO_MUST_USE rondo_status rondo_graph_clone_with(const rondo_allocator *allocator, const rondo_graph *graph,
-                                                   rondo_graph **out);
-
 /* For the JSON reader: inserts a node in the slot `number`, which must be at least nodes.count. The slots between
  * become holes. The parameters must pass rondo_node_shape_check; addresses may be NULL. On success the graph owns the
  * child. */
 RONDO_MUST_USE rondo_status rondo_graph_insert_at(rondo_graph *graph, uint32_t number, const rondo_node_params *params);
-
-/* Comes before nodes or edges of the graph are written: copies the nodes if other graphs share them, so that they are
- * at other addresses. Errors: OUT_OF_MEMORY; then nothing has changed. */
-RONDO_MUST_USE rondo_status rondo_graph_copy_nodes(rondo_graph *graph);
-RONDO_MUST_USE static inline rondo_status rondo_graph_own_nodes(rondo_graph *graph) {
-  return __builtin_expect(rondo_graph_shares_nodes(graph), 0) ? rondo_graph_copy_nodes(graph) : RONDO_OK;
-}
-
-/* The same for good: no clone will share the nodes of the graph. They stay at their addresses while the graph has them,
- * as long as no node is added. */
-RONDO_MUST_USE rondo_status rondo_graph_keep_nodes(rondo_graph *graph);
 
 /* The graph has changed: invalidates what was noted about it and about the graphs that contain it. */
 void rondo_graph_note_change(rondo_graph *graph);
@@ -42,8 +27,13 @@ RONDO_MUST_USE rondo_status rondo_graph_check_slot(const rondo_graph *graph, uin
 RONDO_MUST_USE rondo_status rondo_graph_make(rondo_device *device, const rondo_allocator *allocator, const char *name,
                                              rondo_graph **out);
 
-/* As rondo_graph_clone, but also for a bound graph: the copy for an exec. */
-RONDO_MUST_USE rondo_status rondo_graph_copy(const rondo_graph *graph, rondo_graph **out);
+/* For graph_clone.c: the parts of rondo_graph_make. A graph without storage for nodes, and such storage. */
+RONDO_MUST_USE rondo_status rondo_graph_make_empty(rondo_device *device, const rondo_allocator *allocator,
+                                                   const char *name, rondo_graph **out);
+RONDO_MUST_USE rondo_status rondo_graph_make_storage(const rondo_allocator *allocator, rondo_node_storage **out);
+/* Frees the nodes, unless other graphs share them. The graph has none then, and no storage. */
+void rondo_graph_leave_nodes(rondo_graph *graph);
+
 /* Retains a device besides the graph's own for nodes of the graph, as long as the graph and those around it. `index` is
  * the device's. Once is enough. */
 RONDO_MUST_USE rondo_status rondo_graph_retain_device(rondo_graph *graph, rondo_device *device, uint32_t index);

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "graph/graph.h"
+#include "graph/graph_clone.h"
 #include "graph/node.h"
 #include "graph/topological_order.h"
 

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "graph/graph.h"
+#include "graph/graph_clone.h"
 #include "graph/launch_config.h"
 #include "graph/node_params.h"
 #include "graph/semaphore_data.h"

@@ -11,6 +11,7 @@
 #include "exec/stream/stream_work.h"
 #include "graph/edges.h"
 #include "graph/graph.h"
+#include "graph/graph_clone.h"
 #include "graph/node_name.h"
 #include "graph/node_params.h"
 #include "memory/graph_memory/address_reuse.h"

@@ -16,6 +16,7 @@
 #include "exec/random/random_internal.h"
 #include "graph/graph.h"
 #include "graph/graph_check.h"
+#include "graph/graph_clone.h"
 #include "graph/node_name.h"
 #include "graph/node_params.h"
 #include "graph/topological_order.h"

@@ -15,6 +15,7 @@
 #include "exec/patch/patch.h"
 #include "exec/stream/stream_work.h"
 #include "graph/graph.h"
+#include "graph/graph_clone.h"
 #include "memory/arena/arena.h"
 #include "memory/arena/arena_recording.h"
 

@@ -7,6 +7,7 @@
 
 #include "graph/edges.h"
 #include "graph/graph.h"
+#include "graph/graph_clone.h"
 #include "graph/node.h"
 #include "graph/topological_order.h"
 #include "unit/graph/graph_tests.h"
