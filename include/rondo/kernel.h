@@ -188,7 +188,7 @@ RONDO_API const rondo_parameter *rondo_kernel_parameters(const rondo_kernel *ker
  * memory is used like an allocation that is called as the symbol: eager, captured and added copies, fills and arguments
  * of kernels that name it are checked against its end, and verified. It is freed with the kernel, not by rondo_free.
  * Graphs and their execs keep the kernel of an address that was in a node when the node was added or changed, or when
- * the graph was captured; enqueued work does too.
+ * the graph was captured, if the kernel's device is one of the graph's then; enqueued work does too.
  *
  * What a kernel's code does with its symbols by itself is not known: order it and copies by edges or streams, or pass
  * the address as an argument too. On CUDA, each kernel from a source or an image has variables of its own, and kernels

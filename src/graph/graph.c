@@ -122,7 +122,7 @@ uint16_t rondo_graph_device_number(const rondo_graph *graph, const rondo_device 
   return graph->others.items[i].number;
 }
 
-static bool has_device(const rondo_graph *graph, const rondo_device *device) {
+bool rondo_graph_has_device(const rondo_graph *graph, const rondo_device *device) {
   size_t i = 0;
   while (i < graph->others.count && graph->others.items[i].device != device) i++;
   return graph->device == device || i < graph->others.count;
@@ -132,7 +132,7 @@ rondo_status rondo_graph_retain_device(rondo_graph *graph, rondo_device *device,
   const rondo_other_device other = {.device = device, .number = (uint16_t)(index + 1)};
   assert(device != NULL && index < UINT16_MAX);
   for (rondo_graph *at = graph; at != NULL; at = at->parent) {
-    if (has_device(at, device)) continue;
+    if (rondo_graph_has_device(at, device)) continue;
     RONDO_TRY(rondo_array_push(&at->allocator, &at->others, &other));
     if (at->hold.object != NULL) at->hold.retain(device);
   }

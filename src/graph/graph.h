@@ -41,6 +41,8 @@ RONDO_MUST_USE rondo_status rondo_graph_retain_device(rondo_graph *graph, rondo_
 RONDO_MUST_USE rondo_status rondo_graph_retain_device_of(rondo_graph *graph, const rondo_graph *child, uint32_t index);
 /* Undoes all retaining of devices, also of the graph's own. The list stays. */
 void rondo_graph_end_hold(rondo_graph *graph);
+/* Whether the device is the graph's, or one that it retains so. */
+bool rondo_graph_has_device(const rondo_graph *graph, const rondo_device *device);
 /* The number of a device that the graph has retained so (rondo_other_device); 0 for NULL. */
 uint16_t rondo_graph_device_number(const rondo_graph *graph, const rondo_device *device);
 /* Retains the kernel as long as the graph, for its symbols. Once is enough. */

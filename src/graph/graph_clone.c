@@ -98,6 +98,32 @@ static rondo_status copy_symbol_kernels(rondo_graph *clone, const rondo_graph *g
   return RONDO_OK;
 }
 
+/* Whether a node of the graph itself runs on the device, or names a symbol of it. */
+static bool uses_device(const rondo_graph *graph, const rondo_other_device *other) {
+  for (size_t i = 0; i < graph->symbol_kernels.count; i++)
+    if (graph->symbol_kernels.items[i]->device == other->device) return true;
+  for (size_t i = 0; i < graph->nodes.count; i++)
+    if (graph->nodes.items[i].live && graph->nodes.items[i].params.device == other->device) return true;
+  return false;
+}
+
+/* Or one of its children, of which only the devices that they need were copied. */
+static bool needs_device(const rondo_graph *clone, const rondo_other_device *other) {
+  const rondo_graph *child;
+  if (uses_device(clone, other)) return true;
+  for (uint32_t at = 0; (child = rondo_graph_next_child(clone, &at)) != NULL;)
+    if (rondo_graph_has_device(child, other->device)) return true;
+  return false;
+}
+
+/* Without those whose nodes were removed: the clone does not keep them open. Comes after the nodes. */
+static rondo_status copy_others(rondo_graph *clone, const rondo_graph *graph) {
+  for (size_t i = 0; i < graph->others.count; i++)
+    if (needs_device(clone, &graph->others.items[i]))
+      RONDO_TRY(rondo_array_push(&clone->allocator, &clone->others, &graph->others.items[i]));
+  return RONDO_OK;
+}
+
 /* The list was copied before. */
 static void copy_hold(rondo_graph *clone, const rondo_graph *graph) {
   copy_attachment(&clone->hold, &graph->hold);
@@ -112,7 +138,7 @@ rondo_status rondo_graph_clone_with(const rondo_allocator *allocator, const rond
   rondo_status status = clone_nodes(graph, clone);
   if (status == RONDO_OK) status = rondo_array_copy(&clone->allocator, &clone->programmatic, &graph->programmatic);
   if (status == RONDO_OK) status = copy_symbol_kernels(clone, graph);
-  if (status == RONDO_OK) status = rondo_array_copy(&clone->allocator, &clone->others, &graph->others);
+  if (status == RONDO_OK) status = copy_others(clone, graph);
   if (status == RONDO_OK) status = rondo_object_list_copy(&clone->allocator, &clone->objects, &graph->objects);
   if (status != RONDO_OK) {
     rondo_graph_free(clone);

@@ -118,7 +118,7 @@ struct rondo_graph {
    * rondo_graph_free releases it */
   rondo_graph_attachment hold;
   /* Devices of its nodes, and of those of its children, besides its own; each once, also after its nodes were removed.
-   * While `hold` has an object, hold.retain was called for each. */
+   * Those are left out of a clone. While `hold` has an object, hold.retain was called for each. */
   RONDO_ARRAY(rondo_other_device) others;
   rondo_graph_attachment captured; /* keeps what the driver captured for nodes of the graph; as `hold` */
   rondo_graph_attachment random;   /* its random numbers, set by the layer above; as `hold` */

@@ -21,10 +21,13 @@ RONDO_MUST_USE static inline rondo_status rondo_symbols_retain_of(rondo_graph *g
   return rondo_symbols_retain_slowly(graph, device, params);
 }
 
-/* The same for symbols of the graph's device and of the node's. After a failure, the graph retains some of them. */
+/* The same for symbols of the devices of the graph, of which the node's is one. After a failure, the graph retains some
+ * of them. */
 RONDO_MUST_USE static inline rondo_status rondo_symbols_retain(rondo_graph *graph, const rondo_node_params *params) {
   RONDO_TRY(rondo_symbols_retain_of(graph, graph->device, params));
-  return params->device == NULL ? RONDO_OK : rondo_symbols_retain_of(graph, params->device, params);
+  for (size_t i = 0; i < graph->others.count; i++)
+    RONDO_TRY(rondo_symbols_retain_of(graph, graph->others.items[i].device, params));
+  return RONDO_OK;
 }
 
 #endif

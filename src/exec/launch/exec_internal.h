@@ -51,6 +51,7 @@ struct rondo_exec {
   size_t disabled_count;
   rondo_findings *findings;        /* warnings of the last verification; NULL: none */
   rondo_launched_objects *objects; /* user objects that launches may use; NULL: none */
+  rondo_device_list others;        /* of the clones, besides `device`: the exec keeps them open */
 };
 
 /* An exec without an executable. Instantiating completes it, and an update exchanges its contents with the exec's. */

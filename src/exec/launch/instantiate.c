@@ -81,6 +81,22 @@ static rondo_status place(rondo_graph *graph, rondo_exec_draft *out) {
   return keep_nodes(out->placed);
 }
 
+/* They stay open until the clones are freed. */
+static rondo_status keep_others(rondo_exec_draft *draft) {
+  const rondo_graph *graph = draft->graph;
+  RONDO_TRY(rondo_array_reserve(&draft->device->allocator, &draft->others, graph->others.count));
+  for (size_t i = 0; i < graph->others.count; i++) {
+    rondo_device_begin_use(graph->others.items[i].device, &exec_use);
+    draft->others.items[draft->others.count++] = graph->others.items[i].device;
+  }
+  return RONDO_OK;
+}
+
+static void release_others(rondo_exec_draft *draft) {
+  for (size_t i = 0; i < draft->others.count; i++) rondo_device_end_use(draft->others.items[i], &exec_use);
+  if (draft->device != NULL) rondo_array_free(&draft->device->allocator, &draft->others);
+}
+
 rondo_status rondo_exec_draft_make(const char *call, rondo_graph *graph, bool relocate, rondo_exec_draft *out) {
   *out = (rondo_exec_draft){0};
   RONDO_TRY(check_graph(call, graph));
@@ -90,10 +106,10 @@ rondo_status rondo_exec_draft_make(const char *call, rondo_graph *graph, bool re
     RONDO_TRY(rondo_exec_refuse_arena(call, graph));
   }
   RONDO_TRY(rondo_exec_clone_graph(graph, &out->graph));
-  rondo_status status = RONDO_OK;
   out->device = graph->device;
+  rondo_status status = keep_others(out);
   out->relocates = relocates && graph->has_memory;
-  if (out->relocates || rondo_random_is_drawn(graph)) status = place(graph, out);
+  if (status == RONDO_OK && (out->relocates || rondo_random_is_drawn(graph))) status = place(graph, out);
   if (status == RONDO_OK)
     status =
         rondo_fail_context(rondo_lower(out->placed != NULL ? out->placed : out->graph, &out->lowering), "%s", call);
@@ -112,6 +128,7 @@ void rondo_exec_draft_free(rondo_exec_draft *draft) {
   if (draft->placed != NULL) rondo_graph_free(draft->placed);
   rondo_graph_free(draft->graph);
   rondo_launched_objects_free(draft->objects);
+  release_others(draft);
   *draft = (rondo_exec_draft){0};
 }
 

@@ -456,6 +456,7 @@ static void exchange(rondo_exec *exec, rondo_exec_draft *draft, bool memory_chan
   SWAP(exec->findings, draft->findings);
   SWAP(exec->checked_at_verify, draft->checked_at_verify);
   SWAP(exec->objects, draft->objects);
+  SWAP(exec->others, draft->others);
   if (memory_changed) SWAP(exec->memory, draft->memory);
   for (uint32_t i = 0; i < exec->lowering.nodes.count; i++) rondo_exec_rebind(exec, i);
   exec->broken = false;

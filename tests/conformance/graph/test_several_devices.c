@@ -382,15 +382,21 @@ SCENE_TEST(test_ad8_devices_of_another_driver) {
   assert_ok(rondo_device_close(alien));
 }
 
+/* A third device, another handle of the second one, which some tests close early. */
+static rondo_device *open_third(const scene *s, rondo_kernel **out_kernel) {
+  rondo_device *third = NULL;
+  assert_ok(rondo_device_open(name_of_device(s->t, 1), NULL, &third));
+  assert_ok(rondo_kernel_create(third, test_kernel_options(TEST_KERNEL_AFFINE), out_kernel));
+  return third;
+}
+
 /* The graph, and then its exec, keep the other device open. */
 SCENE_TEST(test_ad8_a_graph_keeps_its_devices_open) {
-  rondo_device *third = NULL;
   rondo_kernel *kernel = NULL;
+  rondo_device *third = open_third(s, &kernel);
   rondo_node node;
   rondo_graph *graph = test_graph(s->t), *clone;
   const uint32_t one = 1;
-  assert_ok(rondo_device_open(name_of_device(s->t, 1), NULL, &third)); /* another handle of the second device */
-  assert_ok(rondo_kernel_create(third, test_kernel_options(TEST_KERNEL_AFFINE), &kernel));
   assert_ok(rondo_graph_add_kernel(graph, NULL, 0, kernel, (rondo_grid){WORDS, 0, 0}, RONDO_ARGS(&one, &one, &s->there),
                                    &node));
   rondo_kernel_destroy(kernel);
@@ -407,6 +413,94 @@ SCENE_TEST(test_ad8_a_graph_keeps_its_devices_open) {
   rondo_exec_destroy(exec);
   assert_ok(rondo_device_close(third));
   assert_int_equal(word_there(s, 0), 1);
+}
+
+/* The device of a node that was removed is closed. The exec and the clone were made after the removal. */
+SCENE_TEST(test_ad8_execs_and_clones_need_the_devices_of_their_nodes_alone) {
+  rondo_kernel *kernel = NULL;
+  rondo_device *third = open_third(s, &kernel);
+  rondo_graph *graph = test_graph(s->t), *clone, *child = test_graph(s->t);
+  const uint32_t one = 1;
+  rondo_node node;
+  (void)add_here(s, child, NULL, s->here, 1, 1);
+  assert_ok(rondo_graph_add_kernel(child, NULL, 0, kernel, (rondo_grid){WORDS, 0, 0}, RONDO_ARGS(&one, &one, &s->there),
+                                   &node));
+  assert_ok(rondo_graph_remove(child, node));
+  assert_ok(rondo_graph_add_child(graph, NULL, 0, child, &node));
+  const rondo_node here = add_here(s, graph, &node, s->here, 2, 0);
+  (void)add_there(s, graph, NULL, s->there, 1, 1);
+  rondo_exec *exec = test_instantiate(graph);
+  assert_ok(rondo_graph_clone(graph, &clone));
+  assert_ok(rondo_graph_destroy(graph));
+  assert_ok(rondo_graph_destroy(child));
+  rondo_kernel_destroy(kernel);
+  assert_ok(rondo_device_close(third));
+  void *freed = NULL;
+  assert_ok(rondo_malloc(s->other, BYTES, NULL, &freed));
+  assert_ok(rondo_free(s->other, freed)); /* the next launch checks the memory of all devices */
+  launch(s, exec);
+  assert_int_equal(test_word(s->t, s->here), 2);
+  assert_ok(rondo_exec_update(exec, clone, NULL));
+  const uint32_t zero = 0;
+  assert_ok(rondo_exec_set_argument(exec, here, 0, &zero));
+  launch(s, exec);
+  assert_int_equal(test_word(s->t, s->here), 0);
+  assert_ok(rondo_graph_destroy(clone));
+}
+
+static uint32_t variable[2] = {6, 7}; /* of a kernel's code */
+
+static void read_variable(rondo_blocks blocks, void *const *args) {
+  uint32_t *const out = *(uint32_t *const *)args[0];
+  for (size_t b = blocks.first; b < blocks.last; b++) out[b] = variable[b];
+}
+
+/* A kernel with a symbol on the device; *out_address is that of the symbol. */
+static rondo_kernel *make_kernel_with_symbol(rondo_device *device, void **out_address) {
+  static const rondo_symbol symbol = {.name = "variable", .cpu = variable, .bytes = sizeof variable};
+  rondo_kernel *kernel = NULL;
+  const rondo_kernel_options options = {RONDO_KERNEL_OPTIONS_INIT,
+                                        .name = "read_variable",
+                                        .params = {RONDO_WRITES},
+                                        .cpu = read_variable,
+                                        .cuda_source =
+                                            "extern \"C\" { __device__ unsigned variable[2]; }\n"
+                                            "extern \"C\" __global__ void read_variable(unsigned *out) {\n"
+                                            "  if (threadIdx.x == 0) out[blockIdx.x] = variable[blockIdx.x];\n"
+                                            "}\n",
+                                        .symbols = &symbol,
+                                        .symbol_count = 1};
+  assert_ok(rondo_kernel_create(device, &options, &kernel));
+  assert_ok(rondo_kernel_symbol(kernel, "variable", out_address, NULL));
+  return kernel;
+}
+
+/* A copy on the graph's device keeps the code of another device whose symbol it names, and so that device. */
+SCENE_TEST(test_ad8_symbols_of_the_other_device_are_kept) {
+  rondo_kernel *kernel = NULL;
+  rondo_device *third = open_third(s, &kernel);
+  rondo_graph *graph = test_graph(s->t), *clone;
+  const uint32_t one = 1;
+  rondo_node node;
+  void *symbol;
+  assert_ok(rondo_graph_add_kernel(graph, NULL, 0, kernel, (rondo_grid){WORDS, 0, 0}, RONDO_ARGS(&one, &one, &s->there),
+                                   &node));
+  rondo_kernel_destroy(kernel);
+  kernel = make_kernel_with_symbol(third, &symbol);
+  const rondo_copy from = {.dst = s->here, .src = symbol, .width = sizeof variable};
+  rondo_node copy;
+  assert_ok(rondo_graph_add_copy(graph, NULL, 0, &from, &copy));
+  assert_ok(rondo_graph_remove(graph, node));
+  rondo_kernel_destroy(kernel);
+  rondo_exec *exec = test_instantiate(graph);
+  assert_ok(rondo_graph_clone(graph, &clone));
+  assert_ok(rondo_graph_destroy(graph));
+  assert_ok(rondo_graph_destroy(clone));
+  assert_error(rondo_device_close(third), RONDO_INVALID_STATE, RONDO_REASON_STILL_IN_USE);
+  assert_message("1 exec:");
+  launch(s, exec);
+  rondo_exec_destroy(exec);
+  assert_ok(rondo_device_close(third));
 }
 
 /* The exec and the kernel's handle end while the launch waits; its code stays loaded on the other device. */
