@@ -149,17 +149,21 @@ rondo_status rondo_graph_retain_device_of(rondo_graph *graph, const rondo_graph 
   return RONDO_OK;
 }
 
+static void release_others(const rondo_graph *graph) {
+  for (size_t i = 0; i < graph->others.count && graph->hold.object != NULL; i++)
+    graph->hold.release(graph->others.items[i].device);
+}
+
 void rondo_graph_end_hold(rondo_graph *graph) {
-  if (graph->hold.object == NULL) return;
-  for (size_t i = 0; i < graph->others.count; i++) graph->hold.release(graph->others.items[i].device);
-  graph->hold.release(graph->hold.object);
+  release_others(graph);
+  release_attachment(&graph->hold);
   graph->hold.object = NULL;
 }
 
+/* User objects are released when the graph is gone already, and the device last: its allocator may end with it. */
 void rondo_graph_free(rondo_graph *graph) {
   if (graph == NULL) return;
   const rondo_allocator allocator = graph->allocator;
-  rondo_object_list objects = graph->objects;
   assert(graph->captures == 0);
   rondo_graph_leave_nodes(graph);
   rondo_array_free(&allocator, &graph->programmatic);
@@ -171,10 +175,12 @@ void rondo_graph_free(rondo_graph *graph) {
   release_attachment(&graph->random);
   release_attachment(&graph->native);
   release_attachment(&graph->captured);
-  rondo_graph_end_hold(graph);
-  rondo_array_free(&allocator, &graph->others);
+  rondo_graph left = *graph;
   rondo_release(&allocator, graph, 1, sizeof *graph);
-  rondo_object_list_free(&allocator, &objects);
+  rondo_object_list_free(&allocator, &left.objects);
+  release_others(&left);
+  rondo_array_free(&allocator, &left.others);
+  release_attachment(&left.hold);
 }
 
 const char *rondo_graph_name_label(char buffer[RONDO_LABEL_BYTES], const char *name) {

@@ -104,6 +104,15 @@ rondo_status rondo_graph_clone(const rondo_graph *graph, rondo_graph **out_clone
   return rondo_graph_clone_with(&graph->allocator, graph, out_clone);
 }
 
+/* Another thread may close the device when its last use has ended. */
+static void destroy_of_device(rondo_graph *graph) {
+  const rondo_graph_attachment hold = rondo_build_hold(graph->device);
+  rondo_device_memory *memory = rondo_device_memory_made(graph->device);
+  rondo_graph_free(graph);
+  if (memory != NULL) rondo_retired_sweep(memory, false);
+  hold.release(hold.object);
+}
+
 rondo_status rondo_graph_destroy(rondo_graph *graph) {
   if (graph == NULL || (graph->device != NULL && graph->device->is_inherited)) return RONDO_OK;
   RONDO_TRY(rondo_refuse_in_callback("rondo_graph_destroy"));
@@ -114,10 +123,10 @@ rondo_status rondo_graph_destroy(rondo_graph *graph) {
                       "contains it",
                       rondo_graph_label(label, graph));
   RONDO_TRY(rondo_build_refuse_captured("rondo_graph_destroy", graph));
-  const rondo_device *device = graph->device;
-  rondo_device_memory *memory = device == NULL ? NULL : rondo_device_memory_made(device);
-  rondo_graph_free(graph);
-  if (memory != NULL) rondo_retired_sweep(memory, false);
+  if (graph->device == NULL)
+    rondo_graph_free(graph);
+  else
+    destroy_of_device(graph);
   return RONDO_OK;
 }
 

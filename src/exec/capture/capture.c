@@ -187,9 +187,10 @@ static void finish(rondo_capture *capture, bool keep_graph) {
   rondo_capture_release_generators(capture);
   assert(graph->captures > 0);
   graph->captures--;
+  const bool is_kept = keep_graph || capture->into_given;
   if (keep_graph) rondo_graph_check(graph);
-  if (!keep_graph && !capture->into_given) rondo_graph_free(graph);
   abandon(capture);
+  if (!is_kept) rondo_graph_free(graph); /* it kept the device open */
 }
 
 /* Ends the capture and the driver's capture. If `status` is a failure, or ending fails, the graph is not kept. */
