@@ -150,7 +150,7 @@ struct fake_context {
   fake_device *device;
   unsigned retained;
   cu_result lost;   /* CU_OK, or what every call returns from now on */
-  unsigned running; /* works other than host functions */
+  unsigned running; /* works other than host functions that run in it, or were launched from it */
   fake_stream *legacy;
   bool reaches[FAKE_MAX_DEVICES]; /* contexts of devices whose memory it was given access to, as a whole */
 };
@@ -325,9 +325,9 @@ bool fake_semaphores_run(const fake_work *work, size_t *inout_done);
 cu_result fake_work_event(cu_event event, cu_node_type type, fake_work **out);
 void fake_work_retain(fake_work *work);
 void fake_work_release(fake_work *work); /* NULL is fine */
-/* Runs kernels, copies, fills and host functions. Called with the lock, which it gives back meanwhile. A fault loses
- * the context. */
-void fake_work_run(const fake_work *work);
+/* Runs kernels, copies, fills and host functions of a stream of the context `launching`. Called with the lock, which it
+ * gives back meanwhile. A fault loses the context of the work. */
+void fake_work_run(const fake_work *work, fake_context *launching);
 /* Does what the work says on host memory; false: an address that must not be accessed. Without the lock. */
 bool fake_copy_run(const fake_device *device, const cu_copy *copy);
 bool fake_fill_run(const fake_device *device, const cu_memset_params *fill);
@@ -478,7 +478,7 @@ fake_program *fake_program_new(const fake_graph *graph, cu_graph_node *out_error
 fake_program *fake_program_copy(const fake_program *program);
 void fake_program_release(fake_program *program);
 /* Runs it. `markers` of its event nodes, by node. With the lock, which it gives back meanwhile. */
-void fake_program_run(const fake_program *program, const fake_context *context, fake_marker *const *markers);
+void fake_program_run(const fake_program *program, fake_context *context, fake_marker *const *markers);
 
 struct fake_exec {
   fake_object object;

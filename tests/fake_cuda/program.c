@@ -187,13 +187,13 @@ static size_t pick(const fake_program *p, ready_list *ready, fake_marker *const 
   return none;
 }
 
-static void run_node(const fake_program *p, size_t node, fake_marker *marker) {
+static void run_node(const fake_program *p, size_t node, fake_context *launching, fake_marker *marker) {
   const fake_work *work = p->works[node];
   if (p->types[node] == CU_NODE_EVENT_RECORD) fake_marker_reach(marker);
-  if (work != NULL && !p->is_disabled[node] && fake_context_works(work->context)) fake_work_run(work);
+  if (work != NULL && !p->is_disabled[node] && fake_context_works(work->context)) fake_work_run(work, launching);
 }
 
-void fake_program_run(const fake_program *p, const fake_context *context, fake_marker *const *markers) {
+void fake_program_run(const fake_program *p, fake_context *context, fake_marker *const *markers) {
   size_t *missing = fake_copy_of(p->before, p->count * sizeof *missing);
   ready_list ready = {fake_allocate(p->count, sizeof *ready.nodes), 0, fake_seed,
                       fake_allocate(p->count, sizeof *ready.done)};
@@ -208,7 +208,7 @@ void fake_program_run(const fake_program *p, const fake_context *context, fake_m
     }
     const size_t node = ready.nodes[place];
     memmove(&ready.nodes[place], &ready.nodes[place + 1], (--ready.count - place) * sizeof node);
-    run_node(p, node, markers[node]);
+    run_node(p, node, context, markers[node]);
     for (size_t k = p->start[node]; k < p->start[node + 1]; k++) {
       if (--missing[p->successors[k]] == 0) ready.nodes[ready.count++] = p->successors[k];
     }

@@ -60,13 +60,13 @@ static bool may_wait(const fake_work *work) {
 }
 
 static void run_task(const fake_stream *stream, fake_task *task) {
-  const fake_context *context = stream->object.context;
+  fake_context *context = stream->object.context;
   fake_marker_want(task->wait);
   while (!fake_marker_is_reached(task->wait)) fake_wait();
   if (task->work != NULL && may_wait(task->work))
     run_operations(context, task->work);
   else if (task->work != NULL && fake_context_works(context))
-    fake_work_run(task->work);
+    fake_work_run(task->work, context);
   if (task->program != NULL && fake_context_works(context))
     fake_program_run(task->program, context, task->program_markers);
   if (task->program != NULL) finish_program(task);

@@ -385,7 +385,17 @@ static bool run_unlocked(const fake_work *work) {
   }
 }
 
-void fake_work_run(const fake_work *work) {
+/* A work of another context that a program runs is waited for by whoever loses either of the two. */
+static void count_running(const fake_work *work, fake_context *launching, unsigned change) {
+  work->context->running += change;
+  if (launching != work->context) launching->running += change;
+}
+
+static bool is_either_lost(const fake_work *work, const fake_context *launching) {
+  return !fake_context_works(work->context) || !fake_context_works(launching);
+}
+
+void fake_work_run(const fake_work *work, fake_context *launching) {
   if (work->type == CU_NODE_KERNEL && work->of.kernel.function->object.handle == 0)
     (void)fake_violation(CU_INVALID_HANDLE, "kernel %s runs after its module was unloaded",
                          work->of.kernel.kernel->name);
@@ -393,12 +403,12 @@ void fake_work_run(const fake_work *work) {
   while (work->type == CU_NODE_HOST && is_calling_host) fake_wait();
   const bool is_host = work->type == CU_NODE_HOST;
   if (is_host) is_calling_host = true;
-  work->context->running += !is_host;
+  count_running(work, launching, !is_host);
   pthread_mutex_unlock(&fake_lock);
   const bool is_good = run_unlocked(work);
   pthread_mutex_lock(&fake_lock);
   if (is_host) is_calling_host = false;
-  work->context->running -= !is_host;
-  if (is_host || !fake_context_works(work->context)) fake_signal(); /* only those, and who loses it, are waited for */
+  count_running(work, launching, -(unsigned)!is_host);
+  if (is_host || is_either_lost(work, launching)) fake_signal(); /* only those, and who loses them, are waited for */
   if (!is_good) fake_context_lose(work->context, CU_ILLEGAL_ADDRESS);
 }

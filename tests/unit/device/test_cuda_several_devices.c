@@ -2,7 +2,11 @@
  * Graphs of several devices on the fake driver (AD-8): contexts without an open device, and what the driver is asked
  * for.
  */
+#define _GNU_SOURCE
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
+#include <time.h>
 
 #include <rondo/rondo.h>
 
@@ -68,6 +72,46 @@ FAKE_TEST(ad8_kernels_of_contexts_without_a_device_are_not_imported) {
   assert_ok(rondo_graph_destroy(graph));
   assert_ok(rondo_device_close(other));
   end_graph(&e);
+}
+
+static atomic_int slow_phase; /* 1: the kernel runs; 2: it has ended */
+
+static void run_slowly(rondo_blocks blocks, void *const *args) {
+  const struct timespec delay = {.tv_nsec = 20 * 1000 * 1000};
+  (void)blocks, (void)args;
+  atomic_store(&slow_phase, 1);
+  (void)nanosleep(&delay, NULL);
+  atomic_store(&slow_phase, 2);
+}
+
+/* Work of a launch ends on all devices when the device of the launch is lost. So what the kernel uses on the other
+ * device is freed without waiting for the lost one. */
+FAKE_TEST(ad8_a_lost_device_waits_for_kernels_of_the_other) {
+  rondo_device *launching = NULL;
+  rondo_stream *stream = NULL;
+  rondo_kernel *kernel = NULL;
+  rondo_node node;
+  rondo_graph *graph = NULL;
+  rondo_exec *exec = NULL;
+  const rondo_kernel_options options = {RONDO_KERNEL_OPTIONS_INIT, .name = "run_slowly", .cpu = run_slowly,
+                                        .cuda_source = "extern \"C\" __global__ void run_slowly() {}"};
+  assert_ok(rondo_device_open("cuda:1", NULL, &launching));
+  assert_ok(rondo_stream_create(launching, NULL, &stream));
+  assert_ok(rondo_kernel_create(t->device, &options, &kernel));
+  assert_ok(rondo_graph_create(launching, NULL, &graph));
+  assert_ok(rondo_graph_add_kernel(graph, NULL, 0, kernel, one_block, RONDO_NO_ARGS, &node));
+  assert_ok(rondo_instantiate(graph, NULL, &exec));
+  atomic_store(&slow_phase, 0);
+  assert_ok(rondo_exec_launch(exec, stream));
+  while (atomic_load(&slow_phase) == 0) (void)sched_yield();
+  fake->lose(1, CU_LAUNCH_FAILED);
+  assert_int_equal(atomic_load(&slow_phase), 2);
+  assert_int_equal(rondo_stream_synchronize(stream), RONDO_DEVICE_LOST);
+  rondo_exec_destroy(exec);
+  assert_ok(rondo_graph_destroy(graph));
+  rondo_kernel_destroy(kernel);
+  assert_int_equal(rondo_stream_destroy(stream), RONDO_DEVICE_LOST);
+  assert_int_equal(rondo_device_close(launching), RONDO_DEVICE_LOST);
 }
 
 /* A graph of one device asks the driver for nothing more. */
