@@ -51,12 +51,13 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_graph_import(rondo_device *device, v
  * (cuGraphExecUpdate). If only kernels have changed, but not their launch configurations, and not many of them, the
  * call copies the driver's graph and sets these kernels; else it adds all nodes again. Do not change what a handle
  * refers to; cuGraphClone makes a copy. Execs that the caller instantiates from it or from copies use kernels,
- * semaphores and records of host functions that belong to the handle: before it ends, end their launches, and update or
- * destroy them. Rondo verifies graphs in rondo_instantiate and rondo_graph_verify, and memory at rondo_exec_launch, so
- * launches by the driver are not checked. Errors: INVALID_ARGUMENT (NULL; OTHER_DEVICE: a graph without a device);
- * INVALID_STATE/CAPTURING_INTO; INVALID_GRAPH with CYCLE or NO_FUNCTION; UNSUPPORTED with NOT_SUPPORTED (the device has
- * no graphs of a driver; the graph allocates or frees memory, records events of Rondo's or draws random numbers, which
- * needs rondo_exec_launch) or FOREIGN_WORK (a bound graph: use rondo_exec_native); OUT_OF_MEMORY; errors of the driver.
+ * events, semaphores and records of host functions that belong to the handle: before it ends, end their launches, and
+ * update or destroy them. Rondo verifies graphs in rondo_instantiate and rondo_graph_verify, and memory at
+ * rondo_exec_launch, so launches by the driver are not checked. Errors: INVALID_ARGUMENT (NULL; OTHER_DEVICE: a graph
+ * without a device); INVALID_STATE/CAPTURING_INTO; INVALID_GRAPH with CYCLE or NO_FUNCTION; UNSUPPORTED with
+ * NOT_SUPPORTED (the device has no graphs of a driver; the graph allocates or frees memory, records events of Rondo's
+ * or draws random numbers, which needs rondo_exec_launch) or FOREIGN_WORK (a bound graph: use rondo_exec_native);
+ * OUT_OF_MEMORY; errors of the driver.
  */
 RONDO_API RONDO_MUST_USE rondo_status rondo_graph_native(rondo_graph *graph, void **out_native);
 

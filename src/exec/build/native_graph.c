@@ -24,19 +24,26 @@
 typedef struct native_form {
   rondo_allocator allocator;
   void *handle;
-  rondo_executable *executable; /* owns the handle; NULL: the graph's `captured` does */
-  struct native_form *whole;    /* what it was copied from, a reference; NULL: it is no copy */
-  struct native_form *earlier;  /* of the graph before its last change: the caller may still launch it; or NULL */
+  rondo_executable *executable;      /* owns the handle; NULL: the graph's `captured` does */
+  struct native_form *whole;         /* what it was copied from, a reference; NULL: it is no copy */
+  struct native_form *earlier;       /* of the graph before its last change: the caller may still launch it; or NULL */
+  RONDO_ARRAY(rondo_event *) events; /* for which it waits; references */
   size_t references;
 } native_form;
+
+static void free_contents(const rondo_allocator *allocator, native_form *form) {
+  if (form->executable != NULL) form->executable->ops->destroy(form->executable);
+  for (size_t i = 0; i < form->events.count; i++) rondo_event_release(form->events.items[i]);
+  rondo_array_free(allocator, &form->events);
+}
 
 static void release_form(void *object) {
   native_form *form = object;
   if (form == NULL || --form->references > 0) return;
-  release_form(form->earlier);
-  if (form->executable != NULL) form->executable->ops->destroy(form->executable);
-  release_form(form->whole);
   const rondo_allocator allocator = form->allocator;
+  release_form(form->earlier);
+  free_contents(&allocator, form);
+  release_form(form->whole);
   rondo_release(&allocator, form, 1, sizeof *form);
 }
 
@@ -189,20 +196,34 @@ static rondo_status check_level(const level *of) {
   return RONDO_OK;
 }
 
-static rondo_status build_form(rondo_graph *graph) {
-  const char *const call = "rondo_graph_native";
+/* The caller may launch the form after its nodes, and their events, have left the graph. */
+static rondo_status keep_events(const rondo_allocator *allocator, const level *of, native_form *form) {
+  for (size_t i = 0; i < of->lowering.nodes.count; i++) {
+    const rondo_node_params *params = of->lowering.nodes.items[i].params;
+    if (params->kind == RONDO_NODE_CHILD) RONDO_TRY(keep_events(allocator, &of->children[i], form));
+    if (params->kind != RONDO_NODE_EVENT_WAIT) continue;
+    RONDO_TRY(rondo_array_push(allocator, &form->events, &params->as.event));
+    rondo_event_retain(params->as.event);
+  }
+  return RONDO_OK;
+}
+
+static rondo_status make_form(rondo_graph *graph, const level *outermost, native_form *out) {
   rondo_device *device = graph->device;
+  RONDO_TRY(check_level(outermost));
+  RONDO_TRY(keep_events(&graph->allocator, outermost, out));
+  RONDO_TRY(rondo_fail_context(device->ops->capture->export(device, &outermost->view, &out->executable, &out->handle),
+                               "rondo_graph_native"));
+  return attach_whole(graph, out);
+}
+
+static rondo_status build_form(rondo_graph *graph) {
   level outermost = {0};
   native_form form = {0};
-  rondo_status status = rondo_fail_context(lower_level(graph, &outermost), "%s", call);
-  if (status == RONDO_OK) status = check_level(&outermost);
-  if (status == RONDO_OK)
-    status = rondo_fail_context(device->ops->capture->export(device, &outermost.view, &form.executable, &form.handle),
-                                "%s", call);
+  rondo_status status = rondo_fail_context(lower_level(graph, &outermost), "rondo_graph_native");
+  if (status == RONDO_OK) status = make_form(graph, &outermost, &form);
+  if (status != RONDO_OK) free_contents(&graph->allocator, &form);
   free_level(&outermost);
-  if (status != RONDO_OK) return status;
-  status = attach_whole(graph, &form);
-  if (status != RONDO_OK) form.executable->ops->destroy(form.executable);
   return status;
 }
 

@@ -237,3 +237,31 @@ FAKE_TEST(ad2_a_form_with_other_kernels_is_copied) {
   assert_ok(rondo_graph_remove_edges(graph, &nodes[0], &nodes[1], 1));
   assert_form(graph, 0, NODES, 0);
 }
+
+/* The form from before the last change is valid, so the event that it waits for is not used for another one. */
+FAKE_TEST(ad2_forms_of_graphs_keep_events) {
+  rondo_event *first = NULL, *second = test_event(t), *third = NULL;
+  rondo_graph *graph = test_graph(t), *child = test_graph(t);
+  rondo_node node, empty;
+  void *native;
+  assert_ok(rondo_event_create(t->device, NULL, &first));
+  assert_ok(rondo_graph_add_event_wait(child, NULL, 0, first, &node));
+  assert_ok(rondo_graph_add_child(graph, NULL, 0, child, &node));
+  assert_ok(rondo_graph_destroy(child));
+  assert_ok(rondo_graph_native(graph, &native));
+  assert_ok(rondo_graph_remove(graph, node));
+  assert_ok(rondo_graph_add_event_wait(graph, NULL, 0, second, &node));
+  assert_ok(rondo_graph_native(graph, &native));
+  rondo_event_destroy(first);
+  size_t events = fake->live(FAKE_CUDA_EVENT);
+  assert_ok(rondo_event_create(t->device, NULL, &third));
+  assert_int_equal(fake->live(FAKE_CUDA_EVENT), events + 1);
+  rondo_event_destroy(third);
+  assert_ok(rondo_graph_add_empty(graph, NULL, 0, &empty));
+  assert_ok(rondo_graph_native(graph, &native)); /* the first form ends */
+  events = fake->live(FAKE_CUDA_EVENT);
+  rondo_event *again[2] = {NULL};
+  for (int i = 0; i < 2; i++) assert_ok(rondo_event_create(t->device, NULL, &again[i]));
+  assert_int_equal(fake->live(FAKE_CUDA_EVENT), events);
+  for (int i = 0; i < 2; i++) rondo_event_destroy(again[i]);
+}
