@@ -14,6 +14,7 @@
 #include "device/cuda/cuda_placeholder_memory.h"
 #include "device/cuda/cuda_queue.h"
 #include "graph/graph.h"
+#include "graph/semaphore_data.h"
 
 /* Edges ------------------------------------------------------------------------------------------------------------ */
 
@@ -103,10 +104,12 @@ static void free_replaced(cuda_executable *executable) {
   }
 }
 
-static void release_replaced_kernels(cuda_executable *executable) {
+static void release_replaced(cuda_executable *executable) {
   for (size_t i = 0; i < executable->replaced_kernels.count; i++)
     rondo_kernel_release(executable->replaced_kernels.items[i]);
-  executable->replaced_kernels.count = 0;
+  for (size_t i = 0; i < executable->replaced_semaphores.count; i++)
+    rondo_semaphore_release(executable->replaced_semaphores.items[i]);
+  executable->replaced_kernels.count = executable->replaced_semaphores.count = 0;
 }
 
 /* Releases the driver's objects, and the code and semaphores that they use. */
@@ -124,7 +127,7 @@ static void release_objects(cuda_executable *executable) {
   rondo_captured_release(executable->captured);
   executable->captured = NULL;
   for (size_t i = 0; i < executable->count; i++) cuda_node_release(&executable->nodes[i]);
-  release_replaced_kernels(executable);
+  release_replaced(executable);
 }
 
 static void free_memory(cuda_executable *executable) {
@@ -139,6 +142,7 @@ static void free_memory(cuda_executable *executable) {
   rondo_release(allocator, executable->predecessors, executable->edge_count, sizeof(uint32_t));
   rondo_release_text(allocator, executable->label);
   rondo_array_free(allocator, &executable->replaced_kernels);
+  rondo_array_free(allocator, &executable->replaced_semaphores);
   rondo_devices_end_use(executable->base.device, &executable->others);
   rondo_release(allocator, executable, 1, sizeof *executable);
 }
@@ -160,7 +164,11 @@ static bool is_over(const cuda_executable *executable) {
 }
 
 void cuda_executable_reap_replaced(cuda_executable *executable) {
-  if (executable->replaced != NULL && is_over(executable)) free_replaced(executable);
+  const bool has_any = executable->replaced != NULL || executable->replaced_kernels.count > 0 ||
+                       executable->replaced_semaphores.count > 0;
+  if (!has_any || !is_over(executable)) return;
+  free_replaced(executable);
+  release_replaced(executable);
 }
 
 static void wait_over(const cuda_executable *executable) {
@@ -206,7 +214,7 @@ static void leave_others(cuda_executable *executable) {
     cuda_node *node = &executable->nodes[i];
     if (&node->device->base != executable->base.device) cuda_node_release(node);
   }
-  release_replaced_kernels(executable);
+  release_replaced(executable);
   rondo_devices_end_use(executable->base.device, &executable->others);
 }
 
@@ -236,6 +244,15 @@ void cuda_executables_free(cuda_device *device) {
 }
 
 static rondo_status follow_launches(const cuda_executable *executable, const cuda_event *event);
+
+rondo_status cuda_executable_mark_launches(cuda_executable *executable) {
+  const cuda_event last = {.event = executable->last};
+  if (executable->is_marked) return RONDO_OK;
+  cuda_executable_reap_replaced(executable);
+  if (executable->host_count == 0) RONDO_TRY(follow_launches(executable, &last));
+  executable->is_marked = true;
+  return RONDO_OK;
+}
 
 /* Launches by the driver, and on other devices, may still use what it keeps. */
 static void mark_end(const cuda_executable *executable) {

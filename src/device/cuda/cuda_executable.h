@@ -61,6 +61,10 @@ static inline size_t cuda_node_parts(const cuda_node *node) { /* an exported hos
   return node->kind == RONDO_NODE_HOST ? 2 : 1;
 }
 
+static inline bool cuda_has_semaphores(const cuda_node *node) {
+  return node->kind == RONDO_NODE_SEMAPHORE_SIGNAL || node->kind == RONDO_NODE_SEMAPHORE_WAIT;
+}
+
 /* Whether it only orders other nodes and does nothing when it runs. */
 static inline bool cuda_is_order_alone(const cuda_node *node) {
   return node->kind == RONDO_NODE_EMPTY || node->kind == RONDO_NODE_ALLOC || node->kind == RONDO_NODE_FREE;
@@ -101,12 +105,15 @@ struct cuda_executable {
   rondo_captured *captured; /* what its graph was captured as: a reference, or NULL */
   cu_graph_exec before;     /* replaced by `built`; the next launch waits for it; or NULL */
   uint64_t patch_runs;      /* so far */
-  /* Only with nodes of other devices. Their code is not unloaded while launches run: until it is freed, the executable
-   * keeps the kernels that changes have replaced, each once. */
-  rondo_device_list others;
+  rondo_device_list others; /* of its nodes */
+  /* Kernels and semaphores that changes have replaced and earlier launches may still use, each once. Those of other
+   * devices are not freed while launches run here, and semaphores not while launches by the driver run. */
   RONDO_ARRAY(rondo_kernel *) replaced_kernels;
+  RONDO_ARRAY(rondo_external_semaphore *) replaced_semaphores;
+  bool is_marked; /* in this call: `last` marks the end of all launches so far */
   /* Only with host functions; the event also with nodes of other devices, or if its handle was returned. With host
-   * functions it is recorded after each launch, else when the executable is destroyed. */
+   * functions it is recorded after each launch, else when something is replaced and when the executable is destroyed.
+   */
   cu_event last;
   cuda_host_work *replaced; /* records that earlier launches may still call; by next */
   cuda_queue *queue;        /* where the current launch reports failures; written by the driver's thread */
@@ -140,8 +147,12 @@ void cuda_note_direct(cuda_executable *executable);
 /* Asserts the invariant: counts, handles and edges agree with the nodes. */
 void cuda_executable_check(const cuda_executable *executable);
 
-/* Frees records of replaced host functions if no launch can call them. */
+/* Frees what was replaced (host functions, kernels, semaphores) if no launch can use it. */
 void cuda_executable_reap_replaced(cuda_executable *executable);
+
+/* Comes before a node's kernel or semaphores are replaced and kept: marks the launches that may use them, once a call.
+ * In the device's context. */
+RONDO_MUST_USE rondo_status cuda_executable_mark_launches(cuda_executable *executable);
 
 /* Destroyed executables are kept until their launches are done. Frees those that are done. With `all`, waits for the
  * others too, and leaves their memory to cuda_executables_free. */

@@ -182,7 +182,7 @@ rondo_status cuda_node_make(cuda_executable *executable, const rondo_lowered_nod
 void cuda_node_release(cuda_node *node) {
   rondo_kernel_release(node->kernel);
   node->kernel = NULL;
-  if (node->kind != RONDO_NODE_SEMAPHORE_SIGNAL && node->kind != RONDO_NODE_SEMAPHORE_WAIT) return;
+  if (!cuda_has_semaphores(node)) return;
   for (size_t i = 0; i < node->as.semaphores.count; i++) rondo_semaphore_release(node->as.semaphores.items[i]);
   node->as.semaphores.count = 0;
 }

@@ -20,6 +20,7 @@
 #include "device/cuda/cuda_operations.h"
 #include "device/cuda/cuda_placeholder_memory.h"
 #include "graph/launch_config.h"
+#include "graph/semaphore_data.h"
 
 /* Parameters ------------------------------------------------------------------------------------------------------- */
 
@@ -33,15 +34,35 @@ static void replace_host(cuda_executable *executable, cuda_node *node, cuda_node
   node->as.host = NULL;
 }
 
-/* Launches of this device's queues say nothing of when code of another device is run. */
-static rondo_status keep_kernel(cuda_executable *executable, const cuda_node *node, const cuda_node *changed) {
-  const bool is_replaced = node->kernel != changed->kernel && &node->device->base != executable->base.device;
+static rondo_status keep_kernel(cuda_executable *executable, rondo_kernel *kernel) {
   size_t i = 0;
-  if (!is_replaced) return RONDO_OK;
-  while (i < executable->replaced_kernels.count && executable->replaced_kernels.items[i] != node->kernel) i++;
+  while (i < executable->replaced_kernels.count && executable->replaced_kernels.items[i] != kernel) i++;
   if (i < executable->replaced_kernels.count) return RONDO_OK;
-  RONDO_TRY(rondo_array_push(cuda_allocator_of(executable), &executable->replaced_kernels, &node->kernel));
-  rondo_kernel_retain(node->kernel);
+  RONDO_TRY(rondo_array_push(cuda_allocator_of(executable), &executable->replaced_kernels, &kernel));
+  rondo_kernel_retain(kernel);
+  return RONDO_OK;
+}
+
+static rondo_status keep_semaphore(cuda_executable *executable, rondo_external_semaphore *semaphore) {
+  size_t i = 0;
+  while (i < executable->replaced_semaphores.count && executable->replaced_semaphores.items[i] != semaphore) i++;
+  if (i < executable->replaced_semaphores.count) return RONDO_OK;
+  RONDO_TRY(rondo_array_push(cuda_allocator_of(executable), &executable->replaced_semaphores, &semaphore));
+  rondo_semaphore_retain(semaphore);
+  return RONDO_OK;
+}
+
+/* Queues of a device say when launches there have ended: neither those of other devices, nor those by the driver.
+ * Unloading code waits for all work of its device, also the driver's; destroying a semaphore does not. */
+static rondo_status keep_replaced(cuda_executable *executable, const cuda_node *node, const cuda_node *changed) {
+  const bool is_elsewhere = &node->device->base != executable->base.device;
+  const bool has_semaphores = cuda_has_semaphores(node) && (is_elsewhere || executable->base.is_handed_out);
+  const bool has_kernel = node->kernel != changed->kernel && is_elsewhere;
+  if (!has_kernel && !has_semaphores) return RONDO_OK;
+  RONDO_TRY(cuda_executable_mark_launches(executable));
+  if (has_kernel) return keep_kernel(executable, node->kernel);
+  for (size_t i = 0; i < node->as.semaphores.count; i++)
+    RONDO_TRY(keep_semaphore(executable, node->as.semaphores.items[i]));
   return RONDO_OK;
 }
 
@@ -102,7 +123,7 @@ static rondo_status replace_node(cuda_executable *executable, cuda_node *node, c
   changed.first = node->first;
   changed.enabled = node->enabled;
   changed.captured = node->captured;
-  const rondo_status kept = keep_kernel(executable, node, &changed);
+  const rondo_status kept = keep_replaced(executable, node, &changed);
   if (kept != RONDO_OK) {
     cuda_node_free(executable, &changed);
     return kept;
@@ -207,6 +228,7 @@ static size_t change_nodes(cuda_executable *executable, const rondo_node_change 
 
 static size_t set_nodes(cuda_executable *executable, const rondo_node_change *changes, size_t count, cuda_scope *scope,
                         rondo_status *out_status) {
+  executable->is_marked = false;
   const size_t done = change_nodes(executable, changes, count, scope, out_status);
   bind_nodes(executable, changes, count);
   return done;

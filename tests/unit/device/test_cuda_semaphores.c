@@ -302,6 +302,37 @@ FAKE_TEST(ad8_ad2_launches_by_the_driver_keep_semaphores) {
   foreign_close(foreign);
 }
 
+/* The same when an update has replaced the semaphore. It is destroyed by the first update after the launch's end. */
+FAKE_TEST(ad8_ad2_launches_by_the_driver_keep_replaced_semaphores) {
+  const shared of = import_semaphore(t, RONDO_SEMAPHORE_TIMELINE_FD);
+  const shared other = import_semaphore(t, RONDO_SEMAPHORE_TIMELINE_FD);
+  const rondo_semaphore_value wait = value_of(&of, 1), next = value_of(&other, 1);
+  const rondo_node_params params = {.kind = RONDO_NODE_SEMAPHORE_WAIT, .as.semaphores = {.values = &next, .count = 1}};
+  foreign_library *foreign = foreign_open();
+  void *stream, *native;
+  rondo_graph *graph = test_graph(t);
+  rondo_node node;
+  assert_int_equal(foreign_stream_create(foreign, FOREIGN_NON_BLOCKING, &stream), 0);
+  assert_ok(rondo_graph_add_semaphore_wait(graph, NULL, 0, &wait, 1, &node));
+  rondo_exec *exec = test_exec_of(graph);
+  assert_ok(rondo_exec_native(exec, &native));
+  assert_int_equal(foreign_exec_enqueue(foreign, native, stream), 0);
+  assert_ok(rondo_exec_set_params(exec, node, &params));
+  rondo_external_semaphore_destroy(of.semaphore);
+  assert_ok(rondo_stream_synchronize(t->stream));
+  assert_ok(rondo_exec_set_params(exec, node, &params));
+  assert_int_equal(fake->live(FAKE_CUDA_SEMAPHORE), 2);
+  set_state(&of, 1);
+  assert_ok(rondo_device_synchronize(t->device));
+  assert_ok(rondo_exec_set_params(exec, node, &params));
+  assert_int_equal(fake->live(FAKE_CUDA_SEMAPHORE), 1);
+  rondo_exec_destroy(exec);
+  assert_int_equal(foreign_stream_destroy(foreign, stream), 0);
+  end_semaphore(&other);
+  assert_int_equal(close(of.file), 0);
+  foreign_close(foreign);
+}
+
 FAKE_TEST(ad8_bad_semaphores_are_refused) {
   const shared binary = import_semaphore(t, RONDO_SEMAPHORE_OPAQUE_FD);
   rondo_semaphore_import_options options = {RONDO_SEMAPHORE_IMPORT_OPTIONS_INIT, .type = RONDO_SEMAPHORE_OPAQUE_FD};
