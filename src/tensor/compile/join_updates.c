@@ -440,6 +440,19 @@ static rondo_status take_order(const rondo_allocator *allocator, const rondo_ear
   return RONDO_OK;
 }
 
+/* Whether what the earlier program joined may be joined in this one, whose types, constants and shapes may be others.
+ */
+static bool may_join_alike(joiner *j) {
+  const rondo_schedule *schedule = j->schedule;
+  for (uint32_t first = 0; first < schedule->count; first += schedule->joined[first]) {
+    const uint32_t count = schedule->joined[first];
+    j->row = operation_at(j, first)->row;
+    for (uint32_t p = first; count > 1 && p < first + count; p++)
+      if (!may_move(j, p) || !may_share_kernel(j, operation_at(j, first), operation_at(j, p))) return false;
+  }
+  return true;
+}
+
 rondo_status rondo_joins_prefer(const rondo_program *program, const rondo_schedule_sizes *sizes,
                                 const rondo_earlier_plan *earlier, rondo_schedule *schedule, bool *out_taken) {
   const rondo_allocator *allocator = &program->allocator;
@@ -451,7 +464,8 @@ rondo_status rondo_joins_prefer(const rondo_program *program, const rondo_schedu
   tried.joined = earlier->joined;
   tried.before = earlier->before;
   rondo_status status = begin(&j);
-  *out_taken = status == RONDO_OK && j.most_live <= schedule->peak + schedule->peak / RONDO_EARLIER_SHARE;
+  *out_taken =
+      status == RONDO_OK && j.most_live <= schedule->peak + schedule->peak / RONDO_EARLIER_SHARE && may_join_alike(&j);
   if (*out_taken) status = take_order(allocator, earlier, j.most_live, schedule);
   rondo_scratch_free(&j.scratch);
   return status;

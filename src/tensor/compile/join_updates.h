@@ -16,7 +16,7 @@ RONDO_MUST_USE rondo_status rondo_joins_make(const rondo_program *program, const
                                              rondo_fusion_policy fusion, rondo_schedule *schedule);
 
 /* Replaces the order and what is joined by those of an earlier program of the same structure, if the peak rises by at
- * most one part in RONDO_EARLIER_SHARE. Errors: OUT_OF_MEMORY. */
+ * most one part in RONDO_EARLIER_SHARE and all of that may be joined here, too. Errors: OUT_OF_MEMORY. */
 #define RONDO_EARLIER_SHARE 100
 RONDO_MUST_USE rondo_status rondo_joins_prefer(const rondo_program *program, const rondo_schedule_sizes *sizes,
                                                const rondo_earlier_plan *earlier, rondo_schedule *schedule,

@@ -194,6 +194,50 @@ TEST(test_pr6_another_structure_reuses_no_plan) {
   assert_true(test_compiled_info(compiled).reused_plans > 0);
 }
 
+/* Two states, each in a group with its own decay. Updates with one decay are joined into one kernel, because their
+ * gradients are small in comparison with x. */
+static rondo_program *make_groups(const float *decays) {
+  rondo_program *program = test_named_program("groups");
+  static const size_t width = 4, many = 65536;
+  rondo_value states[2], loss, rate, x;
+  assert_ok(rondo_program_input(program, "x", RONDO_F32, &many, 1, &x));
+  assert_ok(rondo_op_tanh(program, x, &x));
+  assert_ok(rondo_op_sum(program, x, NULL, 0, false, &x));
+  assert_ok(rondo_program_state(program, "a", RONDO_F32, &width, 1, &states[0]));
+  assert_ok(rondo_program_state(program, "b", RONDO_F32, &width, 1, &states[1]));
+  assert_ok(rondo_program_cell(program, "rate", 0.5f, &rate));
+  assert_ok(rondo_op_add(program, states[0], states[1], &loss));
+  assert_ok(rondo_op_square(program, loss, &loss));
+  assert_ok(rondo_op_sum(program, loss, NULL, 0, false, &loss));
+  assert_ok(rondo_op_add(program, loss, x, &loss));
+  const rondo_parameter_group groups[] = {{.states = &states[0], .state_count = 1, .weight_decay = decays[0]},
+                                          {.states = &states[1], .state_count = 1, .weight_decay = decays[1]}};
+  const rondo_sgd_options sgd = {RONDO_SGD_OPTIONS_INIT, .learning_rate = rate, .groups = groups, .group_count = 2};
+  assert_ok(rondo_program_sgd(program, loss, &sgd));
+  return program;
+}
+
+/* Updates that an earlier program joined have other decays here. */
+TEST(test_pr6_operations_with_other_constants_are_not_joined) {
+  static const float decays[][2] = {{0.25f, 0.25f}, {0.25f, 0.5f}}, a[4] = {1, 1, 1, 1}, b[4] = {2, 2, 2, 2};
+  rondo_program *program = make_groups(decays[0]), *other = make_groups(decays[1]);
+  rondo_compiled *compiled = test_compile(program, t->device, NULL);
+  const uint32_t kernels = test_compiled_info(compiled).kernels;
+  assert_ok(rondo_compiled_recompile(compiled, other, NULL));
+  assert_int_equal(test_compiled_info(compiled).kernels, kernels + 1);
+  rondo_program_destroy(other);
+  assert_ok(rondo_compiled_write(compiled, "a", a, sizeof a));
+  assert_ok(rondo_compiled_write(compiled, "b", b, sizeof b));
+  assert_ok(rondo_compiled_run(compiled));
+  float got[2][4];
+  assert_ok(rondo_compiled_read(compiled, "a", got[0], sizeof got[0]));
+  assert_ok(rondo_compiled_read(compiled, "b", got[1], sizeof got[1]));
+  for (int i = 0; i < 4; i++) {
+    assert_true(got[0][i] == 1 - 0.5f * (6 + 0.25f * 1));
+    assert_true(got[1][i] == 2 - 0.5f * (6 + 0.5f * 2));
+  }
+}
+
 TEST(test_fw6_what_is_not_recorded_stays_so) {
   const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .record = RONDO_RECORD_NEVER};
   rondo_compiled *compiled = compile_with(t, (shape_of_step){.rows = 2}, &options);
