@@ -176,6 +176,48 @@ TEST(test_pow_of_special_values) {
   }
 }
 
+typedef struct gradient_case {
+  rondo_status (*op)(rondo_program *program, rondo_value a, rondo_value b, rondo_value *out_value);
+  float a, b, dy, da, db;
+} gradient_case;
+
+static void check_gradients(test_fixture *t, const gradient_case *of) {
+  static const char *const names[] = {"a", "b", "dy"};
+  rondo_program *program = test_new_program();
+  rondo_value in[3], y, loss, gradients[2];
+  float da, db;
+  for (int k = 0; k < 3; k++) assert_ok(rondo_program_input(program, names[k], RONDO_F32, NULL, 0, &in[k]));
+  assert_ok(of->op(program, in[0], in[1], &y));
+  assert_ok(rondo_op_mul(program, y, in[2], &loss));
+  assert_ok(rondo_program_gradients(program, loss, in, 2, gradients));
+  assert_ok(rondo_program_output(program, "da", gradients[0]));
+  assert_ok(rondo_program_output(program, "db", gradients[1]));
+  test_run_program(
+      t, program,
+      (const test_bytes[]){TEST_BYTES("a", of->a), TEST_BYTES("b", of->b), TEST_BYTES("dy", of->dy), {.name = NULL}},
+      (const test_bytes[]){TEST_BYTES("da", da), TEST_BYTES("db", db), {.name = NULL}});
+  if (da != of->da || db != of->db)
+    fail_msg("%g and %g: the gradients are %g and %g, not %g and %g", (double)of->a, (double)of->b, (double)da,
+             (double)db, (double)of->da, (double)of->db);
+}
+
+/* As in PyTorch: if a value is NaN, both inputs of maximum get the gradient; an input that is not selected gets 0, also
+ * of an infinite one; -0 to the power of -1 is -infinity, and grows with the exponent. */
+TEST(test_pr8_gradients_of_special_values) {
+  const gradient_case cases[] = {
+      {rondo_op_maximum, NAN, 2, 3, 3, 3},
+      {rondo_op_maximum, 1, NAN, 3, 3, 3},
+      {rondo_op_minimum, NAN, 2, 3, 3, 3},
+      {rondo_op_minimum, 1, 2, INFINITY, INFINITY, 0},
+      {rondo_op_maximum, 1, 2, -INFINITY, 0, -INFINITY},
+      {rondo_op_maximum, INFINITY, INFINITY, 3, 1.5f, 1.5f},
+      {rondo_op_pow, -0.0f, -1, 1, -INFINITY, INFINITY},
+      {rondo_op_pow, 0, 0, 3, 0, 0},
+      {rondo_op_pow, 0, 2, 3, 0, 0},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) check_gradients(t, &cases[i]);
+}
+
 UNIT_TEST(test_what_does_not_broadcast) {
   const size_t shape[] = {2, 3}, other[] = {4}, six[] = {1, 1, 1, 1, 2, 3};
   rondo_program *program = test_new_program();

@@ -3,6 +3,8 @@
  * binary_operators.inc has a row for each operator. This file turns a row into its CPU functions, its kernels, the
  * operator and the public function, and defines the gradients. Threads: as tensor/program/operator.h says.
  */
+#include <math.h>
+
 #include "tensor/operators/elementwise/broadcast.h"
 #include "tensor/operators/elementwise/unary_operators.h"
 #include "tensor/program/operation.h"
