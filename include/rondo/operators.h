@@ -185,7 +185,7 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_rnn(rondo_program *program, rondo
  *           0.5 of the value (half_pixel), at i (size - 1) / (size' - 1) (align_corners), at i / scale (asymmetric), or
  *           at that of half_pixel but 0 if there is one element (half_pixel_or_0, pytorch_half_pixel of ONNX).
  *           PyTorch's nearest is asymmetric with floor, its nearest-exact half_pixel with round_prefer_ceil.
- *           OUT_OF_RANGE: another mode, coordinate or rounding. */
+ *           OUT_OF_RANGE: another mode, coordinate or rounding, or a cubic parameter that is not finite. */
 typedef struct rondo_conv2d_options {
   uint32_t struct_size;
   uint32_t groups;                           /* 0: 1 */
@@ -239,7 +239,7 @@ typedef struct rondo_interpolate_options {
   rondo_nearest nearest; /* of mode nearest */
   float cubic;           /* the parameter of the cubic weights; 0: -0.75 */
   size_t size[4];        /* of the result's dimensions from the third on; required */
-  double scale[4];       /* of their coordinates; 0: the ratio of the sizes */
+  double scale[4];       /* of their coordinates, 1e-9 to 1e9; 0: the ratio of the sizes */
 } rondo_interpolate_options;
 #define RONDO_INTERPOLATE_OPTIONS_INIT .struct_size = sizeof(rondo_interpolate_options)
 
@@ -268,8 +268,8 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_cast(rondo_program *program, rond
 /* Operators of two values of one type. Shapes are broadcast as in NumPy: aligned at the last dimension, where the sizes
  * must be equal, or one of them 1 or absent, which is repeated. Gradients are summed over repeated elements.
  *   add: a + b; sub: a - b; mul: a b; maximum, minimum. Any type; integers wrap around, and have no gradient. maximum
- *         and minimum are NaN if one of the values is; if both are equal, each gets half of the gradient. Of BOOL, as
- *         in PyTorch, add and maximum are "or", mul and minimum are "and", and there is no sub.
+ *         and minimum are NaN if one of the values is, and then both get the gradient; if both are equal, each gets
+ *         half of it. Of BOOL, as in PyTorch, add and maximum are "or", mul and minimum are "and", and there is no sub.
  *   div: a / b, any float.
  *   pow: a^b, any float. As in C: 1 if b is 0, NaN if a is negative and b is not an integer. The gradient of a is 0
  *        where b is 0; that of b is 0 where a is 0 and b is not negative.
@@ -331,7 +331,7 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_is_finite(rondo_program *program,
 /* Operators of one float value, with a gradient:
  *   scale: number · x; add_constant: x + number; neg: -x. The number is an F32.
  *   clamp: the number in lowest .. highest that is nearest to x; NaN stays NaN. If lowest is above highest, all become
- *          highest. Use infinities for no limit. The gradient is 0 outside.
+ *          highest. Use infinities for no limit. The gradient is 0 outside. OUT_OF_RANGE: a limit is NaN.
  *   sin, cos: of x in radians.
  *   abs: |x|, its gradient is 0 at 0; square: x^2; sqrt; rsqrt: 1 / sqrt(x); exp; log: the natural logarithm.
  *   relu: max(0, x), its gradient is 0 at 0; sigmoid: 1 / (1 + exp(-x)); tanh; silu: x sigmoid(x).

@@ -64,14 +64,20 @@ UNIT_TEST(test_what_has_no_groups) {
   assert_ok(rondo_program_input(program, "whole", RONDO_I32, (size_t[]){2, 6}, 2, &whole));
   assert_ok(rondo_program_input(program, "scale", RONDO_F32, (size_t[]){5}, 1, &scale));
   assert_error(rondo_op_group_norm(program, x, 4, none, none, 0, &y), RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE);
-  assert_message("group_norm: value is [2, 6, 4]; it must be [n, c, ..] with c a multiple of the 4 groups");
+  assert_message("group_norm: value is [2, 6, 4]; it must be [n, c, ..] with c a multiple of the groups, 4");
   assert_error(rondo_op_group_norm(program, x, 0, none, none, 0, &y), RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE);
   assert_error(rondo_op_instance_norm(program, row, none, none, 0, &y), RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE);
+  assert_message("instance_norm: value is [6]; it must be [n, c, ..]");
   assert_error(rondo_op_instance_norm(program, whole, none, none, 0, &y), RONDO_INVALID_ARGUMENT, RONDO_REASON_TYPE);
   assert_error(rondo_op_group_norm(program, x, 2, scale, none, 0, &y), RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE);
   assert_message("group_norm: scale is [5]");
   assert_error(rondo_op_group_norm(program, x, 2, none, scale, 0, &y), RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE);
   assert_error(rondo_op_group_norm(program, x, 2, whole, none, 0, &y), RONDO_INVALID_ARGUMENT, RONDO_REASON_TYPE);
+  assert_error(rondo_op_group_norm(program, x, 2, none, none, -1, &y), RONDO_INVALID_ARGUMENT,
+               RONDO_REASON_OUT_OF_RANGE);
+  assert_message("group_norm: epsilon is -1");
+  assert_error(rondo_op_instance_norm(program, x, none, none, NAN, &y), RONDO_INVALID_ARGUMENT,
+               RONDO_REASON_OUT_OF_RANGE);
   assert_true(y.id == 0);
   assert_ok(rondo_op_group_norm(program, x, 2, row, row, 0, &y));
   rondo_program_destroy(program);

@@ -145,7 +145,12 @@ UNIT_TEST(test_what_cannot_be_interpolated) {
   assert_error(rondo_op_interpolate(program, x, &options, &y), RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE);
   options.scale[0] = NAN;
   assert_error(rondo_op_interpolate(program, x, &options, &y), RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE);
+  options.scale[0] = 1e-310; /* coordinates would be infinite */
+  assert_error(rondo_op_interpolate(program, x, &options, &y), RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE);
   options.scale[0] = 0;
+  options.cubic = INFINITY;
+  assert_error(rondo_op_interpolate(program, x, &options, &y), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
+  options.cubic = 0;
   options.mode = (rondo_interpolation)3;
   assert_error(rondo_op_interpolate(program, x, &options, &y), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
   assert_true(y.id == 0);

@@ -104,6 +104,18 @@ UNIT_TEST(test_gelu_form) {
   rondo_program_destroy(program);
 }
 
+UNIT_TEST(test_clamp_limits) {
+  rondo_program *program = test_new_program();
+  rondo_value x, y;
+  assert_ok(rondo_program_input(program, "x", RONDO_F32, NULL, 0, &x));
+  assert_error(rondo_op_clamp(program, x, NAN, 1, &y), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
+  assert_message("clamp: the limits are nan and 1: use an infinity for no limit");
+  assert_error(rondo_op_clamp(program, x, 0, NAN, &y), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
+  assert_int_equal(y.id, 0);
+  assert_ok(rondo_op_clamp(program, x, -INFINITY, INFINITY, &y));
+  rondo_program_destroy(program);
+}
+
 /* clamp: numbers[0] .. numbers[1] */
 static void draw_clamp(uint64_t *seed, test_call *call) {
   draw(seed, call);

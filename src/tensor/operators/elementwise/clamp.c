@@ -4,6 +4,9 @@
  */
 #include "tensor/operators/elementwise/unary_operators.h"
 
+#include <math.h>
+
+#include "base/error.h"
 #include "tensor/program/operation.h"
 
 enum { LOWEST, HIGHEST }; /* numbers */
@@ -86,5 +89,10 @@ RONDO_OPERATOR(clamp_gradient, .inputs = {"value", "gradient"}, .required = 2, .
 rondo_status rondo_op_clamp(rondo_program *program, rondo_value value, float lowest, float highest,
                             rondo_value *out_value) {
   const rondo_attributes attributes = {.numbers = {[LOWEST] = lowest, [HIGHEST] = highest}};
+  RONDO_TRY(rondo_program_begin(program, "clamp", out_value));
+  if (isnan(lowest) || isnan(highest)) {
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
+                      "clamp: the limits are %g and %g: use an infinity for no limit", (double)lowest, (double)highest);
+  }
   return rondo_program_apply(program, &rondo_operator_clamp, &value, 1, &attributes, out_value);
 }

@@ -319,6 +319,9 @@ static rondo_status check(const rondo_shape *value, const rondo_interpolate_opti
                       "interpolate: value is %s %s; it must be [n, c, ..] of f32, f16 or bf16",
                       rondo_type_name(value->type), rondo_shape_text(text, value));
   }
+  if (!isfinite(given->cubic))
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
+                      "interpolate: cubic is %g: use a finite number, or 0 for -0.75", (double)given->cubic);
   if ((size_t)given->mode > RONDO_INTERPOLATE_CUBIC || (size_t)given->coordinates > RONDO_COORDINATES_HALF_PIXEL_OR_0 ||
       (size_t)given->nearest > RONDO_NEAREST_ROUND_PREFER_CEIL) {
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
@@ -326,14 +329,14 @@ static rondo_status check(const rondo_shape *value, const rondo_interpolate_opti
                       (int)given->coordinates, (int)given->nearest);
   }
   for (uint32_t d = 2; d < value->rank; d++) {
-    const size_t most = (size_t)1 << 31;
-    if (given->size[d - 2] > 0 && given->size[d - 2] <= most && value->dims[d] <= most && given->scale[d - 2] >= 0 &&
-        given->scale[d - 2] <= 1e9)
-      continue;
+    const size_t most = (size_t)1 << 31, size = given->size[d - 2];
+    const double scale = given->scale[d - 2];
+    const bool has_scale = scale == 0 || (scale >= 1e-9 && scale <= 1e9);
+    if (size > 0 && size <= most && value->dims[d] <= most && has_scale) continue;
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE,
                       "interpolate: dimension %u of %s gets %zu elements with a scale of %g: give a size from 1 to "
-                      "2^31, and a scale from 0 to 1e9",
-                      d, rondo_shape_text(text, value), given->size[d - 2], given->scale[d - 2]);
+                      "2^31, and a scale from 1e-9 to 1e9 or 0",
+                      d, rondo_shape_text(text, value), size, scale);
   }
   return RONDO_OK;
 }

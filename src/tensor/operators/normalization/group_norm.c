@@ -4,6 +4,7 @@
  * F16 and BF16 become F32 first, so that results are rounded once. Threads: as tensor/program/operator.h says.
  */
 #include <assert.h>
+#include <math.h>
 
 #include "tensor/operators/common/operator_tools.h"
 
@@ -59,14 +60,17 @@ static rondo_status find(const rondo_program *program, const char *call, rondo_v
                     call, what, rondo_shape_text(text, shape), value->dims[1]);
 }
 
-static rondo_status check(const char *call, const rondo_shape *value, size_t groups) {
+static rondo_status check(const char *call, const rondo_shape *value, size_t groups, float epsilon) {
   char text[RONDO_SHAPE_TEXT];
+  if (!(epsilon >= 0 && epsilon < INFINITY))
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
+                      "%s: epsilon is %g; it must be finite and above 0, or 0 for 1e-5", call, (double)epsilon);
   if (!rondo_shape_is_float(value))
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_TYPE, "%s: value is %s; it must be f32, f16 or bf16", call,
                       rondo_type_name(value->type));
   if (value->rank >= 2 && groups > 0 && value->dims[1] % groups == 0) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE,
-                    "%s: value is %s; it must be [n, c, ..] with c a multiple of the %zu groups", call,
+                    "%s: value is %s; it must be [n, c, ..] with c a multiple of the groups, %zu", call,
                     rondo_shape_text(text, value), groups);
 }
 
@@ -87,8 +91,8 @@ static rondo_status normalize(rondo_program *program, const char *call, rondo_va
   uint32_t index, parameters[2], result = RONDO_NO_VALUE;
   RONDO_TRY(rondo_program_begin_of(program, call, value, "value", out_value, &index));
   const rondo_shape *shape = rondo_program_shape(program, index);
-  if (groups == 0 && shape->rank >= 2) groups = shape->dims[1];
-  RONDO_TRY(check(call, shape, groups));
+  if (groups == 0) groups = shape->rank >= 2 ? shape->dims[1] : 1;
+  RONDO_TRY(check(call, shape, groups, epsilon));
   RONDO_TRY(find(program, call, scale, "scale", shape, &parameters[0]));
   RONDO_TRY(find(program, call, shift, "shift", shape, &parameters[1]));
   const rondo_program_mark mark = rondo_program_get_mark(program);
