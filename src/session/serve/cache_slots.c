@@ -70,6 +70,13 @@ static rondo_status fail_stale(const char *call) {
                     call);
 }
 
+/* The slots of a model of the session; NULL: it was removed. */
+static rondo_cache_slots *slots_of(const rondo_session *session, uint32_t model) {
+  for (const rondo_session_model *m = session->models; m != NULL; m = m->next)
+    if (m->slots != NULL && m->slots->model == model) return m->slots;
+  return NULL;
+}
+
 static rondo_status find(const char *call, const rondo_cache_slots *slots, rondo_sequence sequence,
                          rondo_cache_slot **out) {
   *out = sequence.slot < slots->count ? &slots->items[sequence.slot] : NULL;
@@ -90,9 +97,11 @@ rondo_status rondo_cache_slot_find(const char *call, const rondo_session_model *
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT,
                       "%s: model '%s' has sequences, and the request names none: open one (rondo_sequence_open)", call,
                       model->name);
-  if (sequence.session != model->session || sequence.model != slots->model)
+  if (sequence.session != model->session || sequence.model != slots->model) {
+    if (sequence.session == model->session && slots_of(model->session, sequence.model) == NULL) return fail_stale(call);
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OTHER_DEVICE,
                       "%s: the sequence is one of another model than '%s', or of another session", call, model->name);
+  }
   RONDO_TRY(find(call, slots, sequence, out));
   return refuse_busy(call, *out);
 }
@@ -187,9 +196,7 @@ static rondo_status enter(const char *call, rondo_sequence sequence, rondo_cache
   RONDO_TRY(rondo_require(call, "the sequence", session));
   RONDO_TRY(rondo_session_front(call, session));
   pthread_mutex_lock(&session->lock);
-  *out_slots = NULL;
-  for (const rondo_session_model *m = session->models; m != NULL && *out_slots == NULL; m = m->next)
-    if (m->slots != NULL && m->slots->model == sequence.model) *out_slots = m->slots;
+  *out_slots = slots_of(session, sequence.model);
   const rondo_status status = *out_slots == NULL ? fail_stale(call) : find(call, *out_slots, sequence, out);
   if (status != RONDO_OK) pthread_mutex_unlock(&session->lock);
   return status;
