@@ -160,9 +160,12 @@ typedef struct rondo_row_value {
  * Sequences (PR-5). A model that generates step by step keeps what it needs of the earlier steps in *cache slots*, such
  * as the keys and values of a transformer: states whose first dimension is the number of slots. A sequence has one
  * slot, from rondo_sequence_open to rondo_sequence_close. A request with a sequence has one row; its positions are
- * appended to those that the sequence has. The rows of a batch belong to different sequences, whose slots and numbers
- * of positions are inputs that the session writes. So one graph runs any sequences together, and they join and leave
- * between steps, which is known as continuous batching. A row of padding has no valid positions; it must write nothing.
+ * appended to those that the sequence has. The network must find in a slot only what it wrote for the positions of the
+ * sequence: the caches still have those of earlier sequences, and of steps that failed or were taken back. With
+ * attention, the lengths of the caches see to that. The rows of a batch belong to different sequences, whose slots and
+ * numbers of positions are inputs that the session writes. So one graph runs any sequences together, and they join and
+ * leave between steps, which is known as continuous batching. A row of padding has no valid positions; it must write
+ * nothing.
  *
  * The first request of a sequence, a prompt, usually has many positions, and the steps that follow have one. A prompt
  * that is longer than the longest length runs in several parts, and other requests may run between them.
@@ -245,17 +248,18 @@ typedef struct rondo_model_options {
 #define RONDO_MODEL_OPTIONS_INIT .struct_size = sizeof(rondo_model_options)
 
 /* Adds a model under a name, which must not be empty. To find its inputs and outputs, it builds a program for two
- * numbers of rows. Errors: INVALID_ARGUMENT with NULL_ARGUMENT, BAD_OPTIONS (build and body), DUPLICATE_NAME, SHAPE (an
- * input or output whose first dimension is not rows times a constant, or that differs otherwise for other rows, named;
- * a model without inputs or outputs), OUT_OF_RANGE (more than RONDO_SESSION_MAX_VALUES of them); what build and
- * rondo_weights_apply return; OUT_OF_MEMORY. With devices: INVALID_ARGUMENT with OTHER_DEVICE (the first is not the
- * session's), BAD_OPTIONS (a function; rules without devices), and as rondo_compile_divided; UNSUPPORTED/OTHER_DEVICE,
- * with names, for a division in which nothing runs on the session's device, or in which another device reads a result
- * or a state of a different device. Captures and eager runs fail with UNSUPPORTED/SHAPE if the division differs for
- * other rows. With build_sized: INVALID_ARGUMENT with BAD_OPTIONS (sequences without slot_positions; devices; lengths
- * without build_sized), UNKNOWN_NAME (a row input that the network does not have), TYPE or SHAPE (of a row input),
- * OUT_OF_RANGE (a length of 0, too many of them, a length above slot_positions, more than 2^31 - 1 slots or positions),
- * DUPLICATE_NAME (a length that is given twice); LIMIT_EXCEEDED (budget_slot_bytes is too small for one slot). */
+ * numbers of rows, and with build_sized also for another length, and for one slot and two. Errors: INVALID_ARGUMENT
+ * with NULL_ARGUMENT, BAD_OPTIONS (build and body), DUPLICATE_NAME, SHAPE (an input or output whose first dimension is
+ * not rows times a constant, or that differs otherwise for other rows, named; a model without inputs or outputs),
+ * OUT_OF_RANGE (more than RONDO_SESSION_MAX_VALUES of them); what build and rondo_weights_apply return; OUT_OF_MEMORY.
+ * With devices: INVALID_ARGUMENT with OTHER_DEVICE (the first is not the session's), BAD_OPTIONS (a function; rules
+ * without devices), and as rondo_compile_divided; UNSUPPORTED/OTHER_DEVICE, with names, for a division in which nothing
+ * runs on the session's device, or in which another device reads a result or a state of a different device. Captures
+ * and eager runs fail with UNSUPPORTED/SHAPE if the division differs for other rows. With build_sized: INVALID_ARGUMENT
+ * with BAD_OPTIONS (sequences without slot_positions; devices; lengths without build_sized), UNKNOWN_NAME (a row input
+ * that the network does not have), TYPE or SHAPE (of a row input), OUT_OF_RANGE (a length of 0, too many of them, a
+ * length above slot_positions, more than 2^31 - 1 slots or positions), DUPLICATE_NAME (a length that is given twice);
+ * LIMIT_EXCEEDED (budget_slot_bytes is too small for one slot). */
 RONDO_API RONDO_MUST_USE rondo_status rondo_session_add_model(rondo_session *session, const char *name,
                                                               const rondo_model_options *options);
 
@@ -542,19 +546,19 @@ struct rondo_answer {
  * do those of a half that fails, so that each has its own errors. Errors: NOT_FOUND/UNKNOWN_NAME; INVALID_ARGUMENT with
  * NULL_ARGUMENT, SHAPE (no rows), ARGUMENT_COUNT, OUT_OF_RANGE (mode); LIMIT_EXCEEDED/NONE (max_queue requests already
  * wait or run); LIMIT_EXCEEDED/TIMED_OUT (the deadline passed before it started); INVALID_STATE/ABORTED (cancelled);
- * INVALID_STATE/NONE (the session is being drained); UNSUPPORTED/NOT_RECORDED (no graph can run it, and the session is
- * strict or the request asks for a graph); EXECUTION_FAILED/OUT_OF_RANGE and other failures of its work. About lengths
- * and sequences: INVALID_ARGUMENT with SHAPE (a length that the model does not have, a sequence with several rows),
- * OUT_OF_RANGE (a length of a row), NULL_ARGUMENT (no sequence), BAD_OPTIONS (a sequence, lengths or `next` for a model
- * that has none), OTHER_DEVICE (a sequence of another session or model); INVALID_STATE with STALE_SEQUENCE (it was
- * closed or evicted), STILL_IN_USE (another request uses it); LIMIT_EXCEEDED/OUT_OF_RANGE (its slot has not enough free
- * positions, at first or for a later step). */
+ * INVALID_STATE/NONE (the session is being drained); UNSUPPORTED/NOT_RECORDED (no graph can run it, or a part or
+ * later step of it, and the session is strict or the request asks for a graph); EXECUTION_FAILED/OUT_OF_RANGE and other
+ * failures of its work. About lengths and sequences: INVALID_ARGUMENT with SHAPE (a length that the model does not
+ * have, a sequence with several rows), OUT_OF_RANGE (a length of a row), NULL_ARGUMENT (no sequence), BAD_OPTIONS (a
+ * sequence, lengths or `next` for a model that has none), OTHER_DEVICE (a sequence of another session or model);
+ * INVALID_STATE with STALE_SEQUENCE (it was closed or evicted), STILL_IN_USE (another request uses it);
+ * LIMIT_EXCEEDED/OUT_OF_RANGE (its slot has not enough free positions, at first or for a later step). */
 RONDO_API RONDO_MUST_USE rondo_status rondo_session_run(rondo_session *session, const char *model,
                                                         const rondo_request *request, rondo_answer *out_answer);
 
-/* Submits a request. The request itself is copied; its inputs and outputs, and the lists of them, belong to the session
- * until it was waited for. The ticket must be waited for once; after a failure it is zero. Does not wait, except in
- * capture mode. Errors: those of rondo_session_run that occur before it is queued. */
+/* Submits a request. The request itself is copied; its inputs, outputs and lengths, and the lists of them, belong to
+ * the session until it was waited for. The ticket must be waited for once; after a failure it is zero. Does not wait,
+ * except in capture mode. Errors: those of rondo_session_run that occur before it is queued. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_session_submit(rondo_session *session, const char *model,
                                                            const rondo_request *request, rondo_ticket *out_ticket);
 /* Waits for the answer and ends the ticket. out_answer may be NULL. One thread, any. Errors: those of the request;
@@ -564,9 +568,9 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_ticket_wait(rondo_ticket ticket, ron
 /* OK if the answer is ready, else NOT_READY. Any thread, also while another one waits. Errors:
  * INVALID_ARGUMENT/NULL_ARGUMENT; INVALID_STATE/STALE_TICKET (it was waited for). */
 RONDO_API RONDO_MUST_USE rondo_status rondo_ticket_query(rondo_ticket ticket);
-/* Cancels a request that still waits: waiting for it returns INVALID_STATE/ABORTED. A request that runs, is done or was
- * waited for is not affected, and neither is a zero ticket. The ticket must still be waited for. Any thread, also while
- * another one waits. */
+/* Cancels a request that still waits: waiting for it returns INVALID_STATE/ABORTED. A request that runs ends so before
+ * its next step or part, if it has one; else it is not affected. Neither is one that is done or was waited for, nor a
+ * zero ticket. The ticket must still be waited for. Any thread, also while another one waits. */
 RONDO_API void rondo_ticket_cancel(rondo_ticket ticket);
 
 /* Opens a sequence of a model, without positions. Thread-safe, as are the next three. Errors: NOT_FOUND/UNKNOWN_NAME;

@@ -41,10 +41,11 @@ rondo_status rondo_session_front(const char *call, const rondo_session *session)
   RONDO_TRY(rondo_device_require_own(call, session->device));
   for (const rondo_session_callback *at = innermost; at != NULL; at = at->outer)
     if (at->session == session)
-      return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_IN_CALLBACK,
-                        "%s was called from a callback (build, body) of one of the session's models: a callback must "
-                        "not call its session",
-                        call);
+      return rondo_fail(
+          RONDO_INVALID_STATE, RONDO_REASON_IN_CALLBACK,
+          "%s was called from a callback (build, body, next) of one of the session's models: a callback must "
+          "not call its session",
+          call);
   return RONDO_OK;
 }
 

@@ -114,13 +114,21 @@ void rondo_slot_finish(rondo_slot *slot, rondo_status status) {
     rondo_futex_wake(&slot->done, INT_MAX);
 }
 
+rondo_status rondo_request_fail_late(const rondo_slot *slot) {
+  static const char fix[] = "give it more time (rondo_request.deadline_us), or send fewer requests at once";
+  slot->model->info.timed_out++;
+  if (slot->steps == 0 && slot->from == 0)
+    return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_TIMED_OUT,
+                      "a request of %zu rows for model '%s' did not start before its deadline: %s", slot->rows,
+                      slot->model->name, fix);
+  return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_TIMED_OUT,
+                    "a request for model '%s' had %llu steps before its deadline, and had not finished: %s",
+                    slot->model->name, (unsigned long long)slot->steps, fix);
+}
+
 static void expire(rondo_session *session, rondo_slot *slot) {
   rondo_queue_remove(session, slot);
-  slot->model->info.timed_out++;
-  rondo_slot_finish(slot, rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_TIMED_OUT,
-                                     "a request of %zu rows for model '%s' did not start before its deadline: give it "
-                                     "more time (rondo_request.deadline_us), or send fewer requests at once",
-                                     slot->rows, slot->model->name));
+  rondo_slot_finish(slot, rondo_request_fail_late(slot));
 }
 
 void rondo_queue_expire(rondo_session *session, uint64_t now) {
@@ -168,13 +176,7 @@ static rondo_status check_state(const char *call, rondo_session *session, rondo_
   if (model->head->is_changing && !rondo_model_is_captured(model))
     return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_ALREADY_CAPTURING,
                       "%s: model '%s' is being captured or changed: try again after that", call, model->name);
-  const bool wants_graph = r->mode == RONDO_RUN_RECORDED || (session->options.strict && r->mode == RONDO_RUN_AUTO);
-  if (wants_graph && model->idle.any == NULL && !rondo_model_is_captured(model))
-    return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_NOT_RECORDED,
-                      "%s: model '%s' has no graph for %zu rows: capture it (rondo_session_capture), or let the "
-                      "request run eagerly (RONDO_RUN_AUTO)",
-                      call, model->name, r->rows);
-  return RONDO_OK;
+  return rondo_request_require_graphs(call, model, r);
 }
 
 static rondo_status take_slot(const char *call, rondo_session_model *model, rondo_slot **out) {

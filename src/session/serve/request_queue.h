@@ -19,6 +19,9 @@ void rondo_slot_finish(rondo_slot *slot, rondo_status status);
 /* Under the lock. Removes requests whose deadline is at or before `now`, and fails them. */
 void rondo_queue_expire(rondo_session *session, uint64_t now);
 
+/* The same. Counts a request that is late, and returns the failure that it is to end with. */
+RONDO_MUST_USE rondo_status rondo_request_fail_late(const rondo_slot *slot);
+
 /* Under the lock. Walks the queues of all models and asserts that lists, trees and counters agree. */
 void rondo_session_queue_check(const rondo_session *session);
 

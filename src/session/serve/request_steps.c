@@ -7,6 +7,7 @@
  */
 #include <assert.h>
 
+#include "base/clock.h"
 #include "exec/api_check.h"
 #include "session/model_lengths.h"
 #include "session/serve/cache_slots.h"
@@ -76,6 +77,29 @@ static size_t length_of(const rondo_session_model *model, const rondo_request *r
   return r->length > 0 ? r->length : model->length;
 }
 
+/* The length that runs the last part of a step, whose first part `first` runs. */
+static const rondo_session_model *last_length(rondo_session_model *first, size_t positions) {
+  if (positions <= first->length || positions % first->length == 0) return first;
+  return rondo_model_lengths_find(first->head, positions % first->length);
+}
+
+/* UNSUPPORTED if the request must not run eagerly, and a part of the step has no graph. */
+static rondo_status require_graphs(const char *call, rondo_session_model *first, rondo_run_mode mode, size_t rows,
+                                   size_t positions) {
+  const bool is_strict = first->session->options.strict && mode == RONDO_RUN_AUTO;
+  const rondo_session_model *last = first->length == 0 ? first : last_length(first, positions);
+  if ((mode != RONDO_RUN_RECORDED && !is_strict) || (first->idle.any != NULL && last->idle.any != NULL))
+    return RONDO_OK;
+  return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_NOT_RECORDED,
+                    "%s: model '%s' has no graph for %zu rows: capture it (rondo_session_capture), or let the "
+                    "request run eagerly (RONDO_RUN_AUTO)",
+                    call, first->idle.any == NULL ? first->name : last->name, rows);
+}
+
+rondo_status rondo_request_require_graphs(const char *call, rondo_session_model *model, const rondo_request *r) {
+  return rondo_model_is_captured(model) ? RONDO_OK : require_graphs(call, model, r->mode, r->rows, length_of(model, r));
+}
+
 rondo_status rondo_request_find_sequence(const char *call, const rondo_session_model *model, const rondo_request *r,
                                          rondo_cache_slot **out) {
   *out = NULL;
@@ -131,21 +155,30 @@ void rondo_steps_ask(const rondo_batch *batch) {
   pthread_mutex_lock(&session->lock);
 }
 
+/* Ends a step, and checks the next one, if there is one. */
 static rondo_status end_step(rondo_slot *slot) {
+  static const char call[] = "a step of a request";
+  rondo_session_model *head = slot->model->head;
   slot->steps++;
   slot->sequence->positions += slot->length;
   slot->from = 0;
   slot->length = slot->next_length;
   if (slot->length == 0) return RONDO_OK;
-  return rondo_cache_slot_check_space("a step of a request", slot->model, slot->sequence, slot->sequence->positions,
-                                      slot->length);
+  RONDO_TRY(rondo_cache_slot_check_space(call, slot->model, slot->sequence, slot->sequence->positions, slot->length));
+  return require_graphs(call, rondo_model_lengths_find(head, slot->length), slot->mode, slot->rows, slot->length);
 }
 
-static rondo_status fail_cancelled(const rondo_slot *slot) {
-  slot->model->info.cancelled++;
-  return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_ABORTED,
-                    "the request for model '%s' was cancelled after %llu steps", slot->model->name,
-                    (unsigned long long)slot->steps);
+/* Whether a request may wait for its next part. A thread that waits for the answer until the deadline looks at it once,
+ * so a late request does not wait again. */
+static rondo_status check_waiting(rondo_slot *slot) {
+  if (slot->is_cancelled) {
+    slot->model->info.cancelled++;
+    return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_ABORTED,
+                      "the request for model '%s' was cancelled after %llu steps", slot->model->name,
+                      (unsigned long long)slot->steps);
+  }
+  const bool is_late = slot->deadline_ns != UINT64_MAX && rondo_clock_ns() >= slot->deadline_ns;
+  return is_late ? rondo_request_fail_late(slot) : RONDO_OK;
 }
 
 bool rondo_steps_go_on(rondo_slot *slot, rondo_status *out_status) {
@@ -157,12 +190,10 @@ bool rondo_steps_go_on(rondo_slot *slot, rondo_status *out_status) {
   else
     slot->from += slot->positions;
   if (*out_status != RONDO_OK || slot->length == 0) return false;
-  if (slot->is_cancelled) {
-    *out_status = fail_cancelled(slot);
-    return false;
-  }
+  slot->state = RONDO_SLOT_QUEUED; /* what ends it now is not counted as a failure of its work */
+  *out_status = check_waiting(slot);
+  if (*out_status != RONDO_OK) return false;
   begin_part(slot, rondo_model_lengths_find(slot->model->head, slot->length - slot->from));
-  slot->state = RONDO_SLOT_QUEUED;
   rondo_queue_append(slot->session, slot);
   return true;
 }

@@ -16,6 +16,10 @@ RONDO_MUST_USE rondo_status rondo_request_check_lengths(const char *call, const 
 RONDO_MUST_USE rondo_status rondo_request_find_length(const char *call, rondo_session_model *named, const char *name,
                                                       const rondo_request *request, rondo_session_model **out);
 
+/* UNSUPPORTED if the session is strict or the request asks for graphs, and one of its parts has none. */
+RONDO_MUST_USE rondo_status rondo_request_require_graphs(const char *call, rondo_session_model *model,
+                                                         const rondo_request *request);
+
 /* Finds the sequence, which no other request uses and which has space. NULL: the model has none, or it is captured. */
 RONDO_MUST_USE rondo_status rondo_request_find_sequence(const char *call, const rondo_session_model *model,
                                                         const rondo_request *request, struct rondo_cache_slot **out);

@@ -2,6 +2,7 @@
  * Sequences (PR-5): slots, steps and their batches, prompts by length and in parts, requests that go on, eviction and
  * limits, failures, and refusals. A test holds requests back by acquiring a stream.
  */
+#include <stdatomic.h>
 #include <string.h>
 
 #include "support/rondo_test.h"
@@ -260,10 +261,68 @@ TEST(test_pr5_a_request_that_goes_on_is_cancelled_or_late) {
   assert_error(rondo_ticket_wait(ticket, NULL), RONDO_INVALID_STATE, RONDO_REASON_ABORTED);
   s.request.deadline_us = 20000;
   assert_error(run(session, &s), RONDO_LIMIT_EXCEEDED, RONDO_REASON_TIMED_OUT);
+  assert_message("steps before its deadline");
   assert_false(info_of(&s).is_busy);
+  const rondo_model_info info = test_model_info(session, "adder");
+  assert_int_equal(info.cancelled, 1);
+  assert_int_equal(info.timed_out, 1);
+  assert_int_equal(info.failed, 0);
   s.request.next = NULL;
   s.request.deadline_us = 0;
   assert_ok(run(session, &s));
+}
+
+typedef struct slow_step {
+  rondo_ticket ticket;
+  atomic_bool has_begun, is_answered;
+  bool was_in_time; /* it was answered while the stream was taken */
+  rondo_status status;
+  rondo_reason reason;
+} slow_step;
+
+/* Longer than the deadline. */
+static size_t sleep_and_go_on(void *user, const rondo_answer *answer) {
+  slow_step *step = user;
+  (void)answer;
+  atomic_store(&step->has_begun, true);
+  test_sleep_ms(400);
+  return 1;
+}
+
+static void wait_for_slow_step(void *user) {
+  slow_step *step = user;
+  step->status = rondo_ticket_wait(step->ticket, NULL);
+  step->reason = rondo_last_error()->reason;
+  atomic_store(&step->is_answered, true);
+}
+
+static void take_stream_until_answered(void *user) {
+  slow_step *step = user;
+  rondo_session *session = step->ticket.session;
+  rondo_stream *stream;
+  while (!atomic_load(&step->has_begun)) test_sleep_ms(1);
+  if (rondo_session_acquire_stream(session, "adder", 0, &stream) != RONDO_OK) return;
+  for (int i = 0; i < 5000 && !atomic_load(&step->is_answered); i++) test_sleep_ms(1);
+  step->was_in_time = atomic_load(&step->is_answered);
+  step->was_in_time &= rondo_session_release_stream(session, 0) == RONDO_OK;
+}
+
+/* The deadline passes while a step runs, and then no stream is free. */
+TEST(test_pr5_a_late_request_does_not_wait_for_a_stream) {
+  rondo_session *session = open_session(t, 1);
+  test_sequence s;
+  slow_step step = {.status = RONDO_OK};
+  const test_thread threads[] = {{wait_for_slow_step, &step}, {take_stream_until_answered, &step}};
+  test_sequence_open(session, "adder", &s);
+  test_sequence_fill(&s, 1, 1);
+  s.request.next = sleep_and_go_on;
+  s.request.user = &step;
+  s.request.deadline_us = 200000;
+  assert_ok(rondo_session_submit(session, "adder", &s.request, &step.ticket));
+  test_on_threads(threads, 2);
+  assert_true(step.was_in_time);
+  assert_int_equal(step.status, RONDO_LIMIT_EXCEEDED);
+  assert_int_equal(step.reason, RONDO_REASON_TIMED_OUT);
 }
 
 static size_t call_session(void *user, const rondo_answer *answer) {
@@ -500,6 +559,32 @@ TEST(test_pr5_requests_that_do_not_fit_the_model) {
   assert_invalid(rondo_model_run_create(session, "adder", &model_run), RONDO_REASON_BAD_OPTIONS);
 }
 
+/* Lengths 1 and 16 have no graphs; lengths 1 and 4 have none. */
+TEST(test_pr5_each_part_and_step_needs_a_graph_if_the_request_does) {
+  for (size_t i = 0; i < 2; i++) {
+    rondo_session *session = test_session_open(t->device, (rondo_session_options){.streams = 1, .strict = i == 1});
+    test_sequence s;
+    test_adder_add(session, "adder", 8, lengths, 3, (rondo_model_options){0});
+    test_adder_capture(session, "adder", rows, 1, &lengths[1 + i], 1);
+    test_sequence_open(session, "adder", &s);
+    test_sequence_fill(&s, 18, 1); /* 16 + 2 */
+    s.request.mode = i == 0 ? RONDO_RUN_RECORDED : RONDO_RUN_AUTO;
+    assert_error(run(session, &s), RONDO_UNSUPPORTED, RONDO_REASON_NOT_RECORDED);
+    assert_message(i == 0 ? "'adder[16]'" : "'adder[4]'");
+    assert_int_equal(info_of(&s).positions, 0);
+    test_sequence_fill(&s, i == 0 ? 4 : 32, 1);
+    s.request.mode = i == 0 ? RONDO_RUN_RECORDED : RONDO_RUN_AUTO;
+    s.request.next = test_sequence_next; /* a step of one position */
+    s.request.user = &s;
+    s.steps_left = 1;
+    assert_error(run(session, &s), RONDO_UNSUPPORTED, RONDO_REASON_NOT_RECORDED);
+    assert_message("'adder[1]'");
+    assert_int_equal(info_of(&s).positions, i == 0 ? 4 : 32);
+    assert_int_equal(test_model_info(session, "adder[1]").eager, 0);
+    assert_ok(rondo_session_destroy(session));
+  }
+}
+
 TEST(test_pr5_the_whole_model_is_removed) {
   rondo_session *session = open_session(t, 2);
   test_sequence s;
@@ -510,6 +595,8 @@ TEST(test_pr5_the_whole_model_is_removed) {
   assert_error(rondo_sequence_close(s.sequence), RONDO_INVALID_STATE, RONDO_REASON_STALE_SEQUENCE);
   test_adder_add(session, "adder", 2, lengths, 2, (rondo_model_options){0});
   assert_error(rondo_sequence_close(s.sequence), RONDO_INVALID_STATE, RONDO_REASON_STALE_SEQUENCE);
+  test_sequence_fill(&s, 1, 1);
+  assert_error(run(session, &s), RONDO_INVALID_STATE, RONDO_REASON_STALE_SEQUENCE);
   assert_invalid(rondo_session_add_model(session, "adder[1]",
                                          &(rondo_model_options){RONDO_MODEL_OPTIONS_INIT, .build = test_build_scorer}),
                  RONDO_REASON_DUPLICATE_NAME);
