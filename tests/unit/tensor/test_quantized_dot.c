@@ -21,9 +21,9 @@ typedef struct sample {
   bool is_int8;
   uint8_t *values, zeros[MOST_GROUPS];
   float scales[MOST_GROUPS];
-  float floats[MOST + 32], float_sums[MOST_GROUPS * RONDO_DOT_LANES];
+  float floats[MOST + 32], float_starts[MOST_GROUPS * RONDO_DOT_LANES];
   int8_t integers[MOST + 32];
-  int32_t integer_sums[MOST_GROUPS * RONDO_DOT_LANES];
+  int32_t integer_starts[MOST_GROUPS * RONDO_DOT_LANES];
 } sample;
 
 static void draw(sample *s, uint64_t *seed, uint32_t bits, size_t group, size_t columns, bool is_int8) {
@@ -42,16 +42,17 @@ static void draw(sample *s, uint64_t *seed, uint32_t bits, size_t group, size_t 
     s->zeros[i] = (uint8_t)test_random_below(seed, bits == 4 ? 16 : 256);
   }
   for (size_t i = 0; i < s->scheme.groups * RONDO_DOT_LANES; i++) {
-    s->float_sums[i] = (float)test_random_below(seed, 2001) / 300;
-    s->integer_sums[i] = (int32_t)test_random_below(seed, 5001) - 2500;
+    s->float_starts[i] = (float)test_random_below(seed, 2001) / 300;
+    s->integer_starts[i] = (int32_t)test_random_below(seed, 5001) - 2500;
   }
 }
 
 /* With one factor, and with several that are alike. */
-static float dot_in(rondo_vectors form, const sample *s, bool has_sums) {
-  const rondo_dot_row row = {s->values, s->scales, s->zeros, s->scheme.columns, s->scheme.group};
-  const void *sums = s->is_int8 ? (const void *)s->integer_sums : s->float_sums;
-  const rondo_dot_factor factor = {s->is_int8 ? (const void *)s->integers : s->floats, has_sums ? sums : NULL};
+static float dot_in(rondo_vectors form, const sample *s, bool has_zeros) {
+  const rondo_dot_row row = {s->values, s->scales, has_zeros ? s->zeros : NULL, s->scheme.columns, s->scheme.group};
+  const void *starts = s->is_int8 ? (const void *)s->integer_starts : s->float_starts;
+  const rondo_dot_factor factor = {s->is_int8 ? (const void *)s->integers : s->floats,
+                                   has_zeros || s->scheme.bits == 4 ? starts : NULL};
   const rondo_vectors usual = rondo_vectors_used();
   atomic_store(&rondo_vectors_chosen, form < usual ? form : usual);
   const rondo_dot_factor factors[] = {factor, factor, factor, factor};
@@ -74,7 +75,7 @@ static int value_at(const sample *s, size_t at) {
 }
 
 /* In the order of the factor, which keeps groups together. */
-static double reference(const sample *s, bool has_sums, double *magnitude) {
+static double reference(const sample *s, bool has_zeros, double *magnitude) {
   double sum = 0;
   *magnitude = 0;
   for (size_t at = 0; at < s->scheme.columns + (s->scheme.bits == 4 ? 31 : 0); at++) {
@@ -85,25 +86,26 @@ static double reference(const sample *s, bool has_sums, double *magnitude) {
     sum += term;
     *magnitude += fabs(term);
   }
-  for (size_t i = 0; has_sums && i < s->scheme.groups * RONDO_DOT_LANES; i++) {
+  const bool has_starts = has_zeros || s->scheme.bits == 4;
+  for (size_t i = 0; has_starts && i < s->scheme.groups * RONDO_DOT_LANES; i++) {
     const size_t group = i / RONDO_DOT_LANES;
-    const double zero = s->scheme.bits == 4 ? s->zeros[group] : (int8_t)s->zeros[group];
-    const double x = s->is_int8 ? s->integer_sums[i] : (double)s->float_sums[i];
-    sum -= (double)s->scales[group] * zero * x;
-    *magnitude += fabs((double)s->scales[group] * zero * x);
+    const double zero = !has_zeros ? 1 : s->scheme.bits == 4 ? s->zeros[group] : (int8_t)s->zeros[group];
+    const double start = s->is_int8 ? s->integer_starts[i] : (double)s->float_starts[i];
+    sum += (double)s->scales[group] * zero * start;
+    *magnitude += fabs((double)s->scales[group] * zero * start);
   }
   return sum;
 }
 
 static void check(uint64_t *seed, uint32_t kind, size_t group, size_t columns) {
-  const bool has_sums = kind / 4 % 2 == 1;
+  const bool has_zeros = kind / 4 % 2 == 1;
   double magnitude;
   sample s;
   draw(&s, seed, kind % 2 == 0 ? 8 : 4, group, columns, kind / 2 % 2 == 1);
-  const double wanted = reference(&s, has_sums, &magnitude);
-  const float plain = dot_in(RONDO_VECTORS_PLAIN, &s, has_sums);
+  const double wanted = reference(&s, has_zeros, &magnitude);
+  const float plain = dot_in(RONDO_VECTORS_PLAIN, &s, has_zeros);
   for (int form = RONDO_VECTORS_AVX2; form <= RONDO_VECTORS_AVX512; form++) {
-    const float dot = dot_in((rondo_vectors)form, &s, has_sums);
+    const float dot = dot_in((rondo_vectors)form, &s, has_zeros);
     assert_memory_equal(&dot, &plain, sizeof dot);
   }
   if (!(fabs((double)plain - wanted) <= 1e-6 * (1 + magnitude)))

@@ -42,8 +42,8 @@ typedef struct dots_shape {
 
 /* What a block of dot products reads and writes. */
 typedef struct dots_memory {
-  const char *x, *x_sums; /* prepared rows; x_sums NULL: none */
-  const float *x_scales;  /* NULL: floats */
+  const char *x, *x_starts; /* prepared rows; x_starts NULL: none */
+  const float *x_scales;    /* NULL: floats */
   rondo_quantized_matrix matrix;
   const void *bias;
   void *y;
@@ -62,7 +62,7 @@ static void put_dots(rondo_type type, const dots_shape *shape, const dots_memory
 static void multiply_rows(rondo_type type, const dots_shape *shape, const rondo_quantized_scheme *scheme,
                           const dots_memory *memory, size_t first, rondo_span columns) {
   const size_t row_bytes = shape->rows.padded * (shape->rows.is_int8 ? 1 : sizeof(float));
-  const size_t row_sums = shape->rows.groups * RONDO_DOT_LANES * sizeof(float);
+  const size_t row_starts = shape->rows.groups * RONDO_DOT_LANES * sizeof(float);
   const size_t count = rondo_smaller(shape->m - first, RONDO_DOT_FACTORS);
   const rondo_quantized_dots multiply = rondo_quantized_dots_for(scheme->bits, shape->rows.is_int8 != 0);
   const rondo_quantized_matrix *matrix = &memory->matrix;
@@ -70,7 +70,7 @@ static void multiply_rows(rondo_type type, const dots_shape *shape, const rondo_
   float dots[RONDO_DOT_FACTORS];
   for (size_t i = 0; i < count; i++)
     factors[i] = (rondo_dot_factor){memory->x + (first + i) * row_bytes,
-                                    memory->x_sums == NULL ? NULL : memory->x_sums + (first + i) * row_sums};
+                                    memory->x_starts == NULL ? NULL : memory->x_starts + (first + i) * row_starts};
   for (size_t j = columns.first; j < columns.last; j++) {
     const rondo_dot_row row = {matrix->values + j * scheme->row_bytes, matrix->scales + j * scheme->groups,
                                matrix->zeros == NULL ? NULL : matrix->zeros + j * scheme->groups, scheme->columns,
@@ -86,7 +86,7 @@ static void matmul_dots_cpu(rondo_type type, rondo_blocks blocks, void *const *a
   const rondo_quantized_scheme *scheme = args[1];
   const dots_memory memory = {
       .x = RONDO_ARG(const char *, 2),
-      .x_sums = RONDO_ARG(const char *, 3),
+      .x_starts = RONDO_ARG(const char *, 3),
       .x_scales = RONDO_ARG(const float *, 4),
       .matrix = {RONDO_ARG(const uint8_t *, 5), RONDO_ARG(const float *, 6), RONDO_ARG(const uint8_t *, 7)},
       .bias = RONDO_ARG(const void *, 8),
@@ -262,9 +262,9 @@ static void *part_of(const rondo_emitter *emitter, size_t offset) {
 /* No rows: all NULL. */
 static rondo_quantized_rows_memory rows_memory(const rondo_emitter *emitter, const matmul_work *work) {
   if (!work->has_rows) return (rondo_quantized_rows_memory){NULL, NULL, NULL};
-  const bool has_sums = work->form == BY_DOTS && (work->scheme.bits == 4 || work->scheme.has_zeros);
+  const bool has_starts = work->form == BY_DOTS && (work->scheme.bits == 4 || work->scheme.has_zeros);
   return (rondo_quantized_rows_memory){.values = part_of(emitter, work->layout.values),
-                                       .sums = has_sums ? part_of(emitter, work->layout.sums) : NULL,
+                                       .starts = has_starts ? part_of(emitter, work->layout.starts) : NULL,
                                        .scales = work->rows.is_int8 ? part_of(emitter, work->layout.scales) : NULL};
 }
 
@@ -275,7 +275,7 @@ static rondo_status emit_dots(rondo_emitter *emitter, const rondo_operation *ope
   return rondo_emit_operands(
       emitter, operation, &matmul_dots_code[work->type], rondo_emit_grid(emitter, shape.n, grain),
       RONDO_OPERANDS(RONDO_OBJECT(shape), RONDO_OBJECT(work->scheme), RONDO_OBJECT(rows.values),
-                     RONDO_OBJECT(rows.sums), RONDO_OBJECT(rows.scales), RONDO_INPUT(VALUES), RONDO_INPUT(SCALES),
+                     RONDO_OBJECT(rows.starts), RONDO_OBJECT(rows.scales), RONDO_INPUT(VALUES), RONDO_INPUT(SCALES),
                      RONDO_INPUT(ZEROS), RONDO_INPUT(BIAS), RONDO_RESULT(0)));
 }
 

@@ -56,10 +56,12 @@ RONDO_INLINE void copy_last(const rondo_dot_row *row, uint32_t bits, uint8_t *la
     __VA_ARGS__;                \
   }
 
-/* Products of a row with `count` factors, a constant, 1 or FACTORS: the groups of the row, and the steps of a group. */
+/* Products of a row with `count` factors, 1 or FACTORS: the groups of the row, and the steps of a group. `count` and
+ * `has_zeros` are constants. Groups can be as short as a step, so little is done for each: the sums begin with what its
+ * zero takes off. */
 #define RONDO_DOT(form, kind, element, bits)                                                                          \
   FOR_##form RONDO_INLINE void dot_some_##kind##bits##_##form(const rondo_dot_row *row, const rondo_dot_factor *x,    \
-                                                              const size_t count, float *out) {                       \
+                                                              const size_t count, const bool has_zeros, float *out) { \
     form##_floats totals[FACTORS];                                                                                    \
     float lanes[LANES];                                                                                               \
     uint8_t last[STEP];                                                                                               \
@@ -68,7 +70,14 @@ RONDO_INLINE void copy_last(const rondo_dot_row *row, uint32_t bits, uint8_t *la
     for (size_t at = 0, group = 0; at < row->columns; group++) {                                                      \
       const size_t end = row->columns - at < row->group ? row->columns : at + row->group;                             \
       form##_##kind sums[FACTORS];                                                                                    \
-      EACH_FACTOR(count, sums[i] = form##_no_##kind());                                                               \
+      if (has_zeros) {                                                                                                \
+        const int32_t zero = rondo_quantized_zero(bits, row->zeros, group);                                           \
+        EACH_FACTOR(count, sums[i] = form##_times_##kind(form##_load_##kind(x[i].starts, LANES * group), zero));      \
+      } else if ((bits) == 4) {                                                                                       \
+        EACH_FACTOR(count, sums[i] = form##_load_##kind(x[i].starts, LANES * group));                                 \
+      } else {                                                                                                        \
+        EACH_FACTOR(count, sums[i] = form##_no_##kind());                                                             \
+      }                                                                                                               \
       for (; at + STEP <= end; at += STEP) {                                                                          \
         const form##_##kind##_step step = form##_unpack_##kind##bits(row->values + at * (bits) / 8);                  \
         EACH_FACTOR(count, sums[i] = form##_add_##kind(sums[i], step, (const element *)x[i].values + at));            \
@@ -78,20 +87,22 @@ RONDO_INLINE void copy_last(const rondo_dot_row *row, uint32_t bits, uint8_t *la
         EACH_FACTOR(count, sums[i] = form##_add_##kind(sums[i], step, (const element *)x[i].values + at));            \
         at = end;                                                                                                     \
       }                                                                                                               \
-      if (x[0].sums != NULL) {                                                                                        \
-        const int32_t zero = rondo_quantized_zero(bits, row->zeros, group);                                           \
-        EACH_FACTOR(count, sums[i] = form##_minus_##kind(sums[i], zero, x[i].sums, LANES * group));                   \
-      }                                                                                                               \
       EACH_FACTOR(count, totals[i] = form##_scale_##kind(totals[i], sums[i], row->scales[group]));                    \
     }                                                                                                                 \
     EACH_FACTOR(count, form##_store(lanes, totals[i]); out[i] = join_lanes(lanes));                                   \
   }                                                                                                                   \
   FOR_##form static void dot_##kind##bits##_##form(const rondo_dot_row *row, const rondo_dot_factor *x, size_t count, \
                                                    float *out) {                                                      \
-    if (count == FACTORS) {                                                                                           \
-      dot_some_##kind##bits##_##form(row, x, FACTORS, out);                                                           \
+    const bool has_zeros = row->zeros != NULL;                                                                        \
+    size_t i = 0;                                                                                                     \
+    if (count == FACTORS && has_zeros) {                                                                              \
+      dot_some_##kind##bits##_##form(row, x, FACTORS, true, out);                                                     \
+    } else if (count == FACTORS) {                                                                                    \
+      dot_some_##kind##bits##_##form(row, x, FACTORS, false, out);                                                    \
+    } else if (has_zeros) {                                                                                           \
+      for (; i < count; i++) dot_some_##kind##bits##_##form(row, x + i, 1, true, out + i);                            \
     } else {                                                                                                          \
-      for (size_t i = 0; i < count; i++) dot_some_##kind##bits##_##form(row, x + i, 1, out + i);                      \
+      for (; i < count; i++) dot_some_##kind##bits##_##form(row, x + i, 1, false, out + i);                           \
     }                                                                                                                 \
   }
 
@@ -122,6 +133,24 @@ typedef plain_step plain_floats_step, plain_integers_step;
 
 RONDO_INLINE plain_floats plain_no_floats(void) { return (plain_floats){{0}}; }
 RONDO_INLINE plain_integers plain_no_integers(void) { return (plain_integers){{0}}; }
+RONDO_INLINE plain_floats plain_load_floats(const float *from, size_t at) {
+  plain_floats x;
+  memcpy(x.lane, from + at, sizeof x.lane);
+  return x;
+}
+RONDO_INLINE plain_integers plain_load_integers(const int32_t *from, size_t at) {
+  plain_integers x;
+  memcpy(x.lane, from + at, sizeof x.lane);
+  return x;
+}
+RONDO_INLINE plain_floats plain_times_floats(plain_floats x, int32_t factor) {
+  for (size_t l = 0; l < LANES; l++) x.lane[l] *= (float)factor;
+  return x;
+}
+RONDO_INLINE plain_integers plain_times_integers(plain_integers x, int32_t factor) {
+  for (size_t l = 0; l < LANES; l++) x.lane[l] *= factor;
+  return x;
+}
 RONDO_INLINE void plain_store(float *to, plain_floats from) { memcpy(to, from.lane, sizeof from.lane); }
 
 RONDO_INLINE plain_step plain_unpack_floats8(const uint8_t *from) {
@@ -158,16 +187,6 @@ RONDO_INLINE plain_integers plain_add_integers(plain_integers sums, plain_step s
   return sums;
 }
 
-RONDO_INLINE plain_floats plain_minus_floats(plain_floats sums, int32_t zero, const float *x, size_t at) {
-  for (size_t l = 0; l < LANES; l++) sums.lane[l] -= (float)zero * x[at + l];
-  return sums;
-}
-
-RONDO_INLINE plain_integers plain_minus_integers(plain_integers sums, int32_t zero, const int32_t *x, size_t at) {
-  for (size_t l = 0; l < LANES; l++) sums.lane[l] -= zero * x[at + l];
-  return sums;
-}
-
 RONDO_INLINE plain_floats plain_scale_floats(plain_floats total, plain_floats sums, float scale) {
   for (size_t l = 0; l < LANES; l++) total.lane[l] += sums.lane[l] * scale;
   return total;
@@ -201,6 +220,15 @@ FOR_avx2 RONDO_INLINE avx2_floats avx2_no_floats(void) { return _mm256_setzero_p
 FOR_avx2 RONDO_INLINE avx2_integers avx2_no_integers(void) { return _mm256_setzero_si256(); }
 FOR_avx2 RONDO_INLINE void avx2_store(float *to, avx2_floats from) { _mm256_storeu_ps(to, from); }
 FOR_avx2 RONDO_INLINE __m256i avx2_load(const void *from) { return _mm256_loadu_si256(from); }
+FOR_avx2 RONDO_INLINE avx2_floats avx2_load_floats(const float *from, size_t at) { return _mm256_loadu_ps(from + at); }
+FOR_avx2 RONDO_INLINE avx2_integers avx2_load_integers(const int32_t *from, size_t at) { return avx2_load(from + at); }
+
+FOR_avx2 RONDO_INLINE avx2_floats avx2_times_floats(avx2_floats x, int32_t factor) {
+  return _mm256_mul_ps(x, _mm256_set1_ps((float)factor));
+}
+FOR_avx2 RONDO_INLINE avx2_integers avx2_times_integers(avx2_integers x, int32_t factor) {
+  return _mm256_mullo_epi32(x, _mm256_set1_epi32(factor));
+}
 
 FOR_avx2 RONDO_INLINE __m256 avx2_bytes(const uint8_t *from) {
   return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const void *)from)));
@@ -250,14 +278,6 @@ FOR_avx2 RONDO_INLINE avx2_integers avx2_add_integers(avx2_integers sums, avx2_i
   return _mm256_add_epi32(sums, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
 }
 
-FOR_avx2 RONDO_INLINE avx2_floats avx2_minus_floats(avx2_floats sums, int32_t zero, const float *x, size_t at) {
-  return _mm256_sub_ps(sums, _mm256_mul_ps(_mm256_set1_ps((float)zero), _mm256_loadu_ps(x + at)));
-}
-
-FOR_avx2 RONDO_INLINE avx2_integers avx2_minus_integers(avx2_integers sums, int32_t zero, const int32_t *x, size_t at) {
-  return _mm256_sub_epi32(sums, _mm256_mullo_epi32(_mm256_set1_epi32(zero), avx2_load(x + at)));
-}
-
 FOR_avx2 RONDO_INLINE avx2_floats avx2_scale_floats(avx2_floats total, avx2_floats sums, float scale) {
   return _mm256_add_ps(total, _mm256_mul_ps(sums, _mm256_set1_ps(scale)));
 }
@@ -283,8 +303,10 @@ typedef avx2_integers_step vnni_integers_step;
 #define vnni_unpack_integers8 avx2_unpack_integers8
 #define vnni_unpack_integers4 avx2_unpack_integers4
 #define vnni_add_floats avx2_add_floats
-#define vnni_minus_floats avx2_minus_floats
-#define vnni_minus_integers avx2_minus_integers
+#define vnni_load_floats avx2_load_floats
+#define vnni_load_integers avx2_load_integers
+#define vnni_times_floats avx2_times_floats
+#define vnni_times_integers avx2_times_integers
 #define vnni_scale_floats avx2_scale_floats
 #define vnni_scale_integers avx2_scale_integers
 
@@ -321,6 +343,18 @@ typedef neon_step neon_floats_step, neon_integers_step;
 
 RONDO_INLINE neon_floats neon_no_floats(void) { return (neon_floats){vdupq_n_f32(0), vdupq_n_f32(0)}; }
 RONDO_INLINE neon_integers neon_no_integers(void) { return (neon_integers){vdupq_n_s32(0), vdupq_n_s32(0)}; }
+RONDO_INLINE neon_floats neon_load_floats(const float *from, size_t at) {
+  return (neon_floats){vld1q_f32(from + at), vld1q_f32(from + at + 4)};
+}
+RONDO_INLINE neon_integers neon_load_integers(const int32_t *from, size_t at) {
+  return (neon_integers){vld1q_s32(from + at), vld1q_s32(from + at + 4)};
+}
+RONDO_INLINE neon_floats neon_times_floats(neon_floats x, int32_t factor) {
+  return (neon_floats){vmulq_n_f32(x.low, (float)factor), vmulq_n_f32(x.high, (float)factor)};
+}
+RONDO_INLINE neon_integers neon_times_integers(neon_integers x, int32_t factor) {
+  return (neon_integers){vmulq_n_s32(x.low, factor), vmulq_n_s32(x.high, factor)};
+}
 RONDO_INLINE void neon_store(float *to, neon_floats from) {
   vst1q_f32(to, from.low);
   vst1q_f32(to + 4, from.high);
@@ -372,19 +406,6 @@ RONDO_INLINE int32x4_t neon_add_products(int32x4_t sums, int8x16_t values, int8x
 RONDO_INLINE neon_integers neon_add_integers(neon_integers sums, neon_step step, const int8_t *x) {
   sums.low = neon_add_products(sums.low, step.low, vld1q_s8(x));
   sums.high = neon_add_products(sums.high, step.high, vld1q_s8(x + 16));
-  return sums;
-}
-
-RONDO_INLINE neon_floats neon_minus_floats(neon_floats sums, int32_t zero, const float *x, size_t at) {
-  const float32x4_t factor = vdupq_n_f32((float)zero);
-  sums.low = vsubq_f32(sums.low, vmulq_f32(factor, vld1q_f32(x + at)));
-  sums.high = vsubq_f32(sums.high, vmulq_f32(factor, vld1q_f32(x + at + 4)));
-  return sums;
-}
-
-RONDO_INLINE neon_integers neon_minus_integers(neon_integers sums, int32_t zero, const int32_t *x, size_t at) {
-  sums.low = vsubq_s32(sums.low, vmulq_n_s32(vld1q_s32(x + at), zero));
-  sums.high = vsubq_s32(sums.high, vmulq_n_s32(vld1q_s32(x + at + 4), zero));
   return sums;
 }
 

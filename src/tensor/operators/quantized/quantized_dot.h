@@ -4,8 +4,9 @@
  *
  * Activations are prepared once for a product: they are floats, or 8-bit integers with a scale for each row. A row is
  * padded with zeros to a multiple of RONDO_QUANTIZED_STEP. For a matrix of 4 bits, the even columns of each unit of
- * columns come first, then the odd ones, because that is the order in which bytes are unpacked. Where the matrix has
- * zeros, there are sums of each group, because sum(x (value - zero)) = sum(x value) - zero sum(x).
+ * columns come first, then the odd ones, because that is the order in which bytes are unpacked. Where zeros are not 0,
+ * the sums of each group begin with what its zero takes off, because
+ * sum(x (value - zero)) = -zero sum(x) + sum(x value).
  *
  * There is a form of each function for each instruction set, and all forms give the same bits: sums have
  * RONDO_DOT_LANES partial sums, which are added in one order. Sums of integers are exact. Threads: any.
@@ -30,14 +31,16 @@
 typedef struct rondo_dot_row {
   const uint8_t *values;
   const float *scales;  /* one for each group */
-  const uint8_t *zeros; /* the same; NULL: none */
+  const uint8_t *zeros; /* the same; NULL: rondo_quantized_middle */
   size_t columns, group;
 } rondo_dot_row;
 
 /* A prepared row of activations. */
 typedef struct rondo_dot_factor {
   const void *values; /* float or int8_t */
-  const void *sums;   /* float or int32_t: RONDO_DOT_LANES for each group; NULL: all zeros are 0 */
+  /* Float or int32_t, RONDO_DOT_LANES for each group: minus the sums of the group's values. Where 4 bits have no zeros,
+   * they are multiplied by rondo_quantized_middle. NULL: 8 bits without zeros. */
+  const void *starts;
 } rondo_dot_factor;
 
 /* Rows of activations that one unpacked step of the matrix is used for. */

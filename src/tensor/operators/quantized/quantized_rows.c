@@ -29,6 +29,7 @@ rondo_quantized_rows rondo_quantized_rows_of(const rondo_quantized_scheme *schem
                                 .padded = padded_columns(scheme->columns),
                                 .group = scheme->group,
                                 .groups = scheme->groups,
+                                .start_factor = scheme->has_zeros ? -1 : -rondo_quantized_middle(scheme->bits),
                                 .unit = for_dots && scheme->bits == 4 ? unit : 0,
                                 .is_int8 = is_int8};
 }
@@ -44,7 +45,7 @@ bool rondo_quantized_rows_place(const rondo_quantized_rows *rows, size_t begin, 
   out->end = begin;
   assert(begin % ALIGNMENT == 0);
   return place(&out->end, rows->rows, rows->padded, rows->is_int8 ? 1 : sizeof(float), &out->values) &&
-         place(&out->end, rows->rows, rows->groups * RONDO_DOT_LANES, sizeof(float), &out->sums) &&
+         place(&out->end, rows->rows, rows->groups * RONDO_DOT_LANES, sizeof(float), &out->starts) &&
          place(&out->end, rows->rows, 1, sizeof(float), &out->scales);
 }
 
@@ -101,25 +102,26 @@ RONDO_VECTORISED(round_chunk, (const float *restrict x, float factor, int8_t *re
   RONDO_EACH_LANE(i, lane, count, out[i] = round_to_byte(x[i] * factor));
 }
 
-static void add_float_sums(const float *x, float *sums) {
+/* Adds the columns of a step to the lanes of its group. */
+static void add_float_sums(const float *x, float factor, float *sums) {
   for (size_t half = 0; half < RONDO_QUANTIZED_STEP; half += 2 * RONDO_DOT_LANES) {
-    for (size_t l = 0; l < RONDO_DOT_LANES; l++) sums[l] += x[half + l] + x[half + RONDO_DOT_LANES + l];
+    for (size_t l = 0; l < RONDO_DOT_LANES; l++) sums[l] += factor * (x[half + l] + x[half + RONDO_DOT_LANES + l]);
   }
 }
 
-static void add_integer_sums(const int8_t *x, int32_t *sums) {
-  for (size_t i = 0; i < RONDO_QUANTIZED_STEP; i++) sums[i / 4] += x[i];
+static void add_integer_sums(const int8_t *x, int32_t factor, int32_t *sums) {
+  for (size_t i = 0; i < RONDO_QUANTIZED_STEP; i++) sums[i / 4] += factor * x[i];
 }
 
 static void prepare_floats(rondo_type type, const rondo_quantized_rows *shape, const void *x, size_t row,
                            const rondo_quantized_rows_memory *to) {
   float *values = (float *)to->values + row * shape->padded;
-  float *sums = to->sums == NULL ? NULL : (float *)to->sums + row * shape->groups * RONDO_DOT_LANES;
-  if (sums != NULL) memset(sums, 0, shape->groups * RONDO_DOT_LANES * sizeof *sums);
+  float *starts = to->starts == NULL ? NULL : (float *)to->starts + row * shape->groups * RONDO_DOT_LANES;
+  if (starts != NULL) memset(starts, 0, shape->groups * RONDO_DOT_LANES * sizeof *starts);
   for (size_t at = 0, count; at < shape->columns; at += count) {
     count = load_ordered(type, shape, x, row, at, values + at);
-    for (size_t i = at; sums != NULL && i < at + count; i += RONDO_QUANTIZED_STEP)
-      add_float_sums(values + i, sums + i / shape->group * RONDO_DOT_LANES);
+    for (size_t i = at; starts != NULL && i < at + count; i += RONDO_QUANTIZED_STEP)
+      add_float_sums(values + i, (float)shape->start_factor, starts + i / shape->group * RONDO_DOT_LANES);
   }
 }
 
@@ -128,16 +130,16 @@ static void prepare_integers(rondo_type type, const rondo_quantized_rows *shape,
   const float largest = largest_magnitude(type, x, row * shape->columns, shape->columns);
   const float factor = largest > 0 ? 127 / largest : 0; /* 0 for NaN too, which the scale passes on */
   int8_t *values = (int8_t *)to->values + row * shape->padded;
-  int32_t *sums = to->sums == NULL ? NULL : (int32_t *)to->sums + row * shape->groups * RONDO_DOT_LANES;
+  int32_t *starts = to->starts == NULL ? NULL : (int32_t *)to->starts + row * shape->groups * RONDO_DOT_LANES;
   float chunk[RONDO_CHUNK];
   to->scales[row] = largest / 127;
-  if (sums != NULL) memset(sums, 0, shape->groups * RONDO_DOT_LANES * sizeof *sums);
+  if (starts != NULL) memset(starts, 0, shape->groups * RONDO_DOT_LANES * sizeof *starts);
   for (size_t at = 0, count; at < shape->columns; at += count) {
     count = load_ordered(type, shape, x, row, at, chunk);
     if (factor == 0) memset(chunk, 0, sizeof chunk);
     round_chunk(chunk, factor, values + at, count);
-    for (size_t i = at; sums != NULL && i < at + count; i += RONDO_QUANTIZED_STEP)
-      add_integer_sums(values + i, sums + i / shape->group * RONDO_DOT_LANES);
+    for (size_t i = at; starts != NULL && i < at + count; i += RONDO_QUANTIZED_STEP)
+      add_integer_sums(values + i, (int32_t)shape->start_factor, starts + i / shape->group * RONDO_DOT_LANES);
   }
 }
 
@@ -157,5 +159,5 @@ rondo_status rondo_emit_quantized_rows(rondo_emitter *emitter, rondo_type type, 
   assert(rows->is_int8 == (memory->scales != NULL));
   return rondo_emit_kernel(emitter, &quantized_rows_code[type],
                            rondo_emit_grid(emitter, rows->rows, rondo_row_grain(rows->columns)),
-                           RONDO_ARGS(rows, &x, &memory->values, &memory->sums, &memory->scales));
+                           RONDO_ARGS(rows, &x, &memory->values, &memory->starts, &memory->scales));
 }

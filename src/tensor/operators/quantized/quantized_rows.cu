@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * The CUDA kernel of quantized_rows.c: a team of threads rounds a row to integers. Their order is kept, and there are
- * no sums; both are for dot products on a CPU.
+ * no starts; both are for dot products on a CPU.
  */
 #include "tensor/operators/common/element.cuh"
 #include "tensor/operators/common/operator_rows.cuh"
 
 struct quantized_rows {
   size_t rows, columns, padded, group, groups;
+  long long start_factor;
   unsigned unit, is_int8;
 };
 
@@ -22,7 +23,7 @@ __device__ inline float largest_magnitude(const row_team &team, const element *x
 }
 
 extern "C" __global__ void quantized_rows_TYPE(quantized_rows shape, const element *__restrict__ x,
-                                               signed char *__restrict__ values, void *__restrict__ sums,
+                                               signed char *__restrict__ values, void *__restrict__ starts,
                                                float *__restrict__ scales) {
   const row_team team = team_of(shape.columns);
   for (size_t row = team.first; row < shape.rows; row += team.stride) {

@@ -12,7 +12,8 @@
 typedef struct rondo_quantized_rows {
   size_t rows, columns;
   size_t padded;        /* columns of a prepared row */
-  size_t group, groups; /* of the matrix, for sums */
+  size_t group, groups; /* of the matrix, for starts */
+  int64_t start_factor; /* of the sums of a group (quantized_dot.h) */
   uint32_t unit;        /* columns in which the even ones come first; 0: their order is kept */
   uint32_t is_int8;     /* otherwise floats */
 } rondo_quantized_rows;
@@ -20,7 +21,7 @@ typedef struct rondo_quantized_rows {
 /* Where the parts begin, in bytes, each at a multiple of 256. */
 typedef struct rondo_quantized_rows_layout {
   size_t values; /* [rows, padded] */
-  size_t sums;   /* [rows, groups, RONDO_DOT_LANES] */
+  size_t starts; /* [rows, groups, RONDO_DOT_LANES] */
   size_t scales; /* [rows], of integers */
   size_t end;
 } rondo_quantized_rows_layout;
@@ -37,8 +38,8 @@ bool rondo_quantized_rows_place(const rondo_quantized_rows *rows, size_t begin, 
 
 /* Prepared rows in memory. */
 typedef struct rondo_quantized_rows_memory {
-  void *values, *sums; /* sums: NULL: none */
-  float *scales;       /* NULL: floats */
+  void *values, *starts; /* starts: NULL: none */
+  float *scales;         /* NULL: floats */
 } rondo_quantized_rows_memory;
 
 /* Emits the kernel that prepares x. */
