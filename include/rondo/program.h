@@ -88,10 +88,18 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_program_state(rondo_program *program
  * alone that the run's look-ups read, so a step costs what these touch, not the table (PR-7). rondo_program_sgd without
  * momentum, _adagrad and _adam can: Adam is lazy, so moments of other rows are not decayed, as in PyTorch's SparseAdam.
  * Rows that are read several times get the sum of their gradients, in the order of the indices, with the same bits for
- * any number of workers. Clipping and scaled losses work as usual. Weight decay and accumulation are refused, and so is
- * training if anything but embedding and embedding_bag reads the table. The option concerns optimizers only: gradients
- * of rondo_program_gradients are whole. In a data-parallel program it takes effect with shard_rows; without it, ranks
+ * any number of workers. Clipping and scaled losses work as usual. Weight decay is refused, and so is training if
+ * anything but embedding and embedding_bag reads the table. The option concerns optimizers only: gradients of
+ * rondo_program_gradients are whole. In a data-parallel program it takes effect with shard_rows; without it, ranks
  * reduce whole gradients.
+ *
+ * Accumulation (rondo_gradient_options.accumulate) keeps the gradients of the rows that each run touched, and the
+ * update changes all of these rows: with SGD and Adagrad, with the bits of accumulated dense gradients. The gradients
+ * are in
+ * "<name>.accumulated", F32, [accumulate * indices, columns], and their rows in "<name>.accumulated_rows", I64; -1:
+ * none. `indices` is max_indices: how many indices the look-ups of one run have at most. 0: as many as those of this
+ * program. Programs of different batch sizes that share the states need the same max_indices. In a data-parallel
+ * program, accumulation is refused for sparse states.
  *
  * shard_rows: the ranks of a data-parallel program divide the rows of the table between them (MM-3;
  * <rondo/data_parallel.h>, Tables). Each look-up sends at most capacity_factor * n / ranks of a rank's n indices to one
@@ -106,6 +114,7 @@ typedef struct rondo_state_options {
   bool shard_rows;
   bool sparse;
   float capacity_factor;
+  size_t max_indices;
 } rondo_state_options;
 #define RONDO_STATE_OPTIONS_INIT .struct_size = sizeof(rondo_state_options)
 RONDO_API RONDO_MUST_USE rondo_status rondo_program_state_with(rondo_program *program, const char *name,

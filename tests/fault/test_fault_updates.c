@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Each allocation fails once while a program with what optimizers can do is made, compiled and run: groups with a
- * schedule and a clipping (PR-1), an assignment (PR-3), and the rows of a sparse table that several look-ups read
- * (PR-7).
+ * schedule and a clipping (PR-1), an assignment (PR-3), and the rows of a sparse table that several look-ups read, over
+ * two runs (PR-7).
  */
 #include "fault_allocations.h"
 
@@ -37,12 +37,14 @@ static rondo_status add_updates(rondo_value weights, rondo_value loss) {
   const rondo_state_options frozen = {RONDO_STATE_OPTIONS_INIT, .frozen = true};
   const rondo_rate_options schedule = {RONDO_RATE_OPTIONS_INIT, .rate = 0.1f, .output = "weights.rate"};
   const rondo_parameter_group group = {.states = &weights, .state_count = 1, .schedule = &schedule, .max_norm = 1};
+  const rondo_gradient_options accumulated = {RONDO_GRADIENT_OPTIONS_INIT, .accumulate = RUNS};
   rondo_value average, rate;
   TRY(rondo_program_cell(made.program, "rate", 0.1f, &rate));
   TRY(rondo_program_state_with(made.program, "average", RONDO_F32, matrix, 2, &frozen, &average));
   TRY(rondo_program_assign(made.program, average, weights));
-  const rondo_adagrad_options adagrad = {RONDO_ADAGRAD_OPTIONS_INIT, .learning_rate = rate, .rate_decay = 0.5f,
-                                         .initial_sum = 0.1f,        .groups = &group,      .group_count = 1};
+  const rondo_adagrad_options adagrad = {
+      RONDO_ADAGRAD_OPTIONS_INIT, .learning_rate = rate, .rate_decay = 0.5f, .gradients = &accumulated,
+      .initial_sum = 0.1f,        .groups = &group,      .group_count = 1};
   return rondo_program_adagrad(made.program, loss, &adagrad);
 }
 

@@ -14,6 +14,7 @@
 #include "tensor/program/optimizer.h"
 #include "tensor/program/program.h"
 #include "tensor/program/shape.h"
+#include "tensor/program/sparse_gradient.h"
 
 static rondo_status check_option(const char *call, const char *name, double value, double least, double most) {
   if (value >= least && value <= most) return RONDO_OK;
@@ -57,15 +58,30 @@ rondo_status rondo_gradients_declare(rondo_trainees *t) {
                                &setup->scale);
 }
 
+static rondo_status accumulate_whole(const rondo_trainees *t, rondo_update_part *part) {
+  uint32_t inputs[] = {0, part->gradient, t->setup.runs};
+  RONDO_TRY(rondo_optimizer_companion(t->program, part, ".accumulated", 0, &inputs[0]));
+  RONDO_TRY(rondo_program_add(t->program, &rondo_operator_accumulate, inputs, 3, NULL, NULL));
+  rondo_program_value *sums = &t->program->values.items[inputs[0]];
+  sums->is_summed = t->program->ranks.communicator != NULL && !sums->is_sharded;
+  part->gradient = inputs[0];
+  return RONDO_OK;
+}
+
 rondo_status rondo_gradients_accumulate(rondo_trainees *t) {
   for (size_t i = 0; i < t->part_count && t->setup.given.accumulate > 1; i++) {
-    uint32_t inputs[] = {0, t->parts[i].gradient, t->setup.runs};
-    RONDO_TRY(rondo_optimizer_companion(t->program, &t->parts[i], ".accumulated", 0, &inputs[0]));
-    RONDO_TRY(rondo_program_add(t->program, &rondo_operator_accumulate, inputs, 3, NULL, NULL));
-    rondo_program_value *sums = &t->program->values.items[inputs[0]];
-    sums->is_summed = t->program->ranks.communicator != NULL && !sums->is_sharded;
-    t->parts[i].gradient = inputs[0];
+    rondo_update_part *part = &t->parts[i];
+    RONDO_TRY(part->keys == 0
+                  ? accumulate_whole(t, part)
+                  : rondo_sparse_accumulate(t->program, t->call, t->setup.given.accumulate, t->setup.runs, part));
   }
+  return RONDO_OK;
+}
+
+/* control: NO_VALUE, if the norm needs the sums in each run. */
+static rondo_status sum_rows(const rondo_trainees *t, uint32_t control) {
+  for (size_t i = 0; i < t->part_count && t->setup.given.accumulate > 1; i++)
+    if (t->parts[i].keys != 0) RONDO_TRY(rondo_sparse_sum(t->program, control, &t->parts[i]));
   return RONDO_OK;
 }
 
@@ -157,12 +173,14 @@ rondo_status rondo_gradients_control(rondo_trainees *t) {
   uint32_t inputs[] = {setup->runs, RONDO_NO_VALUE, setup->scale, setup->good}, results[RONDO_MAX_RESULTS];
   size_t sets = 0;
   if (!is_controlled(t)) return RONDO_OK;
+  if (needs_norm(t)) RONDO_TRY(sum_rows(t, RONDO_NO_VALUE));
   if (needs_norm(t)) RONDO_TRY(add_all_squares(t, &sets, &inputs[1]));
   const bool clips = sets > 1 || !clips_any(t, &t->groups[0]); /* by operators of their own */
   const rondo_attributes attributes = {
       .sizes = {round, given->growth_interval}, .size_count = 2, .numbers = {clips ? 0 : given->max_norm}};
   RONDO_TRY(rondo_program_add(t->program, &rondo_operator_gradient_control, inputs, 4, &attributes, results));
   setup->control = results[0];
+  if (!needs_norm(t)) RONDO_TRY(sum_rows(t, setup->control));
   if (!clips) t->groups[0].control = setup->control;
   if (clips) RONDO_TRY(clip_sets(t));
   set_controls(t);

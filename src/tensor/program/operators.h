@@ -13,6 +13,9 @@
   ROW(embedding_gradient)       \
   ROW(sort_indices)             \
   ROW(embedding_rows)           \
+  ROW(accumulate_rows)          \
+  ROW(sort_accumulated)         \
+  ROW(accumulated_rows)         \
   ROW(embedding_bag)            \
   ROW(embedding_bag_weights)    \
   ROW(bag_offsets)              \

@@ -256,6 +256,19 @@ static rondo_status keep_differentiable(rondo_trainees *t) {
 
 /* Names ------------------------------------------------------------------------------------------------------------ */
 
+rondo_status rondo_optimizer_state(rondo_program *program, uint32_t state, const char *suffix, const rondo_shape *shape,
+                                   float initial, uint32_t *out_index) {
+  const char *base = program->values.items[state].name;
+  const size_t bytes = strlen(base) + strlen(suffix) + 1;
+  char *name = NULL;
+  RONDO_TRY(rondo_allocate_items(&program->allocator, bytes, 1, &name));
+  (void)snprintf(name, bytes, "%s%s", base, suffix);
+  const rondo_status status = rondo_program_declare(program, RONDO_VALUE_STATE, name, shape, initial, out_index);
+  rondo_release(&program->allocator, name, bytes, 1);
+  if (status == RONDO_OK) program->values.items[*out_index].of_optimizer = true;
+  return status;
+}
+
 rondo_status rondo_optimizer_companion(rondo_program *program, const rondo_update_part *part, const char *suffix,
                                        float initial, uint32_t *out_index) {
   const uint32_t state = part->state;
@@ -264,16 +277,8 @@ rondo_status rondo_optimizer_companion(rondo_program *program, const rondo_updat
     return RONDO_OK;
   }
   const rondo_shape shape = *rondo_program_shape(program, state);
-  const char *base = program->values.items[state].name;
-  const size_t bytes = strlen(base) + strlen(suffix) + 1;
-  char *name = NULL;
-  RONDO_TRY(rondo_allocate_items(&program->allocator, bytes, 1, &name));
-  (void)snprintf(name, bytes, "%s%s", base, suffix);
-  const rondo_status status = rondo_program_declare(program, RONDO_VALUE_STATE, name, &shape, initial, out_index);
-  rondo_release(&program->allocator, name, bytes, 1);
-  if (status != RONDO_OK) return status;
+  RONDO_TRY(rondo_optimizer_state(program, state, suffix, &shape, initial, out_index));
   rondo_program_value *companion = &program->values.items[*out_index];
-  companion->of_optimizer = true;
   companion->is_sharded = program->values.items[state].is_sharded;
   companion->table_rows = program->values.items[state].table_rows;
   return RONDO_OK;
@@ -297,16 +302,17 @@ static void skip_casts(rondo_trainees *t) {
 static rondo_status check_rows(const rondo_trainees *t, uint32_t state, const rondo_optimizer *by) {
   const rondo_trained_group *group = &t->groups[t->program->values.items[state].group];
   const bool decays = group->decay > 0 && group->decay_dimensions <= 2;
-  const char *why = by->sparse_row == NULL          ? "this optimizer changes rows without a gradient"
-                    : decays                        ? "weight decay changes rows without a gradient"
-                    : t->setup.given.accumulate > 1 ? "its gradients are not summed over runs"
-                                                    : NULL;
+  const bool is_summed = t->setup.given.accumulate > 1 && t->program->ranks.communicator != NULL;
+  const char *why = by->sparse_row == NULL ? "this optimizer changes rows without a gradient"
+                    : decays               ? "weight decay changes rows without a gradient"
+                    : is_summed            ? "the gradients of its rows are not accumulated in data-parallel programs"
+                                           : NULL;
   char text[RONDO_CALL_TEXT];
   if (why == NULL) return RONDO_OK;
   return rondo_fail(
       RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
-      "%s: %s is sparse, and %s: use SGD without momentum, Adam or Adagrad, without decay and accumulation, "
-      "for it, or do not declare it as sparse",
+      "%s: %s is sparse, and %s: use SGD without momentum, Adam or Adagrad, without decay, for it, or do not "
+      "declare it as sparse",
       t->call, rondo_value_text(text, t->program, state), why);
 }
 

@@ -95,6 +95,10 @@ RONDO_MUST_USE rondo_status rondo_optimizer_add(rondo_program *program, rondo_va
 RONDO_MUST_USE rondo_status rondo_optimizer_scalar(const rondo_program *program, rondo_value value, const char *call,
                                                    const char *what, uint32_t *out_index);
 
+/* Declares a state that belongs to `state`, whose name it has with the suffix. */
+RONDO_MUST_USE rondo_status rondo_optimizer_state(rondo_program *program, uint32_t state, const char *suffix,
+                                                  const rondo_shape *shape, float initial, uint32_t *out_index);
+
 /* Declares a state of the same shape as the part's. Its name is that of this state with the suffix. If the bucket has a
  * flat state for all of its parts, that is the companion. */
 RONDO_MUST_USE rondo_status rondo_optimizer_companion(rondo_program *program, const rondo_update_part *part,

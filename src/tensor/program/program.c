@@ -228,6 +228,9 @@ rondo_status rondo_program_state_with(rondo_program *program, const char *name, 
   *out_value = (rondo_value){0};
   RONDO_TRY(rondo_versioned_read("rondo_state_options", options, &given, sizeof given));
   size_t part[2];
+  if (given.max_indices > 0 && !given.sparse)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
+                      "%s: max_indices is for sparse states: set sparse, or leave it 0", call);
   if (given.sparse) RONDO_TRY(check_sparse(call, type, rank));
   if (given.shard_rows) RONDO_TRY(rondo_table_divide(call, program, type, shape, rank, &given, part));
   RONDO_TRY(
@@ -235,6 +238,7 @@ rondo_status rondo_program_state_with(rondo_program *program, const char *name, 
   rondo_program_value *state = &program->values.items[program->values.count - 1];
   state->frozen = given.frozen;
   state->is_sparse = given.sparse;
+  state->max_indices = given.max_indices;
   state->is_sharded = given.shard_rows;
   state->table_rows = given.shard_rows ? shape[0] : 0;
   state->capacity_factor = given.capacity_factor;

@@ -39,6 +39,7 @@ typedef struct rondo_program_value {
   uint32_t group;        /* and its group: 0 is that of the optimizer's own options */
   bool frozen;           /* a state that no optimizer may update */
   bool is_sparse;        /* a state whose optimizer updates the rows alone that look-ups read */
+  size_t max_indices;    /* of a sparse state (rondo_state_options) */
   bool is_assigned;      /* a state that becomes a value at the end of a run; nothing else changes it */
   bool of_optimizer;     /* a state that an optimizer added for each trained one: moments, sums of gradients */
   bool is_sharded;       /* such a state that each rank has a part of */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Sparse gradients: the whole gradient is one of a look-up, or a sum of such. Several look-ups, of single indices, are
- * joined: their indices one after the other, and the gradients of their results.
+ * joined: their indices one after the other, and the gradients of their results. Gradients of several runs are kept in
+ * two states, with as many slots for each run as it may have indices (operators/embedding/accumulate_rows.c).
  */
 #include "tensor/program/sparse_gradient.h"
 
@@ -10,6 +11,7 @@
 #include "base/error.h"
 #include "tensor/program/operation.h"
 #include "tensor/program/operators.h"
+#include "tensor/program/optimizer.h"
 #include "tensor/program/program.h"
 #include "tensor/program/shape.h"
 
@@ -156,4 +158,58 @@ rondo_status rondo_sparse_gradient(rondo_program *program, const char *call, uin
   rondo_array_free(&program->allocator, &l.found);
   rondo_array_free(&program->allocator, &l.open);
   return status;
+}
+
+/* Several runs ----------------------------------------------------------------------------------------------------- */
+
+/* The slots of a run. */
+static rondo_status find_bound(const rondo_program *program, const char *call, const rondo_update_part *part,
+                               size_t *out_bound) {
+  const size_t count = rondo_program_shape(program, part->gradient)->dims[0];
+  const size_t most = program->values.items[part->state].max_indices;
+  char text[RONDO_CALL_TEXT];
+  *out_bound = most == 0 ? count : most;
+  if (count <= *out_bound) return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
+                    "%s: %s is read at %zu indices, more than its max_indices %zu: raise max_indices", call,
+                    rondo_value_text(text, program, part->state), count, most);
+}
+
+static rondo_status fail_slots(const rondo_program *program, const char *call, uint32_t state, size_t bound,
+                               uint32_t runs) {
+  char text[RONDO_CALL_TEXT];
+  return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE,
+                    "%s: %s has %zu indices in each of %u accumulated runs, together more than an i32 can count: "
+                    "accumulate fewer runs, or lower max_indices",
+                    call, rondo_value_text(text, program, state), bound, runs);
+}
+
+rondo_status rondo_sparse_accumulate(rondo_program *program, const char *call, uint32_t accumulate, uint32_t runs,
+                                     rondo_update_part *part) {
+  size_t bound, slots;
+  const rondo_shape table = *rondo_program_shape(program, part->state);
+  RONDO_TRY(find_bound(program, call, part, &bound));
+  if (!rondo_checked_multiply(bound, accumulate, &slots) || slots > INT32_MAX)
+    return fail_slots(program, call, part->state, bound, accumulate);
+  const rondo_shape of_rows = rondo_shape_vector(RONDO_I64, slots);
+  const rondo_shape of_sums = rondo_shape_matrix(RONDO_F32, slots, table.dims[1]);
+  const rondo_attributes attributes = {.sizes = {table.dims[0], bound}, .size_count = 2};
+  uint32_t inputs[] = {0, 0, part->keys - 1, part->gradient, runs};
+  RONDO_TRY(rondo_optimizer_state(program, part->state, ".accumulated_rows", &of_rows, 0, &inputs[0]));
+  RONDO_TRY(rondo_optimizer_state(program, part->state, ".accumulated", &of_sums, 0, &inputs[1]));
+  part->keys = inputs[0] + 1;
+  part->gradient = inputs[1];
+  return rondo_program_add(program, &rondo_operator_accumulate_rows, inputs, 5, &attributes, NULL);
+}
+
+rondo_status rondo_sparse_sum(rondo_program *program, uint32_t control, rondo_update_part *part) {
+  const rondo_shape table = *rondo_program_shape(program, part->state);
+  const rondo_attributes attributes = {.sizes = {[ROWS] = table.dims[0], [COLUMNS] = table.dims[1]}, .size_count = 2};
+  const rondo_attributes sizes = {.sizes = {[ROWS] = table.dims[0]}, .size_count = 1};
+  const uint32_t sorted[] = {part->keys - 1, control};
+  uint32_t keys;
+  RONDO_TRY(rondo_program_add(program, &rondo_operator_sort_accumulated, sorted, 2, &sizes, &keys));
+  const uint32_t inputs[] = {keys, part->gradient, RONDO_NO_VALUE, RONDO_NO_VALUE, part->keys - 1, control};
+  part->keys = keys + 1;
+  return rondo_program_add(program, &rondo_operator_accumulated_rows, inputs, 6, &attributes, &part->gradient);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Sparse updates of tables (PR-7): SGD, Adagrad and lazy Adam change the rows alone that look-ups read. SGD and Adagrad
  * against dense updates, which leave other rows as they are too; Adam against plain C. One and several look-ups, bags,
- * indices that come more than once, clipping and scaled losses, many indices; the same bits for any number of workers;
- * wrong indices; what cannot be sparse is refused.
+ * indices that come more than once, clipping and scaled losses, many indices; several runs for one update; the same
+ * bits for any number of workers; wrong indices change no state (PR-11); what cannot be sparse is refused.
  */
 #include <math.h>
 #include <string.h>
@@ -23,6 +23,7 @@ typedef struct setting {
   bool sparse, eager, wide;
   rondo_gradient_options gradients;
   size_t rows, count; /* 0: ROWS, INDICES */
+  size_t max_indices;
 } setting;
 
 static size_t rows_of(const setting *s) { return s->rows == 0 ? ROWS : s->rows; }
@@ -78,19 +79,23 @@ static rondo_status add_optimizer(rondo_program *program, rondo_value loss, cons
                          : rondo_program_adagrad(program, loss, &adagrad);
 }
 
-static rondo_value add_table(rondo_program *program, size_t rows, bool sparse) {
+static rondo_value add_bounded_table(rondo_program *program, size_t rows, bool sparse, size_t max_indices) {
   const size_t shape[] = {rows, WIDTH};
-  const rondo_state_options options = {RONDO_STATE_OPTIONS_INIT, .sparse = sparse};
+  const rondo_state_options options = {RONDO_STATE_OPTIONS_INIT, .sparse = sparse, .max_indices = max_indices};
   rondo_value table;
   assert_ok(rondo_program_state_with(program, "table", RONDO_F32, shape, 2, &options, &table));
   return table;
+}
+
+static rondo_value add_table(rondo_program *program, size_t rows, bool sparse) {
+  return add_bounded_table(program, rows, sparse, 0);
 }
 
 static rondo_program *make_program(const setting *s) {
   const size_t count = count_of(s);
   rondo_program *program = test_new_program();
   rondo_value indices;
-  const rondo_value table = add_table(program, rows_of(s), s->sparse);
+  const rondo_value table = add_bounded_table(program, rows_of(s), s->sparse, s->sparse ? s->max_indices : 0);
   assert_ok(rondo_program_input(program, "indices", s->wide ? RONDO_I64 : RONDO_I32, &count, 1, &indices));
   const rondo_value loss = add_loss(program, s, table, indices);
   assert_ok(rondo_program_output(program, "loss", loss));
@@ -170,6 +175,90 @@ TEST(test_pr7_sgd_and_adagrad_agree_with_dense_updates) {
       }
     }
   }
+}
+
+/* Several runs make one update; the last of them may not be complete. */
+TEST(test_pr7_accumulated_rows_agree_with_dense_updates) {
+  const rondo_gradient_options forms[] = {
+      {RONDO_GRADIENT_OPTIONS_INIT, .accumulate = 2},
+      {RONDO_GRADIENT_OPTIONS_INIT, .accumulate = 3},
+      {RONDO_GRADIENT_OPTIONS_INIT, .accumulate = 2, .max_norm = 0.5f, .norm_output = "norm"},
+      {RONDO_GRADIENT_OPTIONS_INIT, .accumulate = 2, .scale_loss = true, .initial_scale = 256},
+  };
+  for (int by = SGD; by <= ADAGRAD; by++) {
+    for (int how = ONE; how < READINGS; how++) {
+      for (size_t f = 0; f < 4; f++) {
+        setting s = {.by = (method)by, .how = (reading)how, .gradients = forms[f], .wide = f == 1};
+        float dense[TABLE], sparse[TABLE], eager[TABLE], bounded[TABLE];
+        train(t->device, &s, dense);
+        s.sparse = true;
+        train(t->device, &s, sparse);
+        s.max_indices = 2 * INDICES;
+        train(t->device, &s, bounded);
+        s.eager = true;
+        train(t->device, &s, eager);
+        assert_memory_equal(eager, bounded, sizeof eager);
+        assert_near(bounded, sparse, TABLE, 2e-6f);
+        assert_near(sparse, dense, TABLE, 2e-6f);
+        const bool is_same = f < 2 && how != TWICE && how != TEN_TIMES;
+        if (is_same && !test_device_is("cuda:0")) assert_memory_equal(sparse, dense, sizeof dense);
+        if (f < 2) assert_memory_equal(bounded, sparse, sizeof sparse);
+      }
+    }
+  }
+}
+
+/* The moments of a row change if any run of the round read it; those of other rows do not. */
+TEST(test_pr7_adam_accumulates_the_rows_of_all_runs) {
+  const rondo_gradient_options twice = {RONDO_GRADIENT_OPTIONS_INIT, .accumulate = 2};
+  const setting s = {.by = ADAM, .sparse = true, .gradients = twice};
+  rondo_compiled *compiled = compile(t->device, &s);
+  float before[TABLE], after[TABLE], moments[TABLE];
+  start(compiled, &s);
+  assert_ok(rondo_compiled_read(compiled, "table", before, sizeof before));
+  for (int run = 0; run < 2; run++) {
+    write_indices(compiled, &s, run);
+    assert_ok(rondo_compiled_run(compiled));
+    assert_ok(rondo_compiled_read(compiled, "table", after, sizeof after));
+    if (run == 0) assert_memory_equal(before, after, sizeof after);
+  }
+  assert_ok(rondo_compiled_read(compiled, "table.m", moments, sizeof moments));
+  for (size_t row = 0; row < ROWS; row++) {
+    bool is_read = false;
+    for (size_t i = 0; i < 2 * INDICES; i++)
+      is_read = is_read || (size_t)index_at((int)(i / INDICES), i % INDICES, ROWS) == row;
+    for (size_t k = row * WIDTH; k < (row + 1) * WIDTH; k++) assert_true((moments[k] != 0) == is_read);
+    assert_true((memcmp(before + row * WIDTH, after + row * WIDTH, WIDTH * sizeof *before) != 0) == is_read);
+  }
+  assert_ok(rondo_compiled_destroy(compiled));
+}
+
+/* Runs of one round have different numbers of indices. */
+static void train_with_last_batch(rondo_device *device, const setting *s, float *table) {
+  setting shorter = *s;
+  rondo_compiled *compiled = compile(device, s);
+  start(compiled, s);
+  write_indices(compiled, s, 0);
+  assert_ok(rondo_compiled_run(compiled));
+  shorter.count = INDICES / 2;
+  rondo_program *program = make_program(&shorter);
+  assert_ok(rondo_compiled_recompile(compiled, program, NULL));
+  rondo_program_destroy(program);
+  write_indices(compiled, &shorter, 1);
+  assert_ok(rondo_compiled_run(compiled));
+  assert_ok(rondo_compiled_read(compiled, "table", table, TABLE * sizeof *table));
+  assert_ok(rondo_compiled_destroy(compiled));
+}
+
+TEST(test_pr7_a_last_batch_accumulates_within_max_indices) {
+  const rondo_gradient_options twice = {RONDO_GRADIENT_OPTIONS_INIT, .accumulate = 2};
+  setting s = {.by = ADAGRAD, .gradients = twice, .max_indices = INDICES + 5};
+  float dense[TABLE], sparse[TABLE];
+  train_with_last_batch(t->device, &s, dense);
+  s.sparse = true;
+  train_with_last_batch(t->device, &s, sparse);
+  assert_near(sparse, dense, TABLE, 2e-6f);
+  if (!test_device_is("cuda:0")) assert_memory_equal(sparse, dense, sizeof dense);
 }
 
 /* Lazy: moments change with their row; the step counts all updates. */
@@ -277,21 +366,50 @@ TEST(test_pr7_the_memory_of_a_step_does_not_grow_with_the_table) {
   }
 }
 
-TEST(test_pr7_a_wrong_index_changes_nothing) {
+enum { STATES_BYTES = 16 * TABLE * sizeof(float) };
+
+/* Reads all states, one after another. */
+static size_t read_states(rondo_compiled *compiled, unsigned char *out) {
+  rondo_compiled_value value = {.struct_size = sizeof value};
+  size_t bytes = 0;
+  for (size_t i = 0; rondo_compiled_get_value(compiled, i, &value) == RONDO_OK; i++) {
+    if (value.kind != 's') continue;
+    assert_true(bytes + value.bytes <= STATES_BYTES);
+    assert_ok(rondo_compiled_read(compiled, value.name, out + bytes, value.bytes));
+    bytes += value.bytes;
+  }
+  return bytes;
+}
+
+static void run_wrong_indices(rondo_compiled *compiled) {
+  const int32_t indices[INDICES] = {1, 2, 3, ROWS, -1};
+  assert_ok(rondo_compiled_write(compiled, "indices", indices, sizeof indices));
+  assert_ok(rondo_compiled_run(compiled));
+  assert_error(rondo_compiled_synchronize(compiled), RONDO_EXECUTION_FAILED, RONDO_REASON_OUT_OF_RANGE);
+}
+
+/* Also the moments, the counters, and what is accumulated: the run can be made again. */
+TEST(test_pr7_pr11_a_wrong_index_changes_no_state) {
+  static unsigned char before[STATES_BYTES], after[STATES_BYTES];
   for (int by = SGD; by < METHODS; by++) {
-    for (int eager = 0; eager < 2; eager++) {
-      const setting s = {.by = (method)by, .sparse = true, .eager = eager == 1};
+    for (int form = 0; form < 4; form++) {
+      const rondo_gradient_options options = {RONDO_GRADIENT_OPTIONS_INIT, .accumulate = form / 2 == 0 ? 1 : 3};
+      const setting s = {.by = (method)by, .sparse = true, .eager = form % 2 == 1, .gradients = options};
       rondo_compiled *compiled = compile(t->device, &s);
-      int32_t indices[INDICES] = {1, 2, 3, ROWS, -1};
-      float before[TABLE], after[TABLE];
+      float wanted[TABLE], got[TABLE];
       start(compiled, &s);
-      assert_ok(rondo_compiled_read(compiled, "table", before, sizeof before));
-      assert_ok(rondo_compiled_write(compiled, "indices", indices, sizeof indices));
-      assert_ok(rondo_compiled_run(compiled));
-      assert_error(rondo_compiled_synchronize(compiled), RONDO_EXECUTION_FAILED, RONDO_REASON_OUT_OF_RANGE);
-      assert_ok(rondo_compiled_read(compiled, "table", after, sizeof after));
-      assert_memory_equal(before, after, sizeof before);
+      for (int run = 0; run < RUNS; run++) {
+        const size_t bytes = read_states(compiled, before);
+        run_wrong_indices(compiled);
+        assert_int_equal(read_states(compiled, after), bytes);
+        assert_memory_equal(before, after, bytes);
+        write_indices(compiled, &s, run);
+        assert_ok(rondo_compiled_run(compiled));
+      }
+      assert_ok(rondo_compiled_read(compiled, "table", got, sizeof got));
       assert_ok(rondo_compiled_destroy(compiled));
+      train(t->device, &s, wanted);
+      assert_memory_equal(got, wanted, sizeof got);
     }
   }
 }
@@ -359,13 +477,9 @@ TEST(test_pr7_what_cannot_be_sparse_is_refused) {
   sgd.weight_decay = 0.1f;
   assert_invalid(rondo_program_sgd(program, loss, &sgd), RONDO_REASON_BAD_OPTIONS);
   assert_message("weight decay");
-  const rondo_gradient_options sums = {RONDO_GRADIENT_OPTIONS_INIT, .accumulate = 2};
   sgd.weight_decay = 0;
-  sgd.gradients = &sums;
-  assert_invalid(rondo_program_sgd(program, loss, &sgd), RONDO_REASON_BAD_OPTIONS);
   const rondo_rmsprop_options rmsprop = {RONDO_RMSPROP_OPTIONS_INIT, .learning_rate = rate};
   assert_invalid(rondo_program_rmsprop(program, loss, &rmsprop), RONDO_REASON_BAD_OPTIONS);
-  sgd.gradients = NULL;
   assert_ok(rondo_op_matmul(program, table, x, none, &y));
   assert_ok(rondo_op_sum(program, y, NULL, 0, false, &y));
   assert_ok(rondo_op_add(program, loss, y, &more));
@@ -391,4 +505,29 @@ TEST(test_pr7_what_cannot_be_sparse_is_refused) {
   const rondo_state_options sparse = {RONDO_STATE_OPTIONS_INIT, .sparse = true};
   assert_invalid(rondo_program_state_with(program, "a", RONDO_F16, square, 2, &sparse, &y), RONDO_REASON_TYPE);
   assert_invalid(rondo_program_state_with(program, "a", RONDO_F32, square, 1, &sparse, &y), RONDO_REASON_SHAPE);
+}
+
+TEST(test_pr7_what_does_not_fit_accumulation_is_refused) {
+  const size_t count = INDICES, shape[] = {ROWS, WIDTH};
+  const rondo_state_options bound_alone = {RONDO_STATE_OPTIONS_INIT, .max_indices = 5};
+  const setting s = {.how = ONE};
+  rondo_program *program = test_new_program();
+  rondo_value indices, rate, y;
+  assert_ok(rondo_program_input(program, "indices", RONDO_I32, &count, 1, &indices));
+  assert_ok(rondo_program_cell(program, "rate", 0.125f, &rate));
+  assert_invalid(rondo_program_state_with(program, "a", RONDO_F32, shape, 2, &bound_alone, &y),
+                 RONDO_REASON_BAD_OPTIONS);
+  rondo_gradient_options gradients = {RONDO_GRADIENT_OPTIONS_INIT, .accumulate = 2};
+  const rondo_sgd_options sgd = {RONDO_SGD_OPTIONS_INIT, .learning_rate = rate, .gradients = &gradients};
+  const rondo_value table = add_bounded_table(program, ROWS, true, INDICES - 1);
+  rondo_value loss = add_loss(program, &s, table, indices);
+  assert_invalid(rondo_program_sgd(program, loss, &sgd), RONDO_REASON_OUT_OF_RANGE);
+  assert_message("read at 24 indices, more than its max_indices 23");
+  const rondo_state_options large = {RONDO_STATE_OPTIONS_INIT, .sparse = true, .max_indices = INT32_MAX};
+  assert_ok(rondo_program_state_with(program, "large", RONDO_F32, shape, 2, &large, &y));
+  loss = add_loss(program, &s, y, indices);
+  assert_fails(rondo_program_sgd(program, loss, &sgd), RONDO_LIMIT_EXCEEDED);
+  assert_message("more than an i32 can count");
+  gradients.accumulate = 1;
+  assert_ok(rondo_program_sgd(program, loss, &sgd));
 }

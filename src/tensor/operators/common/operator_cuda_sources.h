@@ -8,6 +8,7 @@
 #define RONDO_TENSOR_OPERATORS_COMMON_CUDA_SOURCES_H
 
 #define RONDO_CUDA_SOURCES(ROW) \
+  ROW(accumulate_rows)          \
   ROW(adam)                     \
   ROW(adaptive)                 \
   ROW(assign)                   \

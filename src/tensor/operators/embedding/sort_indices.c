@@ -4,7 +4,10 @@
  * read. Sums are in the order of the indices, and a block has whole sums, so they do not depend on the workers.
  *
  * On a CPU one block sorts all indices by their digits. On CUDA each block sorts a tile, and a second kernel finds the
- * place of each key among those of all tiles. Threads: as tensor/program/operator.h says.
+ * place of each key among those of all tiles.
+ *
+ * sort_accumulated and accumulated_rows are the same for what accumulate_rows.c keeps. They run after it, with the
+ * updates, and do nothing in a run that a control does not let update. Threads: as tensor/program/operator.h says.
  */
 #include <assert.h>
 #include <string.h>
@@ -12,7 +15,8 @@
 #include "tensor/operators/common/sparse_rows.h"
 #include "tensor/operators/embedding/embedding_bags.h"
 
-enum { ROWS, COLUMNS }; /* sizes: of the table */
+enum { ROWS, COLUMNS };           /* sizes: of the table */
+enum { SORTED, SORTING_CONTROL }; /* inputs of sorting */
 
 #define SORT_TILE 2048 /* TILE in sort_indices.cu */
 
@@ -53,11 +57,13 @@ static void sort_tile(const sort_shape *shape, const void *indices, size_t first
 
 static void sort_tiles_cpu(rondo_blocks blocks, void *const *args) {
   const sort_shape *shape = args[0];
+  if (!rondo_control_applies(RONDO_ARG(const float *, 4))) return;
   RONDO_EACH_TILE(tile, blocks, rondo_divide_up(shape->count, shape->tile))
     sort_tile(shape, RONDO_ARG(const void *, 1), tile * shape->tile, RONDO_ARG(int64_t *, 2), RONDO_ARG(int64_t *, 3));
 }
 
-RONDO_UNTYPED_KERNEL(sort_tiles, sort_indices, RONDO_SCALAR(sort_shape), RONDO_READS, RONDO_WRITES, RONDO_WRITES);
+RONDO_UNTYPED_KERNEL(sort_tiles, sort_indices, RONDO_SCALAR(sort_shape), RONDO_READS, RONDO_WRITES, RONDO_WRITES,
+                     RONDO_READS);
 
 /* How many keys from `first` to before `last`, which are sorted, are less. */
 static size_t count_less(const int64_t *keys, size_t first, size_t last, int64_t key) {
@@ -70,6 +76,7 @@ static void sort_merge_cpu(rondo_blocks blocks, void *const *args) {
   const sort_shape *shape = args[0];
   const int64_t *tiles = RONDO_ARG(const int64_t *, 1);
   int64_t *keys = RONDO_ARG(int64_t *, 2);
+  if (!rondo_control_applies(RONDO_ARG(const float *, 3))) return;
   RONDO_EACH_ITEM(i, blocks, shape->count) {
     size_t place = i % shape->tile;
     for (size_t first = 0; first < shape->count; first += shape->tile) {
@@ -80,11 +87,12 @@ static void sort_merge_cpu(rondo_blocks blocks, void *const *args) {
   }
 }
 
-RONDO_UNTYPED_KERNEL(sort_merge, sort_indices, RONDO_SCALAR(sort_shape), RONDO_READS, RONDO_WRITES);
+RONDO_UNTYPED_KERNEL(sort_merge, sort_indices, RONDO_SCALAR(sort_shape), RONDO_READS, RONDO_WRITES, RONDO_READS);
 
 static rondo_status infer_sort(const rondo_program *program, const rondo_operation *operation, rondo_shape *results) {
-  const size_t count = rondo_shape_elements(rondo_operation_input(program, operation, 0));
-  RONDO_TRY(rondo_require_indices(program, operation, 0, RONDO_ANY_RANK));
+  const size_t count = rondo_shape_elements(rondo_operation_input(program, operation, SORTED));
+  RONDO_TRY(rondo_require_indices(program, operation, SORTED, RONDO_ANY_RANK));
+  RONDO_TRY(rondo_require_input(program, operation, SORTING_CONTROL, RONDO_F32, 1));
   assert(operation->attributes.sizes[ROWS] <= INT32_MAX);
   results[0] = rondo_shape_vector(RONDO_I64, count);
   if (count <= INT32_MAX) return RONDO_OK;
@@ -100,7 +108,7 @@ static rondo_status prepare_sort(rondo_resources *resources, const rondo_program
 }
 
 static rondo_status emit_sort(rondo_emitter *emitter, const rondo_operation *operation) {
-  const rondo_shape *indices = rondo_emit_shape(emitter, operation->inputs[0]);
+  const rondo_shape *indices = rondo_emit_shape(emitter, operation->inputs[SORTED]);
   sort_shape shape = {.count = rondo_shape_elements(indices),
                       .rows = operation->attributes.sizes[ROWS],
                       .is_wide = indices->type == RONDO_I64};
@@ -108,23 +116,28 @@ static rondo_status emit_sort(rondo_emitter *emitter, const rondo_operation *ope
   const bool is_cuda = rondo_emit_is_cuda(emitter);
   shape.tile = is_cuda ? SORT_TILE : shape.count;
   if (!is_cuda)
-    return rondo_emit_operands(
-        emitter, operation, &sort_tiles_code, (rondo_grid){.x = 1},
-        RONDO_OPERANDS(RONDO_OBJECT(shape), RONDO_INPUT(0), RONDO_RESULT(0), RONDO_OBJECT(other)));
-  RONDO_TRY(rondo_emit_operands(
-      emitter, operation, &sort_tiles_code, rondo_tile_grid(rondo_divide_up(shape.count, SORT_TILE)),
-      RONDO_OPERANDS(RONDO_OBJECT(shape), RONDO_INPUT(0), RONDO_OBJECT(tiles), RONDO_OBJECT(other))));
-  return rondo_emit_operands(emitter, operation, &sort_merge_code,
-                             rondo_emit_grid(emitter, shape.count, RONDO_ELEMENTWISE_GRAIN),
-                             RONDO_OPERANDS(RONDO_OBJECT(shape), RONDO_OBJECT(tiles), RONDO_RESULT(0)));
+    return rondo_emit_operands(emitter, operation, &sort_tiles_code, (rondo_grid){.x = 1},
+                               RONDO_OPERANDS(RONDO_OBJECT(shape), RONDO_INPUT(SORTED), RONDO_RESULT(0),
+                                              RONDO_OBJECT(other), RONDO_INPUT(SORTING_CONTROL)));
+  RONDO_TRY(rondo_emit_operands(emitter, operation, &sort_tiles_code,
+                                rondo_tile_grid(rondo_divide_up(shape.count, SORT_TILE)),
+                                RONDO_OPERANDS(RONDO_OBJECT(shape), RONDO_INPUT(SORTED), RONDO_OBJECT(tiles),
+                                               RONDO_OBJECT(other), RONDO_INPUT(SORTING_CONTROL))));
+  return rondo_emit_operands(
+      emitter, operation, &sort_merge_code, rondo_emit_grid(emitter, shape.count, RONDO_ELEMENTWISE_GRAIN),
+      RONDO_OPERANDS(RONDO_OBJECT(shape), RONDO_OBJECT(tiles), RONDO_RESULT(0), RONDO_INPUT(SORTING_CONTROL)));
 }
 
-RONDO_OPERATOR(sort_indices, .inputs = {"indices"}, .required = 1, .result_count = 1, .infer = infer_sort,
-               .prepare = prepare_sort, .emit = emit_sort);
+#define SORT_ROW                                                                                                    \
+  .inputs = {"indices", "control"}, .required = 1, .result_count = 1, .infer = infer_sort, .prepare = prepare_sort, \
+  .emit = emit_sort
+
+RONDO_OPERATOR(sort_indices, SORT_ROW);
+RONDO_OPERATOR(sort_accumulated, SORT_ROW, .is_late = true);
 
 /* Sums ------------------------------------------------------------------------------------------------------------- */
 
-enum { KEYS, GRADIENT, OFFSETS, WEIGHTS, INDICES }; /* inputs; the last for its shape */
+enum { KEYS, GRADIENT, OFFSETS, WEIGHTS, INDICES, CONTROL }; /* inputs; INDICES for its shape */
 
 /* What the kernel reads. */
 typedef struct rows_memory {
@@ -151,6 +164,7 @@ static void embedding_rows_cpu(rondo_blocks blocks, void *const *args) {
                               .offsets = RONDO_ARG(const int32_t *, 3),
                               .weights = RONDO_ARG(const float *, 4)};
   float *values = RONDO_ARG(float *, 5);
+  if (!rondo_control_applies(RONDO_ARG(const float *, 6))) return;
   RONDO_EACH_ITEM(slot, blocks, shape->count) {
     float *to = values + slot * shape->columns;
     memset(to, 0, shape->columns * sizeof *to);
@@ -159,12 +173,13 @@ static void embedding_rows_cpu(rondo_blocks blocks, void *const *args) {
 }
 
 RONDO_UNTYPED_KERNEL(embedding_rows, sort_indices, RONDO_SCALAR(rondo_bag_shape), RONDO_READS, RONDO_READS, RONDO_READS,
-                     RONDO_READS, RONDO_WRITES);
+                     RONDO_READS, RONDO_WRITES, RONDO_READS);
 
 static rondo_status infer_rows(const rondo_program *program, const rondo_operation *operation, rondo_shape *results) {
   const size_t count = rondo_shape_elements(rondo_operation_input(program, operation, KEYS));
   RONDO_TRY(rondo_require_input(program, operation, KEYS, RONDO_I64, 1));
   RONDO_TRY(rondo_require_input(program, operation, GRADIENT, RONDO_F32, RONDO_ANY_RANK));
+  RONDO_TRY(rondo_require_input(program, operation, CONTROL, RONDO_F32, 1));
   results[0] = rondo_shape_matrix(RONDO_F32, count, operation->attributes.sizes[COLUMNS]);
   return rondo_require_input(program, operation, WEIGHTS, RONDO_F32, RONDO_ANY_RANK);
 }
@@ -173,11 +188,15 @@ static rondo_status emit_rows(rondo_emitter *emitter, const rondo_operation *ope
   const size_t *sizes = operation->attributes.sizes;
   const rondo_shape table = rondo_shape_matrix(RONDO_F32, sizes[ROWS], sizes[COLUMNS]);
   const rondo_bag_shape shape = rondo_bag_shape_of(emitter, operation, &table, INDICES, OFFSETS);
-  return rondo_emit_operands(emitter, operation, &embedding_rows_code,
-                             rondo_slot_grid(emitter, shape.count, shape.columns),
-                             RONDO_OPERANDS(RONDO_OBJECT(shape), RONDO_INPUT(KEYS), RONDO_INPUT(GRADIENT),
-                                            RONDO_INPUT(OFFSETS), RONDO_INPUT(WEIGHTS), RONDO_RESULT(0)));
+  return rondo_emit_operands(
+      emitter, operation, &embedding_rows_code, rondo_slot_grid(emitter, shape.count, shape.columns),
+      RONDO_OPERANDS(RONDO_OBJECT(shape), RONDO_INPUT(KEYS), RONDO_INPUT(GRADIENT), RONDO_INPUT(OFFSETS),
+                     RONDO_INPUT(WEIGHTS), RONDO_RESULT(0), RONDO_INPUT(CONTROL)));
 }
 
-RONDO_OPERATOR(embedding_rows, .inputs = {"keys", "gradient", "offsets", "weights", "indices"}, .required = 2,
-               .result_count = 1, .infer = infer_rows, .emit = emit_rows);
+#define ROWS_ROW                                                                                                \
+  .inputs = {"keys", "gradient", "offsets", "weights", "indices", "control"}, .required = 2, .result_count = 1, \
+  .infer = infer_rows, .emit = emit_rows
+
+RONDO_OPERATOR(embedding_rows, ROWS_ROW);
+RONDO_OPERATOR(accumulated_rows, ROWS_ROW, .is_late = true);

@@ -27,10 +27,11 @@ __device__ inline void exchange(u64 *keys, unsigned size, unsigned distance) {
   }
 }
 
-/* The last argument is for CPUs. */
+/* The fourth argument is for CPUs. */
 extern "C" __global__ void sort_tiles(sort_shape shape, const void *__restrict__ indices, u64 *__restrict__ tiles,
-                                      u64 *) {
+                                      u64 *, const float *control) {
   __shared__ u64 keys[TILE];
+  if (!control_applies(control)) return;
   for (size_t first = (size_t)blockIdx.x * TILE; first < shape.count; first += (size_t)gridDim.x * TILE) {
     __syncthreads(); /* the tile before has been stored */
     for (unsigned i = threadIdx.x; i < TILE; i += BLOCK_THREADS)
@@ -59,7 +60,9 @@ __device__ inline size_t count_less(const u64 *keys, size_t low, size_t high, u6
   return low - begin;
 }
 
-extern "C" __global__ void sort_merge(sort_shape shape, const u64 *__restrict__ tiles, u64 *__restrict__ keys) {
+extern "C" __global__ void sort_merge(sort_shape shape, const u64 *__restrict__ tiles, u64 *__restrict__ keys,
+                                      const float *control) {
+  if (!control_applies(control)) return;
   for (size_t i = first_element(); i < shape.count; i += element_stride()) {
     const u64 key = tiles[i];
     size_t place = i % TILE;
@@ -86,7 +89,9 @@ __device__ inline float row_sum(const gather_shape &shape, const long long *keys
 
 extern "C" __global__ void embedding_rows(gather_shape shape, const long long *__restrict__ keys,
                                           const float *__restrict__ dy, const int *__restrict__ offsets,
-                                          const float *__restrict__ weights, float *__restrict__ values) {
+                                          const float *__restrict__ weights, float *__restrict__ values,
+                                          const float *control) {
+  if (!control_applies(control)) return;
   const row_team team = team_of(shape.columns);
   for (size_t slot = team.first; slot < shape.count; slot += team.stride) {
     const bool is_first = slot_row(keys, shape.rows, slot) < shape.rows;
