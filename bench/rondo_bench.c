@@ -27,6 +27,7 @@ static const benchmark *const list[] = {
     &bench_conv,
     &bench_products,
     &bench_quantized,
+    &bench_recurrent,
     &bench_executor,
     &bench_feed,
     &bench_training,
