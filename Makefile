@@ -75,7 +75,7 @@ check-source: build
 	scripts/draw-architecture --check
 	scripts/check-headers
 	scripts/check-abi
-	scripts/check-symbols $$(find build/release -maxdepth 1 -regex '.*/librondo\(_tensor\|_session\|_mpi\)?\.so')
+	scripts/check-symbols $$(find build/release -maxdepth 1 -regex '.*/librondo\(_tensor\|_session\|_mpi\|_onnx\)?\.so')
 	scripts/check-hardening build/release
 
 asan tsan:

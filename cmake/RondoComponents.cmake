@@ -7,31 +7,35 @@
 #   tensor    librondo_tensor.so: programs
 #   session   librondo_session.so: serving
 #   mpi       librondo_mpi.so: communicators from MPI (RondoMpi.cmake)
+#   onnx      librondo_onnx.so: models in ONNX files (RondoOnnx.cmake)
 
 # From the bottom up; scripts/check-layers holds the rules for includes.
 set(RONDO_LAYERS_core base vendor graph plan device memory exec tree render)
 set(RONDO_LAYERS_tensor tensor)
 set(RONDO_LAYERS_session session)
+set(RONDO_LAYERS_onnx onnx)
 
 set(rondo_needs_core "")
 set(rondo_needs_tensor core)
 set(rondo_needs_session core tensor)
 set(rondo_needs_mpi core)
+set(rondo_needs_onnx core tensor)
 
 set(rondo_components core)
-set(rondo_mpi_is_optional OFF)
+set(rondo_is_optional OFF)  # what is missing is left out
 set(chosen ${RONDO_COMPONENTS})
 if(chosen STREQUAL "all")
-  set(chosen core tensor session mpi)
-  set(rondo_mpi_is_optional ON)
+  set(chosen core tensor session mpi onnx)
+  set(rondo_is_optional ON)
 endif()
 foreach(component IN LISTS chosen)
   if(NOT DEFINED rondo_needs_${component})
-    message(FATAL_ERROR "RONDO_COMPONENTS names '${component}': choose from core, tensor, session and mpi, or all.")
+    message(FATAL_ERROR "RONDO_COMPONENTS names '${component}': choose from core, tensor, session, mpi and onnx, or all.")
   endif()
   list(APPEND rondo_components ${rondo_needs_${component}} ${component})
 endforeach()
 list(REMOVE_DUPLICATES rondo_components)
+include(RondoOnnx)
 
 # By component: its public headers, and in those of components that are left out, the functions.
 include(RondoPublicNames)
@@ -88,7 +92,7 @@ function(rondo_uses_absent source folder out_var)
   string(REGEX MATCHALL "#include \"[^\"\n]+\"" includes "${text}")
   foreach(include IN LISTS includes)
     string(REGEX REPLACE "#include \"(.*)\"" "\\1" include "${include}")
-    foreach(component IN ITEMS tensor session)
+    foreach(component IN ITEMS tensor session onnx)
       if(include MATCHES "^${component}/" AND NOT component IN_LIST rondo_components)
         set(uses TRUE)
       endif()

@@ -9,7 +9,7 @@ endif()
 
 # What is missing is left out if all components were asked for.
 function(rondo_mpi_is_missing what packages otherwise)
-  if(rondo_mpi_is_optional)
+  if(rondo_is_optional)
     message(STATUS "${what}: install the packages ${packages} for it")
   else()
     message(FATAL_ERROR "${what}: install the packages ${packages}, or ${otherwise}.")

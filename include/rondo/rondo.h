@@ -76,5 +76,8 @@
 #include <rondo/session.h>
 #include <rondo/sizes.h>
 #endif
+#if __has_include(<rondo/onnx.h>)
+#include <rondo/onnx.h>
+#endif
 
 #endif

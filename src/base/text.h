@@ -23,7 +23,7 @@ RONDO_PRIVATE size_t rondo_format_cut(char *buffer, size_t room, const char *for
 
 /* The length of the UTF-8 character at `text` (Unicode 15, table 3-7), of which `room` bytes may be read; 0 if it is
  * not valid. A text that ends in NUL needs no limit. */
-size_t rondo_utf8_length(const char *text, size_t room);
+RONDO_PRIVATE size_t rondo_utf8_length(const char *text, size_t room);
 
 typedef struct rondo_text {
   rondo_allocator allocator;

@@ -33,7 +33,7 @@ library_folder=$(cd "$(dirname "$(find "$prefix" -name librondo.a)")" && pwd)
 
 # What is installed, whole, and without a trace of where it was built.
 components=()
-for component in tensor session mpi; do
+for component in tensor session mpi onnx; do
   if [ -e "$library_folder/librondo_$component.so" ]; then components+=("$component"); fi
 done
 is_built() { [[ " core ${components[*]-} " == *" $1 "* ]]; }

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT
+ * Writes ONNX models for tests.
+ */
+#include "support/test_onnx.h"
+
+#include <string.h>
+
+#include "support/test_cases.h"
+
+static void put(onnx_bytes *message, const void *bytes, size_t count) {
+  assert_true(count <= sizeof message->bytes - message->count);
+  memcpy(message->bytes + message->count, bytes, count);
+  message->count += count;
+}
+
+static void put_number(onnx_bytes *message, uint64_t value) {
+  do {
+    const uint8_t byte = (uint8_t)((value & 0x7f) | (value > 0x7f ? 0x80 : 0));
+    put(message, &byte, 1);
+    value >>= 7;
+  } while (value > 0);
+}
+
+void onnx_number(onnx_bytes *message, unsigned field, uint64_t value) {
+  put_number(message, (uint64_t)field << 3);
+  put_number(message, value);
+}
+
+void onnx_data(onnx_bytes *message, unsigned field, const void *data, size_t count) {
+  put_number(message, (uint64_t)field << 3 | 2);
+  put_number(message, count);
+  if (count > 0) put(message, data, count);
+}
+
+void onnx_text(onnx_bytes *message, unsigned field, const char *text) { onnx_data(message, field, text, strlen(text)); }
+
+void onnx_nest(onnx_bytes *message, unsigned field, const onnx_bytes *nested) {
+  onnx_data(message, field, nested->bytes, nested->count);
+}
+
+onnx_bytes onnx_model(const onnx_bytes *graph) {
+  onnx_bytes model = {0}, opset = {0};
+  onnx_number(&opset, 2, 17);
+  onnx_number(&model, ONNX_MODEL_IR_VERSION, 8);
+  onnx_text(&model, 2, "a test");
+  onnx_nest(&model, ONNX_MODEL_GRAPH, graph);
+  onnx_nest(&model, ONNX_MODEL_OPSET, &opset);
+  return model;
+}
+
+onnx_bytes onnx_node(const char *name, const char *op, const char *const *inputs, const char *const *outputs) {
+  onnx_bytes node = {0};
+  for (size_t i = 0; inputs[i] != NULL; i++) onnx_text(&node, 1, inputs[i]);
+  for (size_t i = 0; outputs[i] != NULL; i++) onnx_text(&node, 2, outputs[i]);
+  onnx_text(&node, 3, name);
+  onnx_text(&node, 4, op);
+  return node;
+}
+
+onnx_bytes onnx_tensor(const char *name, int type, const int64_t *dims, size_t rank) {
+  onnx_bytes tensor = {0};
+  for (size_t i = 0; i < rank; i++) onnx_number(&tensor, 1, (uint64_t)dims[i]);
+  onnx_number(&tensor, 2, (uint64_t)type);
+  onnx_text(&tensor, 8, name);
+  return tensor;
+}
+
+onnx_bytes onnx_value(const char *name, int type, const int64_t *dims, size_t rank) {
+  onnx_bytes value = {0}, kind = {0}, tensor = {0}, shape = {0};
+  for (size_t i = 0; i < rank; i++) {
+    onnx_bytes dimension = {0};
+    if (dims[i] < 0)
+      onnx_text(&dimension, 2, "batch");
+    else
+      onnx_number(&dimension, 1, (uint64_t)dims[i]);
+    onnx_nest(&shape, 1, &dimension);
+  }
+  onnx_number(&tensor, 1, (uint64_t)type);
+  onnx_nest(&tensor, 2, &shape);
+  onnx_nest(&kind, 1, &tensor);
+  onnx_text(&value, 1, name);
+  onnx_nest(&value, 2, &kind);
+  return value;
+}
