@@ -108,8 +108,8 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_attention_packed(rondo_program *p
  *           pairs of the first `dims` elements of each row of each head; pair i by the row's position times
  *           base^(-2 i / dims). positions: I32 [t], or [b, t] or [1, t] for each sequence, any numbers: in generation,
  *           the length of the sequence, and the numbers after it for further rows. With `heads`, x is packed rows
- *           [b, t, (h + 2 g) d] as of attention_packed, and the heads of q and k are rotated; with groups 0, all h
- * heads. options may be NULL. Errors: OUT_OF_RANGE (dims, base, position_scale). */
+ *           [b, t, (h + 2 g) d] as of attention_packed, and the heads of q and k are rotated; with groups 0, all
+ *           heads. options may be NULL. Errors: OUT_OF_RANGE (dims, base, position_scale). */
 typedef struct rondo_rotary_options {
   uint32_t struct_size;
   bool interleaved;     /* a pair is elements 2 i and 2 i + 1, as in GPT-J; else i and i + dims / 2, as in GPT-NeoX and
@@ -425,10 +425,10 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_add_layer_norm(rondo_program *pro
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_rms_norm(rondo_program *program, rondo_value value, rondo_value scale,
                                                         size_t dimensions, float epsilon, rondo_value *out_value);
 
-/*   group_norm:    value [n, c, ..] of any float: the channels are divided into groups, c a multiple of their number,
- * and each group of each image is normalised by its mean and variance (Wu and He 2018). scale and shift, [c] of the
- * value's type or F32, or no value, are applied to the channels. epsilon 0 means 1e-5. instance_norm: the same with a
- * group for each channel (Ulyanov et al. 2016). */
+/*   group_norm: value [n, c, ..] of any float: the channels are divided into groups, c a multiple of their number, and
+ *               each group of each image is normalised by its mean and variance (Wu and He 2018). scale and shift, [c]
+ *               of the value's type or F32, or no value, are applied to the channels. epsilon 0 means 1e-5.
+ *   instance_norm: the same with a group for each channel (Ulyanov et al. 2016). */
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_group_norm(rondo_program *program, rondo_value value, size_t groups,
                                                           rondo_value scale, rondo_value shift, float epsilon,
                                                           rondo_value *out_value);
@@ -565,8 +565,8 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_bce_with_logits(rondo_program *pr
  *              copy if it selects all elements.
  *   pad:       adds before[i] elements before dimension i and after[i] after it: a number (constant), the elements
  *              mirrored at the edge without repeating it (reflect, fewer than there are), the edge (replicate), or
- * those of the other end (circular, no more than there are). With constant, a negative count removes elements.
- *              OUT_OF_RANGE: another mode, or a number that an integer type cannot represent.
+ *              those of the other end (circular, no more than there are). With constant, a negative count removes
+ *              elements. OUT_OF_RANGE: another mode, or a number that an integer type cannot represent.
  *   concat:    joins 2 or more values along a dimension; their other sizes are equal. out_value may be an entry of the
  *              list, also for stack.
  *   stack:     joins 2 or more values of one shape along a new dimension.

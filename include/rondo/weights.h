@@ -40,8 +40,7 @@ RONDO_API void rondo_weights_destroy(rondo_weights *weights);
  *
  *   {.from = "transformer.h.*.attn.bias", .to = NULL},                                  // a mask, which is left out
  *   {.from = "transformer.h.*.mlp.c_fc.weight", .to = "block*.hidden", .transpose = true},
- *   {.from = "transformer.**", .to = "**"},                                             // all others, without the
- * prefix
+ *   {.from = "transformer.**", .to = "**"},                                          // the others, without the prefix
  *
  * "*" stands for one or more characters other than '.', once at most between two dots. "**", at the end of `from` only,
  * stands for the rest of the name, one or more characters. In `to`, they stand for the same texts, in the same order.
