@@ -391,8 +391,8 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_graph_dependents(const rondo_graph *
 /* Edges by which a kernel may begin before another kernel has ended (programmatic dependent launch in CUDA), which
  * captures and rondo_graph_add_edges_with create, and which the other queries omit. Those of a captured library do not
  * order the two kernels, because nothing is known about them: neither verification nor memory planning relies on such
- * an edge, and work that was captured after the later kernel depends on both. Order and arrays as in rondo_graph_edges;
- * `data` may be NULL. Errors: as there. */
+ * an edge, and work that was captured after the later kernel depends on both. They are ordered by `to`, then `from`;
+ * arrays as in rondo_graph_edges; `data` may be NULL. Errors: as there. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_graph_programmatic_edges(const rondo_graph *graph, rondo_node *from,
                                                                      rondo_node *to, rondo_edge_data *data,
                                                                      size_t *inout_count);

@@ -71,13 +71,15 @@ static rondo_status fail_edge(const rondo_graph *graph, rondo_reason reason, uin
 }
 
 static bool is_before(const rondo_programmatic_edge *edge, uint32_t from, uint32_t to) {
-  return edge->from < from || (edge->from == from && edge->to < to);
+  return edge->to < to || (edge->to == to && edge->from < from);
 }
 
 /* The index of the first edge that is not less than from -> to. */
 static size_t programmatic_index(const rondo_graph *graph, uint32_t from, uint32_t to) {
+  const rondo_programmatic_edge *edges = graph->programmatic.items;
   size_t low = 0, high = graph->programmatic.count;
-  RONDO_BINARY_SEARCH(low, high, middle, is_before(&graph->programmatic.items[middle], from, to))
+  if (high > 0 && is_before(&edges[high - 1], from, to)) low = high; /* most nodes are added after all others */
+  RONDO_BINARY_SEARCH(low, high, middle, is_before(&edges[middle], from, to))
   return low;
 }
 
@@ -116,13 +118,12 @@ static rondo_status unlink_edge(rondo_graph *graph, uint32_t from, uint32_t to) 
 
 /* Programmatic edges ---------------------------------------------------------------------------------------------- */
 
-const rondo_programmatic_edge *rondo_graph_programmatic_from(const rondo_graph *graph, uint32_t slot,
-                                                             size_t *out_count) {
+const rondo_programmatic_edge *rondo_graph_programmatic_to(const rondo_graph *graph, uint32_t slot, size_t *out_count) {
   *out_count = 0;
   if (graph->programmatic.count == 0) return NULL;
-  const size_t first = programmatic_index(graph, slot, 0);
+  const size_t first = programmatic_index(graph, 0, slot);
   const rondo_programmatic_edge *edges = graph->programmatic.items + first;
-  while (first + *out_count < graph->programmatic.count && edges[*out_count].from == slot) ++*out_count;
+  while (first + *out_count < graph->programmatic.count && edges[*out_count].to == slot) ++*out_count;
   return edges;
 }
 
@@ -130,6 +131,7 @@ const rondo_programmatic_edge *rondo_graph_programmatic_from(const rondo_graph *
 static void put_programmatic(rondo_graph *graph, const rondo_programmatic_edge *edge) {
   const size_t at = programmatic_index(graph, edge->from, edge->to);
   rondo_graph_note_change(graph);
+  rondo_graph_at(graph, edge->from)->leaving++;
   rondo_array_insert(&graph->programmatic, at, *edge);
 }
 
@@ -142,18 +144,37 @@ rondo_status rondo_graph_link_programmatic(rondo_graph *graph, const rondo_progr
   if (find_programmatic(graph, edge->from, edge->to) != NULL || rondo_graph_has_edge(graph, edge->from, edge->to))
     return fail_edge(graph, RONDO_REASON_DUPLICATE_EDGE, edge->from, edge->to,
                      "exists already: remove it from the list");
+  RONDO_TRY(rondo_graph_own_nodes(graph));
   RONDO_TRY(rondo_array_reserve(&graph->allocator, &graph->programmatic, graph->programmatic.count + 1));
   put_programmatic(graph, edge);
   return RONDO_OK;
 }
 
-void rondo_graph_cut_programmatic(rondo_graph *graph, uint32_t slot) {
-  size_t kept = 0;
-  for (size_t i = 0; i < graph->programmatic.count; i++) {
-    const rondo_programmatic_edge edge = graph->programmatic.items[i];
-    if (edge.from != slot && edge.to != slot) graph->programmatic.items[kept++] = edge;
+/* Removes *left edges of the slot, from the index on, or as many as there are. */
+static void cut_from(rondo_graph *graph, size_t at, uint32_t slot, size_t *left) {
+  rondo_programmatic_edge *edges = graph->programmatic.items;
+  const size_t count = graph->programmatic.count;
+  size_t kept = at;
+  for (; at<count && * left> 0; at++) {
+    if (edges[at].from != slot && edges[at].to != slot) {
+      edges[kept++] = edges[at];
+      continue;
+    }
+    rondo_graph_at(graph, edges[at].from)->leaving--;
+    --*left;
   }
-  graph->programmatic.count = kept;
+  memmove(&edges[kept], &edges[at], (count - at) * sizeof *edges);
+  graph->programmatic.count -= at - kept;
+}
+
+/* Those that leave the slot are near those that enter it, if nodes are added in the order in which they run. */
+void rondo_graph_cut_programmatic(rondo_graph *graph, uint32_t slot) {
+  size_t left;
+  (void)rondo_graph_programmatic_to(graph, slot, &left);
+  left += rondo_graph_at(graph, slot)->leaving;
+  if (left > 0) cut_from(graph, programmatic_index(graph, 0, slot), slot, &left);
+  if (left > 0) cut_from(graph, 0, slot, &left);
+  assert(left == 0);
 }
 
 /* Edges of either kind --------------------------------------------------------------------------------------------- */
@@ -211,6 +232,7 @@ static void cut_one(rondo_graph *graph, uint32_t from, uint32_t to, const rondo_
     return;
   }
   rondo_graph_note_change(graph);
+  rondo_graph_at(graph, from)->leaving--;
   rondo_array_remove(&graph->programmatic, programmatic_index(graph, from, to));
 }
 

@@ -38,8 +38,7 @@ RONDO_MUST_USE rondo_status rondo_graph_erase_edges_with(rondo_graph *graph, con
 /* Adds one programmatic edge. Fails with DUPLICATE_EDGE if its ends already have an edge of either kind. */
 RONDO_MUST_USE rondo_status rondo_graph_link_programmatic(rondo_graph *graph, const rondo_programmatic_edge *edge);
 
-/* The programmatic edges that leave a slot, and their number in *out_count. */
-const rondo_programmatic_edge *rondo_graph_programmatic_from(const rondo_graph *graph, uint32_t slot,
-                                                             size_t *out_count);
+/* The programmatic edges that enter a slot, and their number in *out_count. */
+const rondo_programmatic_edge *rondo_graph_programmatic_to(const rondo_graph *graph, uint32_t slot, size_t *out_count);
 
 #endif

@@ -89,6 +89,10 @@ static void check_edges(const rondo_graph *graph, uint32_t slot, bool forward) {
 }
 
 static void check_programmatic(const rondo_graph *graph) {
+  size_t leaving = 0;
+  for (size_t i = 0; i < graph->nodes.count; i++) leaving += graph->nodes.items[i].leaving;
+  assert(leaving == graph->programmatic.count);
+  (void)leaving;
   for (size_t i = 0; i < graph->programmatic.count; i++) {
     const rondo_programmatic_edge *edge = &graph->programmatic.items[i];
     assert(edge->from != edge->to);
@@ -96,7 +100,7 @@ static void check_programmatic(const rondo_graph *graph) {
     assert(!rondo_graph_has_edge(graph, edge->from, edge->to));
     if (i == 0) continue;
     const rondo_programmatic_edge *before = &graph->programmatic.items[i - 1];
-    assert(before->from < edge->from || (before->from == edge->from && before->to < edge->to));
+    assert(before->to < edge->to || (before->to == edge->to && before->from < edge->from));
   }
 }
 

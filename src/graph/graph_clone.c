@@ -24,6 +24,7 @@ static rondo_status copy_node(rondo_graph *to, const rondo_graph_node *from, uin
   RONDO_TRY(rondo_node_contents_copy(to, from, out));
   out->live = true;
   out->captured = from->captured;
+  out->leaving = from->leaving;
   if (from->params.kind == RONDO_NODE_CHILD) out->params.as.child->parent_slot = slot;
   RONDO_TRY(rondo_slots_copy(to, &from->dependencies, &out->dependencies));
   return rondo_slots_copy(to, &from->dependents, &out->dependents);

@@ -77,15 +77,15 @@ static bool same_dependencies(graph_comparison *comparison, uint32_t index) {
   return true;
 }
 
-/* Compares the programmatic edges that leave the nodes at an index. */
+/* Compares the programmatic edges that enter the nodes at an index. */
 static bool same_programmatic(const graph_comparison *comparison, uint32_t index) {
   const ordered_graph *a = &comparison->a, *b = &comparison->b;
   size_t a_count, b_count, matched = 0;
-  const rondo_programmatic_edge *of_a = rondo_graph_programmatic_from(a->graph, a->order[index], &a_count);
-  const rondo_programmatic_edge *of_b = rondo_graph_programmatic_from(b->graph, b->order[index], &b_count);
+  const rondo_programmatic_edge *of_a = rondo_graph_programmatic_to(a->graph, a->order[index], &a_count);
+  const rondo_programmatic_edge *of_b = rondo_graph_programmatic_to(b->graph, b->order[index], &b_count);
   for (size_t i = 0; i < a_count; i++)
     for (size_t k = 0; k < b_count; k++)
-      matched += a->index[of_a[i].to] == b->index[of_b[k].to] && rondo_programmatic_same(&of_a[i], &of_b[k]);
+      matched += a->index[of_a[i].from] == b->index[of_b[k].from] && rondo_programmatic_same(&of_a[i], &of_b[k]);
   return a_count == b_count && matched == a_count;
 }
 
@@ -234,12 +234,12 @@ static uint64_t hash_dependencies(uint64_t state, const ordered_graph *ordered, 
 /* Like dependencies. A graph without programmatic edges adds nothing. */
 static uint64_t hash_programmatic(uint64_t state, const ordered_graph *ordered, uint32_t slot) {
   size_t count;
-  const rondo_programmatic_edge *edges = rondo_graph_programmatic_from(ordered->graph, slot, &count);
+  const rondo_programmatic_edge *edges = rondo_graph_programmatic_to(ordered->graph, slot, &count);
   uint64_t sum = 0;
   for (size_t i = 0; i < count; i++) {
     const uint64_t kind = (uint64_t)edges[i].orders << 24 | (uint64_t)edges[i].from_port << 16 |
                           (uint64_t)edges[i].to_port << 8 | edges[i].type;
-    sum += rondo_hash_u64(rondo_hash_u64(RONDO_HASH_START, ordered->index[edges[i].to]), kind);
+    sum += rondo_hash_u64(rondo_hash_u64(RONDO_HASH_START, ordered->index[edges[i].from]), kind);
   }
   return count == 0 ? state : rondo_hash_u64(rondo_hash_u64(state, count), sum);
 }

@@ -36,6 +36,7 @@ typedef struct rondo_counted_event {
 typedef struct rondo_graph_node {
   bool live;                /* false: a hole, and all else is zero */
   uint16_t device_number;   /* 1 + the index of params.device, also if the graph is only data; 0: the graph's device */
+  uint32_t leaving;         /* how many programmatic edges leave it */
   rondo_node_params params; /* own copies, resolved; params.name and as.alloc.name are never NULL; params.device is NULL
                                for the graph's device */
   void *arguments; /* kernel: values at the kernel's offsets, in one block with the list; copy, fill: given numbers that
@@ -108,7 +109,7 @@ struct rondo_graph {
   /* has bound nodes: it runs as the driver captured it (rondo_foreign_node). Never true for a graph that is only data
    */
   bool is_bound;
-  RONDO_ARRAY(rondo_programmatic_edge) programmatic; /* ascending by from, then to */
+  RONDO_ARRAY(rondo_programmatic_edge) programmatic; /* ascending by to, then from */
   rondo_object_list objects;                         /* what it retains; its children have their own */
   RONDO_ARRAY(rondo_kernel *) symbol_kernels;        /* of symbols that its nodes name; its children have their own */
   rondo_graph *parent;                               /* the graph whose child node owns this one; or NULL */

@@ -10,6 +10,7 @@
 
 #include "base/binary_search.h"
 #include "base/error.h"
+#include "graph/edges.h"
 #include "graph/graph.h"
 #include "graph/graph_json_read.h"
 #include "graph/launch_config.h"
@@ -323,19 +324,16 @@ static void put_params(json_writer *writer, const rondo_node_params *params) {
 /* The edges that lead to the node, each as [from, from_port, to_port, type], and 1 if it orders. Omitted if there are
  * none. */
 static void put_programmatic(rondo_text *text, const rondo_graph *graph, uint32_t slot) {
-  bool has_any = false;
-  for (size_t i = 0; i < graph->programmatic.count; i++) {
-    const rondo_programmatic_edge *edge = &graph->programmatic.items[i];
-    if (edge->to != slot) continue;
-    if (!has_any) {
-      rondo_json_key(text, "programmatic");
-      rondo_json_array_begin(text);
-    }
-    has_any = true;
-    const uint64_t numbers[] = {edge->from, edge->from_port, edge->to_port, edge->type, 1};
-    put_numbers(text, numbers, edge->orders ? 5 : 4);
+  size_t count;
+  const rondo_programmatic_edge *edges = rondo_graph_programmatic_to(graph, slot, &count);
+  if (count == 0) return;
+  rondo_json_key(text, "programmatic");
+  rondo_json_array_begin(text);
+  for (size_t i = 0; i < count; i++) {
+    const uint64_t numbers[] = {edges[i].from, edges[i].from_port, edges[i].to_port, edges[i].type, 1};
+    put_numbers(text, numbers, edges[i].orders ? 5 : 4);
   }
-  if (has_any) rondo_json_array_end(text);
+  rondo_json_array_end(text);
 }
 
 static void put_node(json_writer *writer, const rondo_graph *graph, uint32_t slot) {

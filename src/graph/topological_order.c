@@ -55,9 +55,33 @@ static void count_down(uint32_t *waiting, slot_heap *ready, uint32_t slot) {
   if (--waiting[slot] == 0) heap_push(ready, slot);
 }
 
+/* The programmatic edges by the slots that they leave: to the slots enters[starts[slot] .. starts[slot + 1]). */
+typedef struct programmatic_index {
+  uint32_t *starts; /* NULL: there are none */
+  uint32_t *enters;
+} programmatic_index;
+
+static uint32_t first_of(const programmatic_index *index, uint32_t slot) {
+  return index->starts == NULL ? 0 : index->starts[slot];
+}
+
+static rondo_status index_programmatic(const rondo_graph *graph, rondo_scratch *scratch, programmatic_index *out) {
+  const size_t count = graph->programmatic.count;
+  const rondo_programmatic_edge *edges = graph->programmatic.items;
+  if (count == 0) return RONDO_OK;
+  RONDO_TRY(rondo_scratch_take(scratch, graph->nodes.count + 2, sizeof *out->starts, &out->starts));
+  RONDO_TRY(rondo_scratch_take(scratch, count, sizeof *out->enters, &out->enters));
+  uint32_t *const next = out->starts + 1; /* where each slot's list continues; at the end, where it ended */
+  for (size_t i = 0; i < count; i++) next[edges[i].from + 1]++;
+  for (size_t i = 1; i <= graph->nodes.count; i++) next[i] += next[i - 1];
+  for (size_t i = 0; i < count; i++) out->enters[next[edges[i].from]++] = edges[i].to;
+  return RONDO_OK;
+}
+
 /* Kahn's algorithm. Returns how many nodes were ordered; `waiting` has, for each slot, how many of its dependencies
  * were not. */
-static size_t sort_slots(const rondo_graph *graph, uint32_t *waiting, slot_heap *ready, uint32_t *order) {
+static size_t sort_slots(const rondo_graph *graph, const programmatic_index *index, uint32_t *waiting, slot_heap *ready,
+                         uint32_t *order) {
   size_t sorted = 0;
   for (size_t i = 0; i < graph->nodes.count; i++) {
     const rondo_graph_node *node = &graph->nodes.items[i];
@@ -69,12 +93,11 @@ static size_t sort_slots(const rondo_graph *graph, uint32_t *waiting, slot_heap 
   while (ready->count > 0) {
     const uint32_t slot = heap_pop(ready);
     const rondo_slots *dependents = &rondo_graph_at(graph, slot)->dependents;
-    size_t count;
-    const rondo_programmatic_edge *edges = rondo_graph_programmatic_from(graph, slot, &count);
     assert(sorted < graph->live_count);
     order[sorted++] = slot;
     for (size_t i = 0; i < dependents->count; i++) count_down(waiting, ready, dependents->items[i]);
-    for (size_t i = 0; i < count; i++) count_down(waiting, ready, edges[i].to);
+    for (uint32_t i = first_of(index, slot); i < first_of(index, slot + 1); i++)
+      count_down(waiting, ready, index->enters[i]);
   }
   return sorted;
 }
@@ -84,10 +107,11 @@ static uint32_t waiting_dependency(const rondo_graph *graph, const uint32_t *wai
   const rondo_slots *dependencies = &rondo_graph_at(graph, slot)->dependencies;
   for (size_t i = 0; i < dependencies->count; i++)
     if (waiting[dependencies->items[i]] > 0) return dependencies->items[i];
-  const rondo_programmatic_edge *edge = graph->programmatic.items;
-  while (edge->to != slot || waiting[edge->from] == 0) edge++;
-  assert(edge < graph->programmatic.items + graph->programmatic.count);
-  return edge->from;
+  size_t count, i = 0;
+  const rondo_programmatic_edge *edges = rondo_graph_programmatic_to(graph, slot, &count);
+  while (i < count && waiting[edges[i].from] == 0) i++;
+  assert(i < count);
+  return edges[i].from;
 }
 
 /* The lowest number on a cycle. Following dependencies as many times as there are nodes leads onto a cycle; then it
@@ -159,11 +183,13 @@ rondo_status rondo_graph_order_in(const rondo_graph *graph, const rondo_graph *r
   if (is_ascending(graph)) return order_by_number(graph, out);
   rondo_scratch scratch = {.allocator = &graph->allocator};
   slot_heap ready = {0};
+  programmatic_index index = {0};
   uint32_t *waiting;
   rondo_status status = rondo_scratch_take(&scratch, graph->live_count, sizeof *ready.items, &ready.items);
   if (status == RONDO_OK) status = rondo_scratch_take(&scratch, graph->nodes.count, sizeof *waiting, &waiting);
+  if (status == RONDO_OK) status = index_programmatic(graph, &scratch, &index);
   if (status == RONDO_OK) status = rondo_allocate_items(&graph->allocator, graph->live_count, sizeof **out, out);
-  if (status == RONDO_OK && sort_slots(graph, waiting, &ready, *out) < graph->live_count) {
+  if (status == RONDO_OK && sort_slots(graph, &index, waiting, &ready, *out) < graph->live_count) {
     status = fail_cycle(graph, root, waiting);
     rondo_release(&graph->allocator, *out, graph->live_count, sizeof **out);
     *out = NULL;

@@ -126,9 +126,10 @@ static inline rondo_status add_to_order(rondo_importer *importer, uint32_t slot)
 static rondo_status add_sources(rondo_importer *importer) {
   const rondo_graph *graph = importer->graph;
   for (size_t i = 0; i < importer->order.count; i++) {
+    size_t count;
     const uint32_t slot = rondo_node_number(importer->order.items[i]);
-    for (size_t e = 0; e < graph->programmatic.count; e++)
-      if (graph->programmatic.items[e].to == slot) RONDO_TRY(add_to_order(importer, graph->programmatic.items[e].from));
+    const rondo_programmatic_edge *edges = rondo_graph_programmatic_to(graph, slot, &count);
+    for (size_t e = 0; e < count; e++) RONDO_TRY(add_to_order(importer, edges[e].from));
   }
   return RONDO_OK;
 }

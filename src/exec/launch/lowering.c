@@ -9,6 +9,7 @@
 
 #include "base/tasks/task_graph.h"
 #include "exec/stream/stream_internal.h"
+#include "graph/edges.h"
 #include "graph/node_name.h"
 #include "graph/topological_order.h"
 
@@ -32,8 +33,6 @@ typedef struct graph_level {
   ends *ends_of;     /* by slot, for child nodes; NULL before the first one */
   uint32_t number;   /* of the outermost child node that contains the graph; RONDO_NO_NODE for the outermost graph */
   const char *inside;
-  uint32_t *promised_start; /* by slot: programmatic edges to it that order come from promised[...]; NULL: none do */
-  uint32_t *promised;
 } graph_level;
 
 static const rondo_node_params join_params = {.kind = RONDO_NODE_EMPTY, .name = ""};
@@ -74,31 +73,13 @@ static rondo_status link_run(graph_walker *walker, ends from) {
   return RONDO_OK;
 }
 
-/* Sorts the programmatic edges that order by the nodes that they enter. */
-static rondo_status sort_promised(graph_walker *walker, graph_level *level) {
-  const rondo_graph *graph = level->graph;
-  const size_t nodes = graph->nodes.count, edges = graph->programmatic.count;
-  bool has_any = false;
-  for (size_t i = 0; i < edges && !has_any; i++) has_any = graph->programmatic.items[i].orders;
-  if (!has_any) return RONDO_OK;
-  RONDO_TRY(rondo_allocate_items(walker->allocator, nodes + 2, sizeof(uint32_t), &level->promised_start));
-  RONDO_TRY(rondo_allocate_items(walker->allocator, edges, sizeof(uint32_t), &level->promised));
-  uint32_t *const next = level->promised_start + 1; /* where each node's list continues; at the end, where it ended */
-  for (size_t i = 0; i < edges; i++)
-    if (graph->programmatic.items[i].orders) next[graph->programmatic.items[i].to + 1]++;
-  for (size_t i = 1; i <= nodes; i++) next[i] += next[i - 1];
-  for (size_t i = 0; i < edges; i++)
-    if (graph->programmatic.items[i].orders)
-      level->promised[next[graph->programmatic.items[i].to]++] = graph->programmatic.items[i].from;
-  return RONDO_OK;
-}
-
-/* Kernels, which are in the list. */
+/* Adds edges from kernels, which are in the list, for the programmatic edges that order. */
 static rondo_status link_promised(graph_walker *walker, const graph_level *level, uint32_t slot) {
-  if (level->promised_start == NULL) return RONDO_OK;
-  for (uint32_t i = level->promised_start[slot]; i < level->promised_start[slot + 1]; i++)
-    RONDO_TRY(
-        rondo_array_push(walker->allocator, &walker->lowering->predecessors, &level->indices[level->promised[i]]));
+  size_t count;
+  const rondo_programmatic_edge *edges = rondo_graph_programmatic_to(level->graph, slot, &count);
+  for (size_t i = 0; i < count; i++)
+    if (edges[i].orders)
+      RONDO_TRY(rondo_array_push(walker->allocator, &walker->lowering->predecessors, &level->indices[edges[i].from]));
   return RONDO_OK;
 }
 
@@ -304,13 +285,10 @@ static rondo_status walk_graph(graph_walker *walker, rondo_graph *graph, ends ar
   graph_level level = {.graph = graph, .around = around};
   RONDO_TRY(add_indices(walker, graph, &level.indices));
   rondo_status status = add_path(walker, &level);
-  if (status == RONDO_OK) status = sort_promised(walker, &level);
   if (status == RONDO_OK) status = walk_nodes(walker, &level);
   if (status == RONDO_OK) status = add_programmatic(walker, &level);
   if (status == RONDO_OK && out != NULL) status = gather_sinks(walker, &level, out);
   rondo_release(walker->allocator, level.ends_of, graph->nodes.count, sizeof(ends));
-  rondo_release(walker->allocator, level.promised_start, graph->nodes.count + 2, sizeof(uint32_t));
-  rondo_release(walker->allocator, level.promised, graph->programmatic.count, sizeof(uint32_t));
   return status;
 }
 

@@ -56,9 +56,9 @@ GRAPH_TEST(test_edges_are_kept_in_order) {
   assert_int_equal(from[3].id, 0);
   assert_int_equal(test_edge_count(graph), 1);
   assert_invalid(rondo_graph_programmatic_edges(graph, from, NULL, NULL, &count), RONDO_REASON_NULL_ARGUMENT);
-  rondo_graph_programmatic_from(graph, 0, &count);
+  rondo_graph_programmatic_to(graph, 3, &count);
   assert_int_equal(count, 2);
-  rondo_graph_programmatic_from(graph, 1, &count);
+  rondo_graph_programmatic_to(graph, 0, &count);
   assert_int_equal(count, 0);
   assert_ok(rondo_graph_erase(graph, 3));
   assert_ok(rondo_graph_programmatic_edges(graph, NULL, NULL, NULL, &count));
