@@ -377,14 +377,15 @@ typedef enum rondo_demotion {
  * EXECUTION_FAILED with NOT_ALLOCATED or USE_AFTER_FREE; the message names the allocation. If the stream was fast
  * enough, nothing is detected. A system call is not detected either; it fails with EFAULT there.
  *
- * Values. A recording keeps the values that were passed to kernels, fills, memory operations and semaphores: a learning
- * rate that the body reads from the caller's memory never changes again, and a timeline is always signalled to the same
- * number. To detect that, the values of each run of the body are compared with those of the previous run, if both
- * enqueued the same work with the same kernels and grids in the same order. If a value differs, the call runs eagerly
- * (CHANGED), and the message names the kernel, the argument and both values. The function is recorded at the next call
- * if the value stays the same, and never after three changes. To fix it, declare an input that is RONDO_INPUT_SCALAR,
- * for which each value has its own recording, store the value in device memory that the kernel reads, or signal and
- * wait outside of the body. rondo_function_options.freezes_values turns the comparison off. The following are not
+ * Values. A recording keeps the values that were passed to kernels, fills, memory operations and semaphores, and the
+ * sizes of grids, copies and fills: a learning rate or a number of rows that the body reads from the caller's memory
+ * never changes again, and a timeline is always signalled to the same number. To detect that, the values of each run of
+ * the body are compared with those of the previous run, if both enqueued the same work with the same kernels in the
+ * same order. If a value differs, the call runs eagerly (CHANGED), and the message names the kernel, the argument or
+ * size, and both values. The function is recorded at the next call if the value stays the same, and never after three
+ * changes. To fix it, declare an input that is RONDO_INPUT_SCALAR, for which each value has its own recording, take
+ * sizes from the shape of an input, store the value in device memory that the kernel reads, or signal and wait outside
+ * of the body. rondo_function_options.freezes_values turns the comparison off. The following are not
  * compared: pointers and words that may be addresses, random numbers (RONDO_RANDOM_ARGS), arguments of libraries'
  * kernels, and values that change only after the recording was made. A body that computes values from the addresses of
  * its inputs needs freezes_values, because a recording has its inputs at other addresses. */

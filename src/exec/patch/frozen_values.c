@@ -53,6 +53,12 @@ static rondo_status add_value(rondo_launch_values *values, const rondo_launch_va
   return rondo_array_push(&values->allocator, &values->values, value);
 }
 
+static rondo_status add_launch(rondo_launch_values *values, const rondo_noted_launch *launch) {
+  if (values->launches.count == RONDO_LAUNCH_VALUES_MOST)
+    return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE, "too many launches to note");
+  return rondo_array_push(&values->allocator, &values->launches, launch);
+}
+
 static rondo_status add_argument(rondo_launch_values *values, uint32_t parameter, const void *argument,
                                  uint32_t bytes) {
   for (uint32_t offset = 0; offset < bytes; offset += WORD) {
@@ -85,8 +91,10 @@ static rondo_status note_kernel(rondo_launch_values *values, const rondo_kernel_
   const rondo_kernel *kernel = node->kernel;
   (void)snprintf(launch->name, sizeof launch->name, "%s", kernel->name);
   launch->kind = rondo_hash_text(RONDO_HASH_START, kernel->name);
-  launch->kind = rondo_hash_u64(launch->kind, node->grid.x);
-  launch->kind = rondo_hash_u64(launch->kind, (uint64_t)node->grid.y << 32 | node->grid.z);
+  const rondo_grid grid = rondo_grid_resolve(node->grid);
+  launch->sizes[0] = grid.x;
+  launch->sizes[1] = grid.y;
+  launch->sizes[2] = grid.z;
   launch->kind = rondo_hash_u64(launch->kind, kernel->parameter_count);
   rondo_launch_config config;
   if (rondo_launch_config_resolve(node, &config)) launch->kind = rondo_launch_config_hash(launch->kind, &config);
@@ -100,11 +108,19 @@ static rondo_status note_kernel(rondo_launch_values *values, const rondo_kernel_
 }
 
 static rondo_status note_fill(rondo_launch_values *values, const rondo_fill *fill, rondo_noted_launch *launch) {
-  launch->kind = rondo_hash_u64(rondo_hash_u64(1, fill->element_bytes), fill->width);
+  launch->kind = fill->element_bytes;
+  launch->sizes[0] = fill->width;
+  launch->sizes[1] = fill->height > 1 ? fill->height : 1;
   const uint32_t bytes = fill->element_bytes > 0 && fill->element_bytes < 4 ? fill->element_bytes : 4;
   rondo_launch_value value = {.bytes = (uint8_t)bytes};
   memcpy(&value.value, &fill->value, bytes);
   return add_value(values, &value);
+}
+
+static void note_copy(const rondo_copy *copy, rondo_noted_launch *launch) {
+  launch->sizes[0] = copy->width;
+  launch->sizes[1] = copy->height > 1 ? copy->height : 1;
+  launch->sizes[2] = copy->depth > 1 ? copy->depth : 1;
 }
 
 /* A word of 8 bytes that is written may be an address; one that is waited for is a number. */
@@ -141,6 +157,8 @@ static rondo_status note(rondo_launch_values *values, const rondo_node_params *w
   const rondo_semaphores_node *semaphores = &work->as.semaphores;
   if (work->kind == RONDO_NODE_KERNEL && is_given(&work->as.kernel))
     RONDO_TRY(note_kernel(values, &work->as.kernel, &launch));
+  else if (work->kind == RONDO_NODE_COPY)
+    note_copy(&work->as.copy, &launch);
   else if (work->kind == RONDO_NODE_FILL)
     RONDO_TRY(note_fill(values, &work->as.fill, &launch));
   else if (work->kind == RONDO_NODE_MEMORY_OPERATIONS && operations->operations != NULL &&
@@ -150,7 +168,7 @@ static rondo_status note(rondo_launch_values *values, const rondo_node_params *w
     RONDO_TRY(note_semaphores(values, semaphores, &launch));
   else
     return RONDO_OK;
-  return rondo_array_push(&values->allocator, &values->launches, &launch);
+  return add_launch(values, &launch);
 }
 
 void rondo_launch_values_note(const rondo_node_params *work) {
@@ -225,9 +243,39 @@ static void describe(char *message, size_t capacity, const rondo_noted_launch *l
       is_of_memory ? "keep it in device memory that the kernel reads" : "enqueue this work outside of the body");
 }
 
+static void describe_size(char *message, size_t capacity, const rondo_noted_launch *before,
+                          const rondo_noted_launch *now, size_t i) {
+  static const char *const of_kernel[] = {"grid.x", "grid.y", "grid.z"}, *const of_memory[] = {"width", "height",
+                                                                                               "depth"};
+  const bool is_kernel = now->work == RONDO_NODE_KERNEL;
+  char name[64] = "copy";
+  if (now->work == RONDO_NODE_FILL) (void)snprintf(name, sizeof name, "fill");
+  if (is_kernel) (void)snprintf(name, sizeof name, "kernel '%s'", now->name);
+  (void)snprintf(message, capacity,
+                 "%s of %s%s was %" PRIu64 " in the run before and is %" PRIu64
+                 " now, though the inputs have the same form: a recording would freeze one size; take it from the "
+                 "shape of an input, or from an input that is RONDO_INPUT_SCALAR, or enqueue this work outside of the "
+                 "body",
+                 is_kernel ? of_kernel[i] : of_memory[i], is_kernel ? "" : "a ", name, before->sizes[i], now->sizes[i]);
+}
+
+static bool do_sizes_differ(const rondo_launch_values *earlier, const rondo_launch_values *later, char *message,
+                            size_t capacity) {
+  for (size_t i = 0; i < later->launches.count; i++) {
+    const rondo_noted_launch *before = &earlier->launches.items[i], *now = &later->launches.items[i];
+    for (size_t k = 0; k < sizeof now->sizes / sizeof now->sizes[0]; k++) {
+      if (before->sizes[k] == now->sizes[k]) continue;
+      describe_size(message, capacity, before, now, k);
+      return true;
+    }
+  }
+  return false;
+}
+
 bool rondo_launch_values_differ(const rondo_launch_values *earlier, const rondo_launch_values *later, char *message,
                                 size_t capacity) {
   if (!are_comparable(earlier, later)) return false;
+  if (do_sizes_differ(earlier, later, message, capacity)) return true;
   size_t launch = 0;
   for (size_t i = 0; i < later->values.count; i++) {
     while (launch + 1 < later->launches.count && later->launches.items[launch + 1].first <= i) launch++;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Detecting frozen values: the scalar arguments of kernels, and the values of fills, memory operations and semaphores
- * are noted while a body runs, so that two runs can be compared. A value that differs would be frozen by a recording.
- * Two runs are compared only if they enqueue the same work, with the same kernels and grids, in the same order.
+ * Detecting frozen values: the grids and scalar arguments of kernels, the sizes of copies and fills, and the values of
+ * fills, memory operations and semaphores are noted while a body runs, so that two runs can be compared. A value that
+ * differs would be frozen by a recording. Two runs are compared only if they enqueue the same work, with the same
+ * kernels, in the same order.
  *
  * Ignored are pointers, words that may be addresses, and a generator's arguments (RONDO_RANDOM_ARGS). The arguments of
  * libraries' kernels are unknown.
@@ -15,7 +16,7 @@
 #include "device/device.h"
 #include "graph/graph_internal.h"
 
-/* The max number of values that are noted. A run with more of them is not compared. */
+/* The max number of values, and of launches, that are noted. A run with more of them is not compared. */
 #define RONDO_LAUNCH_VALUES_MOST (UINT32_C(1) << 16)
 
 typedef struct rondo_launch_value {
@@ -29,8 +30,9 @@ typedef struct rondo_launch_value {
 typedef struct rondo_noted_launch {
   uint64_t kind; /* a hash of all that must be equal for a comparison */
   rondo_node_kind work;
-  uint32_t first; /* index of its first value */
-  char name[40];  /* of the kernel */
+  uint32_t first;    /* index of its first value */
+  uint64_t sizes[3]; /* the grid of a kernel, or width, height and depth of a copy or fill */
+  char name[40];     /* of the kernel */
 } rondo_noted_launch;
 
 typedef struct rondo_launch_values {

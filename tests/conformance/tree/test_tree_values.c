@@ -104,6 +104,49 @@ static void call_written(const test_tree_case *c) {
   rondo_buffer_release(out);
 }
 
+/* A kernel, a copy and a fill of as many words as the body finds in the caller's memory. */
+typedef struct sized {
+  test_fixture *t;
+  uint32_t *from, *to;
+  uint32_t blocks, copied, filled;
+} sized;
+
+static rondo_status sized_body(rondo_call *call, void *user) {
+  const sized *s = user;
+  rondo_stream *stream = rondo_call_stream(call);
+  test_affine(s->t, stream, s->to, s->blocks, 1, 1);
+  assert_ok(rondo_copy_async(stream, s->from, s->to, s->copied * sizeof(uint32_t)));
+  return rondo_fill_async(stream, &(rondo_fill){.dst = s->to, .element_bytes = 4, .width = s->filled});
+}
+
+static void expect_size_is_found(rondo_tree *tree, sized *s, rondo_function *function, uint32_t *size,
+                                 const char *text) {
+  assert_ok(rondo_function_call(function, s->t->stream, NULL, 0, NULL, 0));
+  ++*size;
+  assert_ok(rondo_function_call(function, s->t->stream, NULL, 0, NULL, 0));
+  assert_skip(tree, CHANGED);
+  test_assert_said(tree, text);
+  assert_ok(rondo_function_call(function, s->t->stream, NULL, 0, NULL, 0));
+  assert_outcome(tree, RONDO_CALL_RECORDED);
+}
+
+/* A size that the body reads from the caller's memory would be frozen: a recording is of the size that stayed. */
+TREE_TEST(test_tr8_sizes_that_changed_since_the_warm_up) {
+  sized s = {.t = t, .from = test_words(t, 16), .to = test_words(t, 16), .blocks = 2, .copied = 3, .filled = 4};
+  uint32_t *const sizes[] = {&s.blocks, &s.copied, &s.filled};
+  const char *const texts[] = {"grid.x of kernel 'test_affine' was 2 in the run before and is 3 now",
+                               "width of a copy was 12 in the run before and is 16 now",
+                               "width of a fill was 4 in the run before and is 5 now"};
+  for (size_t i = 0; i < 3; i++) {
+    const rondo_function_options options = {RONDO_FUNCTION_OPTIONS_INIT, .name = "sized", .body = sized_body,
+                                            .user = &s};
+    rondo_function *function;
+    rondo_tree *tree = test_tree(t, NULL);
+    assert_ok(rondo_function_create(tree, &options, &function));
+    expect_size_is_found(tree, &s, function, sizes[i], texts[i]);
+  }
+}
+
 TREE_TEST(test_tr8_ad8_values_of_memory_operations) {
   test_tree_case c;
   test_tree_case_make(&c, t, NULL, TEST_FUNCTION_OPTIONS(.body = write_body), NULL);
