@@ -74,7 +74,7 @@ typedef struct rondo_weights_options {
  * A tensor is copied if its offset in the file is not a multiple of its element size; rondo_weights_save and the
  * safetensors library write no such files.
  *
- * A tensor that no value can hold (another type such as U8 or F64, more than RONDO_MAX_DIMENSIONS dimensions, one of
+ * A tensor that no value can hold (another type such as U16 or F64, more than RONDO_MAX_DIMENSIONS dimensions, one of
  * size 0) is skipped. Requesting it by name returns UNSUPPORTED with the reason.
  *
  * A transposed tensor is transposed while it is applied, in pieces. It is copied when rondo_weights_find, _at or _save
