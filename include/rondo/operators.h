@@ -395,6 +395,28 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_topk(rondo_program *program, rond
                                                     size_t dimension, bool smallest, rondo_value *out_values,
                                                     rondo_value *out_indices);
 
+/*   categorical: draws an index for each row of logits, as a generating program chooses a token: logits [n, v], any
+ *         float, seeds I64 [n] and counters I32 [n] -> [n] I32. The probabilities are the softmax of the logits over
+ *         the temperature; top_k keeps the most likely indices, and top_p after that those whose probabilities sum up
+ *         to it, the most likely first, including the one that reaches it. An index of probability 0 is never drawn;
+ *         with a NaN in a row, any is. What is drawn depends on the row, its seed and its counter alone: the uniform
+ *         number is the upper 24 bits of the first word of rondo_philox(seed, counter, 0) (<rondo/random.h>). So a
+ *         sequence of a session draws the same tokens in any batch, for example with a seed that the request gives as
+ *         an input, and start + length of its row inputs as the counter (<rondo/session.h>). No gradient. options may
+ *         be NULL. Errors: OUT_OF_RANGE (top_k, top_p). */
+typedef struct rondo_categorical_options {
+  uint32_t struct_size;
+  float top_p;             /* 0: 1 */
+  size_t top_k;            /* 0: v */
+  rondo_value temperature; /* F32, a scalar or [n]; with 0 the most likely index is drawn. No value: 1 */
+} rondo_categorical_options;
+#define RONDO_CATEGORICAL_OPTIONS_INIT .struct_size = sizeof(rondo_categorical_options)
+
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_categorical(rondo_program *program, rondo_value logits,
+                                                           rondo_value seeds, rondo_value counters,
+                                                           const rondo_categorical_options *options,
+                                                           rondo_value *out_value);
+
 /*   softmax:     over the last dimension, any float.
  *   log_softmax: its logarithm, precise even if the softmax is nearly 0. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_softmax(rondo_program *program, rondo_value value,

@@ -54,15 +54,28 @@ static rondo_status add_image(rondo_value x, rondo_value *out_value) {
   return RONDO_OK;
 }
 
+static rondo_status add_draw(rondo_value x, rondo_value *out_value) {
+  const rondo_categorical_options options = {RONDO_CATEGORICAL_OPTIONS_INIT, .top_k = 2, .top_p = 0.5f};
+  const size_t rows = BATCH * STEPS;
+  rondo_value logits, seeds, counters;
+  TRY(rondo_op_reshape(made.program, x, (size_t[]){rows, STATES}, 2, &logits));
+  TRY(rondo_op_full(made.program, RONDO_I64, &rows, 1, 1, &seeds));
+  TRY(rondo_op_full(made.program, RONDO_I32, &rows, 1, 2, &counters));
+  ADD(rondo_op_categorical(made.program, logits, seeds, counters, &options, out_value), *out_value);
+  return RONDO_OK;
+}
+
 static rondo_status do_all(fault_rig *rig) {
   const rondo_program_options options = {RONDO_PROGRAM_OPTIONS_INIT, .allocator = &rig->allocator.table};
   const size_t shape[] = {BATCH, STEPS, STATES};
   const float zeros[BATCH * STEPS * STATES] = {0};
-  rondo_value x, y, loss, gradient;
+  rondo_value x, y, drawn, loss, gradient;
   float result;
   TRY(rondo_program_create(&options, &made.program));
   TRY(rondo_program_input(made.program, "x", RONDO_F32, shape, 3, &x));
   TRY(add_network(x, &y));
+  TRY(add_draw(x, &drawn));
+  TRY(rondo_program_output(made.program, "drawn", drawn));
   TRY(add_image(y, &y));
   TRY(rondo_op_sum(made.program, y, NULL, 0, false, &loss));
   TRY(rondo_program_gradients(made.program, loss, &x, 1, &gradient));

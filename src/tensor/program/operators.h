@@ -80,6 +80,7 @@
   ROW(min)                      \
   ROW(cumsum)                   \
   ROW(topk)                     \
+  ROW(categorical_draw)         \
   ROW(argmax)                   \
   ROW(argmin)                   \
   ROW(cast)                     \

@@ -17,6 +17,7 @@
   ROW(bag_offsets)              \
   ROW(batch_norm_update)        \
   ROW(cast)                     \
+  ROW(categorical_draw)         \
   ROW(chain)                    \
   ROW(concat)                   \
   ROW(cross_entropy_mean)       \
