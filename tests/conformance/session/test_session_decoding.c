@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Decoding with attention (PR-5): a small transformer block, whose sequences keep keys and values in slots. The same
  * bits as one sequence alone, as one program over the whole text within rounding, on several streams, with prompts in
- * parts, and after tokens were taken back.
+ * parts, and after tokens were taken back. Tokens are drawn inside the steps, by a seed of each text.
  */
 #include <string.h>
 
@@ -40,16 +40,27 @@ static rondo_status add_block(rondo_program *program, const weights_of *w, rondo
   return rondo_op_matmul(program, y, w->head, none, out);
 }
 
+/* The counter of a draw is the number of the token. */
+static rondo_status add_draw(rondo_program *program, const rondo_attention_options *options, rondo_value logits,
+                             rondo_value seeds) {
+  const rondo_categorical_options draw = {RONDO_CATEGORICAL_OPTIONS_INIT, .top_k = VOCABULARY / 2, .top_p = 0.9f};
+  rondo_value counters, drawn;
+  TRY(rondo_op_add(program, options->lengths, options->new_rows, &counters));
+  TRY(rondo_op_categorical(program, logits, seeds, counters, &draw, &drawn));
+  return rondo_program_output(program, "drawn", drawn);
+}
+
 static rondo_status build_steps(void *user, const rondo_model_size *size, rondo_program *program) {
   const size_t shape[] = {size->rows, size->length}, cache[] = {size->slots, HEADS, CONTEXT, WIDTH / HEADS};
   rondo_attention_options options = {RONDO_ATTENTION_OPTIONS_INIT};
-  rondo_value tokens, positions, last, logits;
+  rondo_value tokens, seeds, positions, last, logits;
   weights_of w;
   (void)user;
   TRY(add_states(program, &w));
   TRY(rondo_program_state(program, "k_cache", RONDO_F32, cache, 4, &options.k_cache));
   TRY(rondo_program_state(program, "v_cache", RONDO_F32, cache, 4, &options.v_cache));
   TRY(rondo_program_input(program, "tokens", RONDO_I32, shape, 2, &tokens));
+  TRY(rondo_program_input(program, "seed", RONDO_I64, shape, 1, &seeds));
   TRY(rondo_program_input(program, "length", RONDO_I32, shape, 1, &options.new_rows));
   TRY(rondo_program_input(program, "slot", RONDO_I32, shape, 1, &options.block_table));
   TRY(rondo_program_input(program, "start", RONDO_I32, shape, 1, &options.lengths));
@@ -59,7 +70,8 @@ static rondo_status build_steps(void *user, const rondo_model_size *size, rondo_
   TRY(add_block(program, &w, tokens, positions, &options, &logits));
   TRY(rondo_op_reshape(program, logits, (size_t[]){size->rows * size->length, VOCABULARY}, 2, &logits));
   TRY(rondo_op_index_select(program, logits, last, 0, &logits));
-  return rondo_program_output(program, "logits", logits);
+  TRY(rondo_program_output(program, "logits", logits));
+  return add_draw(program, &options, logits, seeds);
 }
 
 static void add_random(rondo_weights *weights, const char *name, size_t rows, size_t columns, uint64_t *random) {
@@ -103,10 +115,11 @@ static rondo_session *open_session(test_fixture *t, uint32_t streams) {
   assert_ok(rondo_session_add_model(session, "decoder", &options));
   rondo_weights_destroy(weights);
   const int32_t token = 0;
+  const int64_t seed = 0;
   assert_ok(rondo_session_capture_begin(session, "decoder"));
   for (size_t i = 0; i < 3; i++) {
     const rondo_request request = {RONDO_REQUEST_INIT, .rows = SLOTS, .length = lengths[i],
-                                   .inputs = (const void *[]){&token}};
+                                   .inputs = (const void *[]){&token, &seed}};
     assert_ok(rondo_session_run(session, "decoder", &request, NULL));
   }
   assert_ok(rondo_session_capture_end(session));
@@ -117,34 +130,30 @@ static rondo_session *open_session(test_fixture *t, uint32_t streams) {
 
 /* A prompt, and the STEPS tokens that follow it. */
 typedef struct text {
-  int32_t tokens[CONTEXT], input[CONTEXT];
+  int32_t tokens[CONTEXT], input[CONTEXT], drawn;
+  int64_t seed;
   size_t prompt, count;
   float scores[VOCABULARY], logits[STEPS + 1][VOCABULARY]; /* logits: after the prompt and after each token */
-  const void *inputs[1];
-  void *outputs[1];
+  const void *inputs[2];
+  void *outputs[2];
   rondo_request request;
 } text;
-
-static int32_t likeliest(const float *scores) {
-  int32_t best = 0;
-  for (int32_t i = 1; i < VOCABULARY; i++)
-    if (scores[i] > scores[best]) best = i;
-  return best;
-}
 
 static size_t write_next(void *user, const rondo_answer *answer) {
   text *t = user;
   memcpy(t->logits[answer->steps - 1], t->scores, sizeof t->scores);
   if (answer->steps > STEPS) return 0;
-  t->input[0] = t->tokens[t->count++] = likeliest(t->scores);
+  t->input[0] = t->tokens[t->count++] = t->drawn;
   return 1;
 }
 
 static void begin_text(text *t, rondo_session *session, size_t prompt, uint64_t seed) {
-  *t = (text){.prompt = prompt, .count = prompt};
+  *t = (text){.prompt = prompt, .count = prompt, .seed = (int64_t)seed};
   for (size_t i = 0; i < prompt; i++) t->input[i] = t->tokens[i] = (int32_t)test_random_below(&seed, VOCABULARY);
   t->inputs[0] = t->input;
+  t->inputs[1] = &t->seed;
   t->outputs[0] = t->scores;
+  t->outputs[1] = &t->drawn;
   t->request = (rondo_request){RONDO_REQUEST_INIT,  .mode = RONDO_RUN_RECORDED, .rows = 1,          .length = prompt,
                                .inputs = t->inputs, .outputs = t->outputs,      .next = write_next, .user = t};
   assert_ok(rondo_sequence_open(session, "decoder", &t->request.sequence));
@@ -203,6 +212,19 @@ TEST(test_pr5_the_same_bits_as_one_sequence_alone) { compare_with_alone(t, 1); }
 
 TEST(test_pr5_the_same_bits_on_several_streams) { compare_with_alone(t, 3); }
 
+TEST(test_pr5_texts_of_other_seeds_differ) {
+  static text texts[3];
+  rondo_session *session = open_session(t, 1);
+  for (size_t i = 0; i < 3; i++) {
+    begin_text(&texts[i], session, 4, 1);
+    texts[i].seed = i == 2;
+    assert_ok(rondo_session_run(session, "decoder", &texts[i].request, NULL));
+    assert_ok(rondo_sequence_close(texts[i].request.sequence));
+  }
+  assert_same_text(&texts[0], &texts[1]);
+  assert_memory_not_equal(texts[0].tokens, texts[2].tokens, sizeof texts[0].tokens);
+}
+
 /* Compares with attention over the whole text, without caches. */
 TEST(test_pr5_the_same_as_the_whole_text_at_once) {
   static text written;
@@ -249,7 +271,7 @@ TEST(test_pr5_prompts_in_parts_are_the_same) {
   part.length = 4;
   assert_ok(rondo_session_run(session, "decoder", &part, NULL));
   part = parts.request;
-  part.inputs = (const void *[]){parts.tokens + 4};
+  part.inputs = (const void *[]){parts.tokens + 4, &parts.seed};
   part.length = 17;
   part.next = NULL;
   assert_ok(rondo_session_run(session, "decoder", &part, NULL));
@@ -267,12 +289,16 @@ TEST(test_pr5_tokens_are_taken_back) {
   rondo_request first = t2.request;
   first.next = NULL;
   assert_ok(rondo_session_run(session, "decoder", &first, NULL));
-  const int32_t wrong[] = {1, 2, 3};
-  rondo_request guess = {RONDO_REQUEST_INIT, .mode = RONDO_RUN_RECORDED,        .rows = 1,
-                         .length = 3,        .inputs = (const void *[]){wrong}, .sequence = sequence};
+  const int32_t wrong[] = {1, 2, 3}, drawn = t2.drawn;
+  rondo_request guess = {RONDO_REQUEST_INIT,
+                         .mode = RONDO_RUN_RECORDED,
+                         .rows = 1,
+                         .length = 3,
+                         .inputs = (const void *[]){wrong, &t2.seed},
+                         .sequence = sequence};
   assert_ok(rondo_session_run(session, "decoder", &guess, NULL));
   assert_ok(rondo_sequence_truncate(sequence, 6));
-  t2.input[0] = likeliest(t2.scores);
+  t2.input[0] = drawn;
   first.length = 1;
   assert_ok(rondo_session_run(session, "decoder", &first, NULL));
   assert_near(t2.scores, t1.logits[1], VOCABULARY, 1e-4f);
