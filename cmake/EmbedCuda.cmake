@@ -6,9 +6,10 @@
 # x/add.cu becomes `const char rondo_cuda_add[]`. A source can be a template of several texts:
 # - Kernels called <name>_TYPE: one text for each float type, rondo_cuda_add_f32, _f16 and _bf16, with kernels of these
 #   names and ELEMENT_IS_F32, _F16 or _BF16 defined. Kernels called <name>_NUMBER: also _i32, _i64, _i8, _u8 and
-#   _bool.
+#   _bool. In a source with both, those called _TYPE are between #ifdef ELEMENT_IS_FLOAT and #endif.
 # - Kernels called <TABLE>_TYPE or <TABLE>_NUMBER, in capitals: one set of these texts for each row `TABLE(<name>, ...)` of
-#   a table that the source includes. The row's name replaces TABLE. A row `FLOAT_TABLE(<name>, ...)` has float types only.
+#   a table that the source includes. The row's name replaces TABLE. A row `NUMBER_TABLE(<name>, ...)` has all types, and
+#   a row `INTEGER_TABLE(<name>, ...)` has integers and BOOL.
 #
 # If a source has functions called <operator>_of, the text between its includes and its first kernel becomes a string
 # too: rondo_cuda_add_functions. A source that includes another source gets that text of it.
@@ -51,17 +52,16 @@ function(add_text name text)
   set(list "${list}    {\"${name}\", rondo_cuda_${name}},\n" PARENT_SCOPE)
 endfunction()
 
-# Adds the texts of one operator: one for each type that its kernels are templates of.
-function(add_typed_texts name text has_integers)
+# Adds the texts of one operator: one for each type that its kernels are templates of, or that the row's kind has.
+function(add_typed_texts name text kind)
   set(types "")
-  if(text MATCHES "_TYPE\\(")
-    set(types f32 f16 bf16)
-  elseif(text MATCHES "_NUMBER\\(")
-    set(types f32 f16 bf16)
-    if(has_integers)
-      list(APPEND types i32 i64 i8 u8 bool)
-    endif()
-  else()
+  if(NOT kind STREQUAL "INTEGER_" AND text MATCHES "_(TYPE|NUMBER)\\(")
+    list(APPEND types f32 f16 bf16)
+  endif()
+  if(kind MATCHES "NUMBER_|INTEGER_" OR text MATCHES "_NUMBER\\(")
+    list(APPEND types i32 i64 i8 u8 bool)
+  endif()
+  if(NOT types)
     add_text("${name}" "${text}")
   endif()
   foreach(type IN LISTS types)
@@ -86,11 +86,11 @@ foreach(source IN LISTS SOURCES)
     foreach(row IN LISTS rows)
       string(REGEX MATCH "[a-z0-9_]+$" operator "${row}")
       string(REPLACE "${table}_" "${operator}_" of_row "${text}")
-      string(COMPARE NOTEQUAL "${row}" "\nFLOAT_${table}(${operator}" has_integers)
-      add_typed_texts("${operator}" "${of_row}" ${has_integers})
+      string(REGEX REPLACE "\n([A-Z_]*)${table}\\(.*" "\\1" kind "${row}")
+      add_typed_texts("${operator}" "${of_row}" "${kind}")
     endforeach()
   else()
-    add_typed_texts("${name}" "${text}" TRUE)
+    add_typed_texts("${name}" "${text}" "")
   endif()
   set_property(GLOBAL PROPERTY included_files "")
   if(own MATCHES "__device__ inline [a-zA-Z0-9]+ [a-z0-9_#]+_of\\(")

@@ -270,9 +270,17 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_cast(rondo_program *program, rond
  *   add: a + b; sub: a - b; mul: a b; maximum, minimum. Any type; integers wrap around, and have no gradient. maximum
  *         and minimum are NaN if one of the values is, and then both get the gradient; if both are equal, each gets
  *         half of it. Of BOOL, as in PyTorch, add and maximum are "or", mul and minimum are "and", and there is no sub.
- *   div: a / b, any float.
- *   pow: a^b, any float. As in C: 1 if b is 0, NaN if a is negative and b is not an integer. The gradient of a is 0
- *        where b is 0; that of b is 0 where a is 0 and b is not negative.
+ *   div: a / b, any number. Of integers, as in C and ONNX: rounded towards 0, like torch.div(rounding_mode="trunc"),
+ *        and 0 if b is 0.
+ *   remainder: what is left of a after whole multiples of b, with the sign of b, as in Python; any number. If b is 0:
+ *        NaN, and 0 of integers. The gradient of b is -quotient.
+ *   fmod: the same with the sign of a, as in C.
+ *   pow: a^b, any number. As in C: 1 if b is 0, NaN if a is negative and b is not an integer. Of integers with a
+ *        negative b: 1 or -1 if a is 1 or -1, else 0, as in PyTorch. The gradient of a is 0 where b is 0; that of b is
+ *        0 where a is 0 and b is not negative.
+ *   bitwise_and, bitwise_or, bitwise_xor: integers and BOOL. No gradient.
+ *   shift_left, shift_right: a by b bits, integers. shift_right keeps the sign. If b is negative, or not less than the
+ *        number of bits, all bits are shifted out. No gradient.
  *   less, less_equal, greater, greater_equal, equal, not_equal: any type; the result is BOOL. No gradient.
  *   logical_and, logical_or, logical_xor: any type; 0 is false, all others are true, NaN too. The result is BOOL. No
  *         gradient.
@@ -294,6 +302,20 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_div(rondo_program *program, rondo
                                                    rondo_value *out_value);
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_pow(rondo_program *program, rondo_value a, rondo_value b,
                                                    rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_remainder(rondo_program *program, rondo_value a, rondo_value b,
+                                                         rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_fmod(rondo_program *program, rondo_value a, rondo_value b,
+                                                    rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_bitwise_and(rondo_program *program, rondo_value a, rondo_value b,
+                                                           rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_bitwise_or(rondo_program *program, rondo_value a, rondo_value b,
+                                                          rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_bitwise_xor(rondo_program *program, rondo_value a, rondo_value b,
+                                                           rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_shift_left(rondo_program *program, rondo_value a, rondo_value b,
+                                                          rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_shift_right(rondo_program *program, rondo_value a, rondo_value b,
+                                                           rondo_value *out_value);
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_less(rondo_program *program, rondo_value a, rondo_value b,
                                                     rondo_value *out_value);
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_less_equal(rondo_program *program, rondo_value a, rondo_value b,
@@ -328,10 +350,24 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_is_inf(rondo_program *program, ro
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_is_finite(rondo_program *program, rondo_value value,
                                                          rondo_value *out_value);
 
-/* Operators of one float value, with a gradient:
+/* Operators of one number without a gradient:
+ *   sign: -1, 0 or 1, 0 of NaN; floor, ceil; round: to the nearest integer, to the even one of two that are equally
+ *         near.
+ *   bitwise_not: the complement of an integer or BOOL. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_sign(rondo_program *program, rondo_value value, rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_floor(rondo_program *program, rondo_value value, rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_ceil(rondo_program *program, rondo_value value, rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_round(rondo_program *program, rondo_value value, rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_bitwise_not(rondo_program *program, rondo_value value,
+                                                           rondo_value *out_value);
+
+/* Operators of one float value, with a gradient; neg, clamp, abs, square and relu also of integers, which wrap around
+ * and have no gradient:
  *   scale: number · x; add_constant: x + number; neg: -x. The number is an F32.
  *   clamp: the number in lowest .. highest that is nearest to x; NaN stays NaN. If lowest is above highest, all become
- *          highest. Use infinities for no limit. The gradient is 0 outside. OUT_OF_RANGE: a limit is NaN.
+ *          highest. Use infinities for no limit. The gradient is 0 outside. Of integers, the limits are the integers
+ *          within lowest .. highest; maximum and minimum have limits that an F32 does not hold. OUT_OF_RANGE: a limit
+ *          is NaN.
  *   sin, cos: of x in radians.
  *   abs: |x|, its gradient is 0 at 0; square: x^2; sqrt; rsqrt: 1 / sqrt(x); exp; log: the natural logarithm.
  *   relu: max(0, x), its gradient is 0 at 0; sigmoid: 1 / (1 + exp(-x)); tanh; silu: x sigmoid(x).

@@ -2,6 +2,7 @@
  * Element-wise operators whose inputs are broadcast: a row for each operator and kind of input, with its value in plain
  * C. Inputs have random shapes that fit together.
  */
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -145,6 +146,45 @@ static double is_both(double a, double b) { return a != 0 && b != 0; }
 static double is_any(double a, double b) { return a != 0 || b != 0; }
 static double is_one(double a, double b) { return (a != 0) != (b != 0); }
 
+/* Quotients and rests of integers, of which none is divided by 0, and powers that an I32 holds. */
+static double whole_quotient(double a, double b) { return trunc(a / b); }
+static double remainder_of(double a, double b) { return a - floor(a / b) * b; }
+static double both_bits(double a, double b) { return (double)((int64_t)a & (int64_t)b); }
+static double any_bits(double a, double b) { return (double)((int64_t)a | (int64_t)b); }
+static double other_bits(double a, double b) { return (double)((int64_t)a ^ (int64_t)b); }
+static double shifted_left(double a, double b) { return a * exp2(b); }
+static double shifted_right(double a, double b) { return floor(a * exp2(-b)); }
+static void draw_divisor(uint64_t *seed, test_call *call) {
+  draw_integers(seed, call);
+  call->inputs[1].low = 1;
+}
+static void draw_negative_divisor(uint64_t *seed, test_call *call) {
+  draw_broadcast(seed, call, 2, -50, 50);
+  for (size_t i = 0; i < 2; i++) call->inputs[i].type = RONDO_I32;
+  call->inputs[1].high = 0;
+}
+static void draw_small_powers(uint64_t *seed, test_call *call) {
+  draw_broadcast_integers(seed, call, 2, -6, 6);
+  call->inputs[1].low = 0;
+  call->inputs[1].high = 5;
+}
+static void draw_shift(uint64_t *seed, test_call *call) {
+  draw_integers(seed, call);
+  call->inputs[1].low = 0;
+  call->inputs[1].high = 7;
+}
+
+/* Away from the steps, where there is no gradient. */
+static void draw_rest(uint64_t *seed, test_call *call) {
+  static double numbers[2 * MOST_COARSE];
+  draw_broadcast(seed, call, 2, 1, 2);
+  for (size_t i = 0; i < 2 * MOST_COARSE; i++)
+    numbers[i] = i < MOST_COARSE ? ((double)test_random_below(seed, 15) - 7.5) / 2 : 0.5 + 0.5 * (double)(i % 3);
+  for (size_t i = 0; i < 2; i++) {
+    if (test_input_elements(call, i) <= MOST_COARSE) call->inputs[i].values = numbers + i * MOST_COARSE;
+  }
+}
+
 /* The base is positive or the exponent is an integer, where pow has a value and a gradient. */
 static void draw_pow(uint64_t *seed, test_call *call) {
   draw_broadcast(seed, call, 2, -2, 2);
@@ -260,6 +300,52 @@ TEST(test_wrapping) {
   assert_int_equal(z, -2);
 }
 
+/* The ends of integers: division by 0 and by -1, powers with negative exponents, shifts of all bits. */
+TEST(test_pr8_ends_of_integers) {
+  enum { N = 7, OPS = 6 };
+  static const int64_t a[N] = {7, -7, INT64_MIN, -1, 1, 2, -1}, b[N] = {0, 0, -1, -3, -9, -1, 64};
+  static const int32_t of_a[N] = {7, -7, INT32_MIN, -1, 1, 2, -1}, of_b[N] = {0, 0, -1, -3, -9, -1, 64};
+  static rondo_status (*const ops[OPS])(rondo_program *, rondo_value, rondo_value, rondo_value *) = {
+      rondo_op_div, rondo_op_remainder, rondo_op_fmod, rondo_op_pow, rondo_op_shift_left, rondo_op_shift_right};
+  static const int64_t wanted[OPS][N] = {{0, 0, INT64_MIN, 0, 0, -2, 0}, {0, 0, 0, -1, -8, 0, 63},
+                                         {0, 0, 0, -1, 1, 0, -1},        {1, 1, 0, -1, 1, 0, 1},
+                                         {7, -7, 0, 0, 0, 0, 0},         {7, -7, -1, -1, 0, 0, -1}};
+  for (int o = 0; o < OPS; o++) {
+    int64_t y[N];
+    int32_t z[N];
+    rondo_program *program = test_new_program();
+    rondo_value in[4], out[2];
+    assert_ok(rondo_program_input(program, "a", RONDO_I64, (size_t[]){N}, 1, &in[0]));
+    assert_ok(rondo_program_input(program, "b", RONDO_I64, (size_t[]){N}, 1, &in[1]));
+    assert_ok(rondo_program_input(program, "c", RONDO_I32, (size_t[]){N}, 1, &in[2]));
+    assert_ok(rondo_program_input(program, "d", RONDO_I32, (size_t[]){N}, 1, &in[3]));
+    assert_ok(ops[o](program, in[0], in[1], &out[0]));
+    assert_ok(ops[o](program, in[2], in[3], &out[1]));
+    assert_ok(rondo_program_output(program, "y", out[0]));
+    assert_ok(rondo_program_output(program, "z", out[1]));
+    test_run_program(
+        t, program,
+        (const test_bytes[]){
+            TEST_BYTES("a", a), TEST_BYTES("b", b), TEST_BYTES("c", of_a), TEST_BYTES("d", of_b), {.name = NULL}},
+        (const test_bytes[]){TEST_BYTES("y", y), TEST_BYTES("z", z), {.name = NULL}});
+    for (int i = 0; i < N; i++) {
+      const int32_t narrow = (int32_t)(uint32_t)(uint64_t)wanted[o][i];
+      if (y[i] != wanted[o][i] || (i != 2 && z[i] != narrow))
+        fail_msg("operator %d of %" PRId64 " and %" PRId64 ": %" PRId64 " and %" PRId32, o, a[i], b[i], y[i], z[i]);
+    }
+  }
+}
+
+UNIT_TEST(test_pr8_floats_have_no_bits) {
+  rondo_program *program = test_new_program();
+  rondo_value x, y;
+  assert_ok(rondo_program_input(program, "x", RONDO_F32, (size_t[]){4}, 1, &x));
+  assert_error(rondo_op_bitwise_and(program, x, x, &y), RONDO_INVALID_ARGUMENT, RONDO_REASON_TYPE);
+  assert_error(rondo_op_shift_left(program, x, x, &y), RONDO_INVALID_ARGUMENT, RONDO_REASON_TYPE);
+  assert_error(rondo_op_bitwise_not(program, x, &y), RONDO_INVALID_ARGUMENT, RONDO_REASON_TYPE);
+  rondo_program_destroy(program);
+}
+
 /* select ----------------------------------------------------------------------------------------------------------- */
 
 /* BOOL, or integers, of which some are negative. */
@@ -330,6 +416,10 @@ static void draw_special(uint64_t *seed, test_call *call) {
 }
 
 static void draw_integer(uint64_t *seed, test_call *call) { draw_broadcast_integers(seed, call, 1, -2, 2); }
+static void draw_one_bool(uint64_t *seed, test_call *call) {
+  draw_broadcast(seed, call, 1, 0, 2);
+  call->inputs[0].type = RONDO_BOOL;
+}
 
 static rondo_status build_predicate(const test_call *call, rondo_program *program, const rondo_value *in,
                                     rondo_value *result) {
@@ -414,6 +504,7 @@ UNIT_TEST(test_what_does_not_expand) {
   .build = build_predicate, .reference = reference_predicate, .family = &(const predicate) { op, is_true }
 #define SPECIAL .draw = draw_special, OF_INTEGERS
 #define AN_INTEGER .draw = draw_integer, OF_INTEGERS
+#define A_BOOL .draw = draw_one_bool, OF_INTEGERS
 #define COMPARED_INTEGERS .draw = draw_few_integers, OF_INTEGERS
 #define SELECT .build = build_select, .reference = reference_select
 #define EXPAND .build = build_expand, .reference = reference_expand
@@ -431,6 +522,28 @@ static const test_operator rows[] = {
     {.name = "mul", BINARY(rondo_op_mul, product_of), FLOATS},
     {.name = "mul", BINARY(rondo_op_mul, product_of), INTEGERS},
     {.name = "div", BINARY(rondo_op_div, quotient_of), .draw = draw_positive, .gradient_tolerance = 4e-4},
+    {.name = "div", BINARY(rondo_op_div, whole_quotient), .draw = draw_divisor, OF_INTEGERS},
+    {.name = "div", BINARY(rondo_op_div, whole_quotient), .draw = draw_negative_divisor, OF_INTEGERS},
+    {.name = "remainder", BINARY(rondo_op_remainder, remainder_of), .draw = draw_divisor, OF_INTEGERS},
+    {.name = "remainder", BINARY(rondo_op_remainder, remainder_of), .draw = draw_negative_divisor, OF_INTEGERS},
+    {.name = "remainder",
+     BINARY(rondo_op_remainder, remainder_of),
+     .draw = draw_rest,
+     .gradient_tolerance = 4e-4,
+     .has_ties = true},
+    {.name = "fmod", BINARY(rondo_op_fmod, fmod), .draw = draw_divisor, OF_INTEGERS},
+    {.name = "fmod", BINARY(rondo_op_fmod, fmod), .draw = draw_negative_divisor, OF_INTEGERS},
+    {.name = "fmod", BINARY(rondo_op_fmod, fmod), .draw = draw_rest, .gradient_tolerance = 4e-4, .has_ties = true},
+    {.name = "pow", BINARY(rondo_op_pow, pow), .draw = draw_small_powers, OF_INTEGERS},
+    {.name = "bitwise_and", BINARY(rondo_op_bitwise_and, both_bits), INTEGERS},
+    {.name = "bitwise_or", BINARY(rondo_op_bitwise_or, any_bits), INTEGERS},
+    {.name = "bitwise_xor", BINARY(rondo_op_bitwise_xor, other_bits), INTEGERS},
+    {.name = "bitwise_and", BINARY(rondo_op_bitwise_and, is_both), OF_BOOL},
+    {.name = "bitwise_or", BINARY(rondo_op_bitwise_or, is_any), OF_BOOL},
+    {.name = "bitwise_xor", BINARY(rondo_op_bitwise_xor, is_one), OF_BOOL},
+    {.name = "shift_left", BINARY(rondo_op_shift_left, shifted_left), .draw = draw_shift, OF_INTEGERS},
+    {.name = "shift_right", BINARY(rondo_op_shift_right, shifted_right), .draw = draw_shift, OF_INTEGERS},
+    {.name = "bitwise_not", TESTED(rondo_op_bitwise_not, is_zero), A_BOOL},
     {.name = "pow", BINARY(rondo_op_pow, pow), .draw = draw_pow, .tolerance = 1e-6, .gradient_tolerance = 4e-4},
     {.name = "maximum", BINARY(rondo_op_maximum, fmax), FLOATS},
     {.name = "maximum", BINARY(rondo_op_maximum, fmax), INTEGERS},

@@ -36,6 +36,30 @@ static void reference(const test_call *call, double *const *in, double *y) {
   for (size_t i = 0; i < test_input_elements(call, 0); i++) y[i] = family->value_at(in[0][i]);
 }
 
+/* The same of integers, a type of which is drawn. I8 and U8 wrap around. */
+static void draw_integers(uint64_t *seed, test_call *call) {
+  static const rondo_type types[] = {RONDO_I32, RONDO_I64, RONDO_I8, RONDO_U8};
+  const rondo_type type = types[test_random_below(seed, 4)];
+  draw(seed, call);
+  call->inputs[0].type = type;
+  call->inputs[0].low = type == RONDO_U8 ? 0 : -128;
+  call->inputs[0].high = type == RONDO_U8 ? 256 : 128;
+}
+
+static void reference_of_integers(const test_call *call, double *const *in, double *y) {
+  const unary *family = call->op->family;
+  const rondo_type type = call->inputs[0].type;
+  for (size_t i = 0; i < test_input_elements(call, 0); i++) {
+    y[i] = family->value_at(in[0][i]);
+    if (type == RONDO_I8) y[i] = (int8_t)(uint8_t)(int)y[i];
+    if (type == RONDO_U8) y[i] = (uint8_t)(int)y[i];
+  }
+}
+
+static double sign(double x) { return (x > 0) - (x < 0); }
+static double same(double x) { return x; }
+static double complement(double x) { return -x - 1; }
+static double within(double x) { return x < -2 ? -2 : x > 3 ? 3 : x; }
 static double negative(double x) { return -x; }
 static double relu(double x) { return x > 0 ? x : 0; }
 static double rsqrt(double x) { return 1 / sqrt(x); }
@@ -139,6 +163,33 @@ static rondo_status clamp_by_ends(rondo_program *program, rondo_value value, ron
 
 static rondo_status clamp_turned_round(rondo_program *program, rondo_value value, rondo_value *out_value) {
   return rondo_op_clamp(program, value, 2, -1, out_value);
+}
+
+/* Of integers: -2 .. 3. */
+static rondo_status clamp_within(rondo_program *program, rondo_value value, rondo_value *out_value) {
+  return rondo_op_clamp(program, value, -2.75f, 3.75f, out_value);
+}
+
+/* Limits that are no integers of the type: infinite, NaN, or beyond its ends. */
+TEST(test_pr8_clamp_of_large_integers) {
+  static const float limits[][2] = {{-INFINITY, INFINITY}, {NAN, NAN}, {-1e30f, 5.5f}, {-5.5f, 1e30f}, {7, -7}};
+  static const int64_t x[] = {INT64_MIN, -6, 0, 6, INT64_MAX};
+  static const int64_t wanted[][5] = {{INT64_MIN, -6, 0, 6, INT64_MAX},
+                                      {INT64_MIN, -6, 0, 6, INT64_MAX},
+                                      {INT64_MIN, -6, 0, 5, 5},
+                                      {-5, -5, 0, 6, INT64_MAX},
+                                      {-7, -7, -7, -7, -7}};
+  for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++) {
+    int64_t y[5];
+    rondo_program *program = test_new_program();
+    rondo_value in, out;
+    assert_ok(rondo_program_input(program, "x", RONDO_I64, (size_t[]){5}, 1, &in));
+    assert_ok(rondo_op_clamp(program, in, limits[i][0], limits[i][1], &out));
+    assert_ok(rondo_program_output(program, "y", out));
+    test_run_program(t, program, (const test_bytes[]){TEST_BYTES("x", x), {.name = NULL}},
+                     (const test_bytes[]){TEST_BYTES("y", y), {.name = NULL}});
+    assert_memory_equal(y, wanted[i], sizeof y);
+  }
 }
 
 /* Arguments of all magnitudes, for which the reference is that of the C library. */
@@ -252,11 +303,28 @@ TEST(test_ends) {
 
 #define UNARY(op, value_at, low, high) \
   .draw = draw, .build = build, .reference = reference, .family = &(const unary) { op, value_at, low, high }
+#define INTEGERS(op, value_at)                                               \
+  .draw = draw_integers, .build = build, .reference = reference_of_integers, \
+  .family = &(const unary){op, value_at, 0, 1}, .only_f32 = true, .has_no_gradient = true
 #define RANGE(low, high) \
   .family = &(const unary) { NULL, NULL, low, high }
 
 static const test_operator rows[] = {
     {.name = "abs", UNARY(rondo_op_abs, fabs, -3, 3)},
+    {.name = "abs", INTEGERS(rondo_op_abs, fabs)},
+    {.name = "neg", INTEGERS(rondo_op_neg, negative)},
+    {.name = "relu", INTEGERS(rondo_op_relu, relu)},
+    {.name = "square", INTEGERS(rondo_op_square, square)},
+    {.name = "clamp", INTEGERS(clamp_within, within)},
+    {.name = "bitwise_not", INTEGERS(rondo_op_bitwise_not, complement)},
+    {.name = "sign", INTEGERS(rondo_op_sign, sign)},
+    {.name = "floor", INTEGERS(rondo_op_floor, same)},
+    {.name = "ceil", INTEGERS(rondo_op_ceil, same)},
+    {.name = "round", INTEGERS(rondo_op_round, same)},
+    {.name = "sign", UNARY(rondo_op_sign, sign, -3, 3), .has_no_gradient = true},
+    {.name = "floor", UNARY(rondo_op_floor, floor, -9, 9), .has_no_gradient = true},
+    {.name = "ceil", UNARY(rondo_op_ceil, ceil, -9, 9), .has_no_gradient = true},
+    {.name = "round", UNARY(rondo_op_round, rint, -9, 9), .has_no_gradient = true},
     {.name = "exp", UNARY(rondo_op_exp, exp, -4, 3)},
     {.name = "log", UNARY(rondo_op_log, log, 0.05, 8)},
     {.name = "neg", UNARY(rondo_op_neg, negative, -4, 4)},

@@ -90,6 +90,16 @@
   ROW(div)                      \
   ROW(div_gradient)             \
   ROW(pow)                      \
+  ROW(remainder)                \
+  ROW(remainder_gradient)       \
+  ROW(fmod)                     \
+  ROW(fmod_gradient)            \
+  ROW(bitwise_and)              \
+  ROW(bitwise_or)               \
+  ROW(bitwise_xor)              \
+  ROW(bitwise_not)              \
+  ROW(shift_left)               \
+  ROW(shift_right)              \
   ROW(pow_base_gradient)        \
   ROW(pow_exponent_gradient)    \
   ROW(maximum)                  \
@@ -109,6 +119,10 @@
   ROW(is_nan)                   \
   ROW(is_inf)                   \
   ROW(is_finite)                \
+  ROW(sign)                     \
+  ROW(floor)                    \
+  ROW(ceil)                     \
+  ROW(round)                    \
   ROW(select)                   \
   ROW(select_gradient_a)        \
   ROW(select_gradient_b)        \

@@ -52,10 +52,10 @@ typedef rondo_status (*unary_operator)(rondo_program *program, rondo_value value
 typedef rondo_status (*binary_operator)(rondo_program *program, rondo_value a, rondo_value b, rondo_value *out_value);
 
 static rondo_status add_unary(pool *p, rondo_value *out) {
-  static const unary_operator operators[] = {rondo_op_tanh, rondo_op_relu,   rondo_op_sigmoid,    rondo_op_silu,
-                                             rondo_op_exp,  rondo_op_log,    rondo_op_sqrt,       rondo_op_rsqrt,
-                                             rondo_op_abs,  rondo_op_neg,    rondo_op_square,     rondo_op_sin,
-                                             rondo_op_cos,  rondo_op_is_nan, rondo_op_logical_not};
+  static const unary_operator operators[] = {
+      rondo_op_tanh, rondo_op_relu,   rondo_op_sigmoid,     rondo_op_silu, rondo_op_exp,    rondo_op_log,
+      rondo_op_sqrt, rondo_op_rsqrt,  rondo_op_abs,         rondo_op_neg,  rondo_op_square, rondo_op_sin,
+      rondo_op_cos,  rondo_op_is_nan, rondo_op_logical_not, rondo_op_sign, rondo_op_floor};
   return operators[below(p, sizeof operators / sizeof operators[0])](p->program, pick_float(p), out);
 }
 
@@ -67,6 +67,19 @@ static rondo_status add_binary(pool *p, rondo_value *out) {
   const rondo_value a = pick(p);
   return operators[below(p, sizeof operators / sizeof operators[0])](p->program, a, pick_of_type(p, type_of(p, a)),
                                                                      out);
+}
+
+static rondo_status add_of_integers(pool *p, rondo_value *out) {
+  static const unary_operator unary[] = {rondo_op_abs, rondo_op_neg, rondo_op_square, rondo_op_relu,
+                                         rondo_op_bitwise_not};
+  static const binary_operator binary[] = {rondo_op_pow,         rondo_op_div,        rondo_op_remainder,
+                                           rondo_op_fmod,        rondo_op_bitwise_or, rondo_op_bitwise_xor,
+                                           rondo_op_bitwise_and, rondo_op_shift_left, rondo_op_shift_right};
+  static const rondo_type types[] = {RONDO_I32, RONDO_I64, RONDO_I8, RONDO_U8};
+  const rondo_value a = pick_of_type(p, types[below(p, 4)]);
+  if (below(p, 4) == 0) return rondo_op_clamp(p->program, a, -20.5f, 90, out);
+  if (below(p, 2) == 0) return unary[below(p, sizeof unary / sizeof unary[0])](p->program, a, out);
+  return binary[below(p, sizeof binary / sizeof binary[0])](p->program, a, pick_of_type(p, type_of(p, a)), out);
 }
 
 static rondo_status add_of_floats(pool *p, rondo_value *out) {
@@ -112,11 +125,12 @@ static rondo_status add_other(pool *p, rondo_value *out) {
 static void grow(pool *p) {
   const uint32_t operators = 4 + below(p, 24);
   for (uint32_t i = 0; i < operators; i++) {
-    const uint32_t kind = below(p, 8);
+    const uint32_t kind = below(p, 9);
     rondo_value out;
     const rondo_status status = kind < 2   ? add_unary(p, &out)
                                 : kind < 5 ? add_binary(p, &out)
                                 : kind < 7 ? add_of_floats(p, &out)
+                                : kind < 8 ? add_of_integers(p, &out)
                                            : add_other(p, &out);
     if (status == RONDO_OK) p->values[p->count++] = out;
   }

@@ -23,6 +23,7 @@ typedef i64 element;
 #endif
 
 #if defined(ELEMENT_IS_F32) || defined(ELEMENT_IS_F16) || defined(ELEMENT_IS_BF16)
+#define ELEMENT_IS_FLOAT
 typedef float number;
 #else
 typedef i64 number;

@@ -130,18 +130,20 @@ RONDO_INLINE void rondo_add_chunk(rondo_type type, const void *from, size_t firs
   rondo_store_chunk(type, to, to_first, count, chunk);
 }
 
-/* ROW(suffix of the names, type, ...) for each float type, and for all types. */
+/* ROW(suffix of the names, type, ...) for each float type, for integers and BOOL, and for all types. */
 #define RONDO_EACH_FLOAT(ROW, ...)  \
   ROW(_f32, RONDO_F32, __VA_ARGS__) \
   ROW(_f16, RONDO_F16, __VA_ARGS__) \
   ROW(_bf16, RONDO_BF16, __VA_ARGS__)
-#define RONDO_EACH_NUMBER(ROW, ...)  \
-  RONDO_EACH_FLOAT(ROW, __VA_ARGS__) \
+#define RONDO_EACH_INTEGER(ROW, ...) \
   ROW(_i32, RONDO_I32, __VA_ARGS__)  \
   ROW(_i64, RONDO_I64, __VA_ARGS__)  \
   ROW(_i8, RONDO_I8, __VA_ARGS__)    \
   ROW(_u8, RONDO_U8, __VA_ARGS__)    \
   ROW(_bool, RONDO_BOOL, __VA_ARGS__)
+#define RONDO_EACH_NUMBER(ROW, ...)  \
+  RONDO_EACH_FLOAT(ROW, __VA_ARGS__) \
+  RONDO_EACH_INTEGER(ROW, __VA_ARGS__)
 
 /* Members of rondo_kernel_options: the parameters, written out or as an array. */
 #define RONDO_PARAMETERS(...) .params = {__VA_ARGS__}
@@ -166,9 +168,12 @@ RONDO_INLINE void rondo_add_chunk(rondo_type type, const void *from, size_t firs
 #define RONDO_TYPED_KERNEL_LIST(kernel, file, list) \
   RONDO_KERNELS(RONDO_EACH_FLOAT, kernel, kernel##_cpu, file, RONDO_PARAMETER_LIST(list))
 
-/* The same for integers and BOOL too. The functions in the CUDA source are called `kernel`_NUMBER. */
+/* The same for integers and BOOL too, and for these alone. The functions in the CUDA source are called
+ * `kernel`_NUMBER. */
 #define RONDO_NUMBER_KERNEL(kernel, file, ...) \
   RONDO_KERNELS(RONDO_EACH_NUMBER, kernel, kernel##_cpu, file, RONDO_PARAMETERS(__VA_ARGS__))
+#define RONDO_INTEGER_KERNEL(kernel, file, ...) \
+  RONDO_KERNELS(RONDO_EACH_INTEGER, kernel, kernel##_cpu, file, RONDO_PARAMETERS(__VA_ARGS__))
 
 /* Defines `kernel`_code of a kernel that is not compiled for each type, from `kernel`_cpu(blocks, args) and the CUDA
  * source `file`. The other arguments are its parameters. */

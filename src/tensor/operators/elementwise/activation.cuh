@@ -7,7 +7,9 @@
 #define UNARY(name, kept_value, formula, gradient) \
   __device__ inline float name##_of(float x) { return formula; }
 #define FAR_UNARY(name, kept_value, near, near_gradient, formula, gradient) UNARY(name, kept_value, formula, gradient)
+#define NUMBER_UNARY(name, kept_value, formula, integers, gradient) UNARY(name, kept_value, formula, gradient)
 #include "tensor/operators/elementwise/unary_operators.inc"
+#undef NUMBER_UNARY
 #undef FAR_UNARY
 #undef UNARY
 #undef FORM_UNARY

@@ -59,6 +59,17 @@ static rondo_status differentiate_pow(rondo_program *program, const rondo_operat
   return add_gradient(program, operation, &rondo_operator_pow_exponent_gradient, of_exponent, 1, input_gradients);
 }
 
+/* Between its steps, the quotient is constant: a - b quotient. */
+static rondo_status differentiate_remainder(rondo_program *program, const rondo_operation *operation,
+                                            const uint32_t *result_gradients, uint32_t *input_gradients) {
+  const rondo_operator *row =
+      operation->row == &rondo_operator_fmod ? &rondo_operator_fmod_gradient : &rondo_operator_remainder_gradient;
+  const uint32_t terms[] = {result_gradients[0], operation->inputs[0], operation->inputs[1]};
+  RONDO_TRY(rondo_add_sum_to(program, result_gradients[0], operation->inputs[0], &input_gradients[0]));
+  return add_gradient(program, operation, row, terms, 1, input_gradients);
+}
+#define differentiate_fmod differentiate_remainder
+
 /* The gradient goes to the larger input, or for minimum to the smaller one. Equal inputs get half of it each. */
 static rondo_status differentiate_maximum(rondo_program *program, const rondo_operation *operation,
                                           const uint32_t *result_gradients, uint32_t *input_gradients) {
@@ -77,10 +88,20 @@ static rondo_status differentiate_maximum(rondo_program *program, const rondo_op
 #define types_of_mul RONDO_ALL_TYPES
 #define types_of_maximum RONDO_ALL_TYPES
 #define types_of_minimum RONDO_ALL_TYPES
+#define types_of_div RONDO_NUMBERS
+#define types_of_pow RONDO_NUMBERS
+#define types_of_remainder RONDO_NUMBERS
+#define types_of_fmod RONDO_NUMBERS
+#define types_of_bitwise_and (RONDO_INTEGERS | RONDO_TYPE_BIT(RONDO_BOOL))
+#define types_of_bitwise_or types_of_bitwise_and
+#define types_of_bitwise_xor types_of_bitwise_and
+#define types_of_shift_left RONDO_INTEGERS
+#define types_of_shift_right RONDO_INTEGERS
 
 /* The table -------------------------------------------------------------------------------------------------------- */
 
-#define WRAP(a, operator, b) (int64_t)((uint64_t)(a) operator(uint64_t)(b))
+#define FORMULA RONDO_INLINE
+typedef int64_t integer;
 
 /* The members of rondo_operator that the rows have in common. */
 #define ROW_MEMBERS(operator, terms, ...) \
@@ -119,13 +140,18 @@ static rondo_status differentiate_maximum(rondo_program *program, const rondo_op
     return rondo_program_apply(program, &rondo_operator_##operator, & value, 1, NULL, out_value);                 \
   }
 
-#define FLOAT_BINARY(operator, formula)                                                                         \
-  RONDO_TERM_CHUNK(operator##_floats, float, float, formula)                                                    \
-  RONDO_BROADCAST_CPU(operator)                                                                                 \
-  RONDO_TYPED_KERNEL(operator, operator, RONDO_BROADCAST_PARAMETERS_2);                                         \
-  static const rondo_broadcast_row operator##_family = {.code = operator##_code, .floats = operator##_floats }; \
-  const rondo_operator rondo_operator_##operator= {ROW_MEMBERS(operator, 2, "a", "b"), .types = RONDO_FLOATS,   \
-                                                   .differentiate = differentiate_##operator};                  \
+#define STEP(operator, floats_formula, integers_formula)                                                       \
+  ALL_TYPES(operator, 1, INPUTS("value"), float, floats_formula, integers_formula, false, RONDO_NUMBERS, NULL) \
+  rondo_status rondo_op_##operator(rondo_program *program, rondo_value value, rondo_value *out_value) {        \
+    return rondo_program_apply(program, &rondo_operator_##operator, & value, 1, NULL, out_value);              \
+  }
+
+#define INTEGER_BINARY(operator, formula)                                                                             \
+  RONDO_TERM_CHUNK(operator##_integers, int64_t, int64_t, formula)                                                    \
+  RONDO_BROADCAST_CPU(operator)                                                                                       \
+  RONDO_INTEGER_KERNEL(operator, operator, RONDO_BROADCAST_PARAMETERS_2);                                             \
+  static const rondo_broadcast_row operator##_family = {.code = operator##_code, .integers = operator##_integers };   \
+  const rondo_operator rondo_operator_##operator= {ROW_MEMBERS(operator, 2, "a", "b"), .types = types_of_##operator}; \
   PUBLIC_FUNCTION(operator)
 
 #define TERNARY(operator, inputs, formula)                                                                      \

@@ -5,12 +5,14 @@
 #include "tensor/operators/elementwise/broadcast.cuh"
 #include "tensor/operators/elementwise/elementary.cuh"
 
-#define WRAP(a, operator, b) (i64)((u64)(a) operator(u64)(b))
 #define BINARY(name, floats, integers)                                   \
   __device__ inline float name##_of(float a, float b) { return floats; } \
   __device__ inline i64 name##_of(i64 a, i64 b) { return integers; }
-#define FLOAT_BINARY(name, floats) \
-  __device__ inline float name##_of(float a, float b) { return floats; }
+#define INTEGER_BINARY(name, integers) \
+  __device__ inline i64 name##_of(i64 a, i64 b) { return integers; }
+#define STEP(name, floats, integers)                            \
+  __device__ inline float name##_of(float a) { return floats; } \
+  __device__ inline i64 name##_of(i64 a) { return integers; }
 #define COMPARISON(name, formula)                                       \
   __device__ inline i64 name##_of(float a, float b) { return formula; } \
   __device__ inline i64 name##_of(i64 a, i64 b) { return formula; }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * clamp: numbers below the lowest become the lowest, those above the highest the highest, as torch.clamp. The gradient
- * passes where the number was not changed. Threads: as tensor/program/operator.h says.
+ * clamp: numbers below the lowest become the lowest, those above the highest the highest, as torch.clamp. For integers,
+ * the limits are rounded towards each other. The gradient passes where the number was not changed. Threads: as
+ * tensor/program/operator.h says.
  */
 #include "tensor/operators/elementwise/unary_operators.h"
 
@@ -20,6 +21,19 @@ RONDO_VECTORISED(clamp_chunk, (const float *restrict x, float lowest, float high
                   y[i] = above > highest ? highest : above);
 }
 
+RONDO_VECTORISED(clamp_integers,
+                 (const int64_t *restrict x, int64_t lowest, int64_t highest, int64_t *restrict y, size_t count),
+                 (x, lowest, highest, y, count)) {
+  RONDO_EACH_LANE(i, lane, count, const int64_t above = x[i] < lowest ? lowest : x[i];
+                  y[i] = above > highest ? highest : above);
+}
+
+/* The nearest integer to a whole number, which may be infinite. */
+static int64_t limit_of(float whole) {
+  if (whole >= 0x1p63f) return INT64_MAX;
+  return whole <= -0x1p63f ? INT64_MIN : (int64_t)whole;
+}
+
 RONDO_VECTORISED(clamp_slope,
                  (const float *restrict x, const float *restrict dy, float lowest, float highest, float *restrict dx,
                   size_t count),
@@ -28,7 +42,11 @@ RONDO_VECTORISED(clamp_slope,
 }
 
 static void compute_clamp(const rondo_chunk_call *call) {
-  clamp_chunk(call->terms[0], call->numbers[LOWEST], call->numbers[HIGHEST], call->result, call->count);
+  const float lowest = call->numbers[LOWEST], highest = call->numbers[HIGHEST];
+  if (rondo_is_integer(call->result_type))
+    clamp_integers(call->terms[0], limit_of(ceilf(lowest)), limit_of(floorf(highest)), call->result, call->count);
+  else
+    clamp_chunk(call->terms[0], lowest, highest, call->result, call->count);
 }
 
 static void compute_clamp_gradient(const rondo_chunk_call *call) {
@@ -43,7 +61,7 @@ static void clamp_gradient_cpu(rondo_type type, rondo_blocks blocks, void *const
   rondo_elementwise_cpu(&rondo_operator_clamp_gradient, type, blocks, args);
 }
 
-RONDO_TYPED_KERNEL(clamp, clamp, RONDO_UNARY_PARAMETERS, RONDO_SCALAR(float), RONDO_SCALAR(float));
+RONDO_NUMBER_KERNEL(clamp, clamp, RONDO_UNARY_PARAMETERS, RONDO_SCALAR(float), RONDO_SCALAR(float));
 RONDO_TYPED_KERNEL(clamp_gradient, clamp, RONDO_SLOPE_PARAMETERS, RONDO_SCALAR(float), RONDO_SCALAR(float));
 
 /* Rows ------------------------------------------------------------------------------------------------------------- */
@@ -76,7 +94,7 @@ static rondo_status emit_clamp(rondo_emitter *emitter, const rondo_operation *op
 }
 
 RONDO_OPERATOR(
-    clamp, .types = RONDO_FLOATS, .inputs = {"value"}, .required = 1, .result_count = 1, .infer = rondo_infer_unary,
+    clamp, .types = RONDO_NUMBERS, .inputs = {"value"}, .required = 1, .result_count = 1, .infer = rondo_infer_unary,
     .differentiate = differentiate_clamp, .emit = emit_clamp,
     .element = {.compute = compute_clamp, .function = "clamp_of", .source = rondo_cuda_clamp_functions, .numbers = 2});
 RONDO_OPERATOR(clamp_gradient, .inputs = {"value", "gradient"}, .required = 2, .result_count = 1,

@@ -4,6 +4,10 @@
  */
 #define FORMULA __device__ inline
 
+/* Integers that wrap around. */
+typedef long long integer;
+#define WRAP(a, operator, b) (integer)((unsigned long long)(a) operator(unsigned long long)(b))
+
 __device__ inline unsigned rondo_float_bits(float x) { return __float_as_uint(x); }
 __device__ inline float rondo_float_of(unsigned bits) { return __uint_as_float(bits); }
 

@@ -16,6 +16,9 @@
 #include "base/numbers/half_float.h"
 #include "tensor/operators/common/vectors.h"
 
+/* Integers that wrap around. */
+#define WRAP(a, operator, b) (int64_t)((uint64_t)(a) operator(uint64_t)(b))
+
 /* q(r) for |y| < 105; the low bits of *out_exponent are n. */
 RONDO_INLINE float rondo_reduce_exponent(float y, uint32_t *out_exponent) {
   const float shifted = y * 1.44269504f + 12582912.0f;

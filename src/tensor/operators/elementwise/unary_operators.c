@@ -9,6 +9,7 @@
 #include <math.h>
 
 #include "base/error.h"
+#include "tensor/operators/elementwise/broadcast.h"
 #include "tensor/program/operation.h"
 
 /* Kernels ---------------------------------------------------------------------------------------------------------- */
@@ -18,20 +19,28 @@ RONDO_VECTORISED(compute_blocks, (const rondo_operator *row, rondo_type type, ro
   const uint32_t inputs = row->required, elements = inputs - row->element.others;
   void *y = RONDO_ARG(void *, inputs);
   const size_t count = RONDO_ARG(size_t, inputs + 1);
-  float buffers[RONDO_MAX_TERMS + 1][RONDO_CHUNK];
-  rondo_chunk_call call = {.row = row};
+  const bool is_integer = rondo_is_integer(type);
+  rondo_chunk_buffer buffers[RONDO_MAX_TERMS + 1];
+  rondo_chunk_buffer *last = &buffers[RONDO_MAX_TERMS];
+  rondo_chunk_call call = {.row = row, .result_type = type};
   for (uint32_t n = 0; n < row->element.numbers; n++) call.numbers[n] = RONDO_ARG(float, inputs + 2 + n);
   for (uint32_t t = elements; t < inputs; t++) call.terms[t] = RONDO_ARG(const void *, t);
   if (elements < inputs) call.size = RONDO_ARG(size_t, inputs + 2);
   const rondo_span span = rondo_blocks_span(blocks, count, RONDO_LANES);
   RONDO_EACH_CHUNK(at, length, span.first, span.last) {
-    for (uint32_t t = 0; t < elements; t++)
-      call.terms[t] = rondo_load_chunk(type, RONDO_ARG(const void *, t), at, length, buffers[t]);
-    call.result = rondo_chunk_of(type, y, at, buffers[RONDO_MAX_TERMS]);
+    for (uint32_t t = 0; t < elements; t++) {
+      const void *x = RONDO_ARG(const void *, t);
+      call.terms[t] = is_integer ? (const void *)rondo_load_integers(type, x, at, length, buffers[t].integers)
+                                 : (const void *)rondo_load_chunk(type, x, at, length, buffers[t].floats);
+    }
+    call.result = is_integer ? (void *)last->integers : (void *)rondo_chunk_of(type, y, at, last->floats);
     call.first = at;
     call.count = length;
     row->element.compute(&call);
-    rondo_store_chunk(type, y, at, length, call.result);
+    if (is_integer)
+      rondo_store_integers(type, y, at, length, call.result);
+    else
+      rondo_store_chunk(type, y, at, length, call.result);
   }
 }
 
@@ -44,14 +53,17 @@ void rondo_compute_unary(const rondo_chunk_call *call) {
   const rondo_unary *family = call->row->family;
   if (family->slope != NULL)
     family->slope(call->terms[0], call->terms[1], call->result, call->count);
+  else if (rondo_is_integer(call->result_type))
+    family->integers(call->terms[0], call->result, call->count);
   else
     family->chunk(call->terms[0], call->result, call->count);
 }
 
 /* Functions of the rows -------------------------------------------------------------------------------------------- */
 
+/* Public operators say which types they take. */
 rondo_status rondo_infer_unary(const rondo_program *program, const rondo_operation *operation, rondo_shape *results) {
-  RONDO_TRY(rondo_require_float(program, operation, 0, RONDO_ANY_RANK));
+  if (operation->row->types == 0) RONDO_TRY(rondo_require_float(program, operation, 0, RONDO_ANY_RANK));
   results[0] = *rondo_operation_input(program, operation, 0);
   return RONDO_OK;
 }
@@ -71,7 +83,7 @@ static rondo_status differentiate_unary(rondo_program *program, const rondo_oper
 static rondo_status emit_unary(rondo_emitter *emitter, const rondo_operation *operation) {
   const rondo_unary *family = operation->row->family;
   const rondo_shape *shape = rondo_emit_shape(emitter, operation->inputs[0]);
-  assert(rondo_shape_is_float(shape));
+  assert(family->code[shape->type].name != NULL);
   const size_t count = rondo_shape_elements(shape);
   const rondo_grid grid = rondo_emit_grid(emitter, count, RONDO_PACKED_GRAIN);
   if (family->slope == NULL)
@@ -128,18 +140,19 @@ RONDO_INLINE bool has_far(const float *x, size_t count) {
   for (size_t i = has_far(kept, count) ? 0 : count; i < count; i++) \
   dx[i] = rondo_is_far(kept[i]) ? name##_far_gradient_of(kept[i], dy[i]) : dx[i]
 
-#define ROWS(operator, keeps)                                                                      \
-  RONDO_TYPED_KERNEL(operator, operator, RONDO_UNARY_PARAMETERS);                                  \
+#define ROWS(operator, keeps, takes, KERNEL, integer_chunk)                                        \
+  KERNEL(operator, operator, RONDO_UNARY_PARAMETERS);                                              \
   RONDO_TYPED_KERNEL(operator##_gradient, operator, RONDO_SLOPE_PARAMETERS);                       \
   static const rondo_unary operator##_family = {.code = operator##_code,                           \
                                                 .chunk = operator##_chunk,                         \
+                                                .integers = integer_chunk,                         \
                                                 .gradient = &rondo_operator_##operator##_gradient, \
                                                 .keeps_result = keeps};                            \
   static const rondo_unary operator##_gradient_family = {.code = operator##_gradient_code,         \
                                                          .slope = operator##_slope };              \
   const rondo_operator rondo_operator_##operator= {                                                \
       .name = #operator,                                                                           \
-      .types = RONDO_FLOATS,                                                                       \
+      .types = takes,                                                                              \
       .inputs = {"value"},                                                                         \
       .required = 1,                                                                               \
       .result_count = 1,                                                                           \
@@ -161,7 +174,7 @@ RONDO_INLINE bool has_far(const float *x, size_t count) {
 #define FORM_UNARY(operator, keeps, formula, slope_formula)           \
   FORMULAS(operator, formula, slope_formula)                          \
   CPU_FUNCTIONS(operator, CHUNK_LOOP(operator), SLOPE_LOOP(operator)) \
-  ROWS(operator, keeps)
+  ROWS(operator, keeps, RONDO_FLOATS, RONDO_TYPED_KERNEL, NULL)
 
 #define UNARY(operator, keeps, formula, slope_formula) \
   FORM_UNARY(operator, keeps, formula, slope_formula)  \
@@ -171,7 +184,20 @@ RONDO_INLINE bool has_far(const float *x, size_t count) {
   FORMULAS(operator, formula, slope_formula)                                               \
   FORMULAS(operator##_far, far_formula, far_slope_formula)                                 \
   CPU_FUNCTIONS(operator, FAR_CHUNK_LOOP(operator), FAR_SLOPE_LOOP(operator))              \
-  ROWS(operator, keeps)                                                                    \
+  ROWS(operator, keeps, RONDO_FLOATS, RONDO_TYPED_KERNEL, NULL)                            \
+  PUBLIC_FUNCTION(operator)
+
+#define INTEGER_CHUNK(operator, integer_formula)                                                         \
+  RONDO_VECTORISED(operator##_integers, (const int64_t *restrict in, int64_t *restrict y, size_t count), \
+                   (in, y, count)) {                                                                     \
+    RONDO_EACH_LANE(i, lane, count, const int64_t x = in[i]; y[i] = integer_formula);                    \
+  }
+
+#define NUMBER_UNARY(operator, keeps, formula, integer_formula, slope_formula)   \
+  FORMULAS(operator, formula, slope_formula)                                     \
+  CPU_FUNCTIONS(operator, CHUNK_LOOP(operator), SLOPE_LOOP(operator))            \
+  INTEGER_CHUNK(operator, integer_formula)                                       \
+  ROWS(operator, keeps, RONDO_NUMBERS, RONDO_NUMBER_KERNEL, operator##_integers) \
   PUBLIC_FUNCTION(operator)
 
 #define PUBLIC_FUNCTION(operator)                                                                       \

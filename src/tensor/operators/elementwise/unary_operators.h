@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Element-wise operators with one input of a float type. unary_operators.inc is their table. This header declares what
+ * Element-wise operators with one input. unary_operators.inc is their table. This header declares what
  * other operators need: the family of a row, the kernel loop, and the activations that matrix products apply.
  *
  * Kernels are called <name>_TYPE(x, y, count) and <name>_gradient_TYPE(kept, dy, dx, count). A gradient is computed
@@ -16,6 +16,7 @@
 #include "tensor/program/shape.h"
 
 typedef void (*rondo_unary_chunk)(const float *restrict x, float *restrict y, size_t count);
+typedef void (*rondo_integer_chunk)(const int64_t *restrict x, int64_t *restrict y, size_t count);
 typedef void (*rondo_slope_chunk)(const float *restrict kept, const float *restrict dy, float *restrict dx,
                                   size_t count);
 
@@ -23,6 +24,7 @@ typedef void (*rondo_slope_chunk)(const float *restrict kept, const float *restr
 typedef struct rondo_unary {
   const rondo_kernel_options *code; /* one per type */
   rondo_unary_chunk chunk;
+  rondo_integer_chunk integers; /* NULL: of float types only */
   rondo_slope_chunk slope;
   const rondo_operator *gradient;
   bool keeps_result; /* the gradient reads the result, not the input */
