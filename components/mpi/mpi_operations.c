@@ -37,7 +37,9 @@ static MPI_Datatype type_of(rondo_type type) {
       return MPI_INT8_T;
     case RONDO_U8:
       return MPI_UINT8_T;
-    case RONDO_BOOL: /* refused by the core */
+    case RONDO_BOOL: /* these are refused by the core */
+    case RONDO_F8_E4M3:
+    case RONDO_F8_E5M2:
       break;
   }
   return MPI_BYTE;

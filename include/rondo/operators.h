@@ -261,7 +261,9 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_avg_pool2d(rondo_program *program
  *   cast: any type to `type`; a value that already has this type is returned unchanged. Floats are truncated to
  *         integers; values out of range become the nearest integer, NaN becomes 0. Integers that do not fit another
  *         integer type keep their lower bits. BOOL gets false from 0, true from all others, NaN too, and becomes 0 or
- *         1. Integers become F16 and BF16 through F32. The gradient is cast back; other types have no gradient. */
+ *         1. Integers become F16 and BF16 through F32. Of 8-bit floats, numbers out of range, infinity too, become the
+ *         largest number, as in ONNX's Cast; PyTorch gives NaN or infinity. The gradient is cast back; integers, BOOL
+ * and 8-bit floats have no gradient. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_cast(rondo_program *program, rondo_value value, rondo_type type,
                                                     rondo_value *out_value);
 

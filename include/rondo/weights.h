@@ -60,8 +60,8 @@ typedef struct rondo_weights_options {
   void *user;
   const rondo_weight_rule *rules; /* rule_count rules, read during the call */
   size_t rule_count;
-  bool convert_floats; /* rondo_weights_apply converts between F32, F16 and BF16 where the type of a state is another,
-                          rounding to the nearest, ties to even; false: it returns TYPE */
+  bool convert_floats; /* rondo_weights_apply converts between F32, F16, BF16 and 8-bit floats where the type of a state
+                          is another, rounding to the nearest, ties to even; false: it returns TYPE */
 } rondo_weights_options;
 #define RONDO_WEIGHTS_OPTIONS_INIT .struct_size = sizeof(rondo_weights_options)
 

@@ -17,6 +17,8 @@ static const struct {
     [RONDO_BOOL] = {"bool", 1},
     [RONDO_I8] = {"i8", sizeof(int8_t)},
     [RONDO_U8] = {"u8", sizeof(uint8_t)},
+    [RONDO_F8_E4M3] = {"f8_e4m3", 1},
+    [RONDO_F8_E5M2] = {"f8_e5m2", 1},
 };
 
 /* Returns 0, a row without a type, if the type is unknown. */

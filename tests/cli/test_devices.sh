@@ -35,9 +35,9 @@ for purpose in 'large matrix products' convolutions; do
     die "a oneDNN that is none: $(cat out)"
 done
 succeeds devices --operators
-grep -Eq '^operator +f32 +f16 +bf16 +i32 +i64 +i8 +u8 +bool +gradient$' out || die "no header: $(cat out)"
-grep -Eq '^add +(cpu, cuda +){8}yes$' out || die "no add: $(cat out)"
-grep -Eq '^exp +(cpu, cuda +){3}(- +){5}yes$' out || die "no exp: $(cat out)"
+grep -Eq '^operator +f32 +f16 +bf16 +i32 +i64 +i8 +u8 +bool +f8_e4m3 +f8_e5m2 +gradient$' out || die "no header: $(cat out)"
+grep -Eq '^add +(cpu, cuda +){8}(- +){2}yes$' out || die "no add: $(cat out)"
+grep -Eq '^exp +(cpu, cuda +){3}(- +){7}yes$' out || die "no exp: $(cat out)"
 grep -v '^stop_gradient ' out | grep -q '_gradient' && die "a gradient is listed: $(cat out)"
 succeeds devices --operators --json
 json_holds '.operators | map(select(.name == "less"))[0] | .types == ["f32", "f16", "bf16", "i32", "i64", "i8", "u8", "bool"] and

@@ -2,6 +2,7 @@
  * cast: of each type to each other one.
  */
 #include <math.h>
+#include <string.h>
 
 #include "support/test_operator.h"
 #include "support/test_program.h"
@@ -144,6 +145,97 @@ TEST(test_rounding) {
   assert_true((y[0] & 0x7fff) > 0x7c00);
   cast_once(t, RONDO_F32, RONDO_BF16, &nan, y, 1);
   assert_true((y[0] & 0x7fff) > 0x7f80);
+}
+
+/* 8-bit floats, whose numbers the format's definition gives: sign, exponent, mantissa. */
+typedef struct float8 {
+  rondo_type type;
+  int mantissa, bias;
+  bool has_infinity; /* of the largest exponent, all but 0 are NaN; otherwise only all ones are */
+  double largest;
+} float8;
+static const float8 float8s[] = {{RONDO_F8_E4M3, 3, 7, false, 448}, {RONDO_F8_E5M2, 2, 15, true, 57344}};
+
+static double number_of(const float8 *f, uint8_t bits) {
+  const int ones = (1 << f->mantissa) - 1, exponent = (bits & 0x7f) >> f->mantissa, rest = bits & ones;
+  const double sign = bits >> 7 ? -1 : 1;
+  if (!f->has_infinity && (bits & 0x7f) == 0x7f) return NAN;
+  if (f->has_infinity && exponent == 31) return rest == 0 ? sign * INFINITY : NAN;
+  return sign * (exponent == 0 ? ldexp(rest, 1 - f->bias - f->mantissa)
+                               : ldexp(rest + ones + 1, exponent - f->bias - f->mantissa));
+}
+
+/* The nearest number; of two, the one whose last bit is 0. What is too large becomes the largest. */
+static uint8_t nearest_to(const float8 *f, double x) {
+  uint8_t best = 0;
+  if (isnan(x)) return (uint8_t)(signbit(x) ? 0xff : 0x7f);
+  const double magnitude = fmin(fabs(x), f->largest);
+  for (uint8_t bits = 1; isfinite(number_of(f, bits)); bits++) {
+    const double more = fabs(number_of(f, bits) - magnitude) - fabs(number_of(f, best) - magnitude);
+    if (more < 0 || (more == 0 && bits % 2 == 0)) best = bits;
+  }
+  return (uint8_t)(best | (signbit(x) ? 0x80 : 0));
+}
+
+TEST(test_pr8_all_8_bit_floats) {
+  uint8_t bits[256], back[256];
+  for (int i = 0; i < 256; i++) bits[i] = (uint8_t)i;
+  for (size_t k = 0; k < 2; k++) {
+    const float8 *f = &float8s[k];
+    float numbers[256];
+    int32_t whole[256];
+    cast_once(t, f->type, RONDO_F32, bits, numbers, 256);
+    cast_once(t, RONDO_F32, f->type, numbers, back, 256);
+    cast_once(t, f->type, RONDO_I32, bits, whole, 256);
+    for (int i = 0; i < 256; i++) {
+      const double wanted = number_of(f, bits[i]), got = (double)numbers[i];
+      assert_true(isnan(wanted) ? isnan(got) : got == wanted && signbit(got) == signbit(wanted));
+      if (!isnan(wanted)) assert_int_equal(back[i], isinf(wanted) ? nearest_to(f, wanted) : bits[i]);
+      if (isfinite(wanted)) assert_int_equal(whole[i], (int32_t)wanted);
+    }
+  }
+}
+
+/* Of all magnitudes, between two numbers, and halfway. */
+TEST(test_pr8_rounding_to_8_bit_floats) {
+  enum { N = 2048 };
+  static float x[N];
+  static uint8_t y[N], by_half[N];
+  static uint16_t halves[N];
+  uint64_t seed = 3;
+  for (size_t k = 0; k < 2; k++) {
+    const float8 *f = &float8s[k];
+    for (size_t i = 0; i < N; i++) {
+      const double sign = i % 2 == 0 ? 1 : -1, low = number_of(f, (uint8_t)(i % 0x7b));
+      x[i] = (float)(sign * ldexp(test_random_below(&seed, 1 << 20) + 1.0, (int)test_random_below(&seed, 40) - 40));
+      if (i < 600) x[i] = (float)(sign * (low + number_of(f, (uint8_t)(i % 0x7b + 1))) / 2);
+    }
+    const float ends[] = {NAN, INFINITY, -INFINITY, 0, -0.0f, 464, 465, 1e30f, -1e30f, 61440, 1e-30f, 0x1p-149f};
+    memcpy(x, ends, sizeof ends);
+    cast_once(t, RONDO_F32, f->type, x, y, N);
+    cast_once(t, RONDO_F32, RONDO_F16, x, halves, N);
+    cast_once(t, RONDO_F16, f->type, halves, by_half, N);
+    for (size_t i = 0; i < N; i++) {
+      if (y[i] != nearest_to(f, (double)x[i]))
+        fail_msg("%s of %g is %02x, not %02x", rondo_type_name(f->type), (double)x[i], y[i],
+                 nearest_to(f, (double)x[i]));
+    }
+    for (size_t i = 0; i < 600; i++) assert_true(by_half[i] == y[i] || i < 12);
+  }
+}
+
+/* Copies keep the bytes; there is no arithmetic. */
+UNIT_TEST(test_pr8_8_bit_floats_are_stored) {
+  rondo_program *program = test_new_program();
+  rondo_value x, y, parts[2];
+  assert_ok(rondo_program_input(program, "x", RONDO_F8_E4M3, (size_t[]){4, 2}, 2, &x));
+  assert_ok(rondo_op_reshape(program, x, (size_t[]){2, 4}, 2, &y));
+  assert_ok(rondo_op_slice(program, y, (size_t[]){0, 0}, (size_t[]){1, 4}, NULL, &parts[0]));
+  assert_ok(rondo_op_slice(program, y, (size_t[]){1, 0}, (size_t[]){1, 4}, NULL, &parts[1]));
+  assert_ok(rondo_op_concat(program, parts, 2, 0, &y));
+  assert_error(rondo_op_add(program, x, x, &y), RONDO_INVALID_ARGUMENT, RONDO_REASON_TYPE);
+  assert_error(rondo_op_matmul(program, x, x, (rondo_value){0}, &y), RONDO_INVALID_ARGUMENT, RONDO_REASON_TYPE);
+  rondo_program_destroy(program);
 }
 
 /* A cast to its own type is the value itself; types that values cannot have are refused. */

@@ -87,9 +87,9 @@ static rondo_status check_types(const char *call, const rondo_collective *work) 
   if (rondo_type_bytes(work->type) == 0)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_TYPE,
                       "%s: %d is not a type: use RONDO_F32 or another value of rondo_type", call, (int)work->type);
-  if (work->type == RONDO_BOOL)
-    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_TYPE, "%s: collectives do not take bool: use RONDO_U8",
-                      call);
+  if (work->type == RONDO_BOOL || work->type > RONDO_U8)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_TYPE, "%s: collectives do not take %s: use RONDO_U8", call,
+                      rondo_type_name(work->type));
   if (!operations[work->operation].reduces) return RONDO_OK;
   if (!rondo_reduction_is_known(work->reduction))
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_TYPE,

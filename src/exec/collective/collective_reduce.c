@@ -110,6 +110,8 @@ void rondo_reduce_divide(rondo_type type, void *dst, size_t count, uint32_t rank
     case RONDO_I8:
     case RONDO_U8:
     case RONDO_BOOL:
+    case RONDO_F8_E4M3:
+    case RONDO_F8_E5M2:
       assert(false); /* refused by collective.c */
   }
 }

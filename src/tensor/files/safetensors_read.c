@@ -124,8 +124,9 @@ static rondo_status read_shape(reader *r, const rondo_json_value *tensor, listed
   if (type_name == NULL) return fail_malformed(out->name, "it has no dtype");
   if (!rondo_json_is(dims, RONDO_JSON_ARRAY)) return fail_malformed(out->name, "it has no shape");
   if (!rondo_safetensors_find_type(type_name, &type)) {
-    char what[80];
-    (void)snprintf(what, sizeof what, "is %.16s; Rondo reads F32, F16, BF16, I32, I64, I8, U8, BOOL", type_name);
+    char what[96];
+    (void)snprintf(what, sizeof what, "is %.16s; Rondo reads F32, F16, BF16, I32, I64, I8, U8, BOOL, F8_E4M3, F8_E5M2",
+                   type_name);
     RONDO_TRY(skip(r, out, RONDO_REASON_TYPE, what));
   }
   return read_sizes(r, dims, type, out);

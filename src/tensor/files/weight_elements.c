@@ -7,7 +7,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "base/numbers/half_float.h"
+#include "base/numbers/float8.h"
 
 #define PIECE_BYTES ((size_t)1 << 20)
 #define BLOCK_COLUMNS 32 /* of which the cache holds a line each */
@@ -97,27 +97,35 @@ rondo_status rondo_weights_make_plain(const rondo_weights *weights, rondo_weight
 
 /* Converting ------------------------------------------------------------------------------------------------------- */
 
-static bool is_float(rondo_type type) { return type == RONDO_F32 || type == RONDO_F16 || type == RONDO_BF16; }
+#define DEFINE_FLOAT(type, bits, from_bits, to_bits)                                                  \
+  static float load_##type(const void *data, size_t i) { return from_bits(((const bits *)data)[i]); } \
+  static void store_##type(void *data, size_t i, float x) { ((bits *)data)[i] = to_bits(x); }
+
+DEFINE_FLOAT(f32, float, , )
+DEFINE_FLOAT(f16, uint16_t, rondo_from_f16, rondo_to_f16)
+DEFINE_FLOAT(bf16, uint16_t, rondo_from_bf16, rondo_to_bf16)
+DEFINE_FLOAT(f8_e4m3, uint8_t, rondo_from_f8_e4m3, rondo_to_f8_e4m3)
+DEFINE_FLOAT(f8_e5m2, uint8_t, rondo_from_f8_e5m2, rondo_to_f8_e5m2)
+
+/* Rows of the float types. */
+static const struct {
+  float (*load)(const void *data, size_t i);
+  void (*store)(void *data, size_t i, float x);
+} floats[] = {[RONDO_F32] = {load_f32, store_f32},
+              [RONDO_F16] = {load_f16, store_f16},
+              [RONDO_BF16] = {load_bf16, store_bf16},
+              [RONDO_F8_E4M3] = {load_f8_e4m3, store_f8_e4m3},
+              [RONDO_F8_E5M2] = {load_f8_e5m2, store_f8_e5m2}};
+
+static bool is_float(rondo_type type) { return type < sizeof floats / sizeof floats[0] && floats[type].load != NULL; }
 
 bool rondo_weights_can_convert(const rondo_weights *weights, rondo_type from, rondo_type to) {
   return from == to || (weights->converts_floats && is_float(from) && is_float(to));
 }
 
-static float load(rondo_type type, const void *data, size_t i) {
-  if (type == RONDO_F32) return ((const float *)data)[i];
-  const uint16_t bits = ((const uint16_t *)data)[i];
-  return type == RONDO_F16 ? rondo_from_f16(bits) : rondo_from_bf16(bits);
-}
-
 static void convert(rondo_type from, const void *data, rondo_type to, void *out, size_t count) {
   assert(is_float(from) && is_float(to));
-  for (size_t i = 0; i < count; i++) {
-    const float x = load(from, data, i);
-    if (to == RONDO_F32)
-      ((float *)out)[i] = x;
-    else
-      ((uint16_t *)out)[i] = to == RONDO_F16 ? rondo_to_f16(x) : rondo_to_bf16(x);
-  }
+  for (size_t i = 0; i < count; i++) floats[to].store(out, i, floats[from].load(data, i));
 }
 
 /* Pieces ----------------------------------------------------------------------------------------------------------- */

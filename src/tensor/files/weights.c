@@ -58,8 +58,9 @@ void rondo_weights_drop(const rondo_weights *weights, const void *at, size_t byt
 static const struct {
   rondo_type type;
   const char *name;
-} type_names[] = {{RONDO_F32, "F32"}, {RONDO_F16, "F16"}, {RONDO_BF16, "BF16"}, {RONDO_I32, "I32"},
-                  {RONDO_I64, "I64"}, {RONDO_I8, "I8"},   {RONDO_U8, "U8"},     {RONDO_BOOL, "BOOL"}};
+} type_names[] = {{RONDO_F32, "F32"},         {RONDO_F16, "F16"},        {RONDO_BF16, "BF16"}, {RONDO_I32, "I32"},
+                  {RONDO_I64, "I64"},         {RONDO_I8, "I8"},          {RONDO_U8, "U8"},     {RONDO_BOOL, "BOOL"},
+                  {RONDO_F8_E4M3, "F8_E4M3"}, {RONDO_F8_E5M2, "F8_E5M2"}};
 
 #define TYPE_COUNT (sizeof type_names / sizeof type_names[0])
 

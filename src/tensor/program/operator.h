@@ -21,6 +21,7 @@
 #define RONDO_INTEGERS (RONDO_INDICES | RONDO_TYPE_BIT(RONDO_I8) | RONDO_TYPE_BIT(RONDO_U8))
 #define RONDO_NUMBERS (RONDO_FLOATS | RONDO_INTEGERS)
 #define RONDO_ALL_TYPES (RONDO_NUMBERS | RONDO_TYPE_BIT(RONDO_BOOL))
+#define RONDO_STORED_TYPES (RONDO_ALL_TYPES | RONDO_TYPE_BIT(RONDO_F8_E4M3) | RONDO_TYPE_BIT(RONDO_F8_E5M2))
 
 /* Whether arithmetic on the type uses int64_t; a BOOL counts as 0 or 1. */
 static inline bool rondo_is_integer(rondo_type type) {

@@ -30,6 +30,8 @@ DEVICE_TEST(test_tr16_bad_arguments) {
   assert_error(rondo_all_reduce(c, s, src, dst, SIZE_MAX / 4, RONDO_F32, sum), BAD, RONDO_REASON_BAD_SIZE);
   assert_error(rondo_all_reduce(c, s, src + 2, dst, 1, RONDO_F32, sum), BAD, RONDO_REASON_BAD_SIZE);
   assert_error(rondo_all_reduce(c, s, src, dst, 1, (rondo_type)99, sum), BAD, RONDO_REASON_TYPE);
+  assert_error(rondo_all_reduce(c, s, src, dst, 1, RONDO_F8_E5M2, sum), BAD, RONDO_REASON_TYPE);
+  assert_error(rondo_all_gather(c, s, src, dst, 1, RONDO_F8_E4M3), BAD, RONDO_REASON_TYPE);
   assert_error(rondo_all_reduce(c, s, src, dst, 1, RONDO_F32, (rondo_reduction)0), BAD, RONDO_REASON_TYPE);
   assert_error(rondo_all_reduce(c, s, src, dst, 1, RONDO_F32, (rondo_reduction)5), BAD, RONDO_REASON_TYPE);
   assert_error(rondo_all_reduce(c, s, src, src + 4, 8, RONDO_F32, sum), BAD, RONDO_REASON_OUT_OF_RANGE);

@@ -101,6 +101,52 @@ TEST(test_pr10_tensors_are_transposed_and_converted) {
   }
 }
 
+/* All numbers of the 8-bit floats, which an F16 can hold. */
+TEST(test_pr8_tensors_of_8_bit_floats) {
+  static const rondo_type types[] = {RONDO_F8_E4M3, RONDO_F8_E5M2};
+  const rondo_weights_options options = {RONDO_WEIGHTS_OPTIONS_INIT, .convert_floats = true};
+  const size_t count = 256;
+  for (int k = 0; k < 2; k++) {
+    uint8_t bits[256], same[256];
+    float wide[256], cast[256];
+    rondo_weights *weights = NULL;
+    rondo_program *program = test_new_program();
+    rondo_value as_is, converted, value;
+    for (size_t i = 0; i < count; i++) bits[i] = (uint8_t)i;
+    assert_ok(rondo_weights_create(NULL, &weights));
+    for (int i = 0; i < 2; i++)
+      assert_ok(rondo_weights_add(weights, &(rondo_weight){.name = i == 0 ? "same" : "wide",
+                                                           .type = types[k],
+                                                           .rank = 1,
+                                                           .shape = {count},
+                                                           .data = bits,
+                                                           .bytes = count}));
+    char path[] = "/tmp/rondo-weights-apply-XXXXXX";
+    const int file = mkstemp(path);
+    assert_true(file >= 0 && close(file) == 0);
+    assert_ok(rondo_weights_save(weights, path));
+    rondo_weights_destroy(weights);
+    assert_ok(rondo_weights_load(path, &options, &weights));
+    assert_int_equal(unlink(path), 0);
+    assert_ok(rondo_program_state(program, "same", types[k], &count, 1, &as_is));
+    assert_ok(rondo_program_state(program, "wide", RONDO_F32, &count, 1, &converted));
+    assert_ok(rondo_op_cast(program, as_is, RONDO_F32, &value));
+    assert_ok(rondo_program_output(program, "cast", value));
+    assert_ok(rondo_op_sum(program, converted, NULL, 0, false, &value));
+    assert_ok(rondo_program_output(program, "sum", value));
+    rondo_compiled *compiled = test_compile(program, t->device, NULL);
+    assert_ok(rondo_weights_apply(weights, compiled, NULL));
+    rondo_weights_destroy(weights);
+    assert_ok(rondo_compiled_run(compiled));
+    assert_ok(rondo_compiled_read(compiled, "same", same, sizeof same));
+    assert_ok(rondo_compiled_read(compiled, "wide", wide, sizeof wide));
+    assert_ok(rondo_compiled_read(compiled, "cast", cast, sizeof cast));
+    assert_memory_equal(same, bits, sizeof bits);
+    for (size_t i = 0; i < count; i++) assert_true(wide[i] == cast[i] || (wide[i] != wide[i] && cast[i] != cast[i]));
+    rondo_compiled_destroy(compiled);
+  }
+}
+
 TEST(test_pr10_a_divided_program_gets_foreign_weights) {
   rondo_device *devices[] = {t->device, test_device(test_device_is("cpu") ? "cpu:1" : "cpu", NULL)};
   const rondo_weights_options options = {RONDO_WEIGHTS_OPTIONS_INIT, .rules = rules, .rule_count = 2,

@@ -77,7 +77,7 @@ static rondo_weights *parse(const rondo_weights_options *options) {
 
 static const char foreign_header[] =
     "{\"u16\":" T("U16", "[2]", "[0,4]") ",\"w\":" T("F32", "[2]", "[4,12]") ",\"u32\":" T("U32", "[1]", "[12,16]")
-    ",\"i16\":" T("I16", "[2]", "[16,20]") ",\"f8\":" T("F8_E4M3", "[4]", "[20,24]") ",\"f64\":" T("F64", "[1]", "[24,32]")
+    ",\"i16\":" T("I16", "[2]", "[16,20]") ",\"f8\":" T("F8_E8M0", "[4]", "[20,24]") ",\"f64\":" T("F64", "[1]", "[24,32]")
     ",\"empty\":" T("F32", "[3,0]", "[4,4]") ",\"deep\":" T("F32", "[1,1,1,1,1,1,1]", "[32,36]")
     ",\"new\":" T("X9", "[1]", "[36,37]") "}";
 
@@ -88,7 +88,7 @@ static void check_passed_over(const rondo_weights *weights) {
   } cases[] = {{"u16", "tensor 'u16' is U16; Rondo reads F32", RONDO_REASON_TYPE},
                {"u32", "'u32' is U32", RONDO_REASON_TYPE},
                {"i16", "'i16' is I16", RONDO_REASON_TYPE},
-               {"f8", "'f8' is F8_E4M3", RONDO_REASON_TYPE},
+               {"f8", "'f8' is F8_E8M0", RONDO_REASON_TYPE},
                {"f64", "'f64' is F64", RONDO_REASON_TYPE},
                {"new", "'new' is X9", RONDO_REASON_TYPE},
                {"empty", "'empty' is empty: a dimension of it is 0", RONDO_REASON_SHAPE},

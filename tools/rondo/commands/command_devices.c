@@ -137,8 +137,8 @@ static rondo_status show_library(size_t index, json *out) {
 
 /* Operators ------------------------------------------------------------------------------------------------------- */
 
-static const rondo_type types[] = {RONDO_F32, RONDO_F16, RONDO_BF16, RONDO_I32,
-                                   RONDO_I64, RONDO_I8,  RONDO_U8,   RONDO_BOOL};
+static const rondo_type types[] = {RONDO_F32, RONDO_F16, RONDO_BF16, RONDO_I32,     RONDO_I64,
+                                   RONDO_I8,  RONDO_U8,  RONDO_BOOL, RONDO_F8_E4M3, RONDO_F8_E5M2};
 #define TYPE_COUNT (sizeof types / sizeof types[0])
 
 static bool takes(const rondo_operator_info *info, size_t type) { return (info->types & 1u << types[type]) != 0; }

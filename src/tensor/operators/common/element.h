@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * Elements of tensors on a CPU, and the macros that define kernels for each type. Memory holds F32, F16, BF16, I32,
- * I64, I8, U8 or BOOL; arithmetic uses float or int64_t. A kernel processes its elements in chunks of at most
+ * Elements of tensors on a CPU, and the macros that define kernels for each type. Memory holds any type but F64;
+ * arithmetic uses float or int64_t. A kernel processes its elements in chunks of at most
  * RONDO_CHUNK. Chunks of F32 (and I64) are read and written in place. Chunks of other types are converted through a
  * small buffer on the stack. Results are rounded to nearest, ties to even. Threads: any.
  */
 #ifndef RONDO_TENSOR_OPERATORS_COMMON_ELEMENT_H
 #define RONDO_TENSOR_OPERATORS_COMMON_ELEMENT_H
 
+#include "base/numbers/float8.h"
 #include "base/numbers/half_float.h"
 #include "tensor/operators/common/kernel_support.h"
 #include "tensor/operators/common/vectors.h"
@@ -27,12 +28,17 @@ RONDO_INLINE size_t rondo_chunk_length(size_t at, size_t count) {
 RONDO_INLINE const float *rondo_load_chunk(rondo_type type, const void *memory, size_t first, size_t count,
                                            float *buffer) {
   if (type == RONDO_F32) return (const float *)memory + first;
-  assert((type == RONDO_BF16 || type == RONDO_F16) && count <= RONDO_CHUNK);
+  assert(!rondo_is_integer(type) && count <= RONDO_CHUNK);
   const uint16_t *from = (const uint16_t *)memory + first;
+  const uint8_t *bytes = (const uint8_t *)memory + first;
   if (type == RONDO_BF16) {
     RONDO_EACH_LANE(i, lane, count, buffer[i] = rondo_from_bf16(from[i]));
-  } else {
+  } else if (type == RONDO_F16) {
     RONDO_EACH_LANE(i, lane, count, buffer[i] = rondo_from_f16(from[i]));
+  } else if (type == RONDO_F8_E4M3) {
+    RONDO_EACH_LANE(i, lane, count, buffer[i] = rondo_from_f8_e4m3(bytes[i]));
+  } else {
+    RONDO_EACH_LANE(i, lane, count, buffer[i] = rondo_from_f8_e5m2(bytes[i]));
   }
   return buffer;
 }
@@ -44,10 +50,15 @@ RONDO_INLINE float *rondo_chunk_of(rondo_type type, void *memory, size_t first, 
 
 RONDO_INLINE void rondo_store_chunk(rondo_type type, void *memory, size_t first, size_t count, const float *chunk) {
   uint16_t *to = (uint16_t *)memory + first;
+  uint8_t *bytes = (uint8_t *)memory + first;
   if (type == RONDO_BF16) {
     RONDO_EACH_LANE(i, lane, count, to[i] = rondo_to_bf16(chunk[i]));
   } else if (type == RONDO_F16) {
     RONDO_EACH_LANE(i, lane, count, to[i] = rondo_to_f16(chunk[i]));
+  } else if (type == RONDO_F8_E4M3) {
+    RONDO_EACH_LANE(i, lane, count, bytes[i] = rondo_to_f8_e4m3(chunk[i]));
+  } else if (type == RONDO_F8_E5M2) {
+    RONDO_EACH_LANE(i, lane, count, bytes[i] = rondo_to_f8_e5m2(chunk[i]));
   }
 }
 

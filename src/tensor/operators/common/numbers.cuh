@@ -15,6 +15,8 @@ struct boolean {
 __device__ inline float to_number(float x) { return x; }
 __device__ inline float to_number(f16 x) { return to_float(x); }
 __device__ inline float to_number(bf16 x) { return to_float(x); }
+__device__ inline float to_number(f8_e4m3 x) { return to_float(x); }
+__device__ inline float to_number(f8_e5m2 x) { return to_float(x); }
 __device__ inline i64 to_number(int x) { return x; }
 __device__ inline i64 to_number(i64 x) { return x; }
 __device__ inline i64 to_number(i8 x) { return x; }

@@ -148,7 +148,7 @@ static rondo_status emit_joined(rondo_emitter *emitter, const rondo_operation *c
 /* Casts of parameters are joined into few kernels. */
 static const rondo_join cast_join = {.max = RONDO_MAX_JOINED, .is_early = true, .emit = emit_joined};
 
-RONDO_OPERATOR(cast, .types = RONDO_ALL_TYPES, .inputs = {"value"}, .required = 1, .result_count = 1,
+RONDO_OPERATOR(cast, .types = RONDO_STORED_TYPES, .inputs = {"value"}, .required = 1, .result_count = 1,
                .infer = infer_cast, .differentiate = differentiate_cast, .emit = emit_cast, .join = &cast_join,
                .element = RONDO_ELEMENT(compute_cast, cast, cast));
 

@@ -11,7 +11,7 @@ __device__ inline N cast_of(N x) {
 }
 
 /* As rondo_type. */
-enum { F32 = 1, I32 = 2, I64 = 4, F16 = 5, BF16 = 6, BOOL = 7, I8 = 8, U8 = 9 };
+enum { F32 = 1, I32 = 2, I64 = 4, F16 = 5, BF16 = 6, BOOL = 7, I8 = 8, U8 = 9, F8_E4M3 = 10, F8_E5M2 = 11 };
 
 template <class T, class U>
 __device__ inline void cast_all(const T *x, U *y, size_t first, size_t count, size_t stride) {
@@ -38,6 +38,10 @@ __device__ inline void cast_from(const T *x, void *y, unsigned to, size_t first,
       return cast_all(x, (i8 *)y, first, count, stride);
     case U8:
       return cast_all(x, (u8 *)y, first, count, stride);
+    case F8_E4M3:
+      return cast_all(x, (f8_e4m3 *)y, first, count, stride);
+    case F8_E5M2:
+      return cast_all(x, (f8_e5m2 *)y, first, count, stride);
   }
 }
 
@@ -60,6 +64,10 @@ __device__ inline void cast_any(const void *x, void *y, unsigned from, unsigned 
       return cast_from((const i8 *)x, y, to, first, count, stride);
     case U8:
       return cast_from((const u8 *)x, y, to, first, count, stride);
+    case F8_E4M3:
+      return cast_from((const f8_e4m3 *)x, y, to, first, count, stride);
+    case F8_E5M2:
+      return cast_from((const f8_e5m2 *)x, y, to, first, count, stride);
   }
 }
 

@@ -22,6 +22,10 @@ static const char *type_name(uint32_t type) {
       return "f16";
     case RONDO_BF16:
       return "bf16";
+    case RONDO_F8_E4M3:
+      return "f8_e4m3";
+    case RONDO_F8_E5M2:
+      return "f8_e5m2";
     case RONDO_I32:
       return "int";
     case RONDO_I64:

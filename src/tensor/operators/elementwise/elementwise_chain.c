@@ -31,6 +31,12 @@ static void round_chunk(uint32_t type, void *chunk, size_t count) {
     case RONDO_BF16:
       RONDO_EACH_LANE(i, lane, count, floats[i] = rondo_from_bf16(rondo_to_bf16(floats[i])));
       break;
+    case RONDO_F8_E4M3:
+      RONDO_EACH_LANE(i, lane, count, floats[i] = rondo_from_f8_e4m3(rondo_to_f8_e4m3(floats[i])));
+      break;
+    case RONDO_F8_E5M2:
+      RONDO_EACH_LANE(i, lane, count, floats[i] = rondo_from_f8_e5m2(rondo_to_f8_e5m2(floats[i])));
+      break;
     case RONDO_I32:
       RONDO_EACH_LANE(i, lane, count, integers[i] = (int32_t)(uint32_t)integers[i]);
       break;

@@ -140,7 +140,7 @@ static rondo_status emit_gather(rondo_emitter *emitter, const rondo_operation *o
 }
 
 #define GATHER_ROW                                                                                                 \
-  .inputs = {"value", "indices"}, .required = 2, .result_count = 1, .checks_indices = 1, .types = RONDO_ALL_TYPES, \
+  .inputs = {"value", "indices"}, .required = 2, .result_count = 1, .checks_indices = 1, .types = RONDO_STORED_TYPES, \
   .index_rule = "element 0 was used instead", .adds_gradients = true, .differentiate = differentiate_gather,       \
   .emit = emit_gather
 

@@ -139,7 +139,7 @@ static rondo_status emit_concat(rondo_emitter *emitter, const rondo_operation *o
   return emit_parts(emitter, &concat_code, &shape, operation->inputs, operation->results[0]);
 }
 
-RONDO_OPERATOR(concat, .types = RONDO_ALL_TYPES, .inputs = {"a", "b", "c", "d", "e", "f", "g", "h"}, .required = 2,
+RONDO_OPERATOR(concat, .types = RONDO_STORED_TYPES, .inputs = {"a", "b", "c", "d", "e", "f", "g", "h"}, .required = 2,
                .result_count = 1, .infer = infer_concat, .differentiate = differentiate_concat, .emit = emit_concat);
 
 static rondo_status require_count(const char *call, size_t count) {
@@ -321,7 +321,7 @@ static rondo_status emit_split(rondo_emitter *emitter, const rondo_operation *op
 
 #define SPLIT_ROW(count)                                                                     \
   const rondo_operator rondo_operator_split_##count = {.name = "split_" #count,              \
-                                                       .types = RONDO_ALL_TYPES,             \
+                                                       .types = RONDO_STORED_TYPES,             \
                                                        .inputs = {"value"},                  \
                                                        .required = 1,                        \
                                                        .result_count = (count),              \

@@ -46,7 +46,7 @@ static rondo_status emit_permute(rondo_emitter *emitter, const rondo_operation *
   return rondo_emit_strided(emitter, &copy, operation->inputs[0], operation->results[0]);
 }
 
-RONDO_OPERATOR(permute, .types = RONDO_ALL_TYPES, .inputs = {"value"}, .required = 1, .result_count = 1,
+RONDO_OPERATOR(permute, .types = RONDO_STORED_TYPES, .inputs = {"value"}, .required = 1, .result_count = 1,
                .infer = infer_permute, .differentiate = differentiate_permute, .emit = emit_permute);
 
 /* Whether the dimensions larger than 1 keep their order. */

@@ -60,7 +60,7 @@ static rondo_status emit_slice(rondo_emitter *emitter, const rondo_operation *op
   return rondo_emit_strided(emitter, &copy, operation->inputs[0], operation->results[0]);
 }
 
-RONDO_OPERATOR(slice, .types = RONDO_ALL_TYPES, .inputs = {"value"}, .required = 1, .result_count = 1,
+RONDO_OPERATOR(slice, .types = RONDO_STORED_TYPES, .inputs = {"value"}, .required = 1, .result_count = 1,
                .adds_gradients = true, .infer = infer_slice, .differentiate = differentiate_slice, .emit = emit_slice);
 
 static bool takes_all(const rondo_shape *value, const size_t *lengths) {

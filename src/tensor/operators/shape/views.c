@@ -22,7 +22,7 @@ static rondo_status differentiate_reshape(rondo_program *program, const rondo_op
                                   *rondo_operation_input(program, operation, 0), &input_gradients[0]);
 }
 
-RONDO_OPERATOR(reshape, .types = RONDO_ALL_TYPES, .inputs = {"value"}, .required = 1, .result_count = 1,
+RONDO_OPERATOR(reshape, .types = RONDO_STORED_TYPES, .inputs = {"value"}, .required = 1, .result_count = 1,
                .is_view = true, .infer = infer_reshape, .differentiate = differentiate_reshape);
 
 rondo_status rondo_op_reshape(rondo_program *program, rondo_value value, const size_t *shape, size_t rank,
