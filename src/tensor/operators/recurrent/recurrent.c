@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "tensor/operators/common/operator_tools.h"
-#include "tensor/operators/matmul/gemm.h"
+#include "tensor/operators/matmul/gemm_packed.h"
 
 #define MAX_GATES 4
 
@@ -25,7 +25,48 @@ typedef enum cell_kind { RNN, GRU, LSTM } cell_kind;
 typedef struct recurrent_shape {
   size_t steps, batch, hidden, gates, rows;
   uint32_t kind, is_reversed, is_relu, wide_lengths;
+  uint64_t is_packed; /* the weights are (gemm_packed.h) */
 } recurrent_shape;
+
+/* Products with the weights ---------------------------------------------------------------------------------------- */
+
+/* The factor b' of the product, as the weights [g h, h] are in memory: their transpose, or of the gradient not. */
+typedef struct weight_factor {
+  size_t k, n;
+  rondo_gemm_factor b;
+} weight_factor;
+
+static weight_factor factor_of(const recurrent_shape *s, const float *weight, bool of_gradient) {
+  const size_t wide = s->gates * s->hidden;
+  return (weight_factor){.k = of_gradient ? wide : s->hidden,
+                         .n = of_gradient ? s->hidden : wide,
+                         .b = {.at = weight, .stride = s->hidden, .is_transposed = !of_gradient}};
+}
+
+static void multiply(const recurrent_shape *s, const weight_factor *f, size_t rows, const float *a,
+                     rondo_gemm_result c) {
+  const rondo_gemm_factor left = {.at = a, .stride = f->k};
+  if (s->is_packed != 0) {
+    rondo_gemm_run_packed(&(rondo_gemm_packed){rows, f->n, f->k, left, f->b.at, c});
+  } else {
+    rondo_gemm_run(&(rondo_gemm){rows, f->n, f->k, left, f->b, c});
+  }
+}
+
+/* The arguments of the kernel that packs. A block packs one panel. */
+enum { AT_PACK_SHAPE, AT_PACK_GRADIENT, AT_UNPACKED, AT_PACKED };
+
+static void pack_weight(rondo_blocks blocks, void *const *args) {
+  const recurrent_shape *s = args[AT_PACK_SHAPE];
+  const bool of_gradient = RONDO_ARG(uint32_t, AT_PACK_GRADIENT) != 0;
+  const weight_factor f = factor_of(s, RONDO_ARG(const float *, AT_UNPACKED), of_gradient);
+  for (size_t panel = blocks.first; panel < blocks.last; panel++)
+    rondo_gemm_pack(&f.b, f.k, f.n, panel, RONDO_ARG(float *, AT_PACKED));
+}
+
+static const rondo_kernel_options pack_code = {
+    RONDO_KERNEL_OPTIONS_INIT, .name = "recurrent_pack", .cpu = pack_weight,
+    RONDO_PARAMETERS(RONDO_SCALAR(recurrent_shape), RONDO_SCALAR(uint32_t), RONDO_READS, RONDO_WRITES)};
 
 /* Chunks of a cell ------------------------------------------------------------------------------------------------- */
 
@@ -230,13 +271,9 @@ static void run_row(const block_rows *b, const forward_memory *m, size_t place, 
 
 static void run_step(const block_rows *b, const forward_memory *m, size_t step) {
   const recurrent_shape *s = b->shape;
-  const size_t hidden = s->hidden, wide = s->gates * hidden;
-  rondo_gemm_run(&(rondo_gemm){.m = b->count,
-                               .n = wide,
-                               .k = hidden,
-                               .a = {.at = m->h, .stride = hidden},
-                               .b = {.at = m->weight, .stride = hidden, .is_transposed = true},
-                               .c = {.at = m->products, .stride = wide}});
+  const size_t hidden = s->hidden;
+  const weight_factor factor = factor_of(s, m->weight, false);
+  multiply(s, &factor, b->count, m->h, (rondo_gemm_result){.at = m->products, .stride = factor.n});
   for (size_t row = 0; row < b->count; row++) {
     const size_t place = step * s->batch + b->first + row;
     if (has_step(b, b->first + row, step)) {
@@ -368,12 +405,8 @@ static void back_step(const block_rows *b, const backward_memory *m, size_t step
     write_floats(b->type, m->d_product, place * wide, wide, NULL);
     memset(m->slopes + row * wide, 0, wide * sizeof *m->slopes);
   }
-  rondo_gemm_run(&(rondo_gemm){.m = b->count,
-                               .n = hidden,
-                               .k = wide,
-                               .a = {.at = m->slopes, .stride = wide},
-                               .b = {.at = m->weight, .stride = hidden},
-                               .c = {.at = m->dh, .stride = hidden, .accumulates = true}});
+  const weight_factor factor = factor_of(s, m->weight, true);
+  multiply(s, &factor, b->count, m->slopes, (rondo_gemm_result){.at = m->dh, .stride = hidden, .accumulates = true});
 }
 
 static void recurrent_gradient_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
@@ -431,27 +464,59 @@ static recurrent_shape shape_of(const rondo_emitter *emitter, const rondo_operat
                            .wide_lengths = lengths != NULL && lengths->type == RONDO_I64};
 }
 
-/* Room for the states, the cells and the gates of a step. */
-static size_t room_of(const rondo_shape *gates, size_t gate_count) {
-  return gates->dims[1] * (gates->dims[2] + 2 * gates->dims[2] / gate_count) * sizeof(float);
+/* Packing takes as long as a few steps of one sequence. */
+#define LEAST_STEPS_TO_PACK 4
+
+/* The floats of the workspace: the states, the cells and the gates of a step; then, on a CPU, the packed weights. */
+typedef struct workspace_layout {
+  size_t packed, all;
+} workspace_layout;
+
+static workspace_layout layout_of(const rondo_shape *gates, size_t gate_count, bool of_gradient, bool is_cuda) {
+  const size_t wide = gates->dims[2], hidden = wide / gate_count, line = RONDO_PANEL;
+  const size_t k = of_gradient ? wide : hidden, n = of_gradient ? hidden : wide;
+  const size_t rooms = rondo_divide_up(gates->dims[1] * (wide + 2 * hidden), line) * line;
+  const bool is_packed = !is_cuda && gates->dims[0] >= LEAST_STEPS_TO_PACK;
+  return (workspace_layout){is_packed ? rooms : 0, rooms + (is_packed ? rondo_gemm_panels(n) * line * k : 0)};
+}
+
+static rondo_status prepare_workspace(const rondo_resources *resources, const rondo_program *program, uint32_t number,
+                                      bool of_gradient, size_t *out_bytes) {
+  const rondo_operation *operation = &program->operations.items[number];
+  const uint32_t gates = of_gradient ? operation->results[D_GATES] : operation->inputs[RONDO_RECURRENT_GATES];
+  rondo_device_info info = {.struct_size = sizeof info};
+  RONDO_TRY(rondo_device_get_info(resources->device, &info));
+  const workspace_layout layout =
+      layout_of(rondo_program_shape(program, gates), rondo_recurrent_gates(operation->row), of_gradient, info.cuda);
+  *out_bytes = layout.all * sizeof(float);
+  return RONDO_OK;
 }
 
 static rondo_status prepare(rondo_resources *resources, const rondo_program *program, uint32_t number,
                             size_t *out_workspace_bytes) {
-  const rondo_operation *operation = &program->operations.items[number];
-  (void)resources;
-  *out_workspace_bytes = room_of(rondo_program_shape(program, operation->inputs[RONDO_RECURRENT_GATES]),
-                                 rondo_recurrent_gates(operation->row));
-  return RONDO_OK;
+  return prepare_workspace(resources, program, number, false, out_workspace_bytes);
 }
 
 static rondo_status prepare_gradient(rondo_resources *resources, const rondo_program *program, uint32_t number,
                                      size_t *out_workspace_bytes) {
-  const rondo_operation *operation = &program->operations.items[number];
-  (void)resources;
-  *out_workspace_bytes =
-      room_of(rondo_program_shape(program, operation->results[D_GATES]), rondo_recurrent_gates(operation->row));
-  return RONDO_OK;
+  return prepare_workspace(resources, program, number, true, out_workspace_bytes);
+}
+
+/* The weights as the kernel reads them: packed by a kernel before it, or as they are. */
+static rondo_status emit_weight(rondo_emitter *emitter, const rondo_shape *gates, uint32_t value, bool of_gradient,
+                                recurrent_shape *shape, const float **out_weight) {
+  const uint32_t gradient = of_gradient;
+  const workspace_layout layout = layout_of(gates, shape->gates, of_gradient, rondo_emit_is_cuda(emitter));
+  const float *weight = rondo_emit_address(emitter, value);
+  float *packed = (float *)rondo_emit_workspace(emitter) + layout.packed;
+  *out_weight = weight;
+  shape->is_packed = layout.packed > 0;
+  rondo_gemm_prepare();
+  if (layout.packed == 0) return RONDO_OK;
+  *out_weight = packed;
+  const size_t panels = rondo_gemm_panels(factor_of(shape, weight, of_gradient).n);
+  return rondo_emit_kernel(emitter, &pack_code, rondo_tile_grid(panels),
+                           RONDO_ARGS(shape, &gradient, &weight, &packed));
 }
 
 static rondo_status require_shape(const rondo_program *program, const rondo_operation *operation, uint32_t input,
@@ -495,16 +560,17 @@ static uint32_t gradient_of(const rondo_operation *operation, const uint32_t *gr
 }
 
 static rondo_status emit_layer(rondo_emitter *emitter, const rondo_operation *operation) {
-  const recurrent_shape shape = shape_of(emitter, operation, operation->inputs[RONDO_RECURRENT_GATES],
-                                         operation->inputs[RONDO_RECURRENT_LENGTHS]);
+  recurrent_shape shape = shape_of(emitter, operation, operation->inputs[RONDO_RECURRENT_GATES],
+                                   operation->inputs[RONDO_RECURRENT_LENGTHS]);
   void *activated = rondo_emit_address(emitter, result_of(operation, RONDO_RECURRENT_ACTIVATED));
   void *last_cell = rondo_emit_address(emitter, result_of(operation, RONDO_RECURRENT_LAST_CELL));
   void *cells = rondo_emit_address(emitter, result_of(operation, RONDO_RECURRENT_CELLS));
   const rondo_shape *gates = rondo_emit_shape(emitter, operation->inputs[RONDO_RECURRENT_GATES]);
-  rondo_gemm_prepare();
+  const float *weight;
+  RONDO_TRY(emit_weight(emitter, gates, operation->inputs[RONDO_RECURRENT_WEIGHT], false, &shape, &weight));
   return rondo_emit_operands(
       emitter, operation, &recurrent_code[gates->type], rondo_tile_grid(rondo_divide_up(shape.batch, shape.rows)),
-      RONDO_OPERANDS(RONDO_OBJECT(shape), RONDO_INPUT(RONDO_RECURRENT_GATES), RONDO_INPUT(RONDO_RECURRENT_WEIGHT),
+      RONDO_OPERANDS(RONDO_OBJECT(shape), RONDO_INPUT(RONDO_RECURRENT_GATES), RONDO_OBJECT(weight),
                      RONDO_INPUT(RONDO_RECURRENT_HIDDEN), RONDO_INPUT(RONDO_RECURRENT_CELL),
                      RONDO_INPUT(RONDO_RECURRENT_LENGTHS), RONDO_INPUT(RONDO_RECURRENT_BIAS), RONDO_WORKSPACE,
                      RONDO_RESULT(RONDO_RECURRENT_Y), RONDO_RESULT(RONDO_RECURRENT_LAST),
@@ -588,16 +654,16 @@ static rondo_status infer_layer_gradient(const rondo_program *program, const ron
 }
 
 static rondo_status emit_layer_gradient(rondo_emitter *emitter, const rondo_operation *operation) {
-  const recurrent_shape shape =
-      shape_of(emitter, operation, operation->results[D_GATES], operation->inputs[OF_LENGTHS]);
+  recurrent_shape shape = shape_of(emitter, operation, operation->results[D_GATES], operation->inputs[OF_LENGTHS]);
   void *other = rondo_emit_address(emitter, result_of(operation, D_PRODUCT_OR_CELL)), *none = NULL;
   void **product = shape.kind == GRU ? &other : &none, **cell = shape.kind == LSTM ? &other : &none;
   const rondo_shape *gates = rondo_emit_shape(emitter, operation->results[D_GATES]);
-  rondo_gemm_prepare();
+  const float *weight;
+  RONDO_TRY(emit_weight(emitter, gates, operation->inputs[OF_WEIGHT], true, &shape, &weight));
   return rondo_emit_operands(
       emitter, operation, &recurrent_gradient_code[gates->type],
       rondo_tile_grid(rondo_divide_up(shape.batch, shape.rows)),
-      RONDO_OPERANDS(RONDO_OBJECT(shape), RONDO_INPUT(OF_WEIGHT), RONDO_INPUT(STATES), RONDO_INPUT(DY),
+      RONDO_OPERANDS(RONDO_OBJECT(shape), RONDO_OBJECT(weight), RONDO_INPUT(STATES), RONDO_INPUT(DY),
                      RONDO_INPUT(D_LAST), RONDO_INPUT(D_LAST_CELL), RONDO_INPUT(ACTIVATED), RONDO_INPUT(OF_LENGTHS),
                      RONDO_WORKSPACE, RONDO_RESULT(D_GATES), RONDO_RESULT(D_HIDDEN), RONDO_OBJECT(*product),
                      RONDO_OBJECT(*cell)));

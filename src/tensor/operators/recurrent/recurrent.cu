@@ -14,6 +14,7 @@ enum { RNN, GRU, LSTM };
 struct recurrent_shape {
   size_t steps, batch, hidden, gates, rows;
   unsigned kind, is_reversed, is_relu, wide_lengths;
+  unsigned long long is_packed; /* of CPUs: here 0 */
 };
 
 /* The block's sequences first .. first + count - 1. */

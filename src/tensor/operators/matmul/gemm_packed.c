@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: MIT
+ * The forms of the product with a packed factor: plain C, AVX2 and AVX-512 with fused multiply-adds, and NEON. A tile
+ * of some rows and one or more panels of columns stays in registers while the loop goes over k (Goto and van de Geijn,
+ * "Anatomy of High-Performance Matrix Multiplication", 2008). A tile of few rows has more panels, because an addition
+ * takes several cycles, in which the processor works on other sums. Each form defines its vector of floats and what it
+ * does with it. Threads: any.
+ */
+#include "tensor/operators/matmul/gemm_packed.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "tensor/operators/common/kernel_support.h"
+#include "tensor/operators/common/vectors.h"
+
+#if defined(__x86_64__) && defined(__GNUC__)
+#define HAS_AVX2 /* the compiler; the processor is asked */
+#include <immintrin.h>
+#elif defined(__aarch64__) && defined(__GNUC__)
+#define HAS_NEON /* every processor */
+#include <arm_neon.h>
+#endif
+
+#define PANEL RONDO_PANEL
+#define MOST_ROWS 6
+
+void rondo_gemm_pack(const rondo_gemm_factor *b, size_t k, size_t n, size_t panel, float *packed) {
+  const size_t first = panel * PANEL, count = rondo_smaller(PANEL, n - first);
+  float *to = packed + first * k;
+  assert(first < n);
+  if (count < PANEL) memset(to, 0, k * PANEL * sizeof *to);
+  if (!b->is_transposed) {
+    for (size_t p = 0; p < k; p++) memcpy(to + p * PANEL, b->at + p * b->stride + first, count * sizeof *to);
+    return;
+  }
+  for (size_t p = 0; p < k; p++)
+    for (size_t j = 0; j < count; j++) to[p * PANEL + j] = b->at[(first + j) * b->stride + p];
+}
+
+/* A tile: rows of a, panels, and where its first element is in c. */
+typedef struct packed_tile {
+  const float *a, *packed;
+  float *c;
+  size_t k, a_stride, c_stride;
+  size_t columns; /* that c has; the panels may have more */
+  bool accumulates;
+} packed_tile;
+
+/* A vector of sums becomes columns at .. of a row; the last panel may have fewer. */
+RONDO_INLINE void store_part(const packed_tile *t, float *row, size_t at, const float *sums, size_t count) {
+  for (size_t j = 0; j < count && at + j < t->columns; j++)
+    row[at + j] = t->accumulates ? row[at + j] + sums[j] : sums[j];
+}
+
+/* The tile of `rows` rows and `panels` panels, both constants. Compilers unroll the inner loops, as their bounds are
+ * small constants, and keep the sums in registers. */
+#ifdef __clang__
+#define FULL_UNROLL _Pragma("unroll")
+#else
+#define FULL_UNROLL _Pragma("GCC unroll 16")
+#endif
+#define DEFINE_TILE(form, rows, panels)                                                                         \
+  FOR_##form static void tile_##rows##_##panels##_##form(const packed_tile *t) {                                \
+    enum { VECTORS = (panels)*PANEL / form##_lanes, EACH = PANEL / form##_lanes };                              \
+    form##_vector sums[rows][VECTORS];                                                                          \
+    FULL_UNROLL for (size_t i = 0; i < (rows); i++) {                                                           \
+      FULL_UNROLL for (size_t v = 0; v < VECTORS; v++) sums[i][v] = form##_zero();                              \
+    }                                                                                                           \
+    for (size_t p = 0; p < t->k; p++) {                                                                         \
+      form##_vector b[VECTORS];                                                                                 \
+      FULL_UNROLL for (size_t v = 0; v < VECTORS; v++) b[v] =                                                   \
+          form##_load(t->packed + (v / EACH * t->k + p) * PANEL + v % EACH * form##_lanes);                     \
+      FULL_UNROLL for (size_t i = 0; i < (rows); i++) {                                                         \
+        const form##_vector a = form##_all(t->a[i * t->a_stride + p]);                                          \
+        FULL_UNROLL for (size_t v = 0; v < VECTORS; v++) sums[i][v] = form##_multiply_add(a, b[v], sums[i][v]); \
+      }                                                                                                         \
+    }                                                                                                           \
+    FULL_UNROLL for (size_t i = 0; i < (rows); i++) {                                                           \
+      FULL_UNROLL for (size_t v = 0; v < VECTORS; v++) {                                                        \
+        float *row = t->c + i * t->c_stride, part[form##_lanes];                                                \
+        const size_t at = v * form##_lanes;                                                                     \
+        if (at + form##_lanes <= t->columns) {                                                                  \
+          form##_store(row + at, t->accumulates ? form##_add(form##_load(row + at), sums[i][v]) : sums[i][v]);  \
+        } else {                                                                                                \
+          form##_store(part, sums[i][v]);                                                                       \
+          store_part(t, row, at, part, form##_lanes);                                                           \
+        }                                                                                                       \
+      }                                                                                                         \
+    }                                                                                                           \
+  }
+
+typedef void (*tile_function)(const packed_tile *tile);
+
+/* By the number of rows: how many panels the tile has, and the same rows with one panel, for those that are left. */
+typedef struct tile_form {
+  size_t panels;
+  tile_function wide, narrow;
+} tile_form;
+
+#define DEFINE_TILES(form)                                                                     \
+  DEFINE_TILE(form, 1, 1)                                                                      \
+  DEFINE_TILE(form, 1, 4)                                                                      \
+  DEFINE_TILE(form, 2, 1)                                                                      \
+  DEFINE_TILE(form, 2, 2)                                                                      \
+  DEFINE_TILE(form, 3, 1)                                                                      \
+  DEFINE_TILE(form, 3, 2)                                                                      \
+  DEFINE_TILE(form, 4, 1)                                                                      \
+  DEFINE_TILE(form, 5, 1)                                                                      \
+  DEFINE_TILE(form, 6, 1)                                                                      \
+  static const tile_form form##_tiles[MOST_ROWS + 1] = {{0, NULL, NULL},                       \
+                                                        {4, tile_1_4_##form, tile_1_1_##form}, \
+                                                        {2, tile_2_2_##form, tile_2_1_##form}, \
+                                                        {2, tile_3_2_##form, tile_3_1_##form}, \
+                                                        {1, tile_4_1_##form, tile_4_1_##form}, \
+                                                        {1, tile_5_1_##form, tile_5_1_##form}, \
+                                                        {1, tile_6_1_##form, tile_6_1_##form}};
+
+/* Forms ------------------------------------------------------------------------------------------------------------ */
+
+#ifdef HAS_NEON
+
+#define FOR_neon
+typedef float32x4_t neon_vector;
+enum { neon_lanes = 4 };
+#define neon_zero() vdupq_n_f32(0)
+#define neon_all(x) vdupq_n_f32(x)
+#define neon_load(from) vld1q_f32(from)
+#define neon_store(to, x) vst1q_f32(to, x)
+#define neon_add(a, b) vaddq_f32(a, b)
+#define neon_multiply_add(a, b, sum) vfmaq_f32(sum, a, b)
+
+DEFINE_TILES(neon)
+
+static const tile_form *chosen_tiles(void) { return neon_tiles; }
+
+#else
+
+#define FOR_plain
+typedef struct plain_vector {
+  float lane[4];
+} plain_vector;
+enum { plain_lanes = 4 };
+
+RONDO_INLINE plain_vector plain_all(float x) { return (plain_vector){{x, x, x, x}}; }
+RONDO_INLINE plain_vector plain_zero(void) { return plain_all(0); }
+RONDO_INLINE plain_vector plain_load(const float *from) { return (plain_vector){{from[0], from[1], from[2], from[3]}}; }
+RONDO_INLINE void plain_store(float *to, plain_vector x) { memcpy(to, x.lane, sizeof x.lane); }
+RONDO_INLINE plain_vector plain_add(plain_vector a, plain_vector b) {
+  for (size_t i = 0; i < plain_lanes; i++) a.lane[i] += b.lane[i];
+  return a;
+}
+RONDO_INLINE plain_vector plain_multiply_add(plain_vector a, plain_vector b, plain_vector sum) {
+  for (size_t i = 0; i < plain_lanes; i++) sum.lane[i] += a.lane[i] * b.lane[i];
+  return sum;
+}
+
+DEFINE_TILES(plain)
+
+#ifdef HAS_AVX2
+
+#define FOR_avx2 __attribute__((target("avx2,fma")))
+typedef __m256 avx2_vector;
+enum { avx2_lanes = 8 };
+#define avx2_zero() _mm256_setzero_ps()
+#define avx2_all(x) _mm256_set1_ps(x)
+#define avx2_load(from) _mm256_loadu_ps(from)
+#define avx2_store(to, x) _mm256_storeu_ps(to, x)
+#define avx2_add(a, b) _mm256_add_ps(a, b)
+#define avx2_multiply_add(a, b, sum) _mm256_fmadd_ps(a, b, sum)
+
+DEFINE_TILES(avx2)
+
+#define FOR_avx512 RONDO_FOR_AVX512
+typedef __m512 avx512_vector;
+enum { avx512_lanes = 16 };
+#define avx512_zero() _mm512_setzero_ps()
+#define avx512_all(x) _mm512_set1_ps(x)
+#define avx512_load(from) _mm512_loadu_ps(from)
+#define avx512_store(to, x) _mm512_storeu_ps(to, x)
+#define avx512_add(a, b) _mm512_add_ps(a, b)
+#define avx512_multiply_add(a, b, sum) _mm512_fmadd_ps(a, b, sum)
+
+DEFINE_TILES(avx512)
+
+static const tile_form *chosen_tiles(void) {
+  const rondo_vectors used = rondo_vectors_used();
+  if (used == RONDO_VECTORS_AVX512) return avx512_tiles;
+  return used == RONDO_VECTORS_AVX2 && __builtin_cpu_supports("fma") ? avx2_tiles : plain_tiles;
+}
+
+#else
+static const tile_form *chosen_tiles(void) { return plain_tiles; }
+#endif
+#endif
+
+/* Products --------------------------------------------------------------------------------------------------------- */
+
+/* Multiplies `rows` rows with all panels. */
+static void run_rows(const rondo_gemm_packed *g, const tile_form *form, size_t row, size_t panel, size_t panels) {
+  const size_t column = panel * PANEL;
+  const packed_tile tile = {.a = g->a.at + row * g->a.stride,
+                            .packed = g->packed + column * g->k,
+                            .c = g->c.at + row * g->c.stride + column,
+                            .k = g->k,
+                            .a_stride = g->a.stride,
+                            .c_stride = g->c.stride,
+                            .columns = rondo_smaller(panels * PANEL, g->n - column),
+                            .accumulates = g->c.accumulates};
+  (panels == 1 ? form->narrow : form->wide)(&tile);
+}
+
+/* All rows before the next panels, which are then in the nearest cache. Tiles have about equally many rows: with few
+ * of them, the processor would wait for sums. */
+void rondo_gemm_run_packed(const rondo_gemm_packed *g) {
+  const tile_form *forms = chosen_tiles();
+  const size_t all = rondo_gemm_panels(g->n), tiles = rondo_divide_up(g->m, MOST_ROWS);
+  assert(!g->a.is_transposed && g->a.stride >= g->k && g->c.stride >= g->n);
+  const size_t together = g->m == 0 ? 1 : forms[g->m / tiles].panels;
+  for (size_t panel = 0, count; panel < all; panel += count) {
+    count = all - panel < together ? 1 : together;
+    for (size_t i = 0, row = 0, rows; i < tiles; i++, row += rows) {
+      rows = g->m / tiles + (i < g->m % tiles ? 1 : 0);
+      const tile_form *form = &forms[rows];
+      for (size_t done = 0; done < count; done += form->panels)
+        run_rows(g, form, row, panel + done, rondo_smaller(form->panels, count - done));
+    }
+  }
+}

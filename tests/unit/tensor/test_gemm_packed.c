@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT
+ * Products with a packed factor: every form that the processor runs, compared with the definition in double precision,
+ * for all numbers of rows of a tile, panels that are not full, both storage orders, accumulation, and no more columns
+ * written than there are. A row has the same bits whatever rows are multiplied with it.
+ */
+#define _GNU_SOURCE
+#include "tensor/operators/matmul/gemm_packed.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/environment.h"
+#include "support/rondo_test.h"
+#include "tensor/operators/common/vectors.h"
+
+enum { MOST_ROWS = 20, MOST_COLUMNS = 100, MOST_DEPTH = 40, WIDER = 3 };
+
+static float a[MOST_ROWS * (MOST_DEPTH + WIDER)], b[MOST_COLUMNS * (MOST_DEPTH + MOST_COLUMNS)];
+static float packed[(MOST_COLUMNS + RONDO_PANEL) * MOST_DEPTH], c[MOST_ROWS * (MOST_COLUMNS + WIDER)];
+
+static void fill(float *values, size_t count, uint64_t seed) {
+  for (size_t i = 0; i < count; i++) values[i] = (float)test_random_below(&seed, 2001) / 1000.0f - 1.0f;
+}
+#define FILL(array, seed) fill(array, sizeof(array) / sizeof *(array), seed)
+
+static void use_vectors(const char *widest) {
+  assert_int_equal(setenv("RONDO_CPU_VECTORS", widest, 1), 0);
+  rondo_options_reload();
+  (void)rondo_vectors_choose();
+}
+
+static void use_all_vectors(void) {
+  unsetenv("RONDO_CPU_VECTORS");
+  rondo_options_reload();
+  (void)rondo_vectors_choose();
+}
+
+static void pack_all(const rondo_gemm_factor *factor, size_t k, size_t n) {
+  memset(packed, 0xff, sizeof packed); /* NaN */
+  for (size_t i = 0; i < rondo_gemm_panels(n); i++) rondo_gemm_pack(factor, k, n, i, packed);
+}
+
+static double exact(const rondo_gemm_packed *g, const rondo_gemm_factor *factor, size_t row, size_t column) {
+  double sum = 0;
+  for (size_t p = 0; p < g->k; p++) {
+    const size_t at = factor->is_transposed ? column * factor->stride + p : p * factor->stride + column;
+    sum += (double)g->a.at[row * g->a.stride + p] * (double)factor->at[at];
+  }
+  return sum;
+}
+
+static void check(size_t m, size_t n, size_t k, bool across, bool accumulates) {
+  float before[sizeof c / sizeof *c];
+  const rondo_gemm_factor factor = {b, (across ? k : n) + WIDER, across};
+  const rondo_gemm_packed g = {m, n, k, {a, k + WIDER, false}, packed, {c, n + WIDER, accumulates}};
+  FILL(c, 3);
+  memcpy(before, c, sizeof c);
+  pack_all(&factor, k, n);
+  rondo_gemm_run_packed(&g);
+  for (size_t i = 0; i < sizeof c / sizeof *c; i++) {
+    const size_t row = i / (n + WIDER), column = i % (n + WIDER);
+    const bool inside = row < m && column < n;
+    const double sum = inside ? exact(&g, &factor, row, column) : 0;
+    const double wanted = inside && !accumulates ? sum : (double)before[i] + sum;
+    if (fabs((double)c[i] - wanted) > 2e-5)
+      fail_msg("%zu x %zu x %zu, element %zu: %.9g, not %.9g", m, n, k, i, (double)c[i], wanted);
+  }
+}
+
+UNIT_TEST(test_every_form) {
+  static const char *const widths[] = {"plain", "avx2", "avx512"};
+  static const size_t columns[] = {1, 15, 16, 17, 33, 64, 72, 100};
+  FILL(a, 1);
+  FILL(b, 2);
+  for (size_t i = 0; i < sizeof widths / sizeof widths[0]; i++) {
+    use_vectors(widths[i]);
+    for (size_t m = 1; m <= MOST_ROWS; m++) {
+      for (size_t j = 0; j < sizeof columns / sizeof columns[0]; j++) {
+        check(m, columns[j], 1 + (m * 7 + j) % MOST_DEPTH, j % 2 == 0, m % 2 == 0);
+        check(m, columns[j], MOST_DEPTH, j % 2 != 0, m % 2 != 0);
+      }
+    }
+  }
+  use_all_vectors();
+}
+
+UNIT_TEST(test_no_rows) {
+  const float before = c[0];
+  const rondo_gemm_packed g = {0, 1, 1, {a, 1, false}, packed, {c, 1, false}};
+  rondo_gemm_run_packed(&g);
+  assert_true(c[0] == before);
+}
+
+UNIT_TEST(test_rows_do_not_depend_on_others) {
+  enum { N = 40, K = 33 };
+  const rondo_gemm_factor factor = {b, N, false};
+  float alone[MOST_ROWS * N];
+  FILL(a, 1);
+  FILL(b, 2);
+  pack_all(&factor, K, N);
+  for (size_t i = 0; i < MOST_ROWS; i++)
+    rondo_gemm_run_packed(&(rondo_gemm_packed){1, N, K, {a + i * K, K, false}, packed, {alone + i * N, N, false}});
+  for (size_t m = 1; m <= MOST_ROWS; m++) {
+    rondo_gemm_run_packed(&(rondo_gemm_packed){m, N, K, {a, K, false}, packed, {c, N, false}});
+    assert_memory_equal(c, alone, m * N * sizeof *c);
+  }
+}
