@@ -85,28 +85,30 @@ RONDO_VECTORISED(relu_of_sum, (const float *restrict x, const float *restrict p,
   RONDO_EACH_LANE(i, lane, count, const float sum = x[i] + p[i]; y[i] = ((sum > 0) | (sum != sum)) ? sum : 0.0f);
 }
 
-/* g: i, f, g, o. */
-RONDO_VECTORISED(lstm_state, (float *const *g, float *restrict c, float *restrict h, size_t count), (g, c, h, count)) {
-  const float *restrict in = g[0], *restrict forget = g[1], *restrict candidate = g[2], *restrict out = g[3];
+/* Compilers vectorise these loops because each pointer is a parameter of its own that is restrict. */
+RONDO_VECTORISED(lstm_state,
+                 (const float *restrict in, const float *restrict forget, const float *restrict candidate,
+                  const float *restrict out, float *restrict c, float *restrict h, size_t count),
+                 (in, forget, candidate, out, c, h, count)) {
   RONDO_EACH_LANE(i, lane, count, c[i] = forget[i] * c[i] + in[i] * candidate[i]; h[i] = out[i] * rondo_tanh(c[i]));
 }
 
-/* g: r, z, n, and the product with the state that r multiplies. */
-RONDO_VECTORISED(gru_state, (const float *restrict x, float *const *g, float *restrict h, size_t count),
-                 (x, g, h, count)) {
-  const float *restrict reset = g[0], *restrict update = g[1], *restrict product = g[3];
-  float *restrict candidate = g[2];
+/* product: with the state, which the reset gate multiplies. */
+RONDO_VECTORISED(gru_state,
+                 (const float *restrict x, const float *restrict reset, const float *restrict update,
+                  const float *restrict product, float *restrict candidate, float *restrict h, size_t count),
+                 (x, reset, update, product, candidate, h, count)) {
   RONDO_EACH_LANE(i, lane, count, candidate[i] = rondo_tanh(x[i] + reset[i] * product[i]);
                   h[i] = candidate[i] + update[i] * (h[i] - candidate[i]));
 }
 
-/* The gradients d of the gates before activation, from dh; dc becomes that of the cell before the step. */
+/* The gradients d_ of the gates before activation, from dh; dc becomes that of the cell before the step. */
 RONDO_VECTORISED(lstm_slope,
-                 (const float *const *g, const float *restrict c, const float *restrict dh, float *restrict dc,
-                  float *const *d, size_t count),
-                 (g, c, dh, dc, d, count)) {
-  const float *restrict in = g[0], *restrict forget = g[1], *restrict candidate = g[2], *restrict out = g[3];
-  float *restrict d_in = d[0], *restrict d_forget = d[1], *restrict d_candidate = d[2], *restrict d_out = d[3];
+                 (const float *restrict in, const float *restrict forget, const float *restrict candidate,
+                  const float *restrict out, const float *restrict c, const float *restrict dh, float *restrict dc,
+                  float *restrict d_in, float *restrict d_forget, float *restrict d_candidate, float *restrict d_out,
+                  size_t count),
+                 (in, forget, candidate, out, c, dh, dc, d_in, d_forget, d_candidate, d_out, count)) {
   RONDO_EACH_LANE(i, lane, count, const float y = rondo_tanh(forget[i] * c[i] + in[i] * candidate[i]);
                   const float slope = dc[i] + dh[i] * out[i] * (1.0f - y * y);
                   d_in[i] = slope * candidate[i] * in[i] * (1.0f - in[i]);
@@ -115,12 +117,12 @@ RONDO_VECTORISED(lstm_slope,
                   d_out[i] = dh[i] * y * out[i] * (1.0f - out[i]); dc[i] = slope * forget[i]);
 }
 
-/* d: of r, z, n, and of the product that r multiplies. dh becomes its part of the state before the step. */
+/* dh becomes its part of the state before the step. */
 RONDO_VECTORISED(gru_slope,
-                 (const float *const *g, const float *restrict h, float *restrict dh, float *const *d, size_t count),
-                 (g, h, dh, d, count)) {
-  const float *restrict reset = g[0], *restrict update = g[1], *restrict candidate = g[2], *restrict product = g[3];
-  float *restrict d_reset = d[0], *restrict d_update = d[1], *restrict d_candidate = d[2], *restrict d_product = d[3];
+                 (const float *restrict reset, const float *restrict update, const float *restrict candidate,
+                  const float *restrict product, const float *restrict h, float *restrict dh, float *restrict d_reset,
+                  float *restrict d_update, float *restrict d_candidate, float *restrict d_product, size_t count),
+                 (reset, update, candidate, product, h, dh, d_reset, d_update, d_candidate, d_product, count)) {
   RONDO_EACH_LANE(i, lane, count, const float slope = dh[i] * (1.0f - update[i]) * (1.0f - candidate[i] * candidate[i]);
                   d_reset[i] = slope * product[i] * reset[i] * (1.0f - reset[i]);
                   d_update[i] = dh[i] * (h[i] - candidate[i]) * update[i] * (1.0f - update[i]); d_candidate[i] = slope;
@@ -236,11 +238,11 @@ static void run_cell(const recurrent_shape *s, const float *const *x, const floa
       for (size_t k = 0; k < 2; k++) sigmoid_of_sum(x[k], p[k], g[k], count);
       memcpy(g[3], p[2], count * sizeof *g[3]);
       if (bias != NULL) rondo_add_floats(bias, g[3], count);
-      gru_state(x[2], g, h, count);
+      gru_state(x[2], g[0], g[1], g[3], g[2], h, count);
       break;
     case LSTM:
       for (size_t k = 0; k < 4; k++) (k == 2 ? tanh_of_sum : sigmoid_of_sum)(x[k], p[k], g[k], count);
-      lstm_state(g, c, h, count);
+      lstm_state(g[0], g[1], g[2], g[3], c, h, count);
       break;
   }
 }
@@ -358,10 +360,10 @@ static void differentiate_cell(const recurrent_shape *s, const float *const *g, 
       (s->is_relu != 0 ? relu_slope : tanh_slope)(state, dh, d[0], count);
       break;
     case GRU:
-      gru_slope(g, state, dh, d, count);
+      gru_slope(g[0], g[1], g[2], g[3], state, dh, d[0], d[1], d[2], d[3], count);
       return;
     case LSTM:
-      lstm_slope(g, state, dh, dc, d, count);
+      lstm_slope(g[0], g[1], g[2], g[3], state, dh, dc, d[0], d[1], d[2], d[3], count);
       break;
   }
   memset(dh, 0, count * sizeof *dh);
