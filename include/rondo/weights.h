@@ -40,7 +40,7 @@ RONDO_API void rondo_weights_destroy(rondo_weights *weights);
  *
  *   {.from = "transformer.h.*.attn.bias", .to = NULL},                                  // a mask, which is left out
  *   {.from = "transformer.h.*.mlp.c_fc.weight", .to = "block*.hidden", .transpose = true},
- *   {.from = "transformer.**", .to = "**"},                                          // the others, without the prefix
+ *   {.from = "transformer.**", .to = "**"},                                             // all others, shortened
  *
  * "*" stands for one or more characters other than '.', once at most between two dots. "**", at the end of `from` only,
  * stands for the rest of the name, one or more characters. In `to`, they stand for the same texts, in the same order.
@@ -126,8 +126,11 @@ RONDO_API const char *rondo_weights_get_metadata(const rondo_weights *weights, c
  * one is already there). Of a data-parallel program, all ranks call it (<rondo/data_parallel.h>). apply copies them
  * back. Every state of the program must be in the set with the same shape, and with the same type if the options of
  * the set do not convert it; otherwise nothing is changed, and the call returns INVALID_DATA with SHAPE, TYPE or
- * UNKNOWN_NAME, or UNSUPPORTED as rondo_weights_find, naming the state. If `only` is not NULL, both handle only the
- * states whose names it accepts. Other errors as rondo_compiled_read and rondo_compiled_write. */
+ * UNKNOWN_NAME, or UNSUPPORTED as rondo_weights_find, naming the state, and tensors that no state takes. Tensors of the
+ * set that the program does not have are no error. If `only` is not NULL, both handle only the states whose names it
+ * accepts. A program with an optimizer also has the states of this, which the weights of a model lack: apply those to a
+ * program without an optimizer that shares the states (rondo_compile_options.share), or use `only`. Other errors as
+ * rondo_compiled_read and rondo_compiled_write. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_weights_gather(rondo_weights *weights, rondo_compiled *compiled,
                                                            bool (*only)(const char *name));
 RONDO_API RONDO_MUST_USE rondo_status rondo_weights_apply(const rondo_weights *weights, rondo_compiled *compiled,

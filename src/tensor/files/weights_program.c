@@ -3,6 +3,7 @@
  */
 #include "tensor/files/weights_program.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "tensor/files/shards.h"
@@ -54,6 +55,37 @@ rondo_status rondo_weights_gather(rondo_weights *weights, rondo_compiled *compil
 
 /* Applying --------------------------------------------------------------------------------------------------------- */
 
+/* The first tensor whose name no state or cell has, or NULL, and how many there are. */
+static const char *find_unused(const rondo_weights *weights, const rondo_compiled *compiled, size_t *out_count) {
+  const char *first = NULL;
+  *out_count = 0;
+  for (size_t i = 0; i < weights->entries.count; i++) {
+    const char *name = weights->entries.items[i].name;
+    if (rondo_values_look_up(compiled, name, "sc") == NULL && (*out_count)++ == 0) first = name;
+  }
+  return first;
+}
+
+/* Also says what helps to find the mistake: how many values and tensors have no counterpart, which shows a rule with a
+ * wrong name, and whether the program has states that no file of weights has. */
+static rondo_status refuse_missing(const rondo_weights *weights, const rondo_compiled *compiled,
+                                   const rondo_kept_values *kept, const rondo_named_value *missing) {
+  const rondo_named_value *value = NULL;
+  char unused[RONDO_ERROR_MESSAGE_BYTES / 2] = "";
+  size_t values = 0, tensors;
+  for (size_t i = 0; (value = value_at(compiled, i, kept)) != NULL; i++)
+    values += accepted(value, kept) && rondo_weights_look_up(weights, value->name) == NULL;
+  const char *first = find_unused(weights, compiled, &tensors);
+  if (first != NULL)
+    (void)snprintf(unused, sizeof unused, "; tensors without a state: %zu, the first is '%s'", tensors, first);
+  return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_UNKNOWN_NAME,
+                    "the weights have no tensor for the %s '%s', the first of %zu without one%s%s",
+                    missing->kind == 'c' ? "cell" : "state", missing->name, values, unused,
+                    !kept->cells && kept->only == NULL && compiled->info.optimizer_bytes > 0
+                        ? "; the program also has the states of its optimizer, which `only` leaves out"
+                        : "");
+}
+
 static rondo_status check_value(const rondo_weights *weights, const char *kind, const char *name,
                                 const rondo_shape *shape) {
   const rondo_weights_entry *entry = rondo_weights_look_up(weights, name);
@@ -78,6 +110,10 @@ rondo_status rondo_weights_check_kept(const rondo_weights *weights, const rondo_
   const rondo_named_value *value = NULL;
   for (size_t i = 0; (value = value_at(compiled, i, kept)) != NULL; i++) {
     if (!accepted(value, kept)) continue;
+    if (rondo_weights_look_up(weights, value->name) == NULL) {
+      RONDO_TRY(rondo_weights_check_skipped(weights, value->name));
+      return refuse_missing(weights, compiled, kept, value);
+    }
     RONDO_TRY(check_value(weights, value->kind == 'c' ? "cell" : "state", value->name, &value->shape));
   }
   for (size_t i = 0; i < compiled->ranks.shards.count; i++) {

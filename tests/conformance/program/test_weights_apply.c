@@ -182,3 +182,27 @@ TEST(test_pr10_what_does_not_fit_changes_nothing) {
   assert_ok(rondo_compiled_read(compiled, "up.bias", bias, sizeof bias));
   assert_memory_equal(bias, zeros, sizeof bias);
 }
+
+/* A rule for a name that no tensor has; the states of an optimizer, which no file has. */
+TEST(test_pr10_what_lacks_a_tensor_is_counted_with_what_is_left_over) {
+  static const rondo_weight_rule typo[] = {{.from = "net.up.wieght", .to = "up.matrix"},
+                                           {.from = "net.up.bias", .to = "up.bias"}};
+  const rondo_weights_options wrong = {RONDO_WEIGHTS_OPTIONS_INIT, .rules = typo, .rule_count = 2};
+  const rondo_weights_options right = {RONDO_WEIGHTS_OPTIONS_INIT, .rules = rules, .rule_count = 2};
+  rondo_value states[2], rate, loss;
+  rondo_program *program = make_program(RONDO_F32, states);
+  assert_ok(rondo_program_cell(program, "rate", 0.1f, &rate));
+  assert_ok(rondo_op_sum(program, states[1], NULL, 0, false, &loss));
+  const rondo_adam_options adam = {RONDO_ADAM_OPTIONS_INIT, .learning_rate = rate};
+  assert_ok(rondo_program_adam(program, loss, &adam));
+  rondo_compiled *compiled = test_compile(program, t->device, NULL);
+  rondo_weights *weights = load_foreign(RONDO_F32, &wrong);
+  assert_error(rondo_weights_apply(weights, compiled, NULL), RONDO_INVALID_DATA, RONDO_REASON_UNKNOWN_NAME);
+  assert_message("the state 'up.matrix', the first of 4 without one; tensors without a state: 1, the first is 'net.up.w");
+  rondo_weights_destroy(weights);
+  weights = load_foreign(RONDO_F32, &right);
+  assert_error(rondo_weights_apply(weights, compiled, NULL), RONDO_INVALID_DATA, RONDO_REASON_UNKNOWN_NAME);
+  assert_message(
+      "the first of 3 without one; the program also has the states of its optimizer, which `only` leaves out");
+  rondo_weights_destroy(weights);
+}
