@@ -397,6 +397,9 @@ UNIT_TEST(test_pr4_masks_that_do_not_fit_are_refused) {
     assert_error(rondo_op_attention(program, q, k, k, &options, &y), RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE);
     assert_message("the mask cannot be broadcast to [b, h, t, s], which is [2, 4, 4, 6]");
   }
+  assert_ok(rondo_op_full(program, RONDO_BOOL, (const size_t[]){2, 6}, 2, 0, &options.mask));
+  assert_error(rondo_op_attention(program, q, k, k, &options, &y), RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE);
+  assert_message("which is [2, 4, 4, 6]: reshape [b, s] to [b, 1, 1, s]");
   assert_ok(rondo_op_full(program, RONDO_BF16, (const size_t[]){4, 6}, 2, 0, &options.mask));
   assert_error(rondo_op_attention(program, q, k, k, &options, &y), RONDO_INVALID_ARGUMENT, RONDO_REASON_TYPE);
   options.mask = (rondo_value){0};
@@ -422,7 +425,7 @@ UNIT_TEST(test_what_does_not_fit_is_refused) {
   assert_ok(rondo_program_input(program, "k", RONDO_F32, (const size_t[]){2, 3, 1, 8}, 4, &k));
   assert_ok(rondo_program_input(program, "long", RONDO_F32, (const size_t[]){2, 3, 2, 8}, 4, &long_q));
   assert_fails(rondo_op_attention(program, q, k, k, NULL, &y), RONDO_INVALID_ARGUMENT);
-  assert_message("with h a multiple of g");
+  assert_message("with h a multiple of g; h is 4 and g is 3");
   assert_fails(rondo_op_attention(program, long_q, k, k, &options, &y), RONDO_INVALID_ARGUMENT);
   assert_message("causal attention needs at least as many rows of k as of q: there are 1 and 2");
   assert_fails(rondo_op_attention(program, q, k, q, NULL, &y), RONDO_INVALID_ARGUMENT);

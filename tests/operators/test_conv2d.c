@@ -132,8 +132,14 @@ UNIT_TEST(test_what_does_not_fit_is_refused) {
 
   options.padding[0] = 1;
   assert_fails(rondo_op_conv2d(program, x, weight, &options, &y), RONDO_INVALID_ARGUMENT);
-  assert_message("multiples of the 2 groups");
+  assert_message(
+      "x [n, c, h, w] has 3 channels, and weight [o, c / groups, kh, kw] gives 2; both must be multiples of "
+      "the 2 groups");
   assert_int_equal(y.id, 0);
+  options.groups = 1;
+  assert_ok(rondo_program_input(program, "depthwise", RONDO_F32, (const size_t[]){3, 1, 3, 3}, 4, &weight));
+  assert_fails(rondo_op_conv2d(program, x, weight, &options, &y), RONDO_INVALID_ARGUMENT);
+  assert_message("takes 1 channels for each of 1 groups, and x [n, c, h, w] has 3 channels in all");
   options.padding[0] = SIZE_MAX;
   assert_fails(rondo_op_conv2d(program, x, weight, &options, &y), RONDO_INVALID_ARGUMENT);
   assert_message("a size is larger than 1073741824: use a smaller image, kernel");

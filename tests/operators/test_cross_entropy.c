@@ -102,7 +102,9 @@ TEST(test_wrong_labels) {
   const struct {
     int64_t labels[4];
     const char *message;
-  } cases[] = {{{0, 2, 3, -1}, "labels has 3 at position 2, which is not in 0 .. 2"},
+  } cases[] = {{{0, 2, 3, -1},
+                "labels has 3 at position 2, which is not in 0 .. 2; label 0 was used instead "
+                "(rondo_cross_entropy_options can ignore a label)"},
                {{0, -100, 2, -1}, "labels has -1 at position 3, which is not in 0 .. 2"},
                {{INT64_C(1) << 40, 3, 0, 0}, "labels has 2147483647 or more at position 0"},
                {{0, 0, 0, INT64_MIN}, "labels has -2147483648 or less at position 3"}};

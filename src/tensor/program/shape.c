@@ -30,7 +30,8 @@ rondo_status rondo_shape_make(const char *what, rondo_type type, const size_t *d
     }
     if (!rondo_checked_multiply(bytes, dims[i], &bytes) || bytes > PTRDIFF_MAX / 2) {
       return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE,
-                        "%s: its bytes do not fit in %zu bits: make it smaller", what, 8 * sizeof(size_t));
+                        "%s: dimension %zu is %zu, so its bytes do not fit in %zu bits: make it smaller%s", what, i,
+                        dims[i], 8 * sizeof(size_t), dims[i] == SIZE_MAX ? "; -1 stands for no other size" : "");
     }
   }
   *out = shape;

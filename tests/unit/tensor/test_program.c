@@ -191,6 +191,11 @@ UNIT_TEST(test_other_wrong_operators_are_refused) {
   assert_error(rondo_op_embedding(program, x, deep, &y), BAD, RONDO_REASON_SHAPE);
   assert_error(rondo_op_reshape(program, x, (const size_t[]){3, 7}, 2, &y), BAD, RONDO_REASON_SHAPE);
   assert_message("reshape(value 'x' [4, 5]): [3, 7] has 21 elements, the value has 20");
+  assert_error(rondo_op_reshape(program, x, (const size_t[]){4, SIZE_MAX}, 2, &y), RONDO_LIMIT_EXCEEDED,
+               RONDO_REASON_BAD_SIZE);
+  assert_message(
+      "reshape: dimension 1 is 18446744073709551615, so its bytes do not fit in 64 bits: make it smaller; -1 stands "
+      "for no other size");
   assert_error(rondo_op_reshape(program, x, dims, 7, &y), BAD, RONDO_REASON_SHAPE);
   assert_error(rondo_op_reshape(program, x, NULL, 1, &y), BAD, RONDO_REASON_NULL_ARGUMENT);
   assert_error(rondo_op_reshape(program, x, (const size_t[]){0, 20}, 2, &y), BAD, RONDO_REASON_SHAPE);
@@ -198,7 +203,7 @@ UNIT_TEST(test_other_wrong_operators_are_refused) {
   assert_error(rondo_op_softmax(program, cell, &y), BAD, RONDO_REASON_SHAPE);
   assert_error(rondo_op_softmax(program, n, &y), BAD, RONDO_REASON_TYPE);
   assert_error(rondo_op_cross_entropy(program, x, five, &y), BAD, RONDO_REASON_SHAPE);
-  assert_message("labels must have the dimensions of logits without the last");
+  assert_message("labels must have the dimensions of logits without the last, which is that of the classes");
   assert_error(rondo_op_cross_entropy(program, x, x, &y), BAD, RONDO_REASON_TYPE);
   assert_ok(rondo_op_cross_entropy(program, x, n, &y));
   assert_int_equal(program->operations.count, 1);

@@ -97,7 +97,9 @@ static rondo_status require_separate(const rondo_program *program, const rondo_o
   const rondo_shape *k = rondo_operation_input(program, operation, K);
   if (q->dims[0] == k->dims[0] && q->dims[1] % k->dims[1] == 0 && q->dims[3] == k->dims[3]) return RONDO_OK;
   return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE,
-                              "q must be [b, h, t, d], k and v [b, g, s, d] with h a multiple of g");
+                              "q must be [b, h, t, d], k and v [b, g, s, d] with h a multiple of g; h is %zu and g is "
+                              "%zu",
+                              q->dims[1], k->dims[1]);
 }
 
 rondo_status rondo_require_attention(const rondo_program *program, const rondo_operation *operation,
@@ -129,8 +131,11 @@ rondo_status rondo_require_mask(const rondo_program *program, const rondo_operat
     fits = mask->dims[i] == 1 || mask->dims[i] == full[4 - mask->rank + i];
   if (fits) return RONDO_OK;
   return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE,
-                              "the mask cannot be broadcast to [b, h, t, s], which is [%zu, %zu, %zu, %zu]", full[0],
-                              full[1], full[2], full[3]);
+                              "the mask cannot be broadcast to [b, h, t, s], which is [%zu, %zu, %zu, %zu]%s", full[0],
+                              full[1], full[2], full[3],
+                              mask->rank == 2 && mask->dims[0] == full[0] && mask->dims[1] == full[3]
+                                  ? ": reshape [b, s] to [b, 1, 1, s]"
+                                  : "");
 }
 
 static rondo_mask_kind mask_kind_of(const rondo_shape *mask) {

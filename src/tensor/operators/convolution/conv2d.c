@@ -230,11 +230,17 @@ static rondo_status infer_conv2d(const rondo_program *program, const rondo_opera
   RONDO_TRY(rondo_require_input(program, operation, WEIGHT, x->type, 4));
   RONDO_TRY(rondo_window_make(program, operation, x, &w));
   RONDO_TRY(check_bias(program, operation));
-  if (weight->dims[0] % groups != 0 || x->dims[1] % groups != 0 || weight->dims[1] != x->dims[1] / groups) {
+  if (weight->dims[0] % groups != 0 || x->dims[1] % groups != 0) {
     return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE,
-                                "x must be [n, c, h, w], weight [o, c / groups, kh, kw], with c and o multiples of the "
-                                "%zu groups",
-                                groups);
+                                "x [n, c, h, w] has %zu channels, and weight [o, c / groups, kh, kw] gives %zu; both "
+                                "must be multiples of the %zu groups",
+                                x->dims[1], weight->dims[0], groups);
+  }
+  if (weight->dims[1] != x->dims[1] / groups) {
+    return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE,
+                                "weight [o, c / groups, kh, kw] takes %zu channels for each of %zu groups, and x [n, "
+                                "c, h, w] has %zu channels in all",
+                                weight->dims[1], groups, x->dims[1]);
   }
   results[0] = (rondo_shape){
       .type = x->type, .rank = 4, .dims = {x->dims[0], weight->dims[0], w.out[RONDO_HEIGHT], w.out[RONDO_WIDTH]}};

@@ -158,8 +158,9 @@ static rondo_status require_logits_and_labels(const rondo_program *program, cons
   bool is_fit = logits->rank == labels->rank + 1;
   for (uint32_t i = 0; i < labels->rank && is_fit; i++) is_fit = logits->dims[i] == labels->dims[i];
   if (!is_fit) {
-    return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE,
-                                "labels must have the dimensions of logits without the last");
+    return rondo_fail_operation(
+        program, operation, RONDO_REASON_SHAPE,
+        "labels must have the dimensions of logits without the last, which is that of the classes");
   }
   if (labels->type == RONDO_I32 && rondo_shape_last(logits) > INT32_MAX) {
     return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE,
@@ -217,9 +218,10 @@ static rondo_status emit_cross_entropy(rondo_emitter *emitter, const rondo_opera
 }
 
 RONDO_OPERATOR(cross_entropy, .types = RONDO_FLOATS, .inputs = {"logits", "labels", "weights"}, .required = 2,
-               .result_count = 4, .checks_indices = 1, .infer = infer_cross_entropy,
-               .differentiate = differentiate_cross_entropy, .prepare = prepare_cross_entropy,
-               .emit = emit_cross_entropy);
+               .result_count = 4, .checks_indices = 1,
+               .index_rule = "label 0 was used instead (rondo_cross_entropy_options can ignore a label)",
+               .infer = infer_cross_entropy, .differentiate = differentiate_cross_entropy,
+               .prepare = prepare_cross_entropy, .emit = emit_cross_entropy);
 
 rondo_status rondo_op_cross_entropy(rondo_program *program, rondo_value logits, rondo_value labels,
                                     rondo_value *out_value) {

@@ -252,7 +252,8 @@ static rondo_status check_options(const norm_build *b) {
   const bool has_both = o->running_mean.id != 0 && o->running_variance.id != 0;
   if (has_both || (o->running_mean.id == o->running_variance.id && !o->inference)) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT,
-                    "batch_norm: give both running_mean and running_variance or, for training, neither");
+                    "batch_norm: give both running_mean and running_variance, which inference normalizes with, or, "
+                    "for training, neither");
 }
 
 rondo_status rondo_op_batch_norm(rondo_program *program, rondo_value value, const rondo_batch_norm_options *options,
