@@ -56,9 +56,10 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_matmul_with(rondo_program *progra
  * of q that sees no row of k, because of lengths, the window or the mask, gives zeros, and no gradient passes through
  * it. (In PyTorch it is NaN.)
  *
- * The mask is broadcast to [b, h, t, s], as in NumPy. A BOOL mask hides where it is false. A float mask, F32 or of q's
- * type, is added to the scaled scores, and has a gradient; -INFINITY hides. For both, use rondo_op_select(mask, bias,
- * rondo_op_full(-INFINITY)). Hidden rows of v must not be infinite or NaN; those at and after a length may be anything.
+ * The mask is broadcast to [b, h, t, s], as in NumPy: reshape a mask of padding, [b, s], to [b, 1, 1, s]. A BOOL mask
+ * hides where it is false. A float mask, F32 or of q's type, is added to the scaled scores, and has a gradient;
+ * -INFINITY hides. For both, use rondo_op_select(mask, bias, rondo_op_full(-INFINITY)). Hidden rows of v must not be
+ * infinite or NaN; those at and after a length may be anything.
  *
  * Without caches, `lengths` says how many rows of k and v each sequence of the batch has, 0 to s; the others are
  * padding behind them. Lengths do not change positions.
@@ -109,7 +110,7 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_attention_packed(rondo_program *p
  *           base^(-2 i / dims). positions: I32 [t], or [b, t] or [1, t] for each sequence, any numbers: in generation,
  *           the length of the sequence, and the numbers after it for further rows. With `heads`, x is packed rows
  *           [b, t, (h + 2 g) d] as of attention_packed, and the heads of q and k are rotated; with groups 0, all
- *           heads. options may be NULL. Errors: OUT_OF_RANGE (dims, base, position_scale). */
+ *           h heads. options may be NULL. Errors: OUT_OF_RANGE (dims, base, position_scale). */
 typedef struct rondo_rotary_options {
   uint32_t struct_size;
   bool interleaved;     /* a pair is elements 2 i and 2 i + 1, as in GPT-J; else i and i + dims / 2, as in GPT-NeoX and
@@ -184,7 +185,8 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_rnn(rondo_program *program, rondo
  *           or cubically. F16 and BF16 are rounded once. Element i of the result lies at coordinate (i + 0.5) / scale -
  *           0.5 of the value (half_pixel), at i (size - 1) / (size' - 1) (align_corners), at i / scale (asymmetric), or
  *           at that of half_pixel but 0 if there is one element (half_pixel_or_0, pytorch_half_pixel of ONNX).
- *           PyTorch's nearest is asymmetric with floor, its nearest-exact half_pixel with round_prefer_ceil.
+ *           PyTorch's nearest is asymmetric with floor, its nearest-exact half_pixel with round_prefer_ceil, and its
+ *           bilinear half_pixel, or align_corners. The zero options, half_pixel with floor, are neither of its nearest.
  *           OUT_OF_RANGE: another mode, coordinate or rounding, or a cubic parameter that is not finite. */
 typedef struct rondo_conv2d_options {
   uint32_t struct_size;
@@ -498,7 +500,7 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_instance_norm(rondo_program *prog
 
 typedef struct rondo_batch_norm_options {
   uint32_t struct_size;
-  float momentum;                             /* 0 .. 1; 0.1 in PyTorch */
+  float momentum;                             /* 0 .. 1; 0.1 in PyTorch. 0: the running statistics do not move */
   float epsilon;                              /* 0 = 1e-5 */
   bool inference;                             /* use the running statistics */
   rondo_value scale, shift;                   /* no value: none */
@@ -582,7 +584,9 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_dropout(rondo_program *program, r
 
 /* Losses -----------------------------------------------------------------------------------------------------------
  *   cross_entropy: logits [..., n] of any float, labels [...] I32 or I64 -> scalar F32: the mean over the labels of
- *                  -log softmax(logits)[label]. A label outside 0 <= i < n fails the run, like an index of embedding.
+ *                  -log softmax(logits)[label]. The classes are the last dimension: permute [n, c, h, w], as PyTorch
+ *                  has it, to [n, h, w, c]. A label outside 0 <= i < n fails the run, like an index of embedding;
+ *                  -100, which PyTorch ignores, does too unless it is the ignored label.
  *                  Options: rows with a certain label are ignored, also in the mean, which is 0 if all rows are
  *                  ignored; label smoothing s (Szegedy et al. 2016), 0 .. 1: the label's share is 1 - s, and s is
  *                  spread evenly; and a weight for each class, which multiplies its terms: the mean is the sum of the
@@ -617,7 +621,7 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_bce_with_logits(rondo_program *pr
 
 /* Shapes -----------------------------------------------------------------------------------------------------------
  * Any type; integers have no gradient. Dimensions are counted from 0.
- *   reshape:   the same elements in another shape. No copy.
+ *   reshape:   the same elements in another shape, of which all sizes are given. No copy.
  *   permute:   the dimensions in another order: dimension i of the result is dimension order[i] of the value. No copy
  *              if only dimensions of size 1 move.
  *   transpose: exchanges dimensions a and b.
