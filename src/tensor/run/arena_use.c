@@ -38,17 +38,25 @@ static bool is_lost(const rondo_compiled *compiled, const rondo_named_value *val
   return value->is_lost || (value->in_arena && compiled->arena->holder != compiled);
 }
 
-rondo_status rondo_arena_take(rondo_compiled *compiled, const char *call) {
-  assert(compiled->arena != NULL);
+/* Names one input and counts all, because a caller who forgot one forgot the others too. */
+static rondo_status require_inputs(const rondo_compiled *compiled, const char *call) {
+  const rondo_named_value *first = NULL;
+  size_t count = 0;
   for (size_t i = 0; i < compiled->values.count; i++) {
     const rondo_named_value *value = &compiled->values.items[i];
-    if (value->kind != 'i' || !is_lost(compiled, value)) continue;
-    return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_OVERWRITTEN,
-                      "%s: input '%s' of %s is in memory that another program has used since it was "
-                      "written: write it before each run that follows one of a program that shares the arena, or stage "
-                      "it (rondo_compile_options.staged)",
-                      call, value->name, compiled->label);
+    if (value->kind == 'i' && is_lost(compiled, value) && count++ == 0) first = value;
   }
+  if (first == NULL) return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_OVERWRITTEN,
+                    "%s: input '%s' of %s, the first of %zu, is in memory that another program has used since it was "
+                    "written: write the inputs before each run that follows one of a program that shares the arena, or "
+                    "stage them (rondo_compile_options.staged)",
+                    call, first->name, compiled->label, count);
+}
+
+rondo_status rondo_arena_take(rondo_compiled *compiled, const char *call) {
+  assert(compiled->arena != NULL);
+  RONDO_TRY(require_inputs(compiled, call));
   compiled->arena->holder = compiled;
   compiled->has_lost = false;
   for (size_t i = 0; i < compiled->values.count; i++) compiled->values.items[i].is_lost = false;

@@ -242,6 +242,8 @@ TEST(test_rc5_all_inputs_are_written_again) {
   rondo_compiled *first = compile_training(t, 4, NULL);
   rondo_compiled *second = compile_training(t, 4, first);
   (void)train(second, 4);
+  assert_error(rondo_compiled_run(first), RONDO_INVALID_STATE, RONDO_REASON_OVERWRITTEN);
+  assert_message("the first of 2, is in memory that another program has used");
   write_rows(first, 4, 0);
   assert_error(rondo_compiled_run(first), RONDO_INVALID_STATE, RONDO_REASON_OVERWRITTEN);
   assert_message("'labels'");

@@ -198,7 +198,8 @@ TEST(test_pr10_what_lacks_a_tensor_is_counted_with_what_is_left_over) {
   rondo_compiled *compiled = test_compile(program, t->device, NULL);
   rondo_weights *weights = load_foreign(RONDO_F32, &wrong);
   assert_error(rondo_weights_apply(weights, compiled, NULL), RONDO_INVALID_DATA, RONDO_REASON_UNKNOWN_NAME);
-  assert_message("the state 'up.matrix', the first of 4 without one; tensors without a state: 1, the first is 'net.up.w");
+  assert_message(
+      "the state 'up.matrix', the first of 4 without one; tensors without a state: 1, the first is 'net.up.w");
   rondo_weights_destroy(weights);
   weights = load_foreign(RONDO_F32, &right);
   assert_error(rondo_weights_apply(weights, compiled, NULL), RONDO_INVALID_DATA, RONDO_REASON_UNKNOWN_NAME);
