@@ -240,7 +240,8 @@ typedef struct rondo_interpolate_options {
   rondo_coordinates coordinates;
   rondo_nearest nearest; /* of mode nearest */
   float cubic;           /* the parameter of the cubic weights; 0: -0.75 */
-  size_t size[4];        /* of the result's dimensions from the third on; required */
+  size_t size[4];        /* of the result's dimensions from the third on; 0: the value's size times the scale, rounded
+                            down, as with PyTorch's scale_factor */
   double scale[4];       /* of their coordinates, 1e-9 to 1e9; 0: the ratio of the sizes */
 } rondo_interpolate_options;
 #define RONDO_INTERPOLATE_OPTIONS_INIT .struct_size = sizeof(rondo_interpolate_options)

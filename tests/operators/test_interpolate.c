@@ -126,6 +126,20 @@ TEST(test_whole_coordinates) {
   for (int i = 0; i < 147; i++) assert_true(y[i] == (float)(i / 3));
 }
 
+UNIT_TEST(test_pr8_a_size_follows_from_the_scale) {
+  const rondo_interpolate_options options = {RONDO_INTERPOLATE_OPTIONS_INIT, .size = {0, 0, 5}, .scale = {2.5, 0.5, 2}};
+  rondo_program *program = test_new_program();
+  size_t shape[RONDO_MAX_DIMENSIONS], rank;
+  rondo_type type;
+  rondo_value x, y;
+  assert_ok(rondo_program_input(program, "x", RONDO_F32, (size_t[]){1, 2, 3, 7, 4}, 5, &x));
+  assert_ok(rondo_op_interpolate(program, x, &options, &y));
+  assert_ok(rondo_value_shape(program, y, &type, shape, &rank));
+  assert_int_equal(rank, 5);
+  assert_memory_equal(shape, ((const size_t[]){1, 2, 7, 3, 5}), 5 * sizeof *shape);
+  rondo_program_destroy(program);
+}
+
 UNIT_TEST(test_what_cannot_be_interpolated) {
   rondo_interpolate_options options = {RONDO_INTERPOLATE_OPTIONS_INIT, .size = {4, 4}};
   rondo_program *program = test_new_program();
@@ -140,6 +154,11 @@ UNIT_TEST(test_what_cannot_be_interpolated) {
   options.size[1] = 0;
   assert_error(rondo_op_interpolate(program, x, &options, &y), RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE);
   assert_message("interpolate: dimension 3 of [1, 2, 3, 3] gets 0 elements");
+  options.scale[1] = 0.25;
+  assert_error(rondo_op_interpolate(program, x, &options, &y), RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE);
+  options.scale[1] = 1e9;
+  assert_error(rondo_op_interpolate(program, x, &options, &y), RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE);
+  options.scale[1] = 0;
   options.size[1] = 4;
   options.scale[0] = -1;
   assert_error(rondo_op_interpolate(program, x, &options, &y), RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE);

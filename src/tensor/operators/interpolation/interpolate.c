@@ -335,10 +335,18 @@ static rondo_status check(const rondo_shape *value, const rondo_interpolate_opti
     if (size > 0 && size <= most && value->dims[d] <= most && has_scale) continue;
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE,
                       "interpolate: dimension %u of %s gets %zu elements with a scale of %g: give a size from 1 to "
-                      "2^31, and a scale from 1e-9 to 1e9 or 0",
+                      "2^31, or a scale from 1e-9 to 1e9 for at least one element",
                       d, rondo_shape_text(text, value), size, scale);
   }
   return RONDO_OK;
+}
+
+/* Sizes that are not given follow from the scale. A product that no size can be leaves 0, which check() refuses. */
+static void complete_sizes(const rondo_shape *value, rondo_interpolate_options *inout_given) {
+  for (uint32_t d = 2; d < value->rank; d++) {
+    const double size = (double)value->dims[d] * inout_given->scale[d - 2];
+    if (inout_given->size[d - 2] == 0 && size >= 1 && size <= 0x1p31) inout_given->size[d - 2] = (size_t)size;
+  }
 }
 
 rondo_status rondo_op_interpolate(rondo_program *program, rondo_value value, const rondo_interpolate_options *options,
@@ -348,6 +356,7 @@ rondo_status rondo_op_interpolate(rondo_program *program, rondo_value value, con
   RONDO_TRY(rondo_program_begin_of(program, "interpolate", value, "value", out_value, &index));
   RONDO_TRY(rondo_require("interpolate", "options", options));
   RONDO_TRY(rondo_versioned_read("rondo_interpolate_options", options, &given, sizeof given));
+  complete_sizes(rondo_program_shape(program, index), &given);
   RONDO_TRY(check(rondo_program_shape(program, index), &given));
   const rondo_program_mark mark = rondo_program_get_mark(program);
   const rondo_status status = add_all(program, &given, &index);
