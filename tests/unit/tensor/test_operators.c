@@ -146,7 +146,8 @@ DEVICE_TEST(test_updates_of_rows) {
     assert_ok(rondo_program_cell(program, "rate", 0.5f, &rate));
     assert_ok(rondo_op_embedding(program, table, index, &loss));
     assert_ok(rondo_op_reshape(program, loss, NULL, 0, &loss));
-    const rondo_sgd_options sgd = {RONDO_SGD_OPTIONS_INIT, .learning_rate = rate};
+    const rondo_gradient_options twice = {RONDO_GRADIENT_OPTIONS_INIT, .accumulate = 2};
+    const rondo_sgd_options sgd = {RONDO_SGD_OPTIONS_INIT, .learning_rate = rate, .gradients = &twice};
     const rondo_adam_options adam = {RONDO_ADAM_OPTIONS_INIT, .learning_rate = rate};
     const rondo_adagrad_options adagrad = {RONDO_ADAGRAD_OPTIONS_INIT, .learning_rate = rate};
     assert_ok(kind == 0   ? rondo_program_sgd(program, loss, &sgd)
