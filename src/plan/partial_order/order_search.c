@@ -181,18 +181,24 @@ static bool is_over(searcher *s) {
   return atomic_load(&s->best.is_over) || (is_timed(s->search) && rondo_clock_ns() >= s->search->deadline_ns);
 }
 
+/* An earlier plan may be near enough to the bound, so without a second thread the bound is then found first. */
+static bool finds_bound_first(const searcher *s) { return s->best.peak != SIZE_MAX && s->search->options->threads < 2; }
+
 static rondo_status search_all(searcher *s) {
   const rondo_lifetimes *lifetimes = s->search->lifetimes;
   RONDO_TRY(rondo_order_index_make(&s->scratch, lifetimes, &s->index));
   RONDO_TRY(try_earlier(s->search, &s->index, &s->best));
   if (atomic_load(&s->best.is_over)) return RONDO_OK;
   RONDO_TRY(rondo_closure_make(&s->scratch, lifetimes->problem, lifetimes->branches, &s->closure));
+  const bool bound_first = finds_bound_first(s);
+  if (bound_first) find_bound_here(s);
+  if (bound_first && is_over(s)) return RONDO_OK; /* otherwise there is no plan yet */
   RONDO_TRY(make_descents(s));
   start_threads(s);
   RONDO_TRY(place_first(s->search, &s->index, &s->best));
   if (is_over(s)) return RONDO_OK;
   if (!s->runs[1]) {
-    find_bound_here(s);
+    if (!bound_first) find_bound_here(s);
   } else if (!is_timed(s->search)) {
     join_threads(s);
     rondo_order_best_raise_bound(&s->best, s->bytes_found);
