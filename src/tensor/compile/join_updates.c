@@ -50,9 +50,10 @@ typedef struct joiner {
   size_t spare;              /* bytes by which the peak may still rise */
   size_t *bytes;             /* by value: rondo_schedule_bytes */
   uint32_t *born, *died;     /* by value: positions; NEVER: it is not live; the end of the run is the count */
-  size_t *live, *cost;   /* by position: live bytes; bytes that the operation of the row keeps live when it is moved */
-  uint32_t *first_after; /* by position: as in a group */
-  uint32_t *group_of;    /* by position: its group plus one, 0: none */
+  size_t *live, *cost; /* by position: live bytes; bytes that the operation of the row keeps live when it is moved */
+  uint32_t *movers, mover_count; /* the positions of the row's operations that may move, rising */
+  uint32_t *first_after;         /* by position: as in a group */
+  uint32_t *group_of;            /* by position: its group plus one, 0: none */
   group *groups;
   uint32_t group_count;
   uint32_t *order, *joined, *new_position; /* the new order; by old position, its position in it */
@@ -141,13 +142,8 @@ static size_t cost_of(const joiner *j, const rondo_operation *operation, uint32_
 }
 
 static void find_costs(joiner *j) {
-  uint32_t last = 0;
-  for (uint32_t p = 0; p < j->schedule->count; p++) {
-    if (may_move(j, p)) last = p;
-  }
-  for (uint32_t p = 0; p < j->schedule->count; p++) {
-    if (may_move(j, p)) j->cost[p] = cost_of(j, operation_at(j, p), last);
-  }
+  const uint32_t last = j->movers[j->mover_count - 1];
+  for (uint32_t m = 0; m < j->mover_count; m++) j->cost[j->movers[m]] = cost_of(j, operation_at(j, j->movers[m]), last);
 }
 
 /* Groups ----------------------------------------------------------------------------------------------------------- */
@@ -167,8 +163,9 @@ static void find_successors(joiner *j) {
 
 static size_t sum_up_to(const joiner *j, size_t most) {
   size_t sum = 0;
-  for (uint32_t p = 0; p < j->schedule->count; p++) {
-    if (may_move(j, p) && j->cost[p] <= most) sum += j->cost[p];
+  for (uint32_t m = 0; m < j->mover_count; m++) {
+    const size_t cost = j->cost[j->movers[m]];
+    if (cost <= most) sum += cost;
   }
   return sum;
 }
@@ -277,9 +274,9 @@ static bool find_groups(joiner *j) {
   bool any = false;
   memset(j->group_of, 0, j->schedule->count * sizeof *j->group_of);
   j->group_count = 0;
-  for (uint32_t i = 0; i < j->schedule->count; i++) {
-    const uint32_t p = j->row->join->is_early ? j->schedule->count - 1 - i : i;
-    if (may_move(j, p) && find_group(j, p, j->cost[p] <= small_bytes)) any = true;
+  for (uint32_t m = 0; m < j->mover_count; m++) {
+    const uint32_t p = j->movers[j->row->join->is_early ? j->mover_count - 1 - m : m];
+    if (find_group(j, p, j->cost[p] <= small_bytes)) any = true;
   }
   return any;
 }
@@ -365,8 +362,16 @@ static rondo_status rewrite(joiner *j) {
 
 /* The whole -------------------------------------------------------------------------------------------------------- */
 
+static void list_movers(joiner *j) {
+  j->mover_count = 0;
+  for (uint32_t p = 0; p < j->schedule->count; p++)
+    if (may_move(j, p)) j->movers[j->mover_count++] = p;
+}
+
 static rondo_status join_row(joiner *j, const rondo_operator *row) {
   j->row = row;
+  list_movers(j);
+  if (j->mover_count == 0) return RONDO_OK;
   (void)measure(j);
   find_costs(j);
   find_successors(j);
@@ -381,6 +386,7 @@ static rondo_status allocate(joiner *j) {
   RONDO_TRY(rondo_scratch_take(scratch, values, sizeof *j->died, &j->died));
   RONDO_TRY(rondo_scratch_take(scratch, count, sizeof *j->live, &j->live));
   RONDO_TRY(rondo_scratch_take(scratch, count, sizeof *j->cost, &j->cost));
+  RONDO_TRY(rondo_scratch_take(scratch, count, sizeof *j->movers, &j->movers));
   RONDO_TRY(rondo_scratch_take(scratch, count, sizeof *j->first_after, &j->first_after));
   RONDO_TRY(rondo_scratch_take(scratch, count, sizeof *j->group_of, &j->group_of));
   RONDO_TRY(rondo_scratch_take(scratch, count, sizeof *j->groups, &j->groups));
