@@ -145,21 +145,26 @@ static size_t check_bytes_at(const rondo_emitter *emitter, const void *address) 
   return gate != NULL && address == &gate->begun ? emitter->compiled->gate_bytes - sizeof gate->run : 0;
 }
 
-/* 0: the address is not in memory of the current operations. */
-static size_t bytes_at(const rondo_emitter *emitter, const void *address) {
+/* 0: the address is not in memory of the current operations. Arguments list the operations one after another, so the
+ * search begins at *inout_at, the operation in which the last address was found. */
+static size_t bytes_at(const rondo_emitter *emitter, const void *address, uint32_t *inout_at) {
   size_t bytes = check_bytes_at(emitter, address);
   if (address == rondo_emit_workspace(emitter)) bytes = emitter->layout->workspaces[emitter->operation].bytes;
-  for (uint32_t i = 0; i < emitter->joined_count && bytes == 0; i++)
-    bytes = operation_bytes_at(emitter, joined_operation(emitter, i), address);
+  for (uint32_t i = 0; i < emitter->joined_count && bytes == 0; i++) {
+    const uint32_t at = (*inout_at + i) % emitter->joined_count;
+    bytes = operation_bytes_at(emitter, joined_operation(emitter, at), address);
+    if (bytes > 0) *inout_at = at;
+  }
   return bytes;
 }
 
 static void note_argument_bytes(const rondo_emitter *emitter, const rondo_parameter *parameters, rondo_step *step) {
+  uint32_t at = 0;
   for (size_t i = 0; i < step->arg_count; i++) {
     if (parameters[i].access == RONDO_ACCESS_SCALAR) continue;
     const void *address;
     memcpy(&address, step->args[i], sizeof address);
-    step->arg_bytes[i] = address == NULL ? 0 : bytes_at(emitter, address);
+    step->arg_bytes[i] = address == NULL ? 0 : bytes_at(emitter, address, &at);
   }
 }
 
