@@ -102,12 +102,27 @@ static rondo_status fill(const compiler *c, void *address, size_t bytes, uint32_
   return bytes == 0 ? RONDO_OK : rondo_fill_async(c->compiled->stream, &zeros);
 }
 
-/* Sets all memory that is not shared to its contents before the first run. */
+static rondo_status clear_in_arena(const compiler *c, uint32_t value) {
+  const rondo_location *location = &c->layout.locations[value];
+  if (location->block != RONDO_BLOCK_ARENA) return RONDO_OK;
+  return fill(c, rondo_location_address(location, c->compiled), location->bytes, 0);
+}
+
+/* Other values of the arena are written before they are read. */
+static rondo_status clear_arena(const compiler *c) {
+  for (uint32_t i = 0; i < c->program->values.count; i++)
+    if (c->program->values.items[i].kind == RONDO_VALUE_INPUT) RONDO_TRY(clear_in_arena(c, i));
+  for (size_t i = 0; i < c->program->outputs.count; i++)
+    RONDO_TRY(clear_in_arena(c, c->program->outputs.items[i].value));
+  return RONDO_OK;
+}
+
+/* Sets what can be read before the first run, and is not shared, to its contents then. */
 static rondo_status initialise(const compiler *c) {
   RONDO_TRY(fill(c, c->compiled->states, c->layout.state_bytes, 0));
   RONDO_TRY(fill(c, c->compiled->own, c->layout.own_bytes, 0));
   RONDO_TRY(rondo_feeds_clear(c->compiled));
-  if (c->compiled->arena != NULL) RONDO_TRY(fill(c, c->compiled->arena->memory, c->layout.arena_bytes, 0));
+  RONDO_TRY(clear_arena(c));
   for (uint32_t i = 0; i < c->program->values.count; i++) {
     const rondo_program_value *value = &c->program->values.items[i];
     const bool is_shared = c->layout.locations[i].block == RONDO_BLOCK_SHARED;
