@@ -120,6 +120,18 @@ static void fill_spare_rows(rondo_session *session, rondo_batch *batch, const ro
   }
 }
 
+/* Steps of several sequences cannot run eagerly together. Where that would be cheapest, they run together by graphs, if
+ * this costs less than each of them alone. */
+static void join_steps(const rondo_batch *batch, size_t max_requests, rondo_slot *leader, batch_candidates *c) {
+  batch_candidates joined = {.table = rondo_model_dispatch_table(batch->model, RONDO_RUN_RECORDED, batch->is_loaded),
+                             .loaded = c->loaded};
+  if (leader->sequence == NULL || joined.table == c->table || leader->rows > joined.table->largest_rows) return;
+  list_candidates(max_requests, leader, &joined);
+  if (joined.count <= c->count) return;
+  const float together_us = joined.table->entries[joined.rows[joined.count - 1]].us;
+  if (together_us < (float)joined.count * c->table->entries[leader->rows].us) *c = joined;
+}
+
 /* A request that is larger than the largest graph runs without candidates, because these would overtake it
  * repeatedly. Requests in the padding of its last graph wait until all graphs are done, so they are added only if the
  * batch has at most twice the rows of the largest graph. Steps of sequences all run together: those that are left would
@@ -127,7 +139,10 @@ static void fill_spare_rows(rondo_session *session, rondo_batch *batch, const ro
  * corrected. */
 static void gather(rondo_session *session, rondo_stream_worker *worker, rondo_slot *leader) {
   batch_candidates c = {.table = table_for(leader, worker->batch.is_loaded), .loaded = table_for(leader, true)};
-  if (c.table != NULL && leader->rows <= c.table->largest_rows) list_candidates(session->options.max_batch, leader, &c);
+  if (c.table != NULL && leader->rows <= c.table->largest_rows) {
+    list_candidates(session->options.max_batch, leader, &c);
+    join_steps(&worker->batch, session->options.max_batch, leader, &c);
+  }
   const bool is_step = leader->sequence != NULL;
   const size_t count = c.count == 0 || is_step ? c.count : choose_count(&c);
   if (count == 0) take_request(session, &worker->batch, leader);

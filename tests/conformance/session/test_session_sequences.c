@@ -99,6 +99,32 @@ TEST(test_pr5_steps_of_several_sequences_are_one_batch) {
   }
 }
 
+/* Six steps take 10 us together, and eagerly 9 us or 1 us each. */
+TEST(test_pr5_steps_run_together_if_that_is_cheaper_than_each_alone) {
+  static const double recorded = 10, eager[] = {9, 1};
+  rondo_session *session = open_session(t, 8);
+  test_sequence s[6];
+  rondo_ticket tickets[6];
+  rondo_stream *stream;
+  for (size_t i = 0; i < 6; i++) test_sequence_open(session, "adder", &s[i]);
+  for (size_t round = 0; round < 2; round++) {
+    assert_ok(rondo_session_set_times(session, "adder[1]", &recorded, &eager[round], 1, 1));
+    assert_ok(rondo_session_acquire_stream(session, "adder", 0, &stream));
+    for (size_t i = 0; i < 6; i++) {
+      test_sequence_fill(&s[i], 1, i);
+      assert_ok(rondo_session_submit(session, "adder", &s[i].request, &tickets[i]));
+    }
+    assert_ok(rondo_session_release_stream(session, 0));
+    for (size_t i = 0; i < 6; i++) {
+      rondo_answer answer = {.struct_size = sizeof answer};
+      assert_ok(rondo_ticket_wait(tickets[i], &answer));
+      assert_true(test_sequence_is_right(&s[i]));
+      assert_int_equal(answer.batch_requests, round == 0 ? 6 : 1);
+      assert_int_equal(answer.mode, round == 0 ? RONDO_RUN_RECORDED : RONDO_RUN_EAGER);
+    }
+  }
+}
+
 TEST(test_pr5_prompts_run_with_the_shortest_length_that_fits) {
   static const size_t fits[][2] = {{1, 1}, {2, 4}, {4, 4}, {5, 16}, {16, 16}};
   rondo_session *session = open_session(t, 2);
