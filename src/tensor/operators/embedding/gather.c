@@ -139,9 +139,9 @@ static rondo_status emit_gather(rondo_emitter *emitter, const rondo_operation *o
                                             RONDO_RESULT(0), RONDO_CHECK(INDICES, shape.size)));
 }
 
-#define GATHER_ROW                                                                                                 \
+#define GATHER_ROW                                                                                                    \
   .inputs = {"value", "indices"}, .required = 2, .result_count = 1, .checks_indices = 1, .types = RONDO_STORED_TYPES, \
-  .index_rule = "element 0 was used instead", .adds_gradients = true, .differentiate = differentiate_gather,       \
+  .index_rule = "element 0 was used instead", .adds_gradients = true, .differentiate = differentiate_gather,          \
   .emit = emit_gather
 
 RONDO_OPERATOR(gather, .infer = infer_gather, GATHER_ROW);

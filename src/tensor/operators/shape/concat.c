@@ -321,7 +321,7 @@ static rondo_status emit_split(rondo_emitter *emitter, const rondo_operation *op
 
 #define SPLIT_ROW(count)                                                                     \
   const rondo_operator rondo_operator_split_##count = {.name = "split_" #count,              \
-                                                       .types = RONDO_STORED_TYPES,             \
+                                                       .types = RONDO_STORED_TYPES,          \
                                                        .inputs = {"value"},                  \
                                                        .required = 1,                        \
                                                        .result_count = (count),              \
