@@ -51,7 +51,9 @@ static rondo_status build(void) {
   TRY(rondo_graph_create(work.device, NULL, &work.built));
   TRY(rondo_graph_add_semaphore_signal(work.built, NULL, 0, &values[0], 1, &signal));
   TRY(rondo_graph_add_semaphore_wait(work.built, &signal, 1, &values[1], 1, &wait));
+  void *native;
   TRY(rondo_instantiate(work.built, NULL, &work.exec));
+  TRY(rondo_exec_native(work.exec, &native)); /* so that launches by the driver may use what is replaced next */
   TRY(rondo_exec_launch(work.exec, work.stream));
   const rondo_node_params params = {.kind = RONDO_NODE_SEMAPHORE_SIGNAL,
                                     .as.semaphores = {.values = &values[2], .count = 1}};

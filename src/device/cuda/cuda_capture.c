@@ -173,8 +173,9 @@ static inline rondo_status keep_edges(cuda_captured *captured, const cu_graph_no
   return RONDO_OK;
 }
 
+/* In the context of the queue's device, which is not always the capture's. A failure is one of that device. */
 static rondo_status read_frontier(cuda_captured *captured, const cuda_queue *queue, bool *out_is_active) {
-  cuda_device *device = device_of(captured);
+  cuda_device *device = cuda_device_of(queue->base.device);
   const cu_graph_node *nodes = NULL;
   const cu_edge_data *data = NULL;
   cu_graph graph = NULL;
@@ -194,7 +195,7 @@ static rondo_status capture_frontier(rondo_captured *base, rondo_queue *queue, b
   *out_is_active = false;
   captured->edges.count = 0;
   RONDO_TRY(cuda_queue_require_thread((const cuda_queue *)queue));
-  RONDO_TRY(cuda_enter(device_of(captured), &scope));
+  RONDO_TRY(cuda_enter(cuda_device_of(queue->device), &scope));
   const rondo_status status = read_frontier(captured, (const cuda_queue *)queue, out_is_active);
   *out = captured->edges.items;
   *out_count = captured->edges.count;
@@ -211,7 +212,7 @@ static rondo_status take_handles(cuda_captured *captured, const uint64_t *names,
 static rondo_status capture_set_frontier(rondo_captured *base, rondo_queue *queue, const uint64_t *nodes,
                                          size_t count) {
   cuda_captured *captured = captured_of(base);
-  cuda_device *device = device_of(captured);
+  cuda_device *device = cuda_device_of(queue->device);
   const cu_stream stream = ((const cuda_queue *)queue)->stream;
   CUDA_SCOPE(scope);
   RONDO_TRY(take_handles(captured, nodes, count));
@@ -272,7 +273,7 @@ static rondo_status capture_place(rondo_captured *base, const rondo_node_params 
 
 /* The node of the kernel is the node that the next one depends on. */
 static rondo_status find_launched(cuda_captured *captured, const cuda_queue *queue, uint64_t *out) {
-  cuda_device *device = device_of(captured);
+  cuda_device *device = cuda_device_of(queue->base.device);
   bool is_active;
   RONDO_TRY(read_frontier(captured, queue, &is_active));
   if (!is_active || captured->edges.count != 1)
@@ -284,7 +285,7 @@ static rondo_status find_launched(cuda_captured *captured, const cuda_queue *que
 static rondo_status capture_launch(rondo_captured *base, rondo_queue *base_queue, const rondo_node_params *params,
                                    uint64_t *out) {
   cuda_captured *captured = captured_of(base);
-  cuda_device *device = cuda_device_of(base_queue->device); /* not always the capture's */
+  cuda_device *device = cuda_device_of(base_queue->device);
   const cuda_queue *queue = (const cuda_queue *)base_queue;
   CUDA_SCOPE(scope);
   RONDO_TRY(cuda_enter(device, &scope));

@@ -162,8 +162,9 @@ rondo_status cuda_enter(cuda_device *device, cuda_scope *out) {
   return RONDO_OK;
 }
 
+/* If the driver does not say what is current, the context stays so: the caller may be inside another scope. */
 void cuda_enter_to_free(cuda_device *device, cuda_scope *out) {
-  *out = (cuda_scope){.device = device, .has_mode = true, .mode = CU_CAPTURE_MODE_RELAXED};
+  *out = (cuda_scope){.device = device, .before = device->context, .has_mode = true, .mode = CU_CAPTURE_MODE_RELAXED};
   if (make_current(device, out) != CU_OK && device->api->context_set_current(device->context) != CU_OK)
     out->before = device->context; /* nothing to restore */
   exchange_mode(out);

@@ -114,6 +114,33 @@ FAKE_TEST(ad8_a_lost_device_waits_for_kernels_of_the_other) {
   assert_int_equal(rondo_device_close(launching), RONDO_DEVICE_LOST);
 }
 
+/* The driver fails in the context of the stream that captures: the device of the capture is not lost. */
+FAKE_TEST(ad8_a_capture_loses_the_device_of_the_stream) {
+  rondo_device *other = NULL;
+  rondo_stream *stream = NULL;
+  rondo_kernel *kernel = NULL;
+  rondo_graph *graph;
+  rondo_event *fork = test_event(t);
+  const char *const question = "cuStreamGetCaptureInfo";
+  assert_ok(rondo_device_open("cuda:1", NULL, &other));
+  assert_ok(rondo_stream_create(other, NULL, &stream));
+  assert_ok(rondo_kernel_create(other, test_kernel_options(TEST_KERNEL_EMPTY), &kernel));
+  assert_ok(rondo_capture_begin(t->stream, RONDO_CAPTURE_THREAD_LOCAL));
+  assert_ok(rondo_event_record(fork, t->stream));
+  assert_ok(rondo_stream_wait_event(stream, fork));
+  const uint64_t before = fake->calls(question);
+  assert_ok(rondo_launch(stream, kernel, one_block, RONDO_NO_ARGS));
+  const uint64_t asked = fake->calls(question) - before; /* by one launch, last for the kernel's node */
+  assert_true(asked > 0);
+  fake->fail_call(question, asked, CU_LAUNCH_FAILED, false);
+  assert_int_equal(rondo_launch(stream, kernel, one_block, RONDO_NO_ARGS), RONDO_DEVICE_LOST);
+  assert_true(rondo_capture_end(t->stream, &graph) != RONDO_OK);
+  assert_ok(rondo_stream_synchronize(t->stream));
+  rondo_kernel_destroy(kernel);
+  assert_int_equal(rondo_stream_destroy(stream), RONDO_DEVICE_LOST);
+  assert_int_equal(rondo_device_close(other), RONDO_DEVICE_LOST);
+}
+
 /* A graph of one device asks the driver for nothing more. */
 FAKE_TEST(ad8_a_launch_of_one_device_records_no_event) {
   rondo_graph *graph = test_graph(t);
