@@ -67,16 +67,17 @@ cu_result fake_get_proc_address(const char *symbol, void **out, int version, uin
   return CU_OK;
 }
 
-/* The current context, or all where the call needs none. */
-static void lose_contexts(cu_result code) {
+/* The current context; or all where the call needs none: it may be about a stream of any, whatever is current. */
+static void lose_contexts(cu_result code, unsigned flags) {
+  const bool is_of_current = fake_self.current != NULL && (flags & FAKE_IN_CONTEXT) != 0;
   for (int i = 0; i < fake_device_count; i++) {
     fake_context *context = &fake_devices[i].context;
-    if (fake_self.current == NULL || fake_self.current == context) fake_context_lose(context, code);
+    if (!is_of_current || fake_self.current == context) fake_context_lose(context, code);
   }
 }
 
 /* The code with which this call is to fail, CU_OK for none. */
-static cu_result take_failure(fake_call call) {
+static cu_result take_failure(fake_call call, unsigned flags) {
   if (calls.fails_in == 0 || (calls.failing != CALL_COUNT && calls.failing != (int)call)) return CU_OK;
   if (calls.fails_in > 1) {
     calls.fails_in--;
@@ -84,7 +85,7 @@ static cu_result take_failure(fake_call call) {
   }
   if (!calls.fails_onward) calls.fails_in = 0;
   if (calls.failed == NULL) calls.failed = rows[call].name;
-  if (fake_is_losing(calls.failure)) lose_contexts(calls.failure);
+  if (fake_is_losing(calls.failure)) lose_contexts(calls.failure, flags);
   return calls.failure;
 }
 
@@ -100,7 +101,7 @@ static cu_result check_context(fake_call call, unsigned flags) {
 
 /* What it ends with, were it not a call that does its work all the same. */
 static cu_result check_call(fake_call call, unsigned flags) {
-  const cu_result failure = take_failure(call);
+  const cu_result failure = take_failure(call, flags);
   if (failure != CU_OK) return failure;
   if (fake_self.is_in_callback)
     return fake_violation(CU_NOT_PERMITTED, "%s from within a host function", rows[call].name);

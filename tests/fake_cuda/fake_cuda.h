@@ -75,7 +75,7 @@ typedef struct fake_cuda_control {
   /* The nth call from now (1 is the next) of `name`, or of any name when NULL, returns `code`; with `onward` all after
    * it too. A call that gives something back or waits does so all the same, as calls of a real driver do that hand
    * on an asynchronous error; calls for virtual memory with a code alone that loses the context. A code after which a
-   * context is lost loses the current one. nth 0: none fails. */
+   * context is lost loses the current one, or all if the call needs none. nth 0: none fails. */
   void (*fail_call)(const char *name, uint64_t nth, unsigned code, bool onward);
   /* The first such call that has been made since; NULL: none. */
   const char *(*failed)(void);
