@@ -60,7 +60,8 @@ rondo_status rondo_model_lengths_check(const rondo_model_options *o) {
   if (o->length_count > 0) RONDO_TRY(rondo_require(call, "lengths", o->lengths));
   if (o->length_count > RONDO_SESSION_MAX_LENGTHS || o->max_lengths > RONDO_SESSION_MAX_LENGTHS)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE, "%s: %zu lengths: the maximum is %d", call,
-                      o->length_count > 0 ? o->length_count : (size_t)o->max_lengths, RONDO_SESSION_MAX_LENGTHS);
+                      o->length_count > RONDO_SESSION_MAX_LENGTHS ? o->length_count : (size_t)o->max_lengths,
+                      RONDO_SESSION_MAX_LENGTHS);
   for (size_t i = 0; i < o->length_count; i++) RONDO_TRY(check_length(o, o->lengths[i]));
   for (size_t i = 0; o->history_lengths != NULL && i < o->history_count; i++)
     if (o->slots == 0 || o->length_count == 0) RONDO_TRY(check_length(o, o->history_lengths[i]));

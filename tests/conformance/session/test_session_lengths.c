@@ -267,7 +267,11 @@ TEST(test_pr5_lengths_that_are_refused) {
   r.request.lengths = NULL;
   r.request.next = end_at_once;
   assert_invalid(rondo_session_run(session, "mean", &r.request, NULL), RONDO_REASON_BAD_OPTIONS);
-  rondo_model_options options = options_of(NULL, 0);
+  rondo_model_options options = options_of((const size_t[]){8}, 1);
+  options.max_lengths = 40;
+  assert_invalid(rondo_session_add_model(session, "m", &options), RONDO_REASON_OUT_OF_RANGE);
+  assert_message("40 lengths");
+  options = options_of(NULL, 0);
   options.build = test_build_scorer;
   assert_invalid(rondo_session_add_model(session, "m", &options), RONDO_REASON_BAD_OPTIONS);
   options.build_sized = NULL;
