@@ -2,8 +2,9 @@
  * cast: converts elements to another type. Integers are converted to int64_t first, all other types to F32. Threads: as
  * tensor/program/operator.h says.
  */
+#include "tensor/operators/elementwise/cast.h"
+
 #include "tensor/operators/common/joined.h"
-#include "tensor/operators/common/operator_tools.h"
 
 enum { TYPE }; /* sizes */
 
@@ -127,6 +128,13 @@ static rondo_status differentiate_cast(rondo_program *program, const rondo_opera
   const rondo_shape *shape = rondo_operation_input(program, operation, 0);
   if (!rondo_shape_is_float(shape)) return RONDO_OK;
   return add_cast(program, result_gradients[0], shape->type, &input_gradients[0]);
+}
+
+rondo_status rondo_emit_cast(rondo_emitter *emitter, rondo_type from, rondo_type to, const void *x, void *y,
+                             size_t count) {
+  const uint32_t types[] = {from, to};
+  return rondo_emit_kernel(emitter, &cast_code, rondo_emit_grid(emitter, count, RONDO_PACKED_GRAIN),
+                           RONDO_ARGS(&x, &y, &types[0], &types[1], &count));
 }
 
 static rondo_status emit_cast(rondo_emitter *emitter, const rondo_operation *operation) {

@@ -11,6 +11,7 @@
 
 #include "tensor/operators/common/operator_tools.h"
 #include "tensor/operators/elementwise/broadcast.h"
+#include "tensor/operators/elementwise/cast.h"
 #include "tensor/operators/elementwise/unary_operators.h"
 #include "tensor/operators/matmul/gemm.h"
 #include "tensor/operators/matmul/matmul_problem.h"
@@ -20,7 +21,7 @@ enum { ACTIVATION };               /* sizes */
 enum { A, B, BIAS };               /* inputs */
 enum { Y, UNACTIVATED };           /* results */
 
-#define ROOM_ALIGNMENT 256 /* of the library's result */
+#define ROOM_ALIGNMENT 256 /* of the parts of the workspace */
 
 static rondo_activation activation_of(const rondo_operation *operation) {
   return (rondo_activation)operation->attributes.sizes[ACTIVATION];
@@ -163,6 +164,51 @@ static rondo_status differentiate_matmul(rondo_program *program, const rondo_ope
   return rondo_add_sum_to(program, dy, operation->inputs[BIAS], &input_gradients[BIAS]);
 }
 
+/* Factors as F32 --------------------------------------------------------------------------------------------------- */
+
+/* On a CPU, a factor of another type that several tiles read is converted once, in the workspace. Larger ones are
+ * converted by each tile, a panel at a time, so that they take no more memory. */
+#define MOST_SINGLES ((size_t)32 << 20)
+
+typedef struct matmul_plan {
+  rondo_matmul_problem problem;
+  rondo_matmul_work work;
+  size_t a_bytes, b_bytes; /* of the factors as F32; 0: as they are. b comes after a */
+} matmul_plan;
+
+static size_t singles_of(const rondo_shape *shape) {
+  size_t bytes = 0;
+  if (shape->type == RONDO_F32 || rondo_shape_bytes(shape) > MOST_SINGLES) return 0;
+  const bool fits = rondo_checked_align(rondo_shape_elements(shape) * sizeof(float), ROOM_ALIGNMENT, &bytes);
+  return fits && bytes <= MOST_SINGLES ? bytes : 0;
+}
+
+static matmul_plan plan_matmul(const rondo_operation *operation, const rondo_shape *a, const rondo_shape *b,
+                               bool is_cuda) {
+  const bool *flags = operation->attributes.flags;
+  matmul_plan plan = {.problem = rondo_matmul_problem_of(a, b, flags[TRANSPOSE_A], flags[TRANSPOSE_B])};
+  rondo_gemm_prepare();
+  plan.problem.activation = activation_of(operation);
+  plan.work = rondo_matmul_cut(&plan.problem, a->type, is_cuda);
+  if (is_cuda) return plan;
+  if (plan.problem.tiles.across > 1) plan.a_bytes = singles_of(a);
+  if (plan.problem.tiles.down > 1) plan.b_bytes = singles_of(b);
+  plan.problem.single_a = plan.a_bytes > 0;
+  plan.problem.single_b = plan.b_bytes > 0;
+  return plan;
+}
+
+/* Emits the conversion of an input if it has `bytes` as F32, and returns where it then is. */
+static rondo_status emit_singles(rondo_emitter *emitter, const rondo_operation *operation, uint32_t input, size_t bytes,
+                                 size_t offset, const void **out) {
+  const rondo_shape *shape = rondo_emit_shape(emitter, operation->inputs[input]);
+  const void *from = *out = rondo_emit_address(emitter, operation->inputs[input]);
+  if (bytes == 0) return RONDO_OK;
+  void *to = (char *)rondo_emit_workspace(emitter) + offset;
+  *out = to;
+  return rondo_emit_cast(emitter, shape->type, RONDO_F32, from, to, rondo_shape_elements(shape));
+}
+
 /* Products of a library -------------------------------------------------------------------------------------------- */
 
 static bool keeps_unactivated(const rondo_program *program, const rondo_operation *operation) {
@@ -201,8 +247,8 @@ static rondo_status prepare_unactivated(rondo_resources *resources, uint32_t num
 }
 
 /* With the activation if the library can apply it. */
-static rondo_status prepare_matmul(rondo_resources *resources, const rondo_program *program, uint32_t number,
-                                   size_t *out_workspace_bytes) {
+static rondo_status prepare_product(rondo_resources *resources, const rondo_program *program, uint32_t number,
+                                    size_t *out_workspace_bytes) {
   const rondo_operation *operation = &program->operations.items[number];
   const rondo_shape *a = rondo_operation_input(program, operation, A);
   const bool *flags = operation->attributes.flags;
@@ -219,6 +265,18 @@ static rondo_status prepare_matmul(rondo_resources *resources, const rondo_progr
   }
   return prepare_unactivated(resources, number, shape, rondo_program_shape(program, operation->results[Y]),
                              out_workspace_bytes);
+}
+
+static rondo_status prepare_matmul(rondo_resources *resources, const rondo_program *program, uint32_t number,
+                                   size_t *out_workspace_bytes) {
+  const rondo_operation *operation = &program->operations.items[number];
+  rondo_device_info info = {.struct_size = sizeof info};
+  RONDO_TRY(rondo_device_get_info(resources->device, &info));
+  if (info.cuda) return prepare_product(resources, program, number, out_workspace_bytes);
+  const matmul_plan plan = plan_matmul(operation, rondo_operation_input(program, operation, A),
+                                       rondo_operation_input(program, operation, B), false);
+  *out_workspace_bytes = plan.a_bytes + plan.b_bytes;
+  return RONDO_OK;
 }
 
 /* A rondo_step_call; user: a product. */
@@ -263,16 +321,16 @@ static rondo_status emit_matmul(rondo_emitter *emitter, const rondo_operation *o
   rondo_product *product = rondo_emit_product(emitter);
   if (product != NULL) return emit_product(emitter, product, operation);
   const rondo_shape *shape = rondo_emit_shape(emitter, operation->inputs[A]);
-  const bool *flags = operation->attributes.flags;
-  rondo_matmul_problem problem = rondo_matmul_problem_of(shape, rondo_emit_shape(emitter, operation->inputs[B]),
-                                                         flags[TRANSPOSE_A], flags[TRANSPOSE_B]);
-  problem.activation = activation_of(operation);
-  assert(problem.k > 0 && problem.activation <= RONDO_ACTIVATION_SILU);
-  rondo_gemm_prepare();
-  const rondo_matmul_work work = rondo_matmul_cut(&problem, shape->type, rondo_emit_is_cuda(emitter));
-  return rondo_emit_operands(emitter, operation, &form_code[work.form][shape->type], (rondo_grid){.x = work.blocks},
-                             RONDO_OPERANDS(RONDO_OBJECT(problem), RONDO_INPUT(A), RONDO_INPUT(B), RONDO_INPUT(BIAS),
-                                            RONDO_RESULT(Y), RONDO_RESULT(UNACTIVATED)));
+  const matmul_plan plan =
+      plan_matmul(operation, shape, rondo_emit_shape(emitter, operation->inputs[B]), rondo_emit_is_cuda(emitter));
+  const void *a, *b;
+  assert(plan.problem.k > 0 && plan.problem.activation <= RONDO_ACTIVATION_SILU);
+  RONDO_TRY(emit_singles(emitter, operation, A, plan.a_bytes, 0, &a));
+  RONDO_TRY(emit_singles(emitter, operation, B, plan.b_bytes, plan.a_bytes, &b));
+  return rondo_emit_operands(emitter, operation, &form_code[plan.work.form][shape->type],
+                             (rondo_grid){.x = plan.work.blocks},
+                             RONDO_OPERANDS(RONDO_OBJECT(plan.problem), RONDO_OBJECT(a), RONDO_OBJECT(b),
+                                            RONDO_INPUT(BIAS), RONDO_RESULT(Y), RONDO_RESULT(UNACTIVATED)));
 }
 
 #define MATMUL_ROW                                                                           \

@@ -20,6 +20,7 @@ typedef struct rondo_matmul_problem {
   size_t m, n, k;
   rondo_tiling tiles;
   uint64_t transpose_a, transpose_b, activation;
+  uint64_t single_a, single_b; /* on a CPU: whether the factor is F32, whatever the type is */
   size_t batches;
   size_t batch[RONDO_BATCH_DIMENSIONS], a_strides[RONDO_BATCH_DIMENSIONS], b_strides[RONDO_BATCH_DIMENSIONS];
 } rondo_matmul_problem;

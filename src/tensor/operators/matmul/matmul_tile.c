@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Tiles of matrix products on a CPU, each by one thread. gemm.h computes F32 tiles in place. For other types, panels
- * are converted to F32 on the stack, so that sums are F32 and rounded once.
+ * Tiles of matrix products on a CPU, each by one thread. gemm.h computes F32 tiles in place. Of other types, panels are
+ * converted to F32 on the stack, unless the whole factor was converted before; sums are F32 and rounded once.
  */
 #include <assert.h>
 #include <string.h>
@@ -73,39 +73,57 @@ static void multiply_singles(const tile *t, const float *a, const float *b, cons
 /* Other types ------------------------------------------------------------------------------------------------------ */
 
 /* `rows` rows of `columns` elements as floats; the rows are `stride` apart in memory. */
-static void load_panel(rondo_type type, const void *memory, size_t first, size_t stride, size_t rows, size_t columns,
-                       float *panel) {
+RONDO_VECTORISED(load_panel,
+                 (rondo_type type, const void *memory, size_t first, size_t stride, size_t rows, size_t columns,
+                  float *panel),
+                 (type, memory, first, stride, rows, columns, panel)) {
   for (size_t i = 0; i < rows; i++)
     (void)rondo_load_chunk(type, memory, first + i * stride, columns, panel + i * columns);
 }
 
-static void add_panels(rondo_type type, const tile *t, const void *a, const void *b, size_t from, float *sums) {
+/* A part of a factor as floats: in place, or converted into the panel. */
+static rondo_gemm_factor factor_of(rondo_type type, const void *memory, size_t first, size_t stride, size_t rows,
+                                   size_t columns, float *panel) {
+  if (type == RONDO_F32) return (rondo_gemm_factor){(const float *)memory + first, stride, false};
+  load_panel(type, memory, first, stride, rows, columns, panel);
+  return (rondo_gemm_factor){panel, columns, false};
+}
+
+static void add_panels(rondo_type type, const tile *t, const void *a, const void *b, size_t from, size_t depth,
+                       float *sums) {
   const rondo_matmul_problem *p = t->problem;
+  const rondo_type a_type = p->single_a != 0 ? RONDO_F32 : type, b_type = p->single_b != 0 ? RONDO_F32 : type;
   float left[EDGE * DEPTH], right[EDGE * DEPTH];
-  const size_t depth = rondo_smaller(DEPTH, p->k - from);
-  if (p->transpose_a != 0) {
-    load_panel(type, a, t->a + from * p->m + t->row, p->m, depth, t->rows, left);
-  } else {
-    load_panel(type, a, t->a + t->row * p->k + from, p->k, t->rows, depth, left);
-  }
-  if (p->transpose_b != 0) {
-    load_panel(type, b, t->b + t->column * p->k + from, p->k, t->columns, depth, right);
-  } else {
-    load_panel(type, b, t->b + from * p->n + t->column, p->n, depth, t->columns, right);
-  }
-  const rondo_gemm gemm = {t->rows,
-                           t->columns,
-                           depth,
-                           .a = {left, p->transpose_a != 0 ? t->rows : depth, p->transpose_a != 0},
-                           .b = {right, p->transpose_b != 0 ? depth : t->columns, p->transpose_b != 0},
-                           .c = {sums, t->columns, true}};
+  rondo_gemm gemm = {t->rows, t->columns, depth, .c = {sums, t->columns, true}};
+  gemm.a = p->transpose_a != 0 ? factor_of(a_type, a, t->a + from * p->m + t->row, p->m, depth, t->rows, left)
+                               : factor_of(a_type, a, t->a + t->row * p->k + from, p->k, t->rows, depth, left);
+  gemm.b = p->transpose_b != 0 ? factor_of(b_type, b, t->b + t->column * p->k + from, p->k, t->columns, depth, right)
+                               : factor_of(b_type, b, t->b + from * p->n + t->column, p->n, depth, t->columns, right);
+  gemm.a.is_transposed = p->transpose_a != 0;
+  gemm.b.is_transposed = p->transpose_b != 0;
   rondo_gemm_run(&gemm);
+}
+
+/* Rounds the sums to y, through the activation if there is one, and to `unactivated`. */
+RONDO_VECTORISED(store_sums, (rondo_type type, const tile *t, const float *sums, void *y, void *unactivated),
+                 (type, t, sums, y, unactivated)) {
+  const rondo_matmul_problem *p = t->problem;
+  float buffer[EDGE];
+  for (size_t i = 0; i < t->rows; i++) {
+    const float *row = sums + i * t->columns;
+    const size_t first = t->c + (t->row + i) * p->n + t->column;
+    if (unactivated != NULL) rondo_store_chunk(type, unactivated, first, t->columns, row);
+    if (p->activation != RONDO_ACTIVATION_NONE) {
+      rondo_activate((rondo_activation)p->activation, row, buffer, t->columns);
+      row = buffer;
+    }
+    rondo_store_chunk(type, y, first, t->columns, row);
+  }
 }
 
 static void multiply_others(rondo_type type, const tile *t, const void *a, const void *b, const void *bias, void *y,
                             void *unactivated) {
-  const rondo_matmul_problem *p = t->problem;
-  float sums[EDGE * EDGE], buffer[EDGE];
+  float sums[EDGE * EDGE];
   assert(t->rows <= EDGE && t->columns <= EDGE);
   for (size_t i = 0; i < t->rows; i++) {
     float *row = sums + i * t->columns;
@@ -115,17 +133,9 @@ static void multiply_others(rondo_type type, const tile *t, const void *a, const
       (void)rondo_load_chunk(type, bias, t->column, t->columns, row);
     }
   }
-  for (size_t from = 0; from < p->k; from += DEPTH) add_panels(type, t, a, b, from, sums);
-  for (size_t i = 0; i < t->rows; i++) {
-    float *row = sums + i * t->columns;
-    const size_t first = t->c + (t->row + i) * p->n + t->column;
-    if (unactivated != NULL) rondo_store_chunk(type, unactivated, first, t->columns, row);
-    if (p->activation != RONDO_ACTIVATION_NONE) {
-      rondo_activate((rondo_activation)p->activation, row, buffer, t->columns);
-      row = buffer;
-    }
-    rondo_store_chunk(type, y, first, t->columns, row);
-  }
+  const size_t k = t->problem->k, most = t->problem->single_a != 0 && t->problem->single_b != 0 ? k : DEPTH;
+  for (size_t from = 0; from < k; from += most) add_panels(type, t, a, b, from, rondo_smaller(most, k - from), sums);
+  store_sums(type, t, sums, y, unactivated);
 }
 
 void rondo_matmul_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
