@@ -30,6 +30,7 @@ static const benchmark *const list[] = {
     &bench_recurrent,
     &bench_executor,
     &bench_feed,
+    &bench_networks,
     &bench_training,
     &bench_compile_time,
     &bench_step_memory,
