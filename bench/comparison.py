@@ -74,6 +74,7 @@ class Part:
 
     def __init__(self, kind, out):
         self.commands, self.tables, self.versions, self.missing = [], [], {}, []
+        self.details = None  # figures that the page does not show
         self.kind, self.hardware, self.out, self.has_ended = kind, "", out, False
 
     def add(self, title, text, unit, columns, rows):
@@ -94,7 +95,7 @@ class Part:
         return {"kind": self.kind, "date": datetime.date.today().isoformat(), "commit": commit or "an exported tree",
                 "hardware": self.hardware, "versions": self.versions, "commands": self.commands,
                 "missing": self.missing + ([] if self.has_ended else ["what was not measured before an interruption"]),
-                "tables": self.tables}
+                "tables": self.tables, **({"details": self.details} if self.details else {})}
 
     def save(self):
         if self.out:

@@ -1,0 +1,196 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Measures steps of whole networks on a CPU, in turns: a Rondo recording, eager PyTorch and torch.compile.
+
+  bench/networks_vs_torch.py --program BUILD/bench/rondo_bench [--networks NAME,...] [--threads 1,2] [--rounds 5]
+                             [--seconds 0.5] [--out FILE] [--weights FOLDER]
+
+The networks are those of bench/networks and bench/networks_torch.py. Each of the three runs in a process of its own, on
+the first N processors, from the same weights and inputs; the losses of their first steps must agree within 1e-4 of the
+loss, or within 2e-2 in bf16. When all are ready, each takes a turn of as many steps as fit into --seconds, in an order
+that rotates; the processes that do not have the turn wait. A turn's time is the median of its steps. A table has the
+median of the turns, and their ratio: the median over the rounds of Rondo's turn divided by the turn of the better of
+PyTorch's two ways. Memory is the peak of a process beyond its start, and for PyTorch beyond its import; the better one
+counts. torch.compile takes minutes, once: its results stay in --weights, where the weights are, too.
+
+--out writes a part for bench/comparison.py page. Targets: at most 1.05 of the better of eager and torch.compile, and 0.7
+of its memory. They are printed and do not affect the exit status: 0 measured, 1 failed, 77 skipped, because PyTorch or
+safetensors is missing.
+"""
+import argparse
+import datetime
+import json
+import os
+import statistics
+import subprocess
+import sys
+
+sys.dont_write_bytecode = True  # the folder of the sources stays as it is
+from comparison import Part, processor
+
+SKIPPED, LOSSES, TIME_TARGET, MEMORY_TARGET = 77, 4, 1.05, 0.7
+HERE = os.path.dirname(os.path.abspath(__file__))
+TORCH = [sys.executable, f"{HERE}/networks_torch.py"]
+WAYS = ("rondo", "eager", "compile")
+
+
+class Runner:
+    """A process that takes turns."""
+
+    def __init__(self, way, network, threads, arguments):
+        self.way, self.turns, self.steps = way, [], []
+        common = ["--network", network, "--weights", weights_of(network, arguments), "--losses", str(LOSSES)]
+        command = ([arguments.program, "networks", *common, "--turns", "--json"] if way == "rondo"
+                   else [*TORCH, *common, "--way", way, "--threads", str(threads)])
+        processors = sorted(os.sched_getaffinity(0))[:threads]
+        self.errors = open(f"{arguments.weights}/errors-{way}.txt", "w+", encoding="utf-8")
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors, text=True,
+            env={**os.environ, "TORCHINDUCTOR_CACHE_DIR": f"{os.path.abspath(arguments.weights)}/compiled"},
+            preexec_fn=lambda: os.sched_setaffinity(0, processors))
+
+    def is_ready(self):
+        return self.process.stdout.readline().strip() == "ready"
+
+    def take_turn(self, steps):
+        self.process.stdin.write(f"{steps}\n")
+        self.process.stdin.flush()
+        times = [float(time) for time in self.process.stdout.readline().split()]
+        return times or [float("nan")]
+
+    def measure(self, steps):
+        times = self.take_turn(steps)
+        self.steps += times
+        self.turns.append(statistics.median(times))
+
+    def end(self):
+        out, _ = self.process.communicate()
+        return json.loads(out) if self.process.returncode == 0 else {}
+
+    def failure(self):
+        self.process.kill()
+        self.process.wait()
+        self.errors.seek(0)
+        lines = self.errors.read().strip().splitlines()
+        return lines[-1] if lines else f"exit status {self.process.returncode}"
+
+
+def weights_of(network, arguments):
+    return os.path.join(arguments.weights, f"{network}.safetensors")
+
+
+def make_weights(network, arguments):
+    path = weights_of(network, arguments)
+    if not os.path.exists(path):
+        subprocess.run([*TORCH, "--network", network, "--weights", path, "--write"], check=True)
+
+
+def start(network, threads, arguments, part):
+    """The runners that are ready; None if Rondo's is not. What else fails is omitted."""
+    runners = []
+    for way in WAYS:  # one at a time, so that all take their first steps with the machine to themselves
+        runner = Runner(way, network, threads, arguments)
+        if runner.is_ready():
+            runners.append(runner)
+        elif way == "rondo":
+            sys.exit(f"networks_vs_torch: rondo_bench networks --network {network}: {runner.failure()}")
+        else:
+            part.miss(f"{network}, {way}: {runner.failure()}")
+    return runners
+
+
+def losses_differ(network, results):
+    limit = 2e-2 if network.endswith("bf16") else 1e-4
+    expected = results["eager"]["losses"]
+    return [way for way, result in results.items()
+            if any(abs(a - b) > limit * abs(b) for a, b in zip(result["losses"], expected))]
+
+
+def measure(network, threads, arguments, part):
+    make_weights(network, arguments)
+    runners = start(network, threads, arguments, part)
+    slowest = max(statistics.median(runner.take_turn(2)) for runner in runners)
+    steps = max(1, min(1000, round(arguments.seconds * 1e6 / slowest)))
+    for turn in range(arguments.rounds):
+        for i in range(len(runners)):
+            runners[(turn + i) % len(runners)].measure(steps)
+    results = {runner.way: runner.end() for runner in runners}
+    wrong = losses_differ(network, results)
+    if wrong:
+        sys.exit(f"networks_vs_torch: {network}: the losses differ: {({way: results[way]['losses'] for way in results})}")
+    return summarize(network, threads, steps, runners, results)
+
+
+def summarize(network, threads, steps, runners, results):
+    by_way = {runner.way: runner for runner in runners}
+    own, others = by_way["rondo"], [runner for runner in runners if runner.way != "rondo"]
+    best = min(others, key=lambda runner: statistics.median(runner.turns))
+    ratio = statistics.median(a / b for a, b in zip(own.turns, best.turns))
+    memory = {way: result["peak_bytes"] for way, result in results.items()}
+    least = min(bytes for way, bytes in memory.items() if way != "rondo")
+    return {"network": network, "threads": threads, "steps": steps, "better": best.way, "ratio": ratio,
+            "ratio_of_minima": min(own.steps) / min(min(runner.steps) for runner in others),
+            "memory_ratio": memory["rondo"] / least, "peak_bytes": memory,
+            "step_us": {way: {"median": statistics.median(runner.turns), "min": min(runner.steps),
+                              "max": max(runner.steps)} for way, runner in by_way.items()},
+            "losses": {way: result["losses"] for way, result in results.items()}}
+
+
+def add_tables(part, rows, counts):
+    """One table of times for each number of threads, and one of memory."""
+    part.tables, part.details = [], rows
+    columns = ["Rondo", "PyTorch, eager", "PyTorch, compiled"]
+    for threads in counts:
+        lines = [[row["network"], *(row["step_us"].get(way, {}).get("median", 0) / 1e3 or None for way in WAYS)]
+                 for row in rows if row["threads"] == threads]
+        part.add(f"Steps of networks, {threads} thread{'s' if threads > 1 else ''}",
+                 "Until a step is done: training with its update, or inference.", "ms", columns, lines)
+    part.add("Memory of networks", "Peak of the process beyond its start, for PyTorch beyond its import, with one thread.",
+             "MB", columns, [[row["network"], *(row["peak_bytes"].get(way, 0) / 1e6 or None for way in WAYS)]
+                             for row in rows if row["threads"] == counts[0]])
+
+
+def show(row):
+    times = "  ".join(f"{way} {row['step_us'][way]['median'] / 1e3:8.2f} ms" for way in row["step_us"])
+    print(f"{row['network']:17} {row['threads']} threads  {times}  ratio {row['ratio']:.2f} of {row['better']} "
+          f"({'met' if row['ratio'] <= TIME_TARGET else 'missed'}; minima {row['ratio_of_minima']:.2f})  "
+          f"memory {row['memory_ratio']:.2f} ({'met' if row['memory_ratio'] <= MEMORY_TARGET else 'missed'})", flush=True)
+
+
+def read_arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--program", required=True, help="rondo_bench of a build")
+    parser.add_argument("--networks", help="names, separated by commas (default: all)")
+    parser.add_argument("--threads", default="1,2", help="numbers of threads, separated by commas (default 1,2)")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=0.5, help="length of a turn (default 0.5)")
+    parser.add_argument("--weights", default="build/networks", help="folder for weights and torch.compile's results")
+    parser.add_argument("--out", help="file for all figures")
+    return parser.parse_args()
+
+
+def main():
+    arguments = read_arguments()
+    try:
+        import torch
+        import safetensors
+        from networks_torch import NETWORKS
+    except Exception as error:  # an installed PyTorch may fail to load
+        print(f"skipped: no PyTorch: {error}", file=sys.stderr)
+        return SKIPPED
+    counts = [int(count) for count in arguments.threads.split(",")]
+    os.makedirs(arguments.weights, exist_ok=True)
+    part, rows = Part("networks", arguments.out), []
+    part.hardware, part.versions = processor(), {"PyTorch": torch.__version__, "safetensors": safetensors.__version__}
+    part.commands = ["bench/networks_vs_torch.py --program build/release/bench/rondo_bench --out FILE"]
+    for network in arguments.networks.split(",") if arguments.networks else NETWORKS:
+        for threads in counts:
+            rows.append(measure(network, threads, arguments, part))
+            show(rows[-1])
+            add_tables(part, rows, counts)
+    part.end()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
