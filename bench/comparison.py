@@ -5,7 +5,7 @@
   bench/comparison.py cpu --build BUILD --out FILE [--peers FOLDER] [--lists CSV,...] [--under COMMAND]
   bench/comparison.py gpu --build BUILD --out FILE [--device cuda:0] [--buffers FOLDER] [--dry-run]
   bench/comparison.py show FILE
-  bench/comparison.py page --cpu FILE --gpu FILE --out docs/comparison.md
+  bench/comparison.py page --cpu FILE --gpu FILE [--networks FILE] --out docs/comparison.md
 
 `cpu` replays the same graphs with Rondo and with the engines that were found at the build (bench/CMakeLists.txt), and
 plans the same lists of buffers with Rondo and with MiniMalloc. --under gives a command to run each program with, such
@@ -13,8 +13,8 @@ as taskset. Two engines have no Debian package. To measure them, put Taskflow's 
 the build, and build MiniMalloc in FOLDER/minimalloc (default FOLDER: build/peers), or pass --minimalloc and --lists.
 `gpu` compares launches, changes and memory with the bare driver, and calls, training steps and memory with PyTorch;
 what is missing (PyTorch, a GPU) is reported and omitted. --dry-run prints the commands. `cpu` and `gpu` each write a
-JSON file with hardware, versions, commands, date and tables. In all tables, lower is better. `page` makes
-docs/comparison.md from two such files.
+JSON file with hardware, versions, commands, date and tables, and so does bench/networks_vs_torch.py. In all tables,
+lower is better. `page` makes docs/comparison.md from such files.
 
 Each replay figure is the median of three runs, for the engine's fastest variant and thread count; each run's figure is
 itself a median. Below each table, the page lists the rows where Rondo is slower, and why (CAUSES).
@@ -397,7 +397,7 @@ def part_lines(part):
         yield from prose(part["note"])
         yield ""
     yield "```sh"
-    yield f"# Needs {'an idle machine' if part['kind'] == 'cpu' else 'a real GPU'}"
+    yield f"# Needs {'a real GPU' if part['kind'] == 'gpu' else 'an idle machine'}"
     yield from (command for command in part["commands"])
     yield "```"
     yield ""
@@ -447,16 +447,18 @@ def picture(parts):
 
 def page(arguments):
     parts = []
-    for path in (arguments.gpu, arguments.cpu):
+    for path in filter(None, (arguments.gpu, arguments.cpu, arguments.networks)):
         with open(path, encoding="utf-8") as file:
             parts.append(json.load(file))
     lines = ["# Comparison", "",
              "This page compares Rondo with its alternatives. The figures of a table were measured in the same run on",
              "the same machine. In all tables, lower is better. `bench/comparison.py page` made this page; `make bench`",
-             "repeats the CPU part, and `tests/gpu/bench` the GPU part. [bench/results](../bench/results) has all other",
-             "measurements.", "",
+             "repeats the CPU part, `tests/gpu/bench` the GPU part, and `bench/networks_vs_torch.py` that of networks.",
+             "[bench/results](../bench/results) has all other measurements.", "",
              "![The best alternative's figure divided by Rondo's](pictures/comparison.svg)", "", "## On a GPU", "",
              *part_lines(parts[0]), "## On a CPU", "", *part_lines(parts[1])]
+    for part in parts[2:]:
+        lines += ["## Networks on a CPU, beside PyTorch", "", *part_lines(part)]
     with open(arguments.out, "w", encoding="utf-8") as file:
         file.write("\n".join(lines).rstrip() + "\n")
     folder = os.path.join(os.path.dirname(os.path.abspath(arguments.out)), "pictures")
@@ -490,6 +492,7 @@ def read_arguments():
     way = ways.add_parser("page")
     way.add_argument("--cpu", required=True)
     way.add_argument("--gpu", required=True)
+    way.add_argument("--networks")
     way.add_argument("--out", required=True)
     arguments = parser.parse_args()
     if arguments.way == "cpu":

@@ -3,7 +3,7 @@
 """Measures steps of whole networks on a CPU, in turns: a Rondo recording, eager PyTorch and torch.compile.
 
   bench/networks_vs_torch.py --program BUILD/bench/rondo_bench [--networks NAME,...] [--threads 1,2] [--rounds 5]
-                             [--seconds 0.5] [--out FILE] [--weights FOLDER]
+                             [--seconds 0.5] [--ways eager,compile] [--out FILE] [--weights FOLDER]
 
 The networks are those of bench/networks and bench/networks_torch.py. Each of the three runs in a process of its own, on
 the first N processors, from the same weights and inputs; the losses of their first steps must agree within 1e-4 of the
@@ -88,7 +88,7 @@ def make_weights(network, arguments):
 def start(network, threads, arguments, part):
     """The runners that are ready; None if Rondo's is not. What else fails is omitted."""
     runners = []
-    for way in WAYS:  # one at a time, so that all take their first steps with the machine to themselves
+    for way in ("rondo", *arguments.ways.split(",")):  # one at a time, so that all take their first steps with the machine to themselves
         runner = Runner(way, network, threads, arguments)
         if runner.is_ready():
             runners.append(runner)
@@ -101,7 +101,7 @@ def start(network, threads, arguments, part):
 
 def losses_differ(network, results):
     limit = 2e-2 if network.endswith("bf16") else 1e-4
-    expected = results["eager"]["losses"]
+    expected = next(result for way, result in results.items() if way != "rondo")["losses"]
     return [way for way, result in results.items()
             if any(abs(a - b) > limit * abs(b) for a, b in zip(result["losses"], expected))]
 
@@ -162,6 +162,7 @@ def read_arguments():
     parser.add_argument("--program", required=True, help="rondo_bench of a build")
     parser.add_argument("--networks", help="names, separated by commas (default: all)")
     parser.add_argument("--threads", default="1,2", help="numbers of threads, separated by commas (default 1,2)")
+    parser.add_argument("--ways", default="eager,compile", help="PyTorch's ways (default eager,compile)")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=0.5, help="length of a turn (default 0.5)")
     parser.add_argument("--weights", default="build/networks", help="folder for weights and torch.compile's results")
