@@ -73,7 +73,7 @@ static rondo_status add_gradients(rondo_program *program, rondo_value y, const r
 
 static rondo_status build(const recurrent_bench *b, rondo_program *program) {
   const size_t wide = b->network->gates * b->hidden;
-  rondo_recurrent_weights w;
+  rondo_recurrent_weights w = {.input = {0}};
   rondo_value x, y;
   TOOL_TRY(rondo_program_input(program, "x", RONDO_F32, (size_t[]){b->steps, b->batch, b->features}, 3, &x));
   TOOL_TRY(add_input(program, "input", wide, b->features, &w.input));

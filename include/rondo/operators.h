@@ -135,14 +135,42 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_rotary(rondo_program *program, ro
  *           PyTorch's order of gates: input, forget, cell, output of lstm; reset, update, new of gru.
  *   options may be NULL: one layer, forward, from zeros, all steps. With lengths, a sequence ends after its number of
  *           steps, 0 .. t: then y is 0, the last states are those of its end, and the backward direction begins there.
- * States are rounded to the type after each step; cells are kept in F32. Gradients of all but lengths and dropout.
- * Errors: OUT_OF_RANGE (layers), BAD_OPTIONS (bidirectional and reversed). */
+ *   The cells are PyTorch's unless an option of ONNX's LSTM, GRU and RNN says otherwise: activations, clip, peephole,
+ *           reset_first, coupled. ONNX's gates are in another order: input, output, forget, cell; update, reset, new.
+ * States are rounded to the type after each step; cells are kept in F32. Gradients of all but lengths and dropout, but
+ * none with an option of ONNX's: the operator is then listed as lstm_general, gru_general or rnn_general. An rnn with
+ * relu is PyTorch's.
+ * Errors: OUT_OF_RANGE (layers, clip, an activation), BAD_OPTIONS (bidirectional and reversed; an option of another
+ * cell). */
 typedef struct rondo_recurrent_weights {
   rondo_value input;       /* [g h, n] in the first layer, [g h, directions h] in others; g: 4 lstm, 3 gru, 1 rnn */
   rondo_value hidden;      /* [g h, h] */
   rondo_value input_bias;  /* [g h], or no value */
   rondo_value hidden_bias; /* likewise */
+  rondo_value peephole;    /* lstm: [3 h], what the gates input, forget and output see of the cell; or no value */
 } rondo_recurrent_weights;
+
+/* What an activation computes of x (ONNX, operator LSTM). alpha and beta are used as they are: there are no defaults.
+ */
+typedef enum rondo_recurrent_activation_kind {
+  RONDO_RECURRENT_DEFAULT = 0, /* sigmoid for gates, tanh for the others and for rnn; relu of an rnn with relu */
+  RONDO_RECURRENT_SIGMOID = 1,
+  RONDO_RECURRENT_TANH = 2,
+  RONDO_RECURRENT_RELU = 3,
+  RONDO_RECURRENT_AFFINE = 4,           /* alpha x + beta */
+  RONDO_RECURRENT_LEAKY_RELU = 5,       /* x, but alpha x below 0 */
+  RONDO_RECURRENT_THRESHOLDED_RELU = 6, /* x, but 0 below alpha */
+  RONDO_RECURRENT_SCALED_TANH = 7,      /* alpha tanh(beta x) */
+  RONDO_RECURRENT_HARD_SIGMOID = 8,     /* alpha x + beta, limited to 0 .. 1 */
+  RONDO_RECURRENT_ELU = 9,              /* x, but alpha (exp(x) - 1) below 0 */
+  RONDO_RECURRENT_SOFTSIGN = 10,        /* x / (1 + |x|) */
+  RONDO_RECURRENT_SOFTPLUS = 11         /* log(1 + exp(x)) */
+} rondo_recurrent_activation_kind;
+
+typedef struct rondo_recurrent_activation {
+  rondo_recurrent_activation_kind kind;
+  float alpha, beta;
+} rondo_recurrent_activation;
 
 typedef struct rondo_recurrent_options {
   uint32_t struct_size;
@@ -153,6 +181,11 @@ typedef struct rondo_recurrent_options {
   rondo_value hidden, cell;     /* [layers directions, b, h]: the states before the first step; no value: zeros */
   rondo_value lengths;          /* [b] I32 or I64; no value: t */
   rondo_value dropout;          /* a scalar F32, the probability of dropout before all layers but the first */
+  bool reset_first; /* gru: the reset gate multiplies the state, and not its product (ONNX: linear_before_reset = 0) */
+  bool coupled;     /* lstm: the forget gate is 1 - the input gate (ONNX: input_forget) */
+  float clip;       /* what is activated is limited to -clip .. clip; 0: no limit */
+  rondo_recurrent_activation activations[2][3]; /* of each direction: of gates or rnn; of the candidate, lstm's cell or
+                                                   gru's new gate; of the cell in the result of lstm (ONNX: f, g, h) */
 } rondo_recurrent_options;
 #define RONDO_RECURRENT_OPTIONS_INIT .struct_size = sizeof(rondo_recurrent_options)
 

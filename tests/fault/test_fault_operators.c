@@ -23,7 +23,7 @@ static struct {
   } while (0)
 
 static rondo_status add_network(rondo_value x, rondo_value *out_value) {
-  rondo_recurrent_weights weights[2] = {{{0}, {0}, {0}, {0}}, {{0}, {0}, {0}, {0}}};
+  rondo_recurrent_weights weights[2] = {{.input = {0}}, {.input = {0}}};
   const rondo_recurrent_options options = {RONDO_RECURRENT_OPTIONS_INIT, .bidirectional = true, .batch_first = true};
   const size_t shape[] = {3 * STATES, STATES};
   for (int i = 0; i < 2; i++) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * lstm, gru and rnn: layers, directions, initial states, lengths, batches first, biases. The result of a case is y, the
+ * lstm, gru and rnn: layers, directions, initial states, lengths, batches first, biases; and without gradients, the
+ * cells of ONNX: activations, clip, peepholes, coupled gates, a GRU that resets first. The result of a case is y, the
  * last states and the last cells one after the other, so that all of them have gradients. All weights are one input.
  */
 #include <math.h>
@@ -10,8 +11,26 @@
 #include "support/test_program.h"
 
 enum { RNN, GRU, LSTM };
-enum { LAYERS, BIDIRECTIONAL, REVERSED, BATCH_FIRST, RELU, HAS_STATES, HAS_LENGTHS, BIASES, T, B, N, H }; /* sizes */
-enum { X, WEIGHTS, STATES, LENGTHS };                                                                     /* inputs */
+enum { /* sizes */
+       LAYERS,
+       BIDIRECTIONAL,
+       REVERSED,
+       BATCH_FIRST,
+       RELU,
+       HAS_STATES,
+       HAS_LENGTHS,
+       BIASES,
+       T,
+       B,
+       N,
+       H,
+       RESETS_FIRST,
+       COUPLED,
+       PEEPHOLES,
+       ACTIVATIONS /* a kind for each direction and gates, candidate, cell */
+};
+enum { X, WEIGHTS, STATES, LENGTHS }; /* inputs */
+enum { CLIP };                        /* numbers */
 
 typedef struct cell {
   size_t kind, gates;
@@ -31,7 +50,8 @@ static size_t features_of(const test_call *call, size_t part) {
 /* The weights of a part: input, hidden, and the biases. */
 static size_t weights_of(const test_call *call, size_t part) {
   const size_t wide = gates_of(call) * call->sizes[H];
-  return wide * (features_of(call, part) + call->sizes[H] + has_bias(call, 0) + has_bias(call, 1));
+  const size_t peephole = call->sizes[PEEPHOLES] ? 3 * call->sizes[H] : 0;
+  return wide * (features_of(call, part) + call->sizes[H] + has_bias(call, 0) + has_bias(call, 1)) + peephole;
 }
 
 static size_t all_weights(const test_call *call) {
@@ -86,6 +106,19 @@ static void draw_large(uint64_t *seed, test_call *call) {
   call->inputs[WEIGHTS].high = 0.1;
 }
 
+/* A cell that differs from PyTorch's in at least one thing. */
+static void draw_general(uint64_t *seed, test_call *call) {
+  size_t *s = call->sizes;
+  const size_t most = test_random_below(seed, 2) == 0 ? 0 : RONDO_RECURRENT_SOFTPLUS;
+  for (size_t i = 0; i < 6; i++) s[ACTIVATIONS + i] = test_draw_between(seed, 0, most);
+  s[RESETS_FIRST] = kind_of(call) == GRU && test_draw_between(seed, 0, 1);
+  s[COUPLED] = kind_of(call) == LSTM && test_draw_between(seed, 0, 1);
+  s[PEEPHOLES] = kind_of(call) == LSTM && test_draw_between(seed, 0, 1);
+  call->numbers[CLIP] = test_random_below(seed, 2) == 0 || most == 0 ? 0.4 : 0;
+  draw(seed, call);
+  s[RELU] = 0;
+}
+
 /* Building --------------------------------------------------------------------------------------------------------- */
 
 static rondo_value take(rondo_program *program, rondo_value flat, size_t *first, size_t rows, size_t columns) {
@@ -107,18 +140,24 @@ static rondo_value take_states(const test_call *call, rondo_program *program, ro
   return part;
 }
 
+/* Of all activations; exact in floats. */
+#define ALPHA 0.375f
+#define BETA 0.25f
+
 static rondo_status build(const test_call *call, rondo_program *program, const rondo_value *in, rondo_value *result) {
   const size_t *s = call->sizes, wide = gates_of(call) * s[H];
   rondo_recurrent_weights weights[4];
   rondo_value out[3] = {{0}};
   size_t first = 0;
   for (size_t i = 0; i < parts_of(call); i++) {
+    weights[i] = (rondo_recurrent_weights){.input = {0}};
     weights[i].input = take(program, in[WEIGHTS], &first, wide, features_of(call, i));
     weights[i].hidden = take(program, in[WEIGHTS], &first, wide, s[H]);
     weights[i].input_bias = has_bias(call, 0) ? take(program, in[WEIGHTS], &first, wide, 0) : (rondo_value){0};
     weights[i].hidden_bias = has_bias(call, 1) ? take(program, in[WEIGHTS], &first, wide, 0) : (rondo_value){0};
+    if (s[PEEPHOLES]) weights[i].peephole = take(program, in[WEIGHTS], &first, 3 * s[H], 0);
   }
-  const rondo_recurrent_options options = {
+  rondo_recurrent_options options = {
       RONDO_RECURRENT_OPTIONS_INIT,
       .layers = s[LAYERS],
       .bidirectional = s[BIDIRECTIONAL] != 0,
@@ -127,7 +166,13 @@ static rondo_status build(const test_call *call, rondo_program *program, const r
       .relu = s[RELU] != 0,
       .hidden = take_states(call, program, in[STATES], 0),
       .cell = kind_of(call) == LSTM ? take_states(call, program, in[STATES], 1) : (rondo_value){0},
-      .lengths = s[HAS_LENGTHS] ? in[LENGTHS] : (rondo_value){0}};
+      .lengths = s[HAS_LENGTHS] ? in[LENGTHS] : (rondo_value){0},
+      .reset_first = s[RESETS_FIRST] != 0,
+      .coupled = s[COUPLED] != 0,
+      .clip = (float)call->numbers[CLIP]};
+  for (size_t i = 0; i < 6; i++)
+    options.activations[i / 3][i % 3] =
+        (rondo_recurrent_activation){(rondo_recurrent_activation_kind)s[ACTIVATIONS + i], ALPHA, BETA};
   rondo_status status = RONDO_OK;
   if (kind_of(call) == LSTM) status = rondo_op_lstm(program, in[X], weights, &options, &out[0], &out[1], &out[2]);
   if (kind_of(call) == GRU) status = rondo_op_gru(program, in[X], weights, &options, &out[0], &out[1]);
@@ -149,27 +194,88 @@ static double product(const double *row, const double *x, size_t count) {
   return sum;
 }
 
+enum { OF_GATES, OF_CANDIDATE, OF_CELL };
+
+static double activate(const test_call *call, size_t part, size_t which, double x) {
+  const size_t direction = part % directions_of(call), kind = call->sizes[ACTIVATIONS + direction * 3 + which];
+  const double clip = call->numbers[CLIP], alpha = (double)ALPHA, beta = (double)BETA;
+  if (clip > 0) x = fmax(-clip, fmin(clip, x));
+  switch ((rondo_recurrent_activation_kind)kind) {
+    case RONDO_RECURRENT_DEFAULT:
+      if (call->sizes[RELU] && kind_of(call) == RNN) return fmax(0, x);
+      return which == OF_GATES && kind_of(call) != RNN ? sigmoid(x) : tanh(x);
+    case RONDO_RECURRENT_SIGMOID:
+      return sigmoid(x);
+    case RONDO_RECURRENT_TANH:
+      return tanh(x);
+    case RONDO_RECURRENT_RELU:
+      return fmax(0, x);
+    case RONDO_RECURRENT_AFFINE:
+      return alpha * x + beta;
+    case RONDO_RECURRENT_LEAKY_RELU:
+      return x < 0 ? alpha * x : x;
+    case RONDO_RECURRENT_THRESHOLDED_RELU:
+      return x < alpha ? 0 : x;
+    case RONDO_RECURRENT_SCALED_TANH:
+      return alpha * tanh(beta * x);
+    case RONDO_RECURRENT_HARD_SIGMOID:
+      return fmax(0, fmin(1, alpha * x + beta));
+    case RONDO_RECURRENT_ELU:
+      return x < 0 ? alpha * expm1(x) : x;
+    case RONDO_RECURRENT_SOFTSIGN:
+      return x / (1 + fabs(x));
+    case RONDO_RECURRENT_SOFTPLUS:
+      return log1p(exp(x));
+  }
+  return 0;
+}
+
+/* gru whose reset gates r multiply the state before its product with the last gate's weights. */
+static double reset_product(const test_call *call, const double *weights, const double *r, const double *h) {
+  double sum = 0;
+  for (size_t i = 0; i < call->sizes[H]; i++) sum += weights[i] * r[i] * h[i];
+  return sum;
+}
+
+/* One element of lstm: c changes; the result is that of h. */
+static double lstm_element(const test_call *call, size_t part, const double *sums, const double *peephole, size_t i,
+                           double *c) {
+  const size_t hidden = call->sizes[H];
+  double see[3] = {0};
+  for (size_t k = 0; k < 3 && peephole != NULL; k++) see[k] = peephole[k * hidden + i];
+  const double in = activate(call, part, OF_GATES, sums[0] + see[0] * *c);
+  const double forget = call->sizes[COUPLED] ? 1 - in : activate(call, part, OF_GATES, sums[1] + see[1] * *c);
+  *c = forget * *c + in * activate(call, part, OF_CANDIDATE, sums[2]);
+  return activate(call, part, OF_GATES, sums[3] + see[2] * *c) * activate(call, part, OF_CELL, *c);
+}
+
 /* One step of one sequence: h and c change. */
 static void step(const test_call *call, size_t part, const double *w, const double *x, double *h, double *c) {
   const size_t hidden = call->sizes[H], gates = gates_of(call), wide = gates * hidden, n = features_of(call, part);
   const double *of_h = w + wide * n, *bias = of_h + wide * hidden;
   const double *hidden_bias = bias + (has_bias(call, 0) ? wide : 0);
-  double next[300];
+  const double *peephole = hidden_bias + (has_bias(call, 1) ? wide : 0);
+  double next[300], sums[4][300], products[300], r[300];
+  for (size_t row = 0; row < wide; row++) {
+    const double p = product(of_h + row * hidden, h, hidden) + (has_bias(call, 1) ? hidden_bias[row] : 0);
+    sums[row / hidden][row % hidden] =
+        product(w + row * n, x, n) + (has_bias(call, 0) ? bias[row] : 0) + (gates == 3 && row >= 2 * hidden ? 0 : p);
+    products[row % hidden] = p;
+  }
+  for (size_t i = 0; i < hidden; i++) r[i] = activate(call, part, OF_GATES, sums[0][i]);
   for (size_t i = 0; i < hidden; i++) {
-    double a[4] = {0}, b[4] = {0};
-    for (size_t k = 0; k < gates; k++) {
-      const size_t row = k * hidden + i;
-      a[k] = product(w + row * n, x, n) + (has_bias(call, 0) ? bias[row] : 0);
-      b[k] = product(of_h + row * hidden, h, hidden) + (has_bias(call, 1) ? hidden_bias[row] : 0);
-    }
     if (kind_of(call) == RNN) {
-      next[i] = call->sizes[RELU] ? fmax(0, a[0] + b[0]) : tanh(a[0] + b[0]);
+      next[i] = r[i];
     } else if (kind_of(call) == GRU) {
-      const double z = sigmoid(a[1] + b[1]);
-      next[i] = (1 - z) * tanh(a[2] + sigmoid(a[0] + b[0]) * b[2]) + z * h[i];
+      const double z = activate(call, part, OF_GATES, sums[1][i]);
+      const double *weights = of_h + (2 * hidden + i) * hidden;
+      const double last_bias = has_bias(call, 1) ? hidden_bias[2 * hidden + i] : 0;
+      const double last =
+          call->sizes[RESETS_FIRST] ? reset_product(call, weights, r, h) + last_bias : r[i] * products[i];
+      next[i] = (1 - z) * activate(call, part, OF_CANDIDATE, sums[2][i] + last) + z * h[i];
     } else {
-      c[i] = sigmoid(a[1] + b[1]) * c[i] + sigmoid(a[0] + b[0]) * tanh(a[2] + b[2]);
-      next[i] = sigmoid(a[3] + b[3]) * tanh(c[i]);
+      const double of[] = {sums[0][i], sums[1][i], sums[2][i], sums[3][i]};
+      next[i] = lstm_element(call, part, of, call->sizes[PEEPHOLES] ? peephole : NULL, i, c + i);
     }
   }
   memcpy(h, next, hidden * sizeof *h);
@@ -246,7 +352,7 @@ UNIT_TEST(test_what_is_no_network) {
   rondo_value x, flat, y, h, c;
   assert_ok(rondo_program_input(program, "x", RONDO_F32, (size_t[]){5, 2, 3}, 3, &x));
   assert_ok(rondo_program_input(program, "flat", RONDO_F32, (size_t[]){5, 2}, 2, &flat));
-  rondo_recurrent_weights w = {matrix(program, "in", 16, 3), matrix(program, "own", 16, 4), {0}, {0}};
+  rondo_recurrent_weights w = {.input = matrix(program, "in", 16, 3), .hidden = matrix(program, "own", 16, 4)};
   assert_ok(rondo_op_lstm(program, x, &w, NULL, &y, NULL, NULL));
   assert_error(rondo_op_lstm(program, flat, &w, NULL, &y, &h, &c), RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE);
   assert_true(y.id == 0 && h.id == 0 && c.id == 0);
@@ -273,6 +379,45 @@ UNIT_TEST(test_what_is_no_network) {
   rondo_program_destroy(program);
 }
 
+UNIT_TEST(test_what_is_no_cell) {
+  rondo_program *program = test_new_program();
+  rondo_value x, y, h, c;
+  assert_ok(rondo_program_input(program, "x", RONDO_F32, (size_t[]){5, 2, 3}, 3, &x));
+  rondo_recurrent_weights lstm = {.input = matrix(program, "in", 16, 3), .hidden = matrix(program, "own", 16, 4)};
+  const rondo_recurrent_weights rnn = {.input = matrix(program, "rin", 4, 3), .hidden = matrix(program, "rown", 4, 4)};
+  static const rondo_recurrent_options wrong[] = {
+      {RONDO_RECURRENT_OPTIONS_INIT, .clip = -1},
+      {RONDO_RECURRENT_OPTIONS_INIT, .clip = INFINITY},
+      {RONDO_RECURRENT_OPTIONS_INIT, .activations = {{{.kind = (rondo_recurrent_activation_kind)12}}}},
+      {RONDO_RECURRENT_OPTIONS_INIT, .activations = {{{RONDO_RECURRENT_ELU, NAN, 0}}}},
+      {RONDO_RECURRENT_OPTIONS_INIT, .reset_first = true}};
+  for (size_t i = 0; i < 5; i++)
+    assert_error(rondo_op_lstm(program, x, &lstm, &wrong[i], &y, &h, &c), RONDO_INVALID_ARGUMENT,
+                 i < 4 ? RONDO_REASON_OUT_OF_RANGE : RONDO_REASON_BAD_OPTIONS);
+  rondo_recurrent_options options = {RONDO_RECURRENT_OPTIONS_INIT, .coupled = true};
+  assert_error(rondo_op_rnn(program, x, &rnn, &options, &y, &h), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS);
+  options = (rondo_recurrent_options){RONDO_RECURRENT_OPTIONS_INIT, .relu = true,
+                                      .activations = {{{.kind = RONDO_RECURRENT_TANH}}}};
+  assert_error(rondo_op_rnn(program, x, &rnn, &options, &y, &h), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS);
+  lstm.peephole = matrix(program, "peephole", 8, 0);
+  assert_error(rondo_op_lstm(program, x, &lstm, NULL, &y, &h, &c), RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE);
+  assert_message("peephole of layer 0 is f32 [8]; it must be f32 [12]");
+  rondo_program_destroy(program);
+}
+
+UNIT_TEST(test_cells_without_gradients) {
+  rondo_program *program = test_new_program();
+  rondo_value x, y, loss, gradient;
+  assert_ok(rondo_program_input(program, "x", RONDO_F32, (size_t[]){5, 2, 3}, 3, &x));
+  rondo_recurrent_weights w = {.input = matrix(program, "in", 16, 3), .hidden = matrix(program, "own", 16, 4)};
+  const rondo_recurrent_options options = {RONDO_RECURRENT_OPTIONS_INIT, .clip = 1};
+  assert_ok(rondo_op_lstm(program, x, &w, &options, &y, NULL, NULL));
+  assert_ok(rondo_op_sum(program, y, NULL, 0, false, &loss));
+  assert_int_not_equal(rondo_program_gradients(program, loss, &w.hidden, 1, &gradient), RONDO_OK);
+  assert_message("lstm_general");
+  rondo_program_destroy(program);
+}
+
 /* In 16-bit types, the gates and each state are rounded. */
 #define NETWORK(own_kind, own_gates) \
   .build = build, .reference = reference, .family = &(const cell) { own_kind, own_gates }
@@ -290,6 +435,12 @@ static const test_operator rows[] = {
     {.name = "rnn", NETWORK(RNN, 1), .draw = draw, F32, .has_ties = true},
     {.name = "rnn", NETWORK(RNN, 1), .draw = draw_large, LARGE},
     {.name = "rnn", NETWORK(RNN, 1), .draw = draw, HALVES, .has_ties = true},
+    {.name = "lstm_general", NETWORK(LSTM, 4), .draw = draw_general, F32, .has_no_gradient = true},
+    {.name = "lstm_general", NETWORK(LSTM, 4), .draw = draw_general, HALVES, .has_no_gradient = true},
+    {.name = "gru_general", NETWORK(GRU, 3), .draw = draw_general, F32, .has_no_gradient = true},
+    {.name = "gru_general", NETWORK(GRU, 3), .draw = draw_general, HALVES, .has_no_gradient = true},
+    {.name = "rnn_general", NETWORK(RNN, 1), .draw = draw_general, F32, .has_no_gradient = true},
+    {.name = "rnn_general", NETWORK(RNN, 1), .draw = draw_general, HALVES, .has_no_gradient = true},
 };
 
 TEST_OPERATOR_MAIN(rows)

@@ -64,6 +64,9 @@
   ROW(gru_gradient)             \
   ROW(rnn)                      \
   ROW(rnn_gradient)             \
+  ROW(lstm_general)             \
+  ROW(gru_general)              \
+  ROW(rnn_general)              \
   ROW(conv2d)                   \
   ROW(conv2d_input_gradient)    \
   ROW(conv2d_weight_gradient)   \

@@ -19,15 +19,6 @@
 
 #define MAX_GATES 4
 
-typedef enum cell_kind { RNN, GRU, LSTM } cell_kind;
-
-/* A scalar argument of the kernels; without padding. A block has `rows` sequences of the batch. */
-typedef struct recurrent_shape {
-  size_t steps, batch, hidden, gates, rows;
-  uint32_t kind, is_reversed, is_relu, wide_lengths;
-  uint64_t is_packed; /* the weights are (gemm_packed.h) */
-} recurrent_shape;
-
 /* Products with the weights ---------------------------------------------------------------------------------------- */
 
 /* The factor b' of the product, as the weights [g h, h] are in memory: their transpose, or of the gradient not. */
@@ -36,14 +27,14 @@ typedef struct weight_factor {
   rondo_gemm_factor b;
 } weight_factor;
 
-static weight_factor factor_of(const recurrent_shape *s, const float *weight, bool of_gradient) {
+static weight_factor factor_of(const rondo_recurrent_shape *s, const float *weight, bool of_gradient) {
   const size_t wide = s->gates * s->hidden;
   return (weight_factor){.k = of_gradient ? wide : s->hidden,
                          .n = of_gradient ? s->hidden : wide,
                          .b = {.at = weight, .stride = s->hidden, .is_transposed = !of_gradient}};
 }
 
-static void multiply(const recurrent_shape *s, const weight_factor *f, size_t rows, const float *a,
+static void multiply(const rondo_recurrent_shape *s, const weight_factor *f, size_t rows, const float *a,
                      rondo_gemm_result c) {
   const rondo_gemm_factor left = {.at = a, .stride = f->k};
   if (s->is_packed != 0) {
@@ -57,7 +48,7 @@ static void multiply(const recurrent_shape *s, const weight_factor *f, size_t ro
 enum { AT_PACK_SHAPE, AT_PACK_GRADIENT, AT_UNPACKED, AT_PACKED };
 
 static void pack_weight(rondo_blocks blocks, void *const *args) {
-  const recurrent_shape *s = args[AT_PACK_SHAPE];
+  const rondo_recurrent_shape *s = args[AT_PACK_SHAPE];
   const bool of_gradient = RONDO_ARG(uint32_t, AT_PACK_GRADIENT) != 0;
   const weight_factor f = factor_of(s, RONDO_ARG(const float *, AT_UNPACKED), of_gradient);
   for (size_t panel = blocks.first; panel < blocks.last; panel++)
@@ -66,7 +57,7 @@ static void pack_weight(rondo_blocks blocks, void *const *args) {
 
 static const rondo_kernel_options pack_code = {
     RONDO_KERNEL_OPTIONS_INIT, .name = "recurrent_pack", .cpu = pack_weight,
-    RONDO_PARAMETERS(RONDO_SCALAR(recurrent_shape), RONDO_SCALAR(uint32_t), RONDO_READS, RONDO_WRITES)};
+    RONDO_PARAMETERS(RONDO_SCALAR(rondo_recurrent_shape), RONDO_SCALAR(uint32_t), RONDO_READS, RONDO_WRITES)};
 
 /* Chunks of a cell ------------------------------------------------------------------------------------------------- */
 
@@ -143,13 +134,13 @@ RONDO_VECTORISED(relu_slope, (const float *restrict y, const float *restrict dh,
 
 /* The sequences of one block, and where its first is in workspaces. */
 typedef struct block_rows {
-  const recurrent_shape *shape;
+  const rondo_recurrent_shape *shape;
   rondo_type type;
   const void *lengths;
   size_t first, count;
 } block_rows;
 
-static block_rows block_of(rondo_type type, const recurrent_shape *s, const void *lengths, size_t block) {
+static block_rows block_of(rondo_type type, const rondo_recurrent_shape *s, const void *lengths, size_t block) {
   const size_t first = block * s->rows;
   return (block_rows){s, type, lengths, first, rondo_smaller(s->rows, s->batch - first)};
 }
@@ -159,7 +150,7 @@ static bool has_step(const block_rows *b, size_t row, size_t step) {
   return b->lengths == NULL || (int64_t)step < rondo_index_at(b->lengths, b->shape->wide_lengths, row);
 }
 
-static size_t step_at(const recurrent_shape *s, size_t number) {
+static size_t step_at(const rondo_recurrent_shape *s, size_t number) {
   return s->is_reversed != 0 ? s->steps - 1 - number : number;
 }
 
@@ -212,7 +203,7 @@ typedef struct forward_memory {
 } forward_memory;
 
 static forward_memory forward_memory_of(const block_rows *b, void *const *args) {
-  const recurrent_shape *s = b->shape;
+  const rondo_recurrent_shape *s = b->shape;
   float *workspace = RONDO_ARG(float *, AT_WORKSPACE);
   const size_t states = s->batch * s->hidden;
   return (forward_memory){.gates = RONDO_ARG(const void *, AT_GATES),
@@ -228,19 +219,19 @@ static forward_memory forward_memory_of(const block_rows *b, void *const *args) 
 }
 
 /* The cell of some elements: x and p are the gates' inputs and products, g gets what they are after activation. */
-static void run_cell(const recurrent_shape *s, const float *const *x, const float *const *p, const float *bias,
+static void run_cell(const rondo_recurrent_shape *s, const float *const *x, const float *const *p, const float *bias,
                      float *const *g, float *c, float *h, size_t count) {
-  switch ((cell_kind)s->kind) {
-    case RNN:
+  switch ((rondo_cell_kind)s->kind) {
+    case RONDO_CELL_RNN:
       (s->is_relu != 0 ? relu_of_sum : tanh_of_sum)(x[0], p[0], h, count);
       break;
-    case GRU:
+    case RONDO_CELL_GRU:
       for (size_t k = 0; k < 2; k++) sigmoid_of_sum(x[k], p[k], g[k], count);
       memcpy(g[3], p[2], count * sizeof *g[3]);
       if (bias != NULL) rondo_add_floats(bias, g[3], count);
       gru_state(x[2], g[0], g[1], g[3], g[2], h, count);
       break;
-    case LSTM:
+    case RONDO_CELL_LSTM:
       for (size_t k = 0; k < 4; k++) (k == 2 ? tanh_of_sum : sigmoid_of_sum)(x[k], p[k], g[k], count);
       lstm_state(g[0], g[1], g[2], g[3], c, h, count);
       break;
@@ -249,7 +240,7 @@ static void run_cell(const recurrent_shape *s, const float *const *x, const floa
 
 /* One step of a sequence: `place` is its position among all steps of all sequences, `row` that in the block. */
 static void run_row(const block_rows *b, const forward_memory *m, size_t place, size_t row) {
-  const recurrent_shape *s = b->shape;
+  const rondo_recurrent_shape *s = b->shape;
   const size_t hidden = s->hidden;
   float inputs[MAX_GATES][RONDO_CHUNK], activated[MAX_GATES][RONDO_CHUNK], buffer[RONDO_CHUNK];
   float *const g[] = {activated[0], activated[1], activated[2], activated[3]};
@@ -272,7 +263,7 @@ static void run_row(const block_rows *b, const forward_memory *m, size_t place, 
 }
 
 static void run_step(const block_rows *b, const forward_memory *m, size_t step) {
-  const recurrent_shape *s = b->shape;
+  const rondo_recurrent_shape *s = b->shape;
   const size_t hidden = s->hidden;
   const weight_factor factor = factor_of(s, m->weight, false);
   multiply(s, &factor, b->count, m->h, (rondo_gemm_result){.at = m->products, .stride = factor.n});
@@ -288,7 +279,7 @@ static void run_step(const block_rows *b, const forward_memory *m, size_t step) 
 }
 
 static void recurrent_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
-  const recurrent_shape *s = args[0];
+  const rondo_recurrent_shape *s = args[0];
   for (size_t block = blocks.first; block < blocks.last; block++) {
     const block_rows b = block_of(type, s, RONDO_ARG(const void *, AT_LENGTHS), block);
     const forward_memory m = forward_memory_of(&b, args);
@@ -301,7 +292,7 @@ static void recurrent_cpu(rondo_type type, rondo_blocks blocks, void *const *arg
   }
 }
 
-RONDO_TYPED_KERNEL(recurrent, recurrent, RONDO_SCALAR(recurrent_shape), RONDO_READS, RONDO_READS, RONDO_READS,
+RONDO_TYPED_KERNEL(recurrent, recurrent, RONDO_SCALAR(rondo_recurrent_shape), RONDO_READS, RONDO_READS, RONDO_READS,
                    RONDO_READS, RONDO_READS, RONDO_READS, RONDO_WRITES, RONDO_WRITES, RONDO_WRITES, RONDO_WRITES,
                    RONDO_WRITES, RONDO_WRITES, RONDO_WRITES);
 
@@ -337,7 +328,7 @@ typedef struct backward_memory {
 } backward_memory;
 
 static backward_memory backward_memory_of(const block_rows *b, void *const *args) {
-  const recurrent_shape *s = b->shape;
+  const rondo_recurrent_shape *s = b->shape;
   float *workspace = RONDO_ARG(float *, AT_ROOM);
   const size_t states = s->batch * s->hidden;
   return (backward_memory){.weight = RONDO_ARG(const float *, AT_OF_WEIGHT),
@@ -353,16 +344,16 @@ static backward_memory backward_memory_of(const block_rows *b, void *const *args
 
 /* d gets the gradients of the gates, and of the product that gru multiplies; dh and dc become those that the step
  * before gets without the weights. */
-static void differentiate_cell(const recurrent_shape *s, const float *const *g, const float *state, float *dh,
+static void differentiate_cell(const rondo_recurrent_shape *s, const float *const *g, const float *state, float *dh,
                                float *dc, float *const *d, size_t count) {
-  switch ((cell_kind)s->kind) {
-    case RNN:
+  switch ((rondo_cell_kind)s->kind) {
+    case RONDO_CELL_RNN:
       (s->is_relu != 0 ? relu_slope : tanh_slope)(state, dh, d[0], count);
       break;
-    case GRU:
+    case RONDO_CELL_GRU:
       gru_slope(g[0], g[1], g[2], g[3], state, dh, d[0], d[1], d[2], d[3], count);
       return;
-    case LSTM:
+    case RONDO_CELL_LSTM:
       lstm_slope(g[0], g[1], g[2], g[3], state, dh, dc, d[0], d[1], d[2], d[3], count);
       break;
   }
@@ -370,9 +361,9 @@ static void differentiate_cell(const recurrent_shape *s, const float *const *g, 
 }
 
 static void back_row(const block_rows *b, const backward_memory *m, size_t place, size_t row) {
-  const recurrent_shape *s = b->shape;
+  const rondo_recurrent_shape *s = b->shape;
   const size_t hidden = s->hidden;
-  const rondo_type state_type = s->kind == LSTM ? RONDO_F32 : b->type;
+  const rondo_type state_type = s->kind == RONDO_CELL_LSTM ? RONDO_F32 : b->type;
   float saved[MAX_GATES][RONDO_CHUNK], slopes[MAX_GATES][RONDO_CHUNK], buffer[RONDO_CHUNK];
   float *const d[] = {slopes[0], slopes[1], slopes[2], slopes[3]};
   RONDO_EACH_CHUNK(at, length, 0, hidden) {
@@ -386,7 +377,7 @@ static void back_row(const block_rows *b, const backward_memory *m, size_t place
                        length);
     for (size_t k = 0; k < s->gates; k++) {
       const size_t to = (place * s->gates + k) * hidden + at;
-      const float *of_product = s->kind == GRU && k == 2 ? d[3] : d[k];
+      const float *of_product = s->kind == RONDO_CELL_GRU && k == 2 ? d[3] : d[k];
       rondo_store_floats(b->type, m->d_gates, to, length, d[k]);
       if (m->d_product != NULL) rondo_store_floats(b->type, m->d_product, to, length, of_product);
       memcpy(m->slopes + (row * s->gates + k) * hidden + at, of_product, length * sizeof *of_product);
@@ -395,7 +386,7 @@ static void back_row(const block_rows *b, const backward_memory *m, size_t place
 }
 
 static void back_step(const block_rows *b, const backward_memory *m, size_t step) {
-  const recurrent_shape *s = b->shape;
+  const rondo_recurrent_shape *s = b->shape;
   const size_t hidden = s->hidden, wide = s->gates * hidden;
   for (size_t row = 0; row < b->count; row++) {
     const size_t place = step * s->batch + b->first + row;
@@ -412,7 +403,7 @@ static void back_step(const block_rows *b, const backward_memory *m, size_t step
 }
 
 static void recurrent_gradient_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
-  const recurrent_shape *s = args[0];
+  const rondo_recurrent_shape *s = args[0];
   for (size_t block = blocks.first; block < blocks.last; block++) {
     const block_rows b = block_of(type, s, RONDO_ARG(const void *, AT_OF_LENGTHS), block);
     const backward_memory m = backward_memory_of(&b, args);
@@ -425,22 +416,15 @@ static void recurrent_gradient_cpu(rondo_type type, rondo_blocks blocks, void *c
   }
 }
 
-RONDO_TYPED_KERNEL(recurrent_gradient, recurrent, RONDO_SCALAR(recurrent_shape), RONDO_READS, RONDO_READS, RONDO_READS,
-                   RONDO_READS, RONDO_READS, RONDO_READS, RONDO_READS, RONDO_WRITES, RONDO_WRITES, RONDO_WRITES,
-                   RONDO_WRITES, RONDO_WRITES);
+RONDO_TYPED_KERNEL(recurrent_gradient, recurrent, RONDO_SCALAR(rondo_recurrent_shape), RONDO_READS, RONDO_READS,
+                   RONDO_READS, RONDO_READS, RONDO_READS, RONDO_READS, RONDO_READS, RONDO_WRITES, RONDO_WRITES,
+                   RONDO_WRITES, RONDO_WRITES, RONDO_WRITES);
 
 /* Rows ------------------------------------------------------------------------------------------------------------- */
 
-/* The family of the rows. */
-typedef struct recurrent_family {
-  cell_kind kind;
-  size_t gates;
-  const rondo_operator *gradient;
-} recurrent_family;
+static size_t gates_of(const rondo_operator *row) { return ((const rondo_recurrent_family *)row->family)->gates; }
 
-size_t rondo_recurrent_gates(const rondo_operator *row) { return ((const recurrent_family *)row->family)->gates; }
-
-#define CUDA_ROWS 4 /* of a block: recurrent.cu */
+#define CUDA_ROWS 4 /* of a block: ROWS in recurrent.cuh */
 
 /* Some blocks for some workers, but not so few sequences that a block reads the weights for little work. By the shape
  * alone. */
@@ -449,21 +433,21 @@ static size_t rows_of(size_t batch) {
   return rondo_smaller(batch, rondo_smaller(rondo_larger(quarter, 4), 32));
 }
 
-static recurrent_shape shape_of(const rondo_emitter *emitter, const rondo_operation *operation, uint32_t gates_value,
-                                uint32_t lengths_value) {
-  const recurrent_family *family = operation->row->family;
+rondo_recurrent_shape rondo_recurrent_shape_of(const rondo_emitter *emitter, const rondo_operation *operation,
+                                               uint32_t gates_value, uint32_t lengths_value) {
+  const rondo_recurrent_family *family = operation->row->family;
   const rondo_shape *gates = rondo_emit_shape(emitter, gates_value);
   const rondo_shape *lengths = lengths_value == RONDO_NO_VALUE ? NULL : rondo_emit_shape(emitter, lengths_value);
   const size_t batch = gates->dims[1];
-  return (recurrent_shape){.steps = gates->dims[0],
-                           .batch = batch,
-                           .hidden = gates->dims[2] / family->gates,
-                           .gates = family->gates,
-                           .rows = rondo_emit_is_cuda(emitter) ? CUDA_ROWS : rows_of(batch),
-                           .kind = family->kind,
-                           .is_reversed = operation->attributes.flags[RONDO_RECURRENT_REVERSED],
-                           .is_relu = operation->attributes.flags[RONDO_RECURRENT_RELU],
-                           .wide_lengths = lengths != NULL && lengths->type == RONDO_I64};
+  return (rondo_recurrent_shape){.steps = gates->dims[0],
+                                 .batch = batch,
+                                 .hidden = gates->dims[2] / family->gates,
+                                 .gates = family->gates,
+                                 .rows = rondo_emit_is_cuda(emitter) ? CUDA_ROWS : rows_of(batch),
+                                 .kind = family->kind,
+                                 .is_reversed = operation->attributes.flags[RONDO_RECURRENT_REVERSED],
+                                 .is_relu = operation->attributes.flags[RONDO_RECURRENT_IS_RELU],
+                                 .wide_lengths = lengths != NULL && lengths->type == RONDO_I64};
 }
 
 /* Packing takes as long as a few steps of one sequence. */
@@ -489,7 +473,7 @@ static rondo_status prepare_workspace(const rondo_resources *resources, const ro
   rondo_device_info info = {.struct_size = sizeof info};
   RONDO_TRY(rondo_device_get_info(resources->device, &info));
   const workspace_layout layout =
-      layout_of(rondo_program_shape(program, gates), rondo_recurrent_gates(operation->row), of_gradient, info.cuda);
+      layout_of(rondo_program_shape(program, gates), gates_of(operation->row), of_gradient, info.cuda);
   *out_bytes = layout.all * sizeof(float);
   return RONDO_OK;
 }
@@ -506,7 +490,7 @@ static rondo_status prepare_gradient(rondo_resources *resources, const rondo_pro
 
 /* The weights as the kernel reads them: packed by a kernel before it, or as they are. */
 static rondo_status emit_weight(rondo_emitter *emitter, const rondo_shape *gates, uint32_t value, bool of_gradient,
-                                recurrent_shape *shape, const float **out_weight) {
+                                rondo_recurrent_shape *shape, const float **out_weight) {
   const uint32_t gradient = of_gradient;
   const workspace_layout layout = layout_of(gates, shape->gates, of_gradient, rondo_emit_is_cuda(emitter));
   const float *weight = rondo_emit_address(emitter, value);
@@ -530,24 +514,32 @@ static rondo_status require_shape(const rondo_program *program, const rondo_oper
                               rondo_shape_text(text, wanted));
 }
 
-static rondo_status infer_layer(const rondo_program *program, const rondo_operation *operation, rondo_shape *results) {
-  const recurrent_family *family = operation->row->family;
+rondo_status rondo_recurrent_infer(const rondo_program *program, const rondo_operation *operation, rondo_shape *out_all,
+                                   rondo_shape *out_state) {
+  const rondo_recurrent_family *family = operation->row->family;
   RONDO_TRY(rondo_require_float(program, operation, RONDO_RECURRENT_GATES, 3));
   const rondo_shape gates = *rondo_operation_input(program, operation, RONDO_RECURRENT_GATES);
   const size_t steps = gates.dims[0], batch = gates.dims[1], hidden = gates.dims[2] / family->gates;
   const rondo_shape weight = rondo_shape_matrix(RONDO_F32, gates.dims[2], hidden);
   const rondo_shape state = rondo_shape_matrix(gates.type, batch, hidden), bias = rondo_shape_vector(RONDO_F32, hidden);
-  const rondo_shape all = {.type = gates.type, .rank = 3, .dims = {steps, batch, hidden}};
   RONDO_TRY(require_shape(program, operation, RONDO_RECURRENT_WEIGHT, &weight));
   RONDO_TRY(require_shape(program, operation, RONDO_RECURRENT_HIDDEN, &state));
   RONDO_TRY(require_shape(program, operation, RONDO_RECURRENT_CELL, &state));
   RONDO_TRY(require_shape(program, operation, RONDO_RECURRENT_BIAS, &bias));
   if (rondo_operation_input(program, operation, RONDO_RECURRENT_LENGTHS) != NULL)
     RONDO_TRY(rondo_require_indices(program, operation, RONDO_RECURRENT_LENGTHS, 1));
+  *out_all = (rondo_shape){.type = gates.type, .rank = 3, .dims = {steps, batch, hidden}};
+  *out_state = state;
+  return RONDO_OK;
+}
+
+static rondo_status infer_layer(const rondo_program *program, const rondo_operation *operation, rondo_shape *results) {
+  rondo_shape all, state;
+  RONDO_TRY(rondo_recurrent_infer(program, operation, &all, &state));
   results[RONDO_RECURRENT_Y] = results[RONDO_RECURRENT_PREVIOUS] = all;
   results[RONDO_RECURRENT_LAST] = results[RONDO_RECURRENT_LAST_CELL] = state;
   results[RONDO_RECURRENT_ACTIVATED] = results[RONDO_RECURRENT_CELLS] = all;
-  results[RONDO_RECURRENT_ACTIVATED].dims[2] = MAX_GATES * hidden;
+  results[RONDO_RECURRENT_ACTIVATED].dims[2] = MAX_GATES * state.dims[1];
   results[RONDO_RECURRENT_CELLS].type = RONDO_F32;
   return RONDO_OK;
 }
@@ -562,8 +554,8 @@ static uint32_t gradient_of(const rondo_operation *operation, const uint32_t *gr
 }
 
 static rondo_status emit_layer(rondo_emitter *emitter, const rondo_operation *operation) {
-  recurrent_shape shape = shape_of(emitter, operation, operation->inputs[RONDO_RECURRENT_GATES],
-                                   operation->inputs[RONDO_RECURRENT_LENGTHS]);
+  rondo_recurrent_shape shape = rondo_recurrent_shape_of(emitter, operation, operation->inputs[RONDO_RECURRENT_GATES],
+                                                         operation->inputs[RONDO_RECURRENT_LENGTHS]);
   void *activated = rondo_emit_address(emitter, result_of(operation, RONDO_RECURRENT_ACTIVATED));
   void *last_cell = rondo_emit_address(emitter, result_of(operation, RONDO_RECURRENT_LAST_CELL));
   void *cells = rondo_emit_address(emitter, result_of(operation, RONDO_RECURRENT_CELLS));
@@ -614,10 +606,10 @@ static rondo_status add_bias_gradient(rondo_program *program, uint32_t d_product
 
 static rondo_status differentiate_layer(rondo_program *program, const rondo_operation *operation,
                                         const uint32_t *result_gradients, uint32_t *input_gradients) {
-  const recurrent_family *family = operation->row->family;
-  const uint32_t states = family->kind == LSTM  ? RONDO_RECURRENT_CELLS
-                          : family->kind == GRU ? RONDO_RECURRENT_PREVIOUS
-                                                : RONDO_RECURRENT_Y;
+  const rondo_recurrent_family *family = operation->row->family;
+  const uint32_t states = family->kind == RONDO_CELL_LSTM  ? RONDO_RECURRENT_CELLS
+                          : family->kind == RONDO_CELL_GRU ? RONDO_RECURRENT_PREVIOUS
+                                                           : RONDO_RECURRENT_Y;
   const uint32_t inputs[] = {[OF_WEIGHT] = operation->inputs[RONDO_RECURRENT_WEIGHT],
                              [STATES] = operation->results[states],
                              [DY] = result_gradients[RONDO_RECURRENT_Y],
@@ -627,13 +619,13 @@ static rondo_status differentiate_layer(rondo_program *program, const rondo_oper
                              [D_LAST_CELL] = gradient_of(operation, result_gradients, RONDO_RECURRENT_LAST_CELL)};
   uint32_t results[RONDO_MAX_RESULTS];
   RONDO_TRY(rondo_program_add(program, family->gradient, inputs, 7, &operation->attributes, results));
-  const uint32_t d_products = family->kind == GRU ? results[D_PRODUCT_OR_CELL] : results[D_GATES];
+  const uint32_t d_products = family->kind == RONDO_CELL_GRU ? results[D_PRODUCT_OR_CELL] : results[D_GATES];
   input_gradients[RONDO_RECURRENT_GATES] = results[D_GATES];
   if (operation->inputs[RONDO_RECURRENT_HIDDEN] != RONDO_NO_VALUE)
     input_gradients[RONDO_RECURRENT_HIDDEN] = results[D_HIDDEN];
   if (operation->inputs[RONDO_RECURRENT_CELL] != RONDO_NO_VALUE)
     input_gradients[RONDO_RECURRENT_CELL] = results[D_PRODUCT_OR_CELL];
-  if (family->kind == GRU && operation->inputs[RONDO_RECURRENT_BIAS] != RONDO_NO_VALUE)
+  if (family->kind == RONDO_CELL_GRU && operation->inputs[RONDO_RECURRENT_BIAS] != RONDO_NO_VALUE)
     RONDO_TRY(add_bias_gradient(program, d_products, &input_gradients[RONDO_RECURRENT_BIAS]));
   return add_weight_gradient(program, d_products, operation->results[RONDO_RECURRENT_PREVIOUS],
                              &input_gradients[RONDO_RECURRENT_WEIGHT]);
@@ -641,7 +633,7 @@ static rondo_status differentiate_layer(rondo_program *program, const rondo_oper
 
 static rondo_status infer_layer_gradient(const rondo_program *program, const rondo_operation *operation,
                                          rondo_shape *results) {
-  const recurrent_family *family = operation->row->family;
+  const rondo_recurrent_family *family = operation->row->family;
   const rondo_shape *states = rondo_operation_input(program, operation, STATES);
   const rondo_shape *like = rondo_operation_input(program, operation, DY);
   if (like == NULL) like = rondo_operation_input(program, operation, D_LAST);
@@ -651,14 +643,16 @@ static rondo_status infer_layer_gradient(const rondo_program *program, const ron
   results[D_GATES].type = like->type;
   results[D_GATES].dims[2] = family->gates * hidden;
   results[D_HIDDEN] = rondo_shape_matrix(like->type, batch, hidden);
-  results[D_PRODUCT_OR_CELL] = family->kind == GRU ? results[D_GATES] : results[D_HIDDEN];
+  results[D_PRODUCT_OR_CELL] = family->kind == RONDO_CELL_GRU ? results[D_GATES] : results[D_HIDDEN];
   return RONDO_OK;
 }
 
 static rondo_status emit_layer_gradient(rondo_emitter *emitter, const rondo_operation *operation) {
-  recurrent_shape shape = shape_of(emitter, operation, operation->results[D_GATES], operation->inputs[OF_LENGTHS]);
+  rondo_recurrent_shape shape =
+      rondo_recurrent_shape_of(emitter, operation, operation->results[D_GATES], operation->inputs[OF_LENGTHS]);
   void *other = rondo_emit_address(emitter, result_of(operation, D_PRODUCT_OR_CELL)), *none = NULL;
-  void **product = shape.kind == GRU ? &other : &none, **cell = shape.kind == LSTM ? &other : &none;
+  void **product = shape.kind == RONDO_CELL_GRU ? &other : &none,
+       **cell = shape.kind == RONDO_CELL_LSTM ? &other : &none;
   const rondo_shape *gates = rondo_emit_shape(emitter, operation->results[D_GATES]);
   const float *weight;
   RONDO_TRY(emit_weight(emitter, gates, operation->inputs[OF_WEIGHT], true, &shape, &weight));
@@ -671,8 +665,9 @@ static rondo_status emit_layer_gradient(rondo_emitter *emitter, const rondo_oper
                      RONDO_OBJECT(*cell)));
 }
 
-#define FAMILY(row, own_kind, own_gates) \
-  static const recurrent_family row##_family = {own_kind, own_gates, &rondo_operator_##row##_gradient}
+#define FAMILY(row, own_kind, own_gates)                                                \
+  static const rondo_recurrent_family row##_family = {RONDO_CELL_##own_kind, own_gates, \
+                                                      &rondo_operator_##row##_gradient}
 FAMILY(lstm, LSTM, 4);
 FAMILY(gru, GRU, 3);
 FAMILY(rnn, RNN, 1);

@@ -3,6 +3,7 @@
  * recurrent.c. All operations are added, or none. Threads: as tensor/program/operator.h says.
  */
 #include <assert.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -42,15 +43,16 @@ static rondo_status require(const network *n, rondo_value value, const char *wha
 
 static rondo_status require_weights(const network *n, const rondo_recurrent_weights *w, size_t layer, size_t inputs) {
   const size_t wide = n->gates * n->hidden;
-  char what[4][48];
-  static const char *const names[] = {"input", "hidden", "input_bias", "hidden_bias"};
-  for (int i = 0; i < 4; i++)
+  char what[5][48];
+  static const char *const names[] = {"input", "hidden", "input_bias", "hidden_bias", "peephole"};
+  for (int i = 0; i < 5; i++)
     (void)snprintf(what[i], sizeof what[i], "%s of layer %zu%s", names[i], layer / n->directions,
                    layer % n->directions != 0 ? ", reverse," : "");
   RONDO_TRY(require(n, w->input, what[0], rondo_shape_matrix(n->type, wide, inputs)));
   RONDO_TRY(require(n, w->hidden, what[1], rondo_shape_matrix(n->type, wide, n->hidden)));
   RONDO_TRY(require(n, w->input_bias, what[2], rondo_shape_vector(n->type, wide)));
   RONDO_TRY(require(n, w->hidden_bias, what[3], rondo_shape_vector(n->type, wide)));
+  RONDO_TRY(require(n, w->peephole, what[4], rondo_shape_vector(n->type, 3 * n->hidden)));
   if (w->input.id != 0 && w->hidden.id != 0) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT, "%s: %s has no value", n->row->name,
                     what[w->input.id == 0 ? 0 : 1]);
@@ -84,6 +86,39 @@ static rondo_status measure(network *n, rondo_value x) {
   return RONDO_OK;
 }
 
+static rondo_status fail_option(const network *n, rondo_reason reason, const char *what) {
+  return rondo_fail(RONDO_INVALID_ARGUMENT, reason, "%s: %s", n->row->name, what);
+}
+
+static rondo_status check_activation(const network *n, const rondo_recurrent_activation *a) {
+  if ((unsigned)a->kind > RONDO_RECURRENT_SOFTPLUS)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
+                      "%s: activation %d does not exist: use a RONDO_RECURRENT_ name", n->row->name, (int)a->kind);
+  if (isfinite(a->alpha) && isfinite(a->beta)) return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
+                    "%s: alpha %g and beta %g of an activation must be finite", n->row->name, (double)a->alpha,
+                    (double)a->beta);
+}
+
+/* The options of ONNX's cells. */
+static rondo_status check_cell(const network *n) {
+  const rondo_recurrent_options *o = &n->options;
+  const bool is_lstm = n->row == &rondo_operator_lstm;
+  if (!(o->clip >= 0 && o->clip < INFINITY))
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
+                      "%s: clip %g must be finite and above 0, or 0 for no limit", n->row->name, (double)o->clip);
+  if (o->reset_first && n->row != &rondo_operator_gru)
+    return fail_option(n, RONDO_REASON_BAD_OPTIONS, "reset_first is an option of gru");
+  if (o->coupled && !is_lstm) return fail_option(n, RONDO_REASON_BAD_OPTIONS, "coupled is an option of lstm");
+  for (size_t i = 0; i < n->layers * n->directions; i++)
+    if (n->weights[i].peephole.id != 0 && !is_lstm)
+      return fail_option(n, RONDO_REASON_BAD_OPTIONS, "peephole is an option of lstm");
+  for (size_t i = 0; i < 2 * RONDO_RECURRENT_ACTIVATIONS; i++)
+    RONDO_TRY(check_activation(n, &o->activations[i / RONDO_RECURRENT_ACTIVATIONS][i % RONDO_RECURRENT_ACTIVATIONS]));
+  if (!o->relu || o->activations[0][0].kind + o->activations[1][0].kind == 0) return RONDO_OK;
+  return fail_option(n, RONDO_REASON_BAD_OPTIONS, "relu and an activation: choose one of them");
+}
+
 static rondo_status check(network *n, rondo_value x) {
   const size_t count = n->layers * n->directions;
   uint32_t index;
@@ -95,6 +130,7 @@ static rondo_status check(network *n, rondo_value x) {
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
                       "%s: bidirectional and reversed: choose one of them", n->row->name);
   }
+  RONDO_TRY(check_cell(n));
   RONDO_TRY(measure(n, x));
   RONDO_TRY(rondo_program_resolve(n->program, x, n->row->name, "x", &index));
   const size_t features = rondo_program_shape(n->program, index)->dims[2];
@@ -119,8 +155,8 @@ static rondo_status pick_state(const network *n, rondo_value states, size_t i, r
   return rondo_op_reshape(n->program, *out_value, length + 1, 2, out_value);
 }
 
-/* What is added to the products of the inputs: both biases, but not gru's last part of the hidden bias, which is
- * multiplied by the reset gate and becomes *out_apart. */
+/* What is added to the products of the inputs: both biases, but not gru's last part of the hidden bias if it is
+ * multiplied by the reset gate. It becomes *out_apart. */
 static rondo_status join_biases(const network *n, const rondo_recurrent_weights *w, rondo_value *out_bias,
                                 rondo_value *out_apart) {
   const size_t hidden = n->hidden, zero = 0, two = 2 * hidden;
@@ -128,7 +164,7 @@ static rondo_status join_biases(const network *n, const rondo_recurrent_weights 
   *out_bias = w->input_bias;
   *out_apart = (rondo_value){0};
   if (added.id == 0) return RONDO_OK;
-  if (n->row == &rondo_operator_gru) {
+  if (n->row == &rondo_operator_gru && !n->options.reset_first) {
     RONDO_TRY(rondo_op_slice(n->program, added, &two, &hidden, NULL, out_apart));
     RONDO_TRY(rondo_op_cast(n->program, *out_apart, RONDO_F32, out_apart));
     RONDO_TRY(rondo_op_slice(n->program, added, &zero, &two, NULL, &added));
@@ -144,26 +180,74 @@ typedef struct layer_results {
   rondo_value y, last, last_cell;
 } layer_results;
 
+/* The activation of a part: its default, or what the options say. */
+static rondo_recurrent_activation activation_of(const network *n, size_t i, size_t which) {
+  rondo_recurrent_activation a = n->options.activations[i % n->directions][which];
+  if (a.kind != RONDO_RECURRENT_DEFAULT) return a;
+  if (n->row == &rondo_operator_rnn) {
+    a.kind = n->options.relu ? RONDO_RECURRENT_RELU : RONDO_RECURRENT_TANH;
+  } else {
+    a.kind = which == 0 ? RONDO_RECURRENT_SIGMOID : RONDO_RECURRENT_TANH;
+  }
+  return a;
+}
+
+/* The row of a part: PyTorch's cell, or the general one. */
+static const rondo_operator *row_of(const network *n, size_t i) {
+  const bool is_rnn = n->row == &rondo_operator_rnn, is_lstm = n->row == &rondo_operator_lstm;
+  const rondo_recurrent_activation_kind first = activation_of(n, i, 0).kind;
+  const bool is_usual = is_rnn
+                            ? first == RONDO_RECURRENT_TANH || first == RONDO_RECURRENT_RELU
+                            : first == RONDO_RECURRENT_SIGMOID && activation_of(n, i, 1).kind == RONDO_RECURRENT_TANH &&
+                                  (!is_lstm || activation_of(n, i, 2).kind == RONDO_RECURRENT_TANH);
+  if (is_usual && n->options.clip == 0 && !n->options.reset_first && !n->options.coupled &&
+      n->weights[i].peephole.id == 0)
+    return n->row;
+  return is_rnn ? &rondo_operator_rnn_general : is_lstm ? &rondo_operator_lstm_general : &rondo_operator_gru_general;
+}
+
+static rondo_attributes attributes_of(const network *n, size_t i, const rondo_operator *row) {
+  rondo_attributes attributes = {.flags = {false}};
+  attributes.flags[RONDO_RECURRENT_REVERSED] = n->options.reversed || i % n->directions != 0;
+  attributes.flags[RONDO_RECURRENT_IS_RELU] =
+      n->row == &rondo_operator_rnn && activation_of(n, i, 0).kind == RONDO_RECURRENT_RELU;
+  if (row == n->row) return attributes;
+  attributes.flags[RONDO_RECURRENT_RESET_FIRST] = n->options.reset_first;
+  attributes.flags[RONDO_RECURRENT_COUPLED] = n->options.coupled;
+  attributes.numbers[0] = n->options.clip;
+  attributes.size_count = RONDO_RECURRENT_ACTIVATIONS * RONDO_RECURRENT_ACTIVATION_SIZES;
+  for (size_t which = 0; which < RONDO_RECURRENT_ACTIVATIONS; which++) {
+    const rondo_recurrent_activation a = activation_of(n, i, which);
+    size_t *sizes = attributes.sizes + which * RONDO_RECURRENT_ACTIVATION_SIZES;
+    sizes[RONDO_RECURRENT_KIND] = a.kind;
+    sizes[RONDO_RECURRENT_ALPHA] = rondo_float_bits(a.alpha);
+    sizes[RONDO_RECURRENT_BETA] = rondo_float_bits(a.beta);
+  }
+  return attributes;
+}
+
 static rondo_status add_layer(const network *n, size_t i, rondo_value x, layer_results *out) {
   const rondo_recurrent_weights *w = &n->weights[i];
+  const rondo_operator *row = row_of(n, i);
   rondo_matmul_options product = {RONDO_MATMUL_OPTIONS_INIT, .transpose_b = true};
-  rondo_value in[6] = {{0}};
-  uint32_t indices[6], results[RONDO_MAX_RESULTS];
-  rondo_attributes attributes = {.flags = {[RONDO_RECURRENT_RELU] = n->options.relu}};
-  attributes.flags[RONDO_RECURRENT_REVERSED] = n->options.reversed || i % n->directions != 0;
-  const uint32_t count = rondo_operator_input_count(n->row);
+  rondo_value in[RONDO_RECURRENT_PEEPHOLE + 1] = {{0}};
+  uint32_t indices[RONDO_RECURRENT_PEEPHOLE + 1], results[RONDO_MAX_RESULTS];
+  const rondo_attributes attributes = attributes_of(n, i, row);
+  const uint32_t count = rondo_operator_input_count(row);
   RONDO_TRY(join_biases(n, w, &product.bias, &in[RONDO_RECURRENT_BIAS]));
   RONDO_TRY(rondo_op_matmul_with(n->program, x, w->input, &product, &in[RONDO_RECURRENT_GATES]));
   RONDO_TRY(rondo_op_cast(n->program, w->hidden, RONDO_F32, &in[RONDO_RECURRENT_WEIGHT]));
   RONDO_TRY(pick_state(n, n->options.hidden, i, &in[RONDO_RECURRENT_HIDDEN]));
   RONDO_TRY(pick_state(n, n->options.cell, i, &in[RONDO_RECURRENT_CELL]));
+  if (w->peephole.id != 0) RONDO_TRY(rondo_op_cast(n->program, w->peephole, RONDO_F32, &in[RONDO_RECURRENT_PEEPHOLE]));
   in[RONDO_RECURRENT_LENGTHS] = n->options.lengths;
-  RONDO_TRY(rondo_program_resolve_inputs(n->program, n->row, in, count, indices));
-  RONDO_TRY(rondo_program_add(n->program, n->row, indices, count, &attributes, results));
+  RONDO_TRY(rondo_program_resolve_inputs(n->program, row, in, count, indices));
+  RONDO_TRY(rondo_program_add(n->program, row, indices, count, &attributes, results));
   out->y = rondo_program_tag(n->program, results[RONDO_RECURRENT_Y]);
   out->last = rondo_program_tag(n->program, results[RONDO_RECURRENT_LAST]);
   if (n->row == &rondo_operator_lstm)
-    out->last_cell = rondo_program_tag(n->program, results[RONDO_RECURRENT_LAST_CELL]);
+    out->last_cell =
+        rondo_program_tag(n->program, results[row == n->row ? RONDO_RECURRENT_LAST_CELL : RONDO_GENERAL_LAST_CELL]);
   return RONDO_OK;
 }
 
@@ -200,7 +284,10 @@ static rondo_status add_layers(const network *n, rondo_value x, rondo_value *out
 static rondo_status build(rondo_program *program, const rondo_operator *row, rondo_value x,
                           const rondo_recurrent_weights *weights, const rondo_recurrent_options *options,
                           rondo_value *const *outs) {
-  network n = {.program = program, .row = row, .weights = weights, .gates = rondo_recurrent_gates(row)};
+  network n = {.program = program,
+               .row = row,
+               .weights = weights,
+               .gates = ((const rondo_recurrent_family *)row->family)->gates};
   rondo_value made[3] = {{0}};
   for (int i = 1; i < 3; i++)
     if (outs[i] != NULL) *outs[i] = (rondo_value){0};
