@@ -135,6 +135,7 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_rotary(rondo_program *program, ro
  *           PyTorch's order of gates: input, forget, cell, output of lstm; reset, update, new of gru.
  *   options may be NULL: one layer, forward, from zeros, all steps. With lengths, a sequence ends after its number of
  *           steps, 0 .. t: then y is 0, the last states are those of its end, and the backward direction begins there.
+ *           Another number fails the run, like an index of embedding.
  *   The cells are PyTorch's unless an option of ONNX's LSTM, GRU and RNN says otherwise: activations, clip, peephole,
  *           reset_first, coupled. ONNX's gates are in another order: input, output, forget, cell; update, reset, new.
  * States are rounded to the type after each step; cells are kept in F32. Gradients of all but lengths and dropout, but
@@ -178,7 +179,8 @@ typedef struct rondo_recurrent_options {
   bool batch_first;             /* x and y are [b, t, ..] */
   bool relu;                    /* rnn has relu instead of tanh */
   size_t layers;                /* 0: 1 */
-  rondo_value hidden, cell;     /* [layers directions, b, h]: the states before the first step; no value: zeros */
+  rondo_value hidden, cell;     /* [layers directions, b, h]: the states before the first step; no value: zeros. cell:
+                                   of lstm */
   rondo_value lengths;          /* [b] I32 or I64; no value: t */
   rondo_value dropout;          /* a scalar F32, the probability of dropout before all layers but the first */
   bool reset_first; /* gru: the reset gate multiplies the state, and not its product (ONNX: linear_before_reset = 0) */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * lstm, gru and rnn: layers, directions, initial states, lengths, batches first, biases; and without gradients, the
- * cells of ONNX: activations, clip, peepholes, coupled gates, a GRU that resets first. The result of a case is y, the
- * last states and the last cells one after the other, so that all of them have gradients. All weights are one input.
+ * lstm, gru and rnn (PR-8): layers, directions, initial states, lengths, batches first, biases; and without gradients,
+ * the cells of ONNX: activations, clip, peepholes, coupled gates, a GRU that resets first. The result of a case is y,
+ * the last states and the last cells one after the other, so that all of them have gradients. All weights are one
+ * input.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -80,7 +81,7 @@ static void draw(uint64_t *seed, test_call *call) {
   s[BIDIRECTIONAL] = test_draw_between(seed, 0, 1);
   s[REVERSED] = !s[BIDIRECTIONAL] && test_draw_between(seed, 0, 1);
   s[BATCH_FIRST] = test_draw_between(seed, 0, 1);
-  s[RELU] = test_random_below(seed, 4) == 0;
+  s[RELU] = kind_of(call) == RNN && test_random_below(seed, 4) == 0;
   s[HAS_STATES] = test_draw_between(seed, 0, 1);
   s[HAS_LENGTHS] = test_draw_between(seed, 0, 1);
   s[BIASES] = test_draw_between(seed, 0, 3);
@@ -372,6 +373,9 @@ UNIT_TEST(test_what_is_no_network) {
   options.lengths = x;
   assert_error(rondo_op_lstm(program, x, &w, &options, &y, &h, &c), RONDO_INVALID_ARGUMENT, RONDO_REASON_TYPE);
   options.lengths = (rondo_value){0};
+  options.relu = true;
+  assert_error(rondo_op_lstm(program, x, &w, &options, &y, &h, &c), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS);
+  options.relu = false;
   w.hidden_bias = matrix(program, "bias", 15, 0);
   assert_error(rondo_op_lstm(program, x, &w, &options, &y, &h, &c), RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE);
   w.hidden_bias = w.input = (rondo_value){0};
@@ -416,6 +420,51 @@ UNIT_TEST(test_cells_without_gradients) {
   assert_int_not_equal(rondo_program_gradients(program, loss, &w.hidden, 1, &gradient), RONDO_OK);
   assert_message("lstm_general");
   rondo_program_destroy(program);
+}
+
+/* Only lstm has cells. A gradient of them would have another shape. */
+UNIT_TEST(test_gru_and_rnn_have_no_cells) {
+  rondo_program *program = test_new_program();
+  rondo_value x, y, h, states;
+  assert_ok(rondo_program_input(program, "x", RONDO_F32, (size_t[]){5, 2, 3}, 3, &x));
+  assert_ok(rondo_program_input(program, "states", RONDO_F32, (size_t[]){1, 2, 4}, 3, &states));
+  const rondo_recurrent_weights gru = {.input = matrix(program, "gru", 12, 3),
+                                       .hidden = matrix(program, "own gru", 12, 4)};
+  const rondo_recurrent_weights rnn = {.input = matrix(program, "rnn", 4, 3),
+                                       .hidden = matrix(program, "own rnn", 4, 4)};
+  const rondo_recurrent_options options = {RONDO_RECURRENT_OPTIONS_INIT, .cell = states};
+  assert_error(rondo_op_gru(program, x, &gru, &options, &y, &h), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS);
+  assert_message("gru: an initial cell is given, but only lstm has cells");
+  assert_error(rondo_op_rnn(program, x, &rnn, &options, &y, &h), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS);
+  assert_true(y.id == 0 && h.id == 0);
+  rondo_program_destroy(program);
+}
+
+/* Wrong lengths fail the run, which says which one. */
+TEST(test_pr8_wrong_lengths_fail_the_run) {
+  static const int64_t lengths[][2] = {{5, 6}, {-1, 5}, {INT64_MAX, 0}, {0, 5}};
+  static const char *const messages[] = {"lengths has 6 at position 1, which is not in 0 .. 5; the sequence was given",
+                                         "lengths has -1 at position 0",
+                                         "lengths has 2147483647 or more at position 0"};
+  rondo_program *program = test_new_program();
+  rondo_recurrent_options options = {RONDO_RECURRENT_OPTIONS_INIT};
+  rondo_value x, y;
+  float result[5][2][4];
+  assert_ok(rondo_program_input(program, "x", RONDO_F32, (size_t[]){5, 2, 3}, 3, &x));
+  assert_ok(rondo_program_input(program, "lengths", RONDO_I64, (size_t[]){2}, 1, &options.lengths));
+  const rondo_recurrent_weights w = {.input = matrix(program, "in", 16, 3), .hidden = matrix(program, "own", 16, 4)};
+  assert_ok(rondo_op_lstm(program, x, &w, &options, &y, NULL, NULL));
+  assert_ok(rondo_program_output(program, "y", y));
+  rondo_compiled *compiled = test_compile(program, t->device, NULL);
+  for (int i = 0; i < 4; i++) {
+    assert_ok(rondo_compiled_write(compiled, "lengths", lengths[i], sizeof lengths[i]));
+    assert_ok(rondo_compiled_run(compiled));
+    const rondo_status status = rondo_compiled_read(compiled, "y", result, sizeof result);
+    if (i == 3) assert_ok(status);
+    if (i == 3) break;
+    assert_error(status, RONDO_EXECUTION_FAILED, RONDO_REASON_OUT_OF_RANGE);
+    assert_message(messages[i]);
+  }
 }
 
 /* In 16-bit types, the gates and each state are rounded. */

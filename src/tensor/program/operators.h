@@ -58,6 +58,7 @@
   ROW(attention_slopes)         \
   ROW(rotary)                   \
   ROW(rotary_angles)            \
+  ROW(recurrent_lengths)        \
   ROW(lstm)                     \
   ROW(lstm_gradient)            \
   ROW(gru)                      \

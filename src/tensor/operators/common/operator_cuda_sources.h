@@ -28,6 +28,7 @@
   ROW(pad)                      \
   ROW(pair_loss_join)           \
   ROW(rate)                     \
+  ROW(recurrent_lengths)        \
   ROW(rotary_angles)            \
   ROW(route_indices)            \
   ROW(dropout_advance)          \

@@ -58,6 +58,17 @@ static rondo_status require_weights(const network *n, const rondo_recurrent_weig
                     what[w->input.id == 0 ? 0 : 1]);
 }
 
+/* Options that the kind of cell does not have. */
+static rondo_status refuse_others(const network *n) {
+  if (n->options.cell.id != 0 && n->row != &rondo_operator_lstm) {
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
+                      "%s: an initial cell is given, but only lstm has cells: leave out the option cell", n->row->name);
+  }
+  if (!n->options.relu || n->row == &rondo_operator_rnn) return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
+                    "%s: relu is given, but only rnn can have it instead of tanh", n->row->name);
+}
+
 static rondo_status require_lengths(const network *n) {
   uint32_t index;
   if (n->options.lengths.id == 0) return RONDO_OK;
@@ -131,6 +142,7 @@ static rondo_status check(network *n, rondo_value x) {
                       "%s: bidirectional and reversed: choose one of them", n->row->name);
   }
   RONDO_TRY(check_cell(n));
+  RONDO_TRY(refuse_others(n));
   RONDO_TRY(measure(n, x));
   RONDO_TRY(rondo_program_resolve(n->program, x, n->row->name, "x", &index));
   const size_t features = rondo_program_shape(n->program, index)->dims[2];
@@ -251,6 +263,15 @@ static rondo_status add_layer(const network *n, size_t i, rondo_value x, layer_r
   return RONDO_OK;
 }
 
+/* The lengths, checked when the program runs; no value without them. */
+static rondo_status check_lengths(network *n) {
+  const rondo_attributes attributes = {.sizes = {n->steps}, .size_count = 1};
+  rondo_value *lengths = &n->options.lengths;
+  if (lengths->id == 0) return RONDO_OK;
+  return rondo_program_apply(n->program, &rondo_operator_recurrent_lengths, &(rondo_value){lengths->id}, 1, &attributes,
+                             lengths);
+}
+
 /* All layers ------------------------------------------------------------------------------------------------------- */
 
 static rondo_status stack_states(const network *n, const rondo_value *states, rondo_value *out_value) {
@@ -259,8 +280,9 @@ static rondo_status stack_states(const network *n, const rondo_value *states, ro
   return rondo_op_stack(n->program, states, n->layers * n->directions, 0, out_value);
 }
 
-static rondo_status add_layers(const network *n, rondo_value x, rondo_value *out) {
+static rondo_status add_layers(network *n, rondo_value x, rondo_value *out) {
   rondo_value last[MAX_STACKED], last_cells[MAX_STACKED];
+  RONDO_TRY(check_lengths(n));
   if (n->options.batch_first) RONDO_TRY(rondo_op_transpose(n->program, x, 0, 1, &x));
   for (size_t layer = 0; layer < n->layers; layer++) {
     layer_results results[2] = {{{0}, {0}, {0}}, {{0}, {0}, {0}}};
