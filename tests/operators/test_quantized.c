@@ -254,9 +254,9 @@ TEST(test_pr9_large_product_of_matmul_quantized) {
   }
 }
 
-/* Rows of zeros, and rows that are not finite, do not affect others. */
+/* Rows of zeros, of numbers that are nearly 0, and rows that are not finite, do not affect others. */
 TEST(test_pr9_special_rows_of_matmul_quantized) {
-  enum { ROWS = 4, COLUMNS = 40 };
+  enum { ROWS = 5, COLUMNS = 40 };
   float x[ROWS][COLUMNS], y[ROWS][3];
   uint64_t seed = 3;
   matrix w = {.options = {RONDO_QUANTIZED_OPTIONS_INIT, .bits = 8, .activations = RONDO_QUANTIZED_INT8},
@@ -270,6 +270,7 @@ TEST(test_pr9_special_rows_of_matmul_quantized) {
   memset(x[0], 0, sizeof x[0]);
   x[1][7] = NAN;
   x[2][39] = -INFINITY;
+  for (int i = 0; i < COLUMNS; i++) x[4][i] = i % 2 == 0 ? 1e-38f : 0;
   assert_ok(rondo_program_input(program, "x", RONDO_F32, (size_t[]){ROWS, COLUMNS}, 2, &in));
   assert_ok(rondo_op_matmul_quantized(program, in, w.in_values, w.in_scales, w.in_zeros, &w.options, &out));
   assert_ok(rondo_program_output(program, "y", out));
@@ -280,8 +281,32 @@ TEST(test_pr9_special_rows_of_matmul_quantized) {
   assert_ok(rondo_compiled_read(compiled, "y", y, sizeof y));
   for (size_t j = 0; j < 3; j++) {
     assert_true(y[0][j] == 0 && isnan(y[1][j]) && isnan(y[2][j]) && isfinite(y[3][j]));
+    assert_true(fabsf(y[4][j]) < 1e-33f);
   }
   free_matrix(&w);
+}
+
+/* A group that is larger than the row, beyond 32 bits, is that of the whole row. */
+TEST(test_pr9_groups_larger_than_a_row) {
+  enum { ROWS = 3, COLUMNS = 40 };
+  float y[ROWS][COLUMNS];
+  uint64_t seed = 5;
+  matrix m = {
+      .options = {RONDO_QUANTIZED_OPTIONS_INIT, .bits = 8, .group = (size_t)1 << 33}, .rows = ROWS, .columns = COLUMNS};
+  rondo_program *program = test_new_program();
+  rondo_value out;
+  make_matrix(&m, &seed, true);
+  assert_int_equal(m.groups, 1);
+  add_matrix(program, &m);
+  assert_ok(rondo_op_dequantize(program, m.in_values, m.in_scales, m.in_zeros, &m.options, &out));
+  assert_ok(rondo_program_output(program, "y", out));
+  rondo_compiled *compiled = test_compile(program, t->device, NULL);
+  write_matrix(compiled, &m);
+  assert_ok(rondo_compiled_run(compiled));
+  assert_ok(rondo_compiled_read(compiled, "y", y, sizeof y));
+  for (size_t i = 0; i < ROWS * COLUMNS; i++)
+    assert_true((double)y[i / COLUMNS][i % COLUMNS] == element_of(&m, i / COLUMNS, i % COLUMNS));
+  free_matrix(&m);
 }
 
 /* Gradients -------------------------------------------------------------------------------------------------------- */

@@ -10,6 +10,7 @@
 #include "tensor/operators/common/operator_rows.h"
 
 #define ALIGNMENT 256
+#define LEAST_MAGNITUDE 1e-36f /* the same in quantized_rows.cu */
 
 static size_t padded_columns(size_t columns) {
   return rondo_divide_up(columns, RONDO_QUANTIZED_STEP) * RONDO_QUANTIZED_STEP;
@@ -128,7 +129,8 @@ static void prepare_floats(rondo_type type, const rondo_quantized_rows *shape, c
 static void prepare_integers(rondo_type type, const rondo_quantized_rows *shape, const void *x, size_t row,
                              const rondo_quantized_rows_memory *to) {
   const float largest = largest_magnitude(type, x, row * shape->columns, shape->columns);
-  const float factor = largest > 0 ? 127 / largest : 0; /* 0 for NaN too, which the scale passes on */
+  /* 0 for NaN too, which the scale passes on, and for numbers so small that the factor would be infinite. */
+  const float factor = largest > LEAST_MAGNITUDE ? 127 / largest : 0;
   int8_t *values = (int8_t *)to->values + row * shape->padded;
   int32_t *starts = to->starts == NULL ? NULL : (int32_t *)to->starts + row * shape->groups * RONDO_DOT_LANES;
   float chunk[RONDO_CHUNK];

@@ -5,6 +5,8 @@
 #include "tensor/operators/common/element.cuh"
 #include "tensor/operators/common/operator_rows.cuh"
 
+#define LEAST_MAGNITUDE 1e-36f /* below, the factor would be infinite */
+
 struct quantized_rows {
   size_t rows, columns, padded, group, groups;
   long long start_factor;
@@ -29,7 +31,7 @@ extern "C" __global__ void quantized_rows_TYPE(quantized_rows shape, const eleme
   for (size_t row = team.first; row < shape.rows; row += team.stride) {
     const element *const from = x + row * shape.columns;
     const float largest = largest_magnitude(team, from, shape.columns);
-    const float factor = largest > 0 ? 127 / largest : 0;
+    const float factor = largest > LEAST_MAGNITUDE ? 127 / largest : 0;
     if (team.lane == 0) scales[row] = largest / 127;
     for (size_t i = team.lane; i < shape.padded; i += team.lanes)
       values[row * shape.padded + i] =

@@ -10,7 +10,7 @@
 
 rondo_quantized_scheme rondo_quantized_scheme_of(uint32_t bits, size_t group, size_t rows, size_t columns) {
   assert((bits == 4 || bits == 8) && group % RONDO_QUANTIZED_STEP == 0 && columns > 0);
-  const size_t width = group == 0 ? columns : group;
+  const size_t width = group == 0 || group > columns ? columns : group; /* kernels count columns with 32 bits */
   return (rondo_quantized_scheme){.rows = rows,
                                   .columns = columns,
                                   .group = width,
