@@ -109,8 +109,8 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_attention_packed(rondo_program *p
  *           pairs of the first `dims` elements of each row of each head; pair i by the row's position times
  *           base^(-2 i / dims). positions: I32 [t], or [b, t] or [1, t] for each sequence, any numbers: in generation,
  *           the length of the sequence, and the numbers after it for further rows. With `heads`, x is packed rows
- *           [b, t, (h + 2 g) d] as of attention_packed, and the heads of q and k are rotated; with groups 0, all
- *           h heads. options may be NULL. Errors: OUT_OF_RANGE (dims, base, position_scale). */
+ *           [b, t, (h + 2 g) d] as of attention_packed, and the heads of q and k are rotated; with groups 0, all h.
+ *           options may be NULL. Errors: OUT_OF_RANGE (dims, base, position_scale). */
 typedef struct rondo_rotary_options {
   uint32_t struct_size;
   bool interleaved;     /* a pair is elements 2 i and 2 i + 1, as in GPT-J; else i and i + dims / 2, as in GPT-NeoX and
@@ -722,8 +722,8 @@ typedef struct rondo_operator_info {
 #define RONDO_OPERATOR_INFO_INIT .struct_size = sizeof(rondo_operator_info)
 
 /* Lists the operators, one for each index: those of this header, which run on every kind of device, and then those of
- * the program (<rondo/user_operator.h>). Some functions of this header choose among
- * several operators. Past the last: NOT_FOUND. Thread-safe. Errors: INVALID_ARGUMENT. */
+ * the program (<rondo/user_operator.h>). Some functions of this header choose among several operators. Past the last:
+ * NOT_FOUND. Thread-safe. Errors: INVALID_ARGUMENT. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_operator_enumerate(size_t index, rondo_operator_info *out_info);
 
 /* Libraries that compute operators if they are installed: cuBLASLt and cuDNN on CUDA devices, oneDNN (for products and

@@ -4,12 +4,13 @@
  * much.
  *
  * A quantised matrix [rows, columns] consists of two or three arrays:
- *   values: 8 bits: I8 [rows, columns], -128 .. 127. 4 bits: U8 [rows, (columns + 1) / 2], 0 .. 15: column 2 i is in
- * the lower half of byte i, and column 2 i + 1 in the upper half. scales: F32 [rows, groups]. A group has `group`
- * consecutive columns of a row; the last group may have fewer. zeros:  of the type of the values, one number in each
- * element: [rows, groups]. Optional. Without zeros, all are 0 with 8 bits, and 8 with 4 bits. An element is scale *
- * (value - zero). This is the layout of ONNX's MatMulNBits for 4 bits, apart from its padding (onnxruntime,
- * docs/ContribOperators.md).
+ *   values: 8 bits: I8 [rows, columns], -128 .. 127. 4 bits: U8 [rows, (columns + 1) / 2], each byte two numbers of
+ *           0 .. 15: column 2 i is in the lower half of byte i, and column 2 i + 1 in the upper half.
+ *   scales: F32 [rows, groups]. A group has `group` consecutive columns of a row; the last group may have fewer.
+ *   zeros:  of the type of the values, one number in each element: [rows, groups]. Optional. Without zeros, all are 0
+ *           with 8 bits, and 8 with 4 bits.
+ * An element is scale * (value - zero). This is the layout of ONNX's MatMulNBits for 4 bits, apart from its padding
+ * (onnxruntime, docs/ContribOperators.md).
  *
  * In a program, the arrays are usually states; scales are frozen (rondo_state_options), because they are F32. Files
  * (<rondo/weights.h>) hold them as three tensors. Arrays of another group size do not fit: their scales have another

@@ -18,7 +18,8 @@ typedef enum rondo_type {
   RONDO_I64 = 4,
   RONDO_F16 = 5,  /* IEEE 754 half precision */
   RONDO_BF16 = 6, /* the upper half of an F32 */
-  RONDO_BOOL = 7, /* a byte: 0 is false, all other values are true. Operators write 0 or 1. */
+  RONDO_BOOL = 7, /* a byte: 0 is false, all other values are true. Operators write 0 or 1; those that only copy keep
+                     the byte. */
   RONDO_I8 = 8,
   RONDO_U8 = 9,
   RONDO_F8_E4M3 = 10, /* 4 bits of exponent, 3 of mantissa, no infinity, up to 448: torch.float8_e4m3fn */
