@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * conv_transpose2d: stride, padding, output padding, dilation, groups, bias. The reference scatters each element.
+ * conv_transpose2d (PR-8): stride, padding, output padding, dilation, groups, bias. The reference scatters each
+ * element.
  */
 #include <string.h>
 

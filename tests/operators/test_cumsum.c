@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * cumsum: along each dimension, exclusive and reversed, of floats and integers.
+ * cumsum (PR-8): along each dimension, exclusive and reversed, of floats and integers.
  */
 #include "support/test_operator.h"
 #include "support/test_program.h"

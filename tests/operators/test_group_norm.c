@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * group_norm and instance_norm, with and without scale and shift.
+ * group_norm and instance_norm (PR-8), with and without scale and shift.
  */
 #include <math.h>
 

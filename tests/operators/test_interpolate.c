@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * interpolate: modes, coordinates, roundings, and one to four dimensions. The reference computes each element from all
- * of its neighbours, in all dimensions at once.
+ * interpolate (PR-8): modes, coordinates, roundings, and one to four dimensions. The reference computes each element
+ * from all of its neighbours, in all dimensions at once.
  */
 #include <math.h>
 #include <string.h>

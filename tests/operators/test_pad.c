@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * pad: each mode, for up to six dimensions, and of bytes.
+ * pad (PR-8): each mode, for up to six dimensions, and of bytes.
  */
 #include <string.h>
 

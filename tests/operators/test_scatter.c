@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * scatter, scatter_add and scatter_reduce: along each dimension, with indices that are equal.
+ * scatter, scatter_add and scatter_reduce (PR-8): along each dimension, with indices that are equal.
  */
 #include <math.h>
 #include <string.h>

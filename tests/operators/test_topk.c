@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * topk: values and indices, along each dimension, the largest and the smallest, of floats and integers.
+ * topk (PR-8): values and indices, along each dimension, the largest and the smallest, of floats and integers.
  */
 #include <math.h>
 #include <string.h>
