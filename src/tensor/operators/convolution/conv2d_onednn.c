@@ -58,7 +58,8 @@ struct rondo_onednn_convolution {
   operand operands[OPERANDS];
   primitive primitives[PRIMITIVES];
   onednn_layout bias;
-  part *parts, *arrangers; /* slices * image_parts of them; one for each slice, which copies shared weights */
+  part *parts;     /* slices * image_parts of them */
+  part *arrangers; /* one for each slice, which copies shared weights, and one that copies shared images */
   size_t slot_bytes, scratch_at, slots_at, sums_at, sum_bytes, workspace_bytes;
 };
 
@@ -70,6 +71,9 @@ static bool makes_weights(const rondo_onednn_convolution *c) { return c->pass ==
 static bool shares_weights(const rondo_onednn_convolution *c) {
   return !makes_weights(c) && c->primitives[WEIGHT].made != NULL;
 }
+
+/* Whether images are copied before the parts begin: the slices of an image read the same copy. A part has one image. */
+static bool shares_images(const rondo_onednn_convolution *c) { return c->slices > 1 && c->primitives[X].made != NULL; }
 
 static int result_of(rondo_convolution_pass pass) {
   return pass == RONDO_CONVOLUTION_FORWARD ? Y : pass == RONDO_CONVOLUTION_INPUT_GRADIENT ? X : WEIGHT;
@@ -258,14 +262,14 @@ static int make_part(const rondo_onednn_convolution *c, part *p) {
 
 static rondo_status allocate_parts(rondo_onednn_convolution *c) {
   RONDO_TRY(rondo_allocate_items(&c->allocator, part_count(c), sizeof *c->parts, &c->parts));
-  RONDO_TRY(rondo_allocate_items(&c->allocator, c->slices, sizeof *c->arrangers, &c->arrangers));
+  RONDO_TRY(rondo_allocate_items(&c->allocator, c->slices + 1, sizeof *c->arrangers, &c->arrangers));
   return RONDO_OK;
 }
 
 static int make_parts(const rondo_onednn_convolution *c) {
   int code = ONEDNN_OK;
   for (size_t i = 0; i < part_count(c) && code == ONEDNN_OK; i++) code = make_part(c, &c->parts[i]);
-  for (size_t i = 0; i < c->slices && code == ONEDNN_OK; i++) code = make_part(c, &c->arrangers[i]);
+  for (size_t i = 0; i <= c->slices && code == ONEDNN_OK; i++) code = make_part(c, &c->arrangers[i]);
   return code;
 }
 
@@ -281,24 +285,33 @@ static size_t weight_elements(const rondo_onednn_convolution *c) {
   return c->shape.groups * c->shape.out_channels * c->shape.in_channels * rondo_conv2d_taps(&c->shape);
 }
 
-/* The workspace: the weights of each slice, or a sum for each part; then a slot for each part. */
+/* Takes `count` copies of an operand from the workspace. */
+static void take_shared(rondo_onednn_convolution *c, int which, size_t count) {
+  operand *o = &c->operands[which];
+  o->bytes = rondo_divide_up(o->bytes, ALIGNMENT) * ALIGNMENT;
+  o->at = take(&c->workspace_bytes, count * o->bytes);
+}
+
+static bool is_shared(const rondo_onednn_convolution *c, int which) {
+  return (which == WEIGHT && shares_weights(c)) || (which == X && shares_images(c));
+}
+
+/* The workspace: the weights of each slice and shared images, or a sum for each part; then a slot for each part, and
+ * one for who copies shared images. */
 static void lay_out(rondo_onednn_convolution *c) {
   size_t scratch = 0;
   for (int i = 0; i < OPERANDS; i++)
-    if (i != WEIGHT || makes_weights(c)) c->operands[i].at = take(&c->slot_bytes, c->operands[i].bytes);
+    if (!is_shared(c, i)) c->operands[i].at = take(&c->slot_bytes, c->operands[i].bytes);
   for (int i = 0; i < PRIMITIVES; i++) {
     const size_t bytes = rondo_onednn.layout_bytes(&c->primitives[i].scratch);
     if (bytes > scratch) scratch = bytes;
   }
   c->scratch_at = take(&c->slot_bytes, scratch);
-  if (shares_weights(c)) {
-    operand *weight = &c->operands[WEIGHT];
-    weight->bytes = rondo_divide_up(weight->bytes, ALIGNMENT) * ALIGNMENT;
-    weight->at = take(&c->workspace_bytes, c->slices * weight->bytes);
-  }
+  if (shares_weights(c)) take_shared(c, WEIGHT, c->slices);
+  if (shares_images(c)) take_shared(c, X, c->shape.images);
   c->sum_bytes = makes_weights(c) && part_count(c) > 1 ? weight_elements(c) * sizeof(float) : 0;
   c->sums_at = take(&c->workspace_bytes, part_count(c) * c->sum_bytes);
-  c->slots_at = take(&c->workspace_bytes, part_count(c) * c->slot_bytes);
+  c->slots_at = take(&c->workspace_bytes, (part_count(c) + (shares_images(c) ? 1 : 0)) * c->slot_bytes);
   if (c->workspace_bytes == 0) c->workspace_bytes = ALIGNMENT; /* so that the workspace has an address */
 }
 
@@ -427,7 +440,7 @@ void rondo_onednn_convolution_destroy(void *convolution) {
   rondo_onednn_convolution *c = convolution;
   if (c == NULL) return;
   free_parts(c, c->parts, part_count(c));
-  free_parts(c, c->arrangers, c->slices);
+  free_parts(c, c->arrangers, c->slices + 1);
   for (int i = 0; i < PRIMITIVES; i++)
     if (c->primitives[i].made != NULL) (void)rondo_onednn.primitive_destroy(c->primitives[i].made);
   const rondo_allocator allocator = c->allocator;
@@ -469,21 +482,51 @@ static onednn_memory memory_of(const rondo_onednn_convolution *c, const part *p,
   return c->primitives[which].made == NULL ? p->plain[which].memory : p->wanted[which].memory;
 }
 
-/* args: the convolution, weights, workspace. A block is a slice. */
-static void arrange_weights(rondo_blocks blocks, void *const *args) {
+/* When an address is set, the library may write zeros after the channels, so the addresses of a copy are set for all
+ * parts before one of them reads it. */
+static bool arrange_weights(rondo_onednn_convolution *c, size_t slice, float *weights, unsigned char *workspace) {
+  part *arranger = &c->arrangers[slice], *first = &c->parts[slice * c->image_parts];
+  unsigned char *to = workspace + c->operands[WEIGHT].at + slice * c->operands[WEIGHT].bytes;
+  unsigned char *slot = workspace + c->slots_at + slice * c->image_parts * c->slot_bytes;
+  bool is_ready = put(&arranger->plain[WEIGHT], weights + slice * weight_elements(c));
+  for (size_t i = 0; i < c->image_parts && is_ready; i++) is_ready = put(&first[i].wanted[WEIGHT], to);
+  return is_ready && put(&arranger->wanted[WEIGHT], to) && reorder(c, arranger, WEIGHT, slot + c->scratch_at);
+}
+
+static unsigned char *shared_image(const rondo_onednn_convolution *c, size_t image, unsigned char *workspace) {
+  return workspace + c->operands[X].at + image * c->operands[X].bytes;
+}
+
+static float *plain_image(const rondo_onednn_convolution *c, size_t image, float *x) {
+  return x + image * c->shape.groups * c->shape.in_channels * rondo_conv2d_in(&c->shape);
+}
+
+static bool arrange_images(rondo_onednn_convolution *c, float *x, unsigned char *workspace) {
+  part *arranger = &c->arrangers[c->slices];
+  unsigned char *slot = workspace + c->slots_at + part_count(c) * c->slot_bytes;
+  bool is_ready = true;
+  assert(c->part_images == 1);
+  for (size_t i = 0; i < part_count(c) && is_ready; i++)
+    is_ready = put(&c->parts[i].wanted[X], shared_image(c, i % c->image_parts, workspace));
+  for (size_t image = 0; image < c->shape.images && is_ready; image++)
+    is_ready = put(&arranger->plain[X], plain_image(c, image, x)) &&
+               put(&arranger->wanted[X], shared_image(c, image, workspace)) &&
+               reorder(c, arranger, X, slot + c->scratch_at);
+  return is_ready;
+}
+
+/* args: the convolution, weights, x, workspace. A block is a slice, whose weights it copies; the one after them copies
+ * the images. */
+static void arrange(rondo_blocks blocks, void *const *args) {
   rondo_onednn_convolution *c = RONDO_ARG(rondo_onednn_convolution *, 0);
-  float *weights = RONDO_ARG(float *, 1);
-  unsigned char *workspace = RONDO_ARG(unsigned char *, 2);
+  float *weights = RONDO_ARG(float *, 1), *x = RONDO_ARG(float *, 2);
+  unsigned char *workspace = RONDO_ARG(unsigned char *, 3);
   const rondo_onednn_use use = rondo_onednn_begin();
-  for (size_t slice = blocks.first; slice < blocks.last; slice++) {
-    part *arranger = &c->arrangers[slice], *first = &c->parts[slice * c->image_parts];
-    unsigned char *to = workspace + c->operands[WEIGHT].at + slice * c->operands[WEIGHT].bytes;
-    unsigned char *slot = workspace + c->slots_at + slice * c->image_parts * c->slot_bytes;
-    bool is_ready = put(&arranger->plain[WEIGHT], weights + slice * weight_elements(c));
-    /* When an address is set, the library may write zeros after the channels, so all are set before parts read. */
-    for (size_t i = 0; i < c->image_parts && is_ready; i++) is_ready = put(&first[i].wanted[WEIGHT], to);
-    arranger->is_ready =
-        is_ready && put(&arranger->wanted[WEIGHT], to) && reorder(c, arranger, WEIGHT, slot + c->scratch_at);
+  for (size_t i = blocks.first; i < blocks.last; i++) {
+    if (i == c->slices)
+      c->arrangers[i].is_ready = arrange_images(c, x, workspace);
+    else
+      c->arrangers[i].is_ready = !shares_weights(c) || arrange_weights(c, i, weights, workspace);
   }
   rondo_onednn_end(use);
 }
@@ -509,10 +552,9 @@ static bool run_convolution(const rondo_onednn_convolution *c, part *p, unsigned
 
 static bool run_library(const rondo_onednn_convolution *c, part *p, const call *made) {
   const int result = result_of(c->pass);
-  const bool is_shared = shares_weights(c);
   bool done = !c->has_bias || put(&p->bias, made->bias);
   for (int i = 0; i < OPERANDS && done; i++) {
-    if (i == WEIGHT && is_shared) continue;
+    if (is_shared(c, i)) continue;
     done = put(&p->plain[i], made->operands[i]);
     if (done && c->primitives[i].made != NULL) done = put(&p->wanted[i], made->slot + c->operands[i].at);
     if (done && i != result) done = reorder(c, p, i, made->slot + c->scratch_at);
@@ -546,12 +588,18 @@ static call call_of(const rondo_onednn_convolution *c, size_t index, size_t imag
   assert(index < part_count(c) && image < s->images);
   call made = {.slot = workspace + c->slots_at + index * c->slot_bytes, .shape = c->shape};
   made.shape.images = c->batch;
-  made.operands[X] = RONDO_ARG(float *, 1) + image * s->groups * s->in_channels * rondo_conv2d_in(s);
+  made.operands[X] = plain_image(c, image, RONDO_ARG(float *, 1));
   made.operands[WEIGHT] = c->sum_bytes > 0 ? (float *)(void *)(workspace + c->sums_at + index * c->sum_bytes)
                                            : RONDO_ARG(float *, 2) + slice * weight_elements(c);
   made.operands[Y] = RONDO_ARG(float *, 3) + (image * c->slices + slice) * out;
   if (c->has_bias) made.bias = RONDO_ARG(float *, 4) + slice * s->out_channels;
   return made;
+}
+
+/* Whether what the part shares with others is copied. */
+static bool is_arranged(const rondo_onednn_convolution *c, size_t index) {
+  return (!shares_weights(c) || c->arrangers[index / c->image_parts].is_ready) &&
+         (!shares_images(c) || c->arrangers[c->slices].is_ready);
 }
 
 /* args: the convolution, x, weight, y, bias, workspace. A block is a part. */
@@ -560,7 +608,7 @@ static void run_parts(rondo_blocks blocks, void *const *args) {
   const rondo_onednn_use use = rondo_onednn_begin();
   for (size_t index = blocks.first; index < blocks.last; index++) {
     const size_t first = index % c->image_parts * c->part_images, last = first + c->part_images;
-    const bool is_ready = !shares_weights(c) || c->arrangers[index / c->image_parts].is_ready;
+    const bool is_ready = is_arranged(c, index);
     for (size_t image = first; image < last && image < c->shape.images; image += c->batch) {
       call made = call_of(c, index, image, args);
       if (!is_ready || !run_library(c, &c->parts[index], &made)) run_own(c, &made);
@@ -585,9 +633,9 @@ static void add_parts(rondo_blocks blocks, void *const *args) {
 }
 
 /* The names differ from those of the own kernels. */
-static const rondo_kernel_options arrange_code = {RONDO_KERNEL_OPTIONS_INIT, .name = "onednn_weights",
-                                                  .cpu = arrange_weights,
-                                                  .params = {RONDO_SCALAR(void *), RONDO_READS, RONDO_WRITES}};
+static const rondo_kernel_options arrange_code = {
+    RONDO_KERNEL_OPTIONS_INIT, .name = "onednn_weights", .cpu = arrange,
+    .params = {RONDO_SCALAR(void *), RONDO_READS, RONDO_READS, RONDO_WRITES}};
 static const rondo_kernel_options part_code[] = {
     [RONDO_CONVOLUTION_FORWARD] = {RONDO_KERNEL_OPTIONS_INIT, .name = "onednn_conv2d", .cpu = run_parts,
                                    .params = {RONDO_SCALAR(void *), RONDO_READS, RONDO_READS, RONDO_WRITES, RONDO_READS,
@@ -605,12 +653,14 @@ static const rondo_kernel_options sum_code = {RONDO_KERNEL_OPTIONS_INIT, .name =
 rondo_status rondo_onednn_convolution_emit(rondo_emitter *emitter, rondo_onednn_convolution *convolution,
                                            const rondo_convolution_memory *memory, const void *bias) {
   const rondo_onednn_convolution *c = convolution;
-  const rondo_grid slices = {.x = (uint32_t)c->slices}, parts = {.x = (uint32_t)part_count(c)};
+  const rondo_grid copies = {.x = (uint32_t)c->slices + (shares_images(c) ? 1 : 0)};
+  const rondo_grid parts = {.x = (uint32_t)part_count(c)};
   const bool adds = c->sum_bytes > 0;
   const void *weight = adds ? NULL : memory->weight;
-  if (shares_weights(c))
-    RONDO_TRY(rondo_emit_kernel(emitter, &arrange_code, slices,
-                                RONDO_ARGS(&convolution, &memory->weight, &memory->workspace)));
+  const void *x = shares_images(c) ? memory->x : NULL;
+  if (shares_weights(c) || shares_images(c))
+    RONDO_TRY(rondo_emit_kernel(emitter, &arrange_code, copies,
+                                RONDO_ARGS(&convolution, &memory->weight, &x, &memory->workspace)));
   RONDO_TRY(rondo_emit_kernel(emitter, &part_code[c->pass], parts,
                               RONDO_ARGS(&convolution, &memory->x, &weight, &memory->y, &bias, &memory->workspace)));
   if (!adds) return RONDO_OK;

@@ -5,9 +5,9 @@
  * A convolution is split into parts by its shape alone: by images and, if there are few, by slices of the output
  * channels. A part is one block of a kernel: one call of the library on the thread that runs the block. oneDNN's own
  * threads are not used. Images and weights are copied into the layouts that the library requires, in the operator's
- * workspace: weights once, by a kernel before; an image by the part that uses it. The library sums the gradient of the
- * weights within a part; then a kernel sums the parts in order. So results have the same bits for any number of
- * workers, recorded or not.
+ * workspace: by a kernel before, weights once, and images of which there are slices; other images by the part that uses
+ * them. The library sums the gradient of the weights within a part; then a kernel sums the parts in order. So results
+ * have the same bits for any number of workers, recorded or not.
  *
  * Threads: one thread at a time creates or destroys a convolution. Each part has its own memory objects and stream, so
  * blocks can run at once. Runs of one convolution must not overlap, because they share a workspace.
