@@ -170,15 +170,12 @@ static rondo_status clamp_within(rondo_program *program, rondo_value value, rond
   return rondo_op_clamp(program, value, -2.75f, 3.75f, out_value);
 }
 
-/* Limits that are no integers of the type: infinite, NaN, or beyond its ends. */
+/* Limits that are no integers of the type: infinite, or beyond its ends. */
 TEST(test_pr8_clamp_of_large_integers) {
-  static const float limits[][2] = {{-INFINITY, INFINITY}, {NAN, NAN}, {-1e30f, 5.5f}, {-5.5f, 1e30f}, {7, -7}};
+  static const float limits[][2] = {{-INFINITY, INFINITY}, {-1e30f, 5.5f}, {-5.5f, 1e30f}, {7, -7}};
   static const int64_t x[] = {INT64_MIN, -6, 0, 6, INT64_MAX};
-  static const int64_t wanted[][5] = {{INT64_MIN, -6, 0, 6, INT64_MAX},
-                                      {INT64_MIN, -6, 0, 6, INT64_MAX},
-                                      {INT64_MIN, -6, 0, 5, 5},
-                                      {-5, -5, 0, 6, INT64_MAX},
-                                      {-7, -7, -7, -7, -7}};
+  static const int64_t wanted[][5] = {
+      {INT64_MIN, -6, 0, 6, INT64_MAX}, {INT64_MIN, -6, 0, 5, 5}, {-5, -5, 0, 6, INT64_MAX}, {-7, -7, -7, -7, -7}};
   for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++) {
     int64_t y[5];
     rondo_program *program = test_new_program();
