@@ -13,7 +13,8 @@ median of the turns, and their ratio: the median over the rounds of Rondo's turn
 PyTorch's two ways. Memory is the peak of a process beyond its start, and for PyTorch beyond its import; the better one
 counts. torch.compile takes minutes, once: its results stay in --weights, where the weights are, too.
 
---out writes a part for bench/comparison.py page. Targets: at most 1.05 of the better of eager and torch.compile, and 0.7
+--out writes a part for bench/comparison.py page, after each network. What the file has of other networks and threads
+stays: use one build for all. Targets: at most 1.05 of the better of eager and torch.compile, and 0.7
 of its memory. They are printed and do not affect the exit status: 0 measured, 1 failed, 77 skipped, because PyTorch or
 safetensors is missing.
 """
@@ -136,9 +137,22 @@ def summarize(network, threads, steps, runners, results):
             "losses": {way: result["losses"] for way, result in results.items()}}
 
 
-def add_tables(part, rows, counts):
+def read_rows(path):
+    if not path or not os.path.exists(path):
+        return {}
+    with open(path, encoding="utf-8") as file:
+        return {(row["network"], row["threads"]): row for row in json.load(file)["details"]}
+
+
+def sorted_rows(rows, names):
+    order = list(names)
+    return [rows[key] for key in sorted(rows, key=lambda key: (order.index(key[0]), key[1]))]
+
+
+def add_tables(part, rows):
     """One table of times for each number of threads, and one of memory."""
     part.tables, part.details = [], rows
+    counts = sorted({row["threads"] for row in rows})
     columns = ["Rondo", "PyTorch, eager", "PyTorch, compiled"]
     for threads in counts:
         lines = [[row["network"], *(row["step_us"].get(way, {}).get("median", 0) / 1e3 or None for way in WAYS)]
@@ -181,14 +195,15 @@ def main():
         return SKIPPED
     counts = [int(count) for count in arguments.threads.split(",")]
     os.makedirs(arguments.weights, exist_ok=True)
-    part, rows = Part("networks", arguments.out), []
+    part, rows = Part("networks", arguments.out), read_rows(arguments.out)
     part.hardware, part.versions = processor(), {"PyTorch": torch.__version__, "safetensors": safetensors.__version__}
     part.commands = ["bench/networks_vs_torch.py --program build/release/bench/rondo_bench --out FILE"]
     for network in arguments.networks.split(",") if arguments.networks else NETWORKS:
         for threads in counts:
-            rows.append(measure(network, threads, arguments, part))
-            show(rows[-1])
-            add_tables(part, rows, counts)
+            row = measure(network, threads, arguments, part)
+            rows[network, threads] = row
+            show(row)
+            add_tables(part, sorted_rows(rows, NETWORKS))
     part.end()
     return 0
 

@@ -54,8 +54,11 @@ cp part.json out
 json_holds '.kind == "networks"' '.versions.PyTorch == "0.0"' '[.tables[].title] | length == 3' \
   '.tables[0].columns == ["Rondo", "PyTorch, eager", "PyTorch, compiled"]' '.tables[0].rows[0] == ["first", 0.09, 0.2, 0.1]' \
   '.tables[2].rows[1] == ["second_bf16", 3, 4, 8]' '.details[0].losses.rondo == [2, 1.00001]' '.missing == []'
-FAILS=1 run 0 --program ./program --seconds 0.001 --rounds 1 --threads 1 --networks first --weights weights --out out
-json_holds '.missing == ["first, compile: it does not compile"]' '.tables[0].rows == [["first", 0.09, 0.2, null]]'
+FAILS=1 run 0 --program ./program --seconds 0.001 --rounds 1 --threads 1 --networks first --weights weights --out part.json
+cp part.json out
+json_holds '.missing == ["first, compile: it does not compile"]' '.tables[0].rows[0] == ["first", 0.09, 0.2, null]' \
+  '[.details[] | [.network, .threads, .better]] == [["first", 1, "eager"], ["first", 2, "compile"],
+    ["second_bf16", 1, "compile"], ["second_bf16", 2, "compile"]]'
 rondo 1.01
 run 1 --program ./program --seconds 0.001 --rounds 1 --networks first --weights weights
 grep -q 'first: the losses differ' err || die "no reason: $(cat err)"
