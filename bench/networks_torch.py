@@ -16,7 +16,6 @@ import sys
 import time
 
 import torch
-import torch._inductor.config
 from torch import nn
 from torch.nn import functional
 
@@ -373,8 +372,9 @@ def make_optimizer(network, name):
 def make_step(network, inputs, optimizer_name, is_bf16, way):
     forward = network
     if way == "compile":
-        # One compilation serves all numbers of threads: without this, the number is written into the code.
-        torch._inductor.config.cpp.dynamic_threads = True
+        from torch._inductor import config  # not at the top: the memory of eager steps would contain it
+
+        config.cpp.dynamic_threads = True  # one compilation serves all numbers of threads
         forward = torch.compile(network)
     if optimizer_name is None:
         def infer():
