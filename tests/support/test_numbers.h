@@ -6,6 +6,7 @@
 
 #include <assert.h>
 #include <rondo/type.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -54,7 +55,7 @@ static inline void test_put_number(void *buffer, rondo_type type, size_t i, int6
       return;
     case RONDO_F8_E4M3:
     case RONDO_F8_E5M2:
-      assert(!"a type without numbers here");
+      assert(false && "a type without numbers here");
       return;
   }
 }
