@@ -515,9 +515,10 @@ ALLOCATOR_TEST(test_on10_memory_runs_out) {
 /* Debian's models -------------------------------------------------------------------------------------------------- */
 
 UNIT_TEST(test_on1_all_models_of_libonnx_testdata_are_read) {
-  FILE *paths = popen("find /usr/share/libonnx-testdata -name '*.onnx' 2>/dev/null", "r");
   char path[4096];
   size_t count = 0;
+  if (access("/usr/share/libonnx-testdata", R_OK) != 0) skip();
+  FILE *paths = popen("find /usr/share/libonnx-testdata -name '*.onnx'", "r");
   assert_non_null(paths);
   while (fgets(path, sizeof path, paths) != NULL) {
     rondo_onnx_model *model = NULL;
@@ -527,7 +528,6 @@ UNIT_TEST(test_on1_all_models_of_libonnx_testdata_are_read) {
     count++;
   }
   assert_int_equal(pclose(paths), 0);
-  if (count == 0) skip();
   assert_true(count >= 1072);
 }
 
