@@ -150,21 +150,22 @@ rondo_status rondo_graph_link_programmatic(rondo_graph *graph, const rondo_progr
   return RONDO_OK;
 }
 
-/* Removes *left edges of the slot, from the index on, or as many as there are. */
-static void cut_from(rondo_graph *graph, size_t at, uint32_t slot, size_t *left) {
+/* Removes at most `left` edges of the slot, from the index on. Returns how many are left to remove. */
+static size_t cut_from(rondo_graph *graph, size_t at, uint32_t slot, size_t left) {
   rondo_programmatic_edge *edges = graph->programmatic.items;
   const size_t count = graph->programmatic.count;
   size_t kept = at;
-  for (; at<count && * left> 0; at++) {
+  for (; left > 0 && at < count; at++) {
     if (edges[at].from != slot && edges[at].to != slot) {
       edges[kept++] = edges[at];
       continue;
     }
     rondo_graph_at(graph, edges[at].from)->leaving--;
-    --*left;
+    left--;
   }
   memmove(&edges[kept], &edges[at], (count - at) * sizeof *edges);
   graph->programmatic.count -= at - kept;
+  return left;
 }
 
 /* Those that leave the slot are near those that enter it, if nodes are added in the order in which they run. */
@@ -172,8 +173,8 @@ void rondo_graph_cut_programmatic(rondo_graph *graph, uint32_t slot) {
   size_t left;
   (void)rondo_graph_programmatic_to(graph, slot, &left);
   left += rondo_graph_at(graph, slot)->leaving;
-  if (left > 0) cut_from(graph, programmatic_index(graph, 0, slot), slot, &left);
-  if (left > 0) cut_from(graph, 0, slot, &left);
+  if (left > 0) left = cut_from(graph, programmatic_index(graph, 0, slot), slot, left);
+  if (left > 0) left = cut_from(graph, 0, slot, left);
   assert(left == 0);
 }
 
