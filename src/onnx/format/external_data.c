@@ -36,13 +36,13 @@ static rondo_status read_number(const char *key, const char *text, size_t *out) 
   const unsigned long long value = strtoull(text, &end, 10);
   if (text[0] < '0' || text[0] > '9' || *end != '\0' || errno != 0 || value > SIZE_MAX)
     return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_MALFORMED,
-                      "its external data have the %s '%s', which is no number", key, text);
+                      "its external data have the %s '%s', which is not a number", key, text);
   *out = (size_t)value;
   return RONDO_OK;
 }
 
 static rondo_status read_entry(const RondoOnnx__Pair *pair, entries *out) {
-  const char *const key = pair->key != NULL ? pair->key : "", *const value = pair->value != NULL ? pair->value : "";
+  const char *const key = rondo_onnx_text(pair->key), *const value = rondo_onnx_text(pair->value);
   if (strcmp(key, "location") == 0) out->location = value;
   if (strcmp(key, "offset") == 0) return read_number(key, value, &out->offset);
   if (strcmp(key, "length") != 0) return RONDO_OK;

@@ -27,8 +27,8 @@ typedef struct rondo_onnx_external_files {
 void rondo_onnx_external_files_free(rondo_onnx_external_files *files);
 
 /* The elements that a tensor's entries name: `pairs` of "location", "offset" and "length". Errors: INVALID_DATA with
- * MALFORMED (no location, one that leaves the folder, a number that is none), TRUNCATED (the file is shorter);
- * UNSUPPORTED (the model has no folder); those of rondo_file_map, naming the file; OUT_OF_MEMORY. */
+ * MALFORMED (no location, one that leaves the folder, an offset or length that is not a number), TRUNCATED (the file is
+ * shorter); UNSUPPORTED (the model has no folder); those of rondo_file_map, naming the file; OUT_OF_MEMORY. */
 RONDO_MUST_USE rondo_status rondo_onnx_find_external(rondo_onnx_external_files *files, RondoOnnx__Pair *const *pairs,
                                                      size_t count, const void **out_elements, size_t *out_bytes);
 

@@ -23,10 +23,8 @@ typedef struct checker {
 
 /* Names ------------------------------------------------------------------------------------------------------------ */
 
-static const char *text_of(const char *text) { return text != NULL ? text : ""; }
-
 const char *rondo_onnx_node_label(char out[RONDO_ONNX_NODE_LABEL], const RondoOnnx__Node *node, size_t index) {
-  const char *const op = text_of(node->op_type), *const name = text_of(node->name);
+  const char *const op = rondo_onnx_text(node->op_type), *const name = rondo_onnx_text(node->name);
   if (name[0] != '\0')
     (void)snprintf(out, RONDO_ONNX_NODE_LABEL, "node '%.100s' (%.40s)", name, op);
   else
@@ -35,7 +33,7 @@ const char *rondo_onnx_node_label(char out[RONDO_ONNX_NODE_LABEL], const RondoOn
 }
 
 static const char *plain_domain(const char *domain) {
-  return strcmp(text_of(domain), "ai.onnx") == 0 ? "" : text_of(domain);
+  return strcmp(rondo_onnx_text(domain), "ai.onnx") == 0 ? "" : rondo_onnx_text(domain);
 }
 
 const char *rondo_onnx_node_domain(const RondoOnnx__Node *node) { return plain_domain(node->domain); }
@@ -44,9 +42,9 @@ size_t rondo_onnx_find_function(const RondoOnnx__Model *model, const RondoOnnx__
   size_t i = 0;
   for (; i < model->n_functions; i++) {
     const RondoOnnx__Function *function = model->functions[i];
-    if (strcmp(text_of(function->name), text_of(node->op_type)) == 0 &&
+    if (strcmp(rondo_onnx_text(function->name), rondo_onnx_text(node->op_type)) == 0 &&
         strcmp(plain_domain(function->domain), rondo_onnx_node_domain(node)) == 0 &&
-        strcmp(text_of(function->overload), text_of(node->overload)) == 0)
+        strcmp(rondo_onnx_text(function->overload), rondo_onnx_text(node->overload)) == 0)
       break;
   }
   return i;
@@ -57,7 +55,8 @@ enum { AN_INITIALIZER, ANOTHER_VALUE };
 
 static rondo_status define(checker *self, const char *name, const char *what, uint32_t kind) {
   bool is_new;
-  if (text_of(name)[0] == '\0') return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_MALFORMED, "%s has no name", what);
+  if (rondo_onnx_text(name)[0] == '\0')
+    return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_MALFORMED, "%s has no name", what);
   RONDO_TRY(rondo_onnx_name_add(&self->allocator, &self->names, name, kind, &is_new));
   if (is_new) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_DUPLICATE_NAME,
@@ -67,7 +66,7 @@ static rondo_status define(checker *self, const char *name, const char *what, ui
 static rondo_status define_input(checker *self, const char *name) {
   uint32_t kind;
   const bool is_default =
-      text_of(name)[0] != '\0' && rondo_onnx_name_find(&self->names, name, &kind) && kind == AN_INITIALIZER;
+      rondo_onnx_text(name)[0] != '\0' && rondo_onnx_name_find(&self->names, name, &kind) && kind == AN_INITIALIZER;
   return is_default ? RONDO_OK : define(self, name, "an input", ANOTHER_VALUE);
 }
 
@@ -129,7 +128,7 @@ static rondo_status check_attributes(checker *self, const RondoOnnx__Node *node)
 
 static rondo_status check_node(checker *self, const body *of, size_t index) {
   const RondoOnnx__Node *node = of->nodes[index];
-  if (text_of(node->op_type)[0] == '\0')
+  if (rondo_onnx_text(node->op_type)[0] == '\0')
     return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_MALFORMED, "it has no operator");
   RONDO_TRY(check_inputs(self, of, index));
   RONDO_TRY(check_attributes(self, node));
@@ -147,7 +146,8 @@ static rondo_status check_body(checker *self, const body *of) {
 
 static rondo_status check_defined(const checker *self, const char *name) {
   uint32_t kind;
-  if (text_of(name)[0] == '\0') return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_MALFORMED, "an output has no name");
+  if (rondo_onnx_text(name)[0] == '\0')
+    return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_MALFORMED, "an output has no name");
   if (rondo_onnx_name_find(&self->names, name, &kind)) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_UNKNOWN_NAME, "no node computes the output '%s'", name);
 }
@@ -198,7 +198,7 @@ static rondo_status check_functions(checker *self) {
   self->in_function = true;
   for (size_t i = 0; i < self->model->n_functions && status == RONDO_OK; i++) {
     const RondoOnnx__Function *function = self->model->functions[i];
-    if (text_of(function->name)[0] == '\0')
+    if (rondo_onnx_text(function->name)[0] == '\0')
       return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_MALFORMED, "a function of the model has no name");
     const size_t outer = rondo_onnx_scope_begin(&self->names);
     status = rondo_fail_context(check_function(self, function), "function '%s'", function->name);
@@ -224,10 +224,10 @@ static rondo_status visit_function(const call_walk *walk, size_t index, unsigned
   if (walk->states[index] == VISITED) return RONDO_OK;
   if (walk->states[index] == OPEN)
     return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_CYCLE, "the function '%s' calls itself, perhaps through others",
-                      text_of(function->name));
+                      rondo_onnx_text(function->name));
   if (depth == RONDO_ONNX_MOST_CALLS)
     return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE,
-                      "the function '%s': functions call each other more than %d deep", text_of(function->name),
+                      "the function '%s': functions call each other more than %d deep", rondo_onnx_text(function->name),
                       RONDO_ONNX_MOST_CALLS);
   walk->states[index] = OPEN;
   RONDO_TRY(visit_calls(walk, function->node, function->n_node, depth + 1));
@@ -275,7 +275,7 @@ static rondo_status check_versions(const RondoOnnx__Model *model) {
 rondo_status rondo_onnx_check_model(const rondo_onnx_data_source *source, const RondoOnnx__Model *model) {
   checker self = {.source = source, .model = model, .allocator = *source->scratch->allocator};
   RONDO_TRY(check_versions(model));
-  const char *const name = text_of(model->graph->name);
+  const char *const name = rondo_onnx_text(model->graph->name);
   rondo_status status =
       rondo_fail_context(check_graph(&self, model->graph), name[0] != '\0' ? "graph '%s'" : "the graph%s", name);
   if (status == RONDO_OK) status = check_functions(&self);

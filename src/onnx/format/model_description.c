@@ -10,14 +10,13 @@
 #include "onnx/format/model_check.h"
 #include "onnx/format/onnx_model.h"
 
-static const char *text_of(const char *text) { return text != NULL ? text : ""; }
-
 /* Inputs and outputs ----------------------------------------------------------------------------------------------- */
 
 static rondo_onnx_dimension dimension_of(const RondoOnnx__Dimension *given) {
   const bool has_size = given->has_dim_value && given->dim_value >= 0;
-  return (rondo_onnx_dimension){
-      .is_dynamic = !has_size, .size = has_size ? (size_t)given->dim_value : 0, .name = text_of(given->dim_param)};
+  return (rondo_onnx_dimension){.is_dynamic = !has_size,
+                                .size = has_size ? (size_t)given->dim_value : 0,
+                                .name = rondo_onnx_text(given->dim_param)};
 }
 
 static rondo_status describe_shape(rondo_onnx_model *model, const RondoOnnx__Shape *shape, rondo_onnx_value *out) {
@@ -176,7 +175,7 @@ static rondo_status count_weights(rondo_onnx_model *model) {
 
 static int64_t find_opset(const RondoOnnx__Model *message) {
   for (size_t i = 0; i < message->n_opset_import; i++) {
-    const char *domain = text_of(message->opset_import[i]->domain);
+    const char *domain = rondo_onnx_text(message->opset_import[i]->domain);
     if (domain[0] == '\0' || strcmp(domain, "ai.onnx") == 0) return message->opset_import[i]->version;
   }
   return 0;
@@ -186,9 +185,9 @@ rondo_status rondo_onnx_describe(rondo_onnx_model *model) {
   const RondoOnnx__Model *message = model->message;
   model->info = (rondo_onnx_info){.ir_version = (uint32_t)message->ir_version,
                                   .opset = find_opset(message),
-                                  .graph_name = text_of(message->graph->name),
-                                  .producer_name = text_of(message->producer_name),
-                                  .producer_version = text_of(message->producer_version)};
+                                  .graph_name = rondo_onnx_text(message->graph->name),
+                                  .producer_name = rondo_onnx_text(message->producer_name),
+                                  .producer_version = rondo_onnx_text(message->producer_version)};
   RONDO_TRY(describe_inputs(model));
   RONDO_TRY(describe_outputs(model));
   RONDO_TRY(describe_operators(model));
@@ -202,20 +201,22 @@ static rondo_status fail_past_end(const char *call, const char *what, size_t ind
                     index, count);
 }
 
-rondo_status rondo_onnx_get_input(const rondo_onnx_model *model, size_t index, rondo_onnx_value *out_value) {
-  const char *const call = "rondo_onnx_get_input";
+static rondo_status get_value(const char *call, const rondo_onnx_model *model, bool is_output, size_t index,
+                              rondo_onnx_value *out_value) {
   RONDO_TRY(rondo_require(call, "model", model));
   RONDO_TRY(rondo_require(call, "out_value", out_value));
-  if (index >= model->info.inputs) return fail_past_end(call, "input", index, model->info.inputs);
-  return rondo_versioned_write("rondo_onnx_value", &model->inputs[index], out_value, sizeof *out_value);
+  const rondo_onnx_value *values = is_output ? model->outputs : model->inputs;
+  const size_t count = is_output ? model->info.outputs : model->info.inputs;
+  if (index >= count) return fail_past_end(call, is_output ? "output" : "input", index, count);
+  return rondo_versioned_write("rondo_onnx_value", &values[index], out_value, sizeof *out_value);
+}
+
+rondo_status rondo_onnx_get_input(const rondo_onnx_model *model, size_t index, rondo_onnx_value *out_value) {
+  return get_value("rondo_onnx_get_input", model, false, index, out_value);
 }
 
 rondo_status rondo_onnx_get_output(const rondo_onnx_model *model, size_t index, rondo_onnx_value *out_value) {
-  const char *const call = "rondo_onnx_get_output";
-  RONDO_TRY(rondo_require(call, "model", model));
-  RONDO_TRY(rondo_require(call, "out_value", out_value));
-  if (index >= model->info.outputs) return fail_past_end(call, "output", index, model->info.outputs);
-  return rondo_versioned_write("rondo_onnx_value", &model->outputs[index], out_value, sizeof *out_value);
+  return get_value("rondo_onnx_get_output", model, true, index, out_value);
 }
 
 rondo_status rondo_onnx_get_operator(const rondo_onnx_model *model, size_t index, rondo_onnx_operator *out_operator) {

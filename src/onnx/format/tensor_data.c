@@ -188,7 +188,7 @@ static rondo_status read_tensor(const rondo_onnx_data_source *source, const Rond
 
 rondo_status rondo_onnx_read_tensor(const rondo_onnx_data_source *source, const RondoOnnx__Tensor *message,
                                     rondo_onnx_tensor *out) {
-  *out = (rondo_onnx_tensor){.name = message->name != NULL ? message->name : ""};
+  *out = (rondo_onnx_tensor){.name = rondo_onnx_text(message->name)};
   const rondo_status status = read_tensor(source, message, out);
   if (out->name[0] == '\0') return rondo_fail_context(status, "a tensor without a name");
   return rondo_fail_context(status, "the tensor '%s'", out->name);

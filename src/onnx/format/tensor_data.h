@@ -46,7 +46,7 @@ typedef enum rondo_onnx_type {
 /* The name in the format, in lower case: "float", "int64"; "unknown" for another number. */
 const char *rondo_onnx_type_name(int32_t onnx_type);
 
-/* The type of a program's value with such elements; false: there is none. */
+/* Finds the type that programs have for such elements; false if they have none. */
 bool rondo_onnx_find_type(int32_t onnx_type, rondo_type *out_type);
 
 typedef struct rondo_onnx_tensor {

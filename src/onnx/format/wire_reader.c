@@ -206,8 +206,7 @@ static rondo_status write_payload(condenser *self, const field *of) {
 }
 
 static bool is_elements(const field *of, const message *in) {
-  return in->kind == &rondo_onnx__tensor__descriptor && of->known->type == PROTOBUF_C_TYPE_BYTES &&
-         of->known->label == PROTOBUF_C_LABEL_OPTIONAL;
+  return in->kind == &rondo_onnx__tensor__descriptor && strcmp(of->known->name, "raw_data") == 0;
 }
 
 static rondo_status condense_field(condenser *self, const field *of, const message *in, unsigned depth) {

@@ -21,6 +21,9 @@ typedef struct rondo_onnx_place {
   uint64_t offset, bytes;
 } rondo_onnx_place;
 
+/* A text of a message; "" if the message has none. */
+static inline const char *rondo_onnx_text(const char *text) { return text != NULL ? text : ""; }
+
 /* Reads a message of the kind `descriptor`. The message and everything in it is memory of the scratch, which stays
  * valid after a failure; it is never freed by itself. Texts are UTF-8 without control characters. Errors: INVALID_DATA
  * with TRUNCATED or MALFORMED, naming the byte, the message and the field; LIMIT_EXCEEDED (nested too deep; 2 GiB and
