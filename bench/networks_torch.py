@@ -3,12 +3,13 @@
 """The networks of rondo_bench networks (bench/networks) in PyTorch, and their steps.
 
   bench/networks_torch.py --network NAME --weights FILE --write
-  bench/networks_torch.py --network NAME --weights FILE [--way eager|compile] [--losses N]
+  bench/networks_torch.py --network NAME --weights FILE [--way eager|compile|graph] [--losses N] [--device cuda:0]
 
 With --write it makes the file: random weights, and inputs as input.NAME. Otherwise it takes turns: it reads numbers of
 steps from standard input, and answers each with the times in microseconds, like rondo_bench networks --turns. At the end
 it prints a JSON object. The parameters have the same names and shapes as in bench/networks; `compile` is torch.compile
-of the network and its loss. Optimizers are fused where PyTorch has fused ones for the CPU.
+of the network and its loss, and `graph` a torch.cuda.CUDAGraph of the whole step. Optimizers are fused where PyTorch
+has fused ones. Peaks of memory are of the process, or on a GPU of what PyTorch allocated there.
 """
 import argparse
 import json
@@ -354,23 +355,24 @@ NETWORKS = {
 }
 
 
-def make_network(name):
+def make_network(name, device):
     make, optimizer = NETWORKS[name]
     torch.manual_seed(1)
     network = make().train(optimizer is not None)
-    return network, network.inputs(), optimizer
+    inputs = {name: value.to(device) for name, value in network.inputs().items()}
+    return network.to(device), inputs, optimizer
 
 
-def make_optimizer(network, name):
+def make_optimizer(network, name, capturable):
     if name == ADAMW:
-        return torch.optim.AdamW(network.parameters(), lr=0.001, weight_decay=0.01, fused=True)
+        return torch.optim.AdamW(network.parameters(), lr=0.001, weight_decay=0.01, fused=True, capturable=capturable)
     if name == MOMENTUM:
         return torch.optim.SGD(network.parameters(), lr=0.001, momentum=0.9, fused=True)
     return torch.optim.SGD(network.parameters(), lr=0.001)  # fused SGD takes no sparse gradients
 
 
 def make_step(network, inputs, optimizer_name, is_bf16, way):
-    forward = network
+    forward, kind = network, next(network.parameters()).device.type
     if way == "compile":
         from torch._inductor import config  # not at the top: the memory of eager steps would contain it
 
@@ -381,17 +383,29 @@ def make_step(network, inputs, optimizer_name, is_bf16, way):
             with torch.no_grad():
                 return forward(**inputs)
         return infer
-    optimizer = make_optimizer(network, optimizer_name)
+    optimizer = make_optimizer(network, optimizer_name, way == "graph")
 
     def train():
         optimizer.zero_grad(set_to_none=True)
-        with torch.autocast("cpu", torch.bfloat16, enabled=is_bf16):
+        with torch.autocast(kind, torch.bfloat16, enabled=is_bf16):
             loss = forward(**inputs)
         loss.backward()
         optimizer.step()
         return loss.detach()
 
     return train
+
+
+def capture(step):
+    side, graph = torch.cuda.Stream(), torch.cuda.CUDAGraph()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            step()
+    torch.cuda.current_stream().wait_stream(side)
+    with torch.cuda.graph(graph):
+        step()
+    return graph.replay
 
 
 # Turns ---------------------------------------------------------------------------------------------------------------
@@ -402,9 +416,15 @@ def status_bytes(field):
         return next(int(line.split()[1]) * 1024 for line in file if line.startswith(field))
 
 
-def time_step(step):
+def peak_bytes(device, start_bytes):
+    return status_bytes("VmHWM:") - start_bytes if device == "cpu" else torch.cuda.max_memory_allocated(device)
+
+
+def time_step(step, device):
     begin = time.perf_counter()
     step()
+    if device != "cpu":
+        torch.cuda.synchronize(device)
     return (time.perf_counter() - begin) * 1e6
 
 
@@ -432,15 +452,17 @@ def main():
     parser.add_argument("--network", required=True, choices=NETWORKS)
     parser.add_argument("--weights", required=True)
     parser.add_argument("--write", action="store_true")
-    parser.add_argument("--way", choices=("eager", "compile"), default="eager")
+    parser.add_argument("--way", choices=("eager", "compile", "graph"), default="eager")
     parser.add_argument("--losses", type=int, default=0)
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--device", default="cpu")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False  # F32 is exact in Rondo, too
     with open("/proc/self/clear_refs", "w", encoding="utf-8") as file:
         file.write("5")  # the peak begins again
     start_bytes = status_bytes("VmRSS:")
-    network, inputs, optimizer = make_network(arguments.network)
+    network, inputs, optimizer = make_network(arguments.network, arguments.device)
     if arguments.write:
         write_weights(network, inputs, arguments.weights)
         return 0
@@ -449,10 +471,12 @@ def main():
     results = [step() for _ in range(arguments.losses + WARM_UPS)]
     losses = [float(loss) for loss in results[: arguments.losses]] if optimizer else []
     del results
+    if arguments.way == "graph":
+        step = capture(step)
     print("ready", flush=True)
     for line in sys.stdin:
-        print(*(f"{time_step(step):.3f}" for _ in range(int(line))), flush=True)
-    print(json.dumps({"losses": losses, "peak_bytes": status_bytes("VmHWM:") - start_bytes}))
+        print(*(f"{time_step(step, arguments.device):.3f}" for _ in range(int(line))), flush=True)
+    print(json.dumps({"losses": losses, "peak_bytes": peak_bytes(arguments.device, start_bytes)}))
     return 0
 
 

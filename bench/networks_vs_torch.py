@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Measures steps of whole networks on a CPU, in turns: a Rondo recording, eager PyTorch and torch.compile.
+"""Measures steps of whole networks, in turns: a Rondo recording, eager PyTorch and torch.compile.
 
   bench/networks_vs_torch.py --program BUILD/bench/rondo_bench [--networks NAME,...] [--threads 1,2] [--rounds 5]
-                             [--seconds 0.5] [--ways eager,compile] [--out FILE] [--weights FOLDER]
+                             [--seconds 0.5] [--ways eager,compile] [--out FILE] [--weights FOLDER] [--device cuda:0]
 
 The networks are those of bench/networks and bench/networks_torch.py. Each of the three runs in a process of its own, on
 the first N processors, from the same weights and inputs; the losses of their first steps must agree within 1e-4 of the
@@ -12,6 +12,9 @@ that rotates; the processes that do not have the turn wait. A turn's time is the
 median of the turns, and their ratio: the median over the rounds of Rondo's turn divided by the turn of the better of
 PyTorch's two ways. Memory is the peak of a process beyond its start, and for PyTorch beyond its import; the better one
 counts. torch.compile takes minutes, once: its results stay in --weights, where the weights are, too.
+
+On a GPU the ways may also be `graph`, a torch.cuda.CUDAGraph of the whole step. No processors are chosen there, and
+memory is the peak of what PyTorch allocates on the GPU, and Rondo's arena and states.
 
 --out writes a part for bench/comparison.py page, after each network. What the file has of other networks and threads
 stays: use one build for all. Targets: at most 1.05 of the better of eager and torch.compile, and 0.7
@@ -32,7 +35,7 @@ from comparison import Part, processor
 SKIPPED, LOSSES, TIME_TARGET, MEMORY_TARGET = 77, 4, 1.05, 0.7
 HERE = os.path.dirname(os.path.abspath(__file__))
 TORCH = [sys.executable, f"{HERE}/networks_torch.py"]
-WAYS = ("rondo", "eager", "compile")
+WAYS = {"rondo": "Rondo", "eager": "PyTorch, eager", "compile": "PyTorch, compiled", "graph": "PyTorch, CUDA graph"}
 
 
 class Runner:
@@ -40,10 +43,11 @@ class Runner:
 
     def __init__(self, way, network, threads, arguments):
         self.way, self.turns, self.steps = way, [], []
-        common = ["--network", network, "--weights", weights_of(network, arguments), "--losses", str(LOSSES)]
+        common = ["--network", network, "--weights", weights_of(network, arguments), "--losses", str(LOSSES),
+                  "--device", arguments.device]
         command = ([arguments.program, "networks", *common, "--turns", "--json"] if way == "rondo"
                    else [*TORCH, *common, "--way", way, "--threads", str(threads)])
-        processors = sorted(os.sched_getaffinity(0))[:threads]
+        processors = sorted(os.sched_getaffinity(0))[:threads if arguments.device == "cpu" else None]
         self.errors = open(f"{arguments.weights}/errors-{way}.txt", "w+", encoding="utf-8")
         self.process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors, text=True,
@@ -116,6 +120,9 @@ def measure(network, threads, arguments, part):
         for i in range(len(runners)):
             runners[(turn + i) % len(runners)].measure(steps)
     results = {runner.way: runner.end() for runner in runners}
+    if arguments.device != "cpu":
+        memory = results["rondo"]["memory"]
+        results["rondo"]["peak_bytes"] = memory["planned"] + memory["states"]
     wrong = losses_differ(network, results)
     if wrong:
         sys.exit(f"networks_vs_torch: {network}: the losses differ: {({way: results[way]['losses'] for way in results})}")
@@ -149,19 +156,23 @@ def sorted_rows(rows, names):
     return [rows[key] for key in sorted(rows, key=lambda key: (order.index(key[0]), key[1]))]
 
 
-def add_tables(part, rows):
+def add_tables(part, rows, device):
     """One table of times for each number of threads, and one of memory."""
     part.tables, part.details = [], rows
     counts = sorted({row["threads"] for row in rows})
-    columns = ["Rondo", "PyTorch, eager", "PyTorch, compiled"]
+    ways = [way for way in WAYS if any(way in row["step_us"] for row in rows)]
+    columns = [WAYS[way] for way in ways]
     for threads in counts:
-        lines = [[row["network"], *(row["step_us"].get(way, {}).get("median", 0) / 1e3 or None for way in WAYS)]
+        lines = [[row["network"], *(row["step_us"].get(way, {}).get("median", 0) / 1e3 or None for way in ways)]
                  for row in rows if row["threads"] == threads]
-        part.add(f"Steps of networks, {threads} thread{'s' if threads > 1 else ''}",
+        where = f"{threads} thread{'s' if threads > 1 else ''}" if device == "cpu" else "on a GPU"
+        part.add(f"Steps of networks, {where}",
                  "Until a step is done: training with its update, or inference.", "ms", columns, lines)
-    part.add("Memory of networks", "Peak of the process beyond its start, for PyTorch beyond its import, with one thread.",
-             "MB", columns, [[row["network"], *(row["peak_bytes"].get(way, 0) / 1e6 or None for way in WAYS)]
-                             for row in rows if row["threads"] == counts[0]])
+    what = ("Peak of the process beyond its start, for PyTorch beyond its import, with one thread." if device == "cpu"
+            else "Peak of what PyTorch allocates on the GPU; Rondo's arena and states.")
+    part.add("Memory of networks", what, "MB", columns,
+             [[row["network"], *(row["peak_bytes"].get(way, 0) / 1e6 or None for way in ways)]
+              for row in rows if row["threads"] == counts[0]])
 
 
 def show(row):
@@ -177,6 +188,7 @@ def read_arguments():
     parser.add_argument("--networks", help="names, separated by commas (default: all)")
     parser.add_argument("--threads", default="1,2", help="numbers of threads, separated by commas (default 1,2)")
     parser.add_argument("--ways", default="eager,compile", help="PyTorch's ways (default eager,compile)")
+    parser.add_argument("--device", default="cpu", help="cpu or cuda:N (default cpu)")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=0.5, help="length of a turn (default 0.5)")
     parser.add_argument("--weights", default="build/networks", help="folder for weights and torch.compile's results")
@@ -193,17 +205,18 @@ def main():
     except Exception as error:  # an installed PyTorch may fail to load
         print(f"skipped: no PyTorch: {error}", file=sys.stderr)
         return SKIPPED
-    counts = [int(count) for count in arguments.threads.split(",")]
+    counts = [int(count) for count in arguments.threads.split(",")] if arguments.device == "cpu" else [1]
     os.makedirs(arguments.weights, exist_ok=True)
     part, rows = Part("networks", arguments.out), read_rows(arguments.out)
-    part.hardware, part.versions = processor(), {"PyTorch": torch.__version__, "safetensors": safetensors.__version__}
+    part.hardware = processor() if arguments.device == "cpu" else torch.cuda.get_device_name(arguments.device)
+    part.versions = {"PyTorch": torch.__version__, "safetensors": safetensors.__version__}
     part.commands = ["bench/networks_vs_torch.py --program build/release/bench/rondo_bench --out FILE"]
     for network in arguments.networks.split(",") if arguments.networks else NETWORKS:
         for threads in counts:
             row = measure(network, threads, arguments, part)
             rows[network, threads] = row
             show(row)
-            add_tables(part, sorted_rows(rows, NETWORKS))
+            add_tables(part, sorted_rows(rows, NETWORKS), arguments.device)
     part.end()
     return 0
 
