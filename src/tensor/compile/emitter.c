@@ -145,11 +145,18 @@ static size_t check_bytes_at(const rondo_emitter *emitter, const void *address) 
   return gate != NULL && address == &gate->begun ? emitter->compiled->gate_bytes - sizeof gate->run : 0;
 }
 
+/* Bytes from the address to the end of the workspace; 0: the address is not inside. */
+static size_t workspace_bytes_at(const rondo_emitter *emitter, const void *address) {
+  const uintptr_t begin = (uintptr_t)rondo_emit_workspace(emitter), at = (uintptr_t)address;
+  const size_t bytes = begin == 0 ? 0 : emitter->layout->workspaces[emitter->operation].bytes;
+  return at >= begin && at - begin < bytes ? bytes - (at - begin) : 0;
+}
+
 /* 0: the address is not in memory of the current operations. Arguments list the operations one after another, so the
  * search begins at *inout_at, the operation in which the last address was found. */
 static size_t bytes_at(const rondo_emitter *emitter, const void *address, uint32_t *inout_at) {
   size_t bytes = check_bytes_at(emitter, address);
-  if (address == rondo_emit_workspace(emitter)) bytes = emitter->layout->workspaces[emitter->operation].bytes;
+  if (bytes == 0) bytes = workspace_bytes_at(emitter, address);
   for (uint32_t i = 0; i < emitter->joined_count && bytes == 0; i++) {
     const uint32_t at = (*inout_at + i) % emitter->joined_count;
     bytes = operation_bytes_at(emitter, joined_operation(emitter, at), address);
@@ -165,6 +172,7 @@ static void note_argument_bytes(const rondo_emitter *emitter, const rondo_parame
     const void *address;
     memcpy(&address, step->args[i], sizeof address);
     step->arg_bytes[i] = address == NULL ? 0 : bytes_at(emitter, address, &at);
+    assert(address == NULL || step->arg_bytes[i] > 0);
   }
 }
 
