@@ -355,12 +355,11 @@ NETWORKS = {
 }
 
 
-def make_network(name, device):
+def make_network(name):
     make, optimizer = NETWORKS[name]
     torch.manual_seed(1)
     network = make().train(optimizer is not None)
-    inputs = {name: value.to(device) for name, value in network.inputs().items()}
-    return network.to(device), inputs, optimizer
+    return network, network.inputs(), optimizer
 
 
 def make_optimizer(network, name, capturable):
@@ -458,11 +457,12 @@ def main():
     parser.add_argument("--device", default="cpu")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
+    torch.set_default_device(arguments.device)
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False  # F32 is exact in Rondo, too
     with open("/proc/self/clear_refs", "w", encoding="utf-8") as file:
         file.write("5")  # the peak begins again
     start_bytes = status_bytes("VmRSS:")
-    network, inputs, optimizer = make_network(arguments.network, arguments.device)
+    network, inputs, optimizer = make_network(arguments.network)
     if arguments.write:
         write_weights(network, inputs, arguments.weights)
         return 0

@@ -124,8 +124,11 @@ def measure(network, threads, arguments, part):
         memory = results["rondo"]["memory"]
         results["rondo"]["peak_bytes"] = memory["planned"] + memory["states"]
     wrong = losses_differ(network, results)
-    if wrong:
+    if "rondo" in wrong:
         sys.exit(f"networks_vs_torch: {network}: the losses differ: {({way: results[way]['losses'] for way in results})}")
+    for way in wrong:
+        part.miss(f"{network}, {way}: its losses {results.pop(way)['losses']} are not those of the others")
+    runners = [runner for runner in runners if runner.way in results]
     return summarize(network, threads, steps, runners, results)
 
 

@@ -20,7 +20,7 @@ static void add_weights(network_builder *b, const network_recurrent_sizes *s, si
   const size_t outer = network_enter(b, "recurrent"), rows = gates * s->hidden;
   for (size_t i = 0; i < s->layers; i++) {
     const size_t from = i == 0 ? s->width : s->hidden;
-    weights[i].input = add_weight(b, "weight_ih", i, (size_t[]){rows, from}, 2);
+    weights[i] = (rondo_recurrent_weights){.input = add_weight(b, "weight_ih", i, (size_t[]){rows, from}, 2)};
     weights[i].hidden = add_weight(b, "weight_hh", i, (size_t[]){rows, s->hidden}, 2);
     weights[i].input_bias = add_weight(b, "bias_ih", i, &rows, 1);
     weights[i].hidden_bias = add_weight(b, "bias_hh", i, &rows, 1);
