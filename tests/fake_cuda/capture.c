@@ -162,8 +162,11 @@ cu_result fake_gate_legacy(const fake_stream *stream) {
   return refuse_in_context(stream->object.context, true, CU_STREAM_CAPTURE_IMPLICIT);
 }
 
+/* The same code also when the capture is invalid already (docs/cuda-probes.md, 11). */
 cu_result fake_gate_submit(fake_stream *stream) {
-  return stream->capture != NULL ? refuse(stream->capture, CU_STREAM_CAPTURE_UNSUPPORTED) : fake_gate_legacy(stream);
+  if (stream->capture == NULL) return fake_gate_legacy(stream);
+  stream->capture->is_invalid = true;
+  return CU_STREAM_CAPTURE_UNSUPPORTED;
 }
 
 /* Captured calls -------------------------------------------------------------------------------------------------- */

@@ -502,6 +502,10 @@ static void launch_while_capturing(void) {
   CUgraphExec exec = instantiate(graph);
   begin(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
   row(cuGraphLaunch(exec, stream), "an exec launched into a capturing stream");
+  row(cuGraphLaunch(exec, stream), "that: launched again, into what is no longer valid");
+  row(cuStreamSynchronize(stream), "that: waited for");
+  row(cuEventRecord(event, stream), "that: an event recorded");
+  row(cuMemsetD8Async(plain_memory, 0, 1, stream), "that: a fill");
   CUstreamCaptureStatus status;
   CUgraph captured;
   size_t nodes = 0;

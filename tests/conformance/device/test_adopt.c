@@ -542,7 +542,7 @@ TEST(test_ad1_a_capture_of_the_owner_forbids_execs_and_waiting) {
     assert_error(waits ? rondo_stream_synchronize(stream) : rondo_exec_launch(exec, stream), RONDO_CAPTURE_REFUSED,
                  RONDO_REASON_UNSUPPORTED_CALL);
     assert_message("a capture that other code began");
-    assert_error(rondo_exec_launch(exec, stream), RONDO_CAPTURE_INVALID, RONDO_REASON_INVALIDATED);
+    assert_error(rondo_exec_launch(exec, stream), RONDO_CAPTURE_REFUSED, RONDO_REASON_UNSUPPORTED_CALL);
     assert_int_equal(foreign_end_capture(of->foreign, of->native), FOREIGN_INVALIDATED);
   }
   assert_ok(rondo_exec_launch(exec, stream));
