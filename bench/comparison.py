@@ -397,7 +397,7 @@ def part_lines(part):
         yield from prose(part["note"])
         yield ""
     yield "```sh"
-    yield f"# Needs {'a real GPU' if part['kind'] == 'gpu' else 'an idle machine'}"
+    yield f"# Needs {'a real GPU' if part['kind'].startswith('gpu') else 'an idle machine'}"
     yield from (command for command in part["commands"])
     yield "```"
     yield ""
@@ -447,7 +447,7 @@ def picture(parts):
 
 def page(arguments):
     parts = []
-    for path in filter(None, (arguments.gpu, arguments.cpu, arguments.networks)):
+    for path in (arguments.gpu, arguments.cpu, *arguments.networks):
         with open(path, encoding="utf-8") as file:
             parts.append(json.load(file))
     lines = ["# Comparison", "",
@@ -458,7 +458,8 @@ def page(arguments):
              "![The best alternative's figure divided by Rondo's](pictures/comparison.svg)", "", "## On a GPU", "",
              *part_lines(parts[0]), "## On a CPU", "", *part_lines(parts[1])]
     for part in parts[2:]:
-        lines += ["## Networks on a CPU, beside PyTorch", "", *part_lines(part)]
+        where = "GPU" if part["kind"].startswith("gpu") else "CPU"
+        lines += [f"## Networks on a {where}, beside PyTorch", "", *part_lines(part)]
     with open(arguments.out, "w", encoding="utf-8") as file:
         file.write("\n".join(lines).rstrip() + "\n")
     folder = os.path.join(os.path.dirname(os.path.abspath(arguments.out)), "pictures")
@@ -492,7 +493,7 @@ def read_arguments():
     way = ways.add_parser("page")
     way.add_argument("--cpu", required=True)
     way.add_argument("--gpu", required=True)
-    way.add_argument("--networks")
+    way.add_argument("--networks", nargs="*", default=[])
     way.add_argument("--out", required=True)
     arguments = parser.parse_args()
     if arguments.way == "cpu":

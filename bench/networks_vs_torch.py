@@ -210,10 +210,12 @@ def main():
         return SKIPPED
     counts = [int(count) for count in arguments.threads.split(",")] if arguments.device == "cpu" else [1]
     os.makedirs(arguments.weights, exist_ok=True)
-    part, rows = Part("networks", arguments.out), read_rows(arguments.out)
-    part.hardware = processor() if arguments.device == "cpu" else torch.cuda.get_device_name(arguments.device)
+    is_cpu = arguments.device == "cpu"
+    part, rows = Part("networks" if is_cpu else "gpu networks", arguments.out), read_rows(arguments.out)
+    part.hardware = processor() if is_cpu else torch.cuda.get_device_name(arguments.device)
     part.versions = {"PyTorch": torch.__version__, "safetensors": safetensors.__version__}
-    part.commands = ["bench/networks_vs_torch.py --program build/release/bench/rondo_bench --out FILE"]
+    part.commands = ["bench/networks_vs_torch.py --program build/release/bench/rondo_bench --out FILE" +
+                     ("" if is_cpu else f" --device {arguments.device} --ways {arguments.ways}")]
     for network in arguments.networks.split(",") if arguments.networks else NETWORKS:
         for threads in counts:
             row = measure(network, threads, arguments, part)
