@@ -3,7 +3,11 @@
  * (<rondo/program.h>).
  *
  *   TRY(rondo_onnx_load("model.onnx", NULL, &model));
- *   for (size_t i = 0; rondo_onnx_get_input(model, i, &value) == RONDO_OK; i++) printf("%s\n", value.name);
+ *   const rondo_onnx_dimension_size batch = {"batch", 8};
+ *   TRY(rondo_onnx_build_program(model, &(rondo_onnx_build_options){.dimensions = &batch, .dimension_count = 1},
+ * program, &build)); TRY(rondo_compile(program, device, NULL, &compiled));
+ *   TRY(rondo_weights_apply(rondo_onnx_build_weights(build), compiled, NULL));
+ *   rondo_onnx_build_destroy(build);
  *   rondo_onnx_destroy(model);
  *
  * Files of IR versions 3 to 13 are read. A file is mapped, and so are the files of external data beside it: the
@@ -14,7 +18,7 @@
  * A model is validated when it is loaded: nesting, texts, sizes, types, names, and that each node comes after those
  * whose results it uses. Files from elsewhere are safe to load.
  *
- * A model is immutable and thread-safe, except for its destruction.
+ * A model is immutable and thread-safe, except for its destruction, and so is what was built from it.
  *
  * Component: rondo-onnx.
  */
@@ -23,9 +27,8 @@
 
 #include <stdbool.h>
 
-#include <rondo/allocator.h>
-#include <rondo/status.h>
-#include <rondo/type.h>
+#include <rondo/program.h>
+#include <rondo/weights.h>
 
 RONDO_EXTERN_C_BEGIN
 
@@ -113,6 +116,153 @@ typedef struct rondo_onnx_operator {
  * NOT_FOUND past the last; INVALID_ARGUMENT. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_onnx_get_operator(const rondo_onnx_model *model, size_t index,
                                                               rondo_onnx_operator *out_operator);
+
+/* Building programs ------------------------------------------------------------------------------------------------
+ *
+ * A model becomes operators of a program (<rondo/operators.h>). All shapes are numbers then: a program is built for the
+ * sizes of its inputs, and again for other sizes. Programs of one model share their weights, because states have the
+ * same names (rondo_compile_options.share).
+ *
+ * What depends on constants alone is computed during the call, on the CPU, such as the arithmetic of shapes. Some
+ * operators must know an input when they are added: the shape of Reshape, the starts of Slice, the k of TopK. Where
+ * such a value depends on an input of the model, the caller gives the value of this input for the call. The program is
+ * then made for this value, and the input is reported as frozen: build another program for another value. Values that
+ * are given and not needed change nothing.
+ *
+ * Programs have no F64: values of the type double are F32 in the program, also inputs and outputs. Constants that no
+ * operator computes with keep their precision. */
+
+/* The size of the dynamic dimensions of a name. */
+typedef struct rondo_onnx_dimension_size {
+  const char *name;
+  size_t size;
+} rondo_onnx_dimension_size;
+
+/* What is known of an input. */
+typedef struct rondo_onnx_given_input {
+  const char *name;
+  const size_t *shape; /* `rank` sizes, 0 or more; NULL: that of the model */
+  size_t rank;
+  const void *data; /* its value in host memory, of the model's type; read during the call. NULL: not known */
+  size_t bytes;     /* of it */
+} rondo_onnx_given_input;
+
+typedef struct rondo_onnx_build_options {
+  uint32_t struct_size;
+  bool refuse_double; /* values of the type double are not supported, instead of being F32 */
+  const rondo_onnx_dimension_size *dimensions;
+  size_t dimension_count;
+  const rondo_onnx_given_input *inputs; /* in any order, each once; at most 64 with a value */
+  size_t input_count;
+  uint64_t most_folded_bytes;       /* of constants that are computed during the call; 0: 1 GiB */
+  const rondo_allocator *allocator; /* copied; NULL = the C library's */
+} rondo_onnx_build_options;
+#define RONDO_ONNX_BUILD_OPTIONS_INIT .struct_size = sizeof(rondo_onnx_build_options)
+
+typedef struct rondo_onnx_build rondo_onnx_build;
+
+/* Adds a model to a program: inputs and outputs by their names in the model, initializers as frozen states by theirs,
+ * and constants that were computed as frozen states "constant.<hash of their content>". Initializers of equal content
+ * share a state, named after the first. An output that has the name of an input or state of the program is called
+ * "<name>.output". options may be NULL. The caller destroys *out_build, before the model. Thread-safe for different
+ * programs. Errors, after which the program is unchanged:
+ *   UNSUPPORTED: nodes that cannot be imported. The message names the first ones. *out_build is then not NULL: it lists
+ *     all of them (rondo_onnx_build_get_unsupported), and the caller destroys it. With other errors it is NULL.
+ *   INVALID_ARGUMENT with UNKNOWN_NAME, DUPLICATE_NAME (of options, or in the program), SHAPE (dynamic dimensions
+ *     without a size; sizes that do not fit the model's), BAD_SIZE (a value's bytes), NULL_ARGUMENT, BAD_OPTIONS;
+ *   LIMIT_EXCEEDED (most_folded_bytes; more than 2^18 nodes, with those of loops each time); OUT_OF_MEMORY;
+ * INVALID_DATA. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_onnx_build_program(const rondo_onnx_model *model,
+                                                               const rondo_onnx_build_options *options,
+                                                               rondo_program *program, rondo_onnx_build **out_build);
+
+/* NULL is fine. */
+RONDO_API void rondo_onnx_build_destroy(rondo_onnx_build *build);
+
+/* The values of the program's states, for rondo_weights_apply. They refer to the files of the model, which are not
+ * copied. The set belongs to the build. NULL for NULL. */
+RONDO_API const rondo_weights *rondo_onnx_build_weights(const rondo_onnx_build *build);
+
+/* An input or output of a model, and what it is in the program. Texts and data are the build's. */
+typedef struct rondo_onnx_built_value {
+  uint32_t struct_size;
+  bool is_frozen;           /* an input whose given value the program depends on */
+  bool is_double;           /* it is F32 in the program, and double in the model */
+  const char *name;         /* in the model */
+  const char *program_name; /* in the program; NULL: it is not there, because nothing depends on an input, or the
+                               program can not hold an output */
+  const char *type_name;    /* as in rondo_onnx_value */
+  rondo_type type;          /* in the program, if it is there */
+  size_t rank;
+  const size_t *shape;
+  const void *data; /* of an output that is the same in each run: its elements, of the type type_name; else NULL */
+  size_t bytes;
+} rondo_onnx_built_value;
+
+/* Return an input or output by its index, in the order of rondo_onnx_get_input and _output. Thread-safe. Errors:
+ * NOT_FOUND past the last; INVALID_ARGUMENT. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_onnx_build_get_input(const rondo_onnx_build *build, size_t index,
+                                                                 rondo_onnx_built_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_onnx_build_get_output(const rondo_onnx_build *build, size_t index,
+                                                                  rondo_onnx_built_value *out_value);
+
+/* A node that cannot be imported. Nodes that only lack its results are not listed. */
+typedef struct rondo_onnx_unsupported {
+  uint32_t struct_size;
+  uint32_t reserved;
+  const char *node;      /* "node 'conv1' (Conv)", or "input 'x'" */
+  const char *domain;    /* of its operator, "" for ONNX's own */
+  const char *op;        /* its operator; "" of an input or output */
+  const char *attribute; /* which is not supported; "" if that is not the reason */
+  const char *reason;
+  int64_t opset; /* the version of the domain */
+} rondo_onnx_unsupported;
+
+/* Returns what is not supported by its index, in the order of the model. Thread-safe. Errors: NOT_FOUND past the last;
+ * INVALID_ARGUMENT. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_onnx_build_get_unsupported(const rondo_onnx_build *build, size_t index,
+                                                                       rondo_onnx_unsupported *out_unsupported);
+
+typedef struct rondo_onnx_build_info {
+  uint32_t struct_size;
+  uint32_t reserved;
+  size_t inputs, outputs, unsupported; /* how many there are */
+  size_t nodes;                        /* that were imported: those of loops and functions each time */
+  size_t states;                       /* that were added to the program, */
+  uint64_t state_bytes;                /* and their bytes */
+  uint64_t folded_bytes;               /* of constants that were computed */
+  size_t foldings;                     /* how often programs were compiled to compute constants */
+} rondo_onnx_build_info;
+
+/* Thread-safe. Errors: INVALID_ARGUMENT. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_onnx_build_get_info(const rondo_onnx_build *build,
+                                                                rondo_onnx_build_info *out_info);
+
+/* Tensors in files --------------------------------------------------------------------------------------------------
+ * A file with one tensor in ONNX's format, such as the inputs and expected outputs beside a model ("input_0.pb"). */
+typedef struct rondo_onnx_tensor_file rondo_onnx_tensor_file;
+
+typedef struct rondo_onnx_tensor_info {
+  uint32_t struct_size;
+  bool has_type;         /* `type` is valid: programs have it, or it is F64 */
+  rondo_type type;       /* of an element */
+  const char *name;      /* "" if it has none */
+  const char *type_name; /* as in rondo_onnx_value */
+  size_t rank;
+  const size_t *shape;
+  size_t count;     /* of elements */
+  const void *data; /* aligned; NULL for strings and without elements */
+  size_t bytes;
+} rondo_onnx_tensor_info;
+
+/* Reads a file; options as of rondo_onnx_load. The caller destroys it. Errors: as rondo_onnx_load. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_onnx_tensor_load(const char *path, const rondo_onnx_options *options,
+                                                             rondo_onnx_tensor_file **out_tensor);
+/* NULL is fine. */
+RONDO_API void rondo_onnx_tensor_destroy(rondo_onnx_tensor_file *tensor);
+/* Thread-safe. Errors: INVALID_ARGUMENT. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_onnx_tensor_get_info(const rondo_onnx_tensor_file *tensor,
+                                                                 rondo_onnx_tensor_info *out_info);
 
 RONDO_EXTERN_C_END
 

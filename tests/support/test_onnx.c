@@ -82,3 +82,46 @@ onnx_bytes onnx_value(const char *name, int type, const int64_t *dims, size_t ra
   onnx_nest(&value, 2, &kind);
   return value;
 }
+
+/* Parts of graphs and nodes -------------------------------------------------------------------------------------- */
+
+void onnx_add_input(onnx_bytes *graph, const char *name, int type, const int64_t *dims, size_t rank) {
+  const onnx_bytes value = onnx_value(name, type, dims, rank);
+  onnx_nest(graph, ONNX_GRAPH_INPUT, &value);
+}
+
+void onnx_add_output(onnx_bytes *graph, const char *name) {
+  const onnx_bytes value = onnx_value(name, 1, NULL, 0);
+  onnx_nest(graph, ONNX_GRAPH_OUTPUT, &value);
+}
+
+void onnx_add_initializer(onnx_bytes *graph, const char *name, int type, const void *data, size_t bytes,
+                          const int64_t *dims, size_t rank) {
+  onnx_bytes tensor = onnx_tensor(name, type, dims, rank);
+  onnx_data(&tensor, ONNX_TENSOR_RAW, data, bytes);
+  onnx_nest(graph, ONNX_GRAPH_INITIALIZER, &tensor);
+}
+
+static onnx_bytes attribute(const char *name, int type) {
+  onnx_bytes bytes = {0};
+  onnx_text(&bytes, 1, name);
+  onnx_number(&bytes, 20, (uint64_t)type);
+  return bytes;
+}
+
+void onnx_add_int(onnx_bytes *node, const char *name, int64_t value) {
+  onnx_bytes bytes = attribute(name, 2);
+  onnx_number(&bytes, 3, (uint64_t)value);
+  onnx_nest(node, ONNX_NODE_ATTRIBUTE, &bytes);
+}
+
+void onnx_add_graph(onnx_bytes *node, const char *name, const onnx_bytes *graph) {
+  onnx_bytes bytes = attribute(name, 5);
+  onnx_nest(&bytes, 6, graph);
+  onnx_nest(node, ONNX_NODE_ATTRIBUTE, &bytes);
+}
+
+void onnx_add_node(onnx_bytes *graph, const char *op, const char *const *inputs, const char *const *outputs) {
+  const onnx_bytes node = onnx_node(outputs[0], op, inputs, outputs);
+  onnx_nest(graph, ONNX_GRAPH_NODE, &node);
+}

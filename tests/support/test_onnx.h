@@ -25,6 +25,18 @@ onnx_bytes onnx_node(const char *name, const char *op, const char *const *inputs
 onnx_bytes onnx_tensor(const char *name, int type, const int64_t *dims, size_t rank); /* without elements */
 onnx_bytes onnx_value(const char *name, int type, const int64_t *dims, size_t rank);  /* -1: the dimension "batch" */
 
+/* Add parts to a graph. An output is described as a float of rank 0, which no importer believes; a node is named after
+ * its first output. */
+void onnx_add_input(onnx_bytes *graph, const char *name, int type, const int64_t *dims, size_t rank);
+void onnx_add_output(onnx_bytes *graph, const char *name);
+void onnx_add_initializer(onnx_bytes *graph, const char *name, int type, const void *data, size_t bytes,
+                          const int64_t *dims, size_t rank);
+void onnx_add_node(onnx_bytes *graph, const char *op, const char *const *inputs, const char *const *outputs);
+
+/* Add an attribute to a node. */
+void onnx_add_int(onnx_bytes *node, const char *name, int64_t value);
+void onnx_add_graph(onnx_bytes *node, const char *name, const onnx_bytes *graph);
+
 /* The fields of a graph and of a model. */
 enum {
   ONNX_GRAPH_NODE = 1,

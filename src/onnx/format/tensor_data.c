@@ -57,11 +57,22 @@ const char *rondo_onnx_type_name(int32_t onnx_type) {
   return row != NULL ? row->name : "unknown";
 }
 
+unsigned rondo_onnx_type_bits(int32_t onnx_type) {
+  const type_row *row = row_of(onnx_type);
+  return row != NULL ? row->bits : 0;
+}
+
 bool rondo_onnx_find_type(int32_t onnx_type, rondo_type *out_type) {
   const type_row *row = row_of(onnx_type);
   if (row == NULL || row->type == 0) return false;
   *out_type = row->type;
   return true;
+}
+
+rondo_onnx_type rondo_onnx_type_of(rondo_type type) {
+  size_t row = RONDO_ONNX_FLOAT;
+  while (row + 1 < sizeof types / sizeof *types && types[row].type != type) row++;
+  return (rondo_onnx_type)row;
 }
 
 /* Shapes --------------------------------------------------------------------------------------------------------- */

@@ -46,8 +46,14 @@ typedef enum rondo_onnx_type {
 /* The name in the format, in lower case: "float", "int64"; "unknown" for another number. */
 const char *rondo_onnx_type_name(int32_t onnx_type);
 
+/* Bits of an element; 0 of strings and for another number. */
+unsigned rondo_onnx_type_bits(int32_t onnx_type);
+
 /* Finds the type that programs have for such elements; false if they have none. */
 bool rondo_onnx_find_type(int32_t onnx_type, rondo_type *out_type);
+
+/* The other way round. */
+rondo_onnx_type rondo_onnx_type_of(rondo_type type);
 
 typedef struct rondo_onnx_tensor {
   const char *name; /* may be "" */

@@ -8,6 +8,7 @@
 #include <rondo/weights.h>
 
 #include "base/array.h"
+#include "base/component.h"
 #include "base/error.h"
 #include "base/files/file_mapping.h"
 #include "tensor/program/shape.h"
@@ -48,11 +49,11 @@ struct rondo_weights {
  * OUT_OF_MEMORY. */
 RONDO_MUST_USE rondo_status rondo_weights_append(rondo_weights *weights, const char *name, const rondo_shape *shape,
                                                  void **out_data);
-RONDO_MUST_USE rondo_status rondo_weights_append_view(rondo_weights *weights, const char *name,
-                                                      const rondo_shape *shape, void *data);
+RONDO_PRIVATE RONDO_MUST_USE rondo_status rondo_weights_append_view(rondo_weights *weights, const char *name,
+                                                                    const rondo_shape *shape, void *data);
 
 /* Sorts entries, metadata and skipped tensors. Call it after all are appended. */
-void rondo_weights_sort(rondo_weights *weights);
+RONDO_PRIVATE void rondo_weights_sort(rondo_weights *weights);
 
 /* The same for metadata. The set must not have the key; key and value are UTF-8. Errors: OUT_OF_MEMORY. */
 RONDO_MUST_USE rondo_status rondo_weights_append_metadata(rondo_weights *weights, const char *key, const char *value);

@@ -28,7 +28,7 @@ RONDO_MUST_USE rondo_status rondo_program_copy(rondo_program *program, uint32_t 
 /* Adds a state, cell or input. Checks the name. */
 RONDO_MUST_USE rondo_status rondo_program_declare(rondo_program *program, rondo_value_kind kind, const char *name,
                                                   const rondo_shape *shape, float initial, uint32_t *out_index);
-rondo_program_mark rondo_program_get_mark(const rondo_program *program);
-void rondo_program_roll_back(rondo_program *program, rondo_program_mark mark);
+RONDO_PRIVATE rondo_program_mark rondo_program_get_mark(const rondo_program *program);
+RONDO_PRIVATE void rondo_program_roll_back(rondo_program *program, rondo_program_mark mark);
 
 #endif

@@ -9,8 +9,8 @@
 
 /* Sets *out. Errors: INVALID_ARGUMENT with TYPE or SHAPE; LIMIT_EXCEEDED if the size in bytes overflows. `what` starts
  * the message. */
-RONDO_MUST_USE rondo_status rondo_shape_make(const char *what, rondo_type type, const size_t *dims, size_t rank,
-                                             rondo_shape *out);
+RONDO_PRIVATE RONDO_MUST_USE rondo_status rondo_shape_make(const char *what, rondo_type type, const size_t *dims,
+                                                           size_t rank, rondo_shape *out);
 
 rondo_shape rondo_shape_scalar(rondo_type type);
 rondo_shape rondo_shape_vector(rondo_type type, size_t n);

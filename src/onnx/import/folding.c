@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: MIT
+ * Folding programs.
+ */
+#include "onnx/import/folding.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "onnx/import/build_result.h"
+#include "onnx/import/constant.h"
+#include "tensor/program/program.h"
+
+#define NAME_BYTES 32
+
+struct rondo_onnx_folding {
+  rondo_program *program;
+  RONDO_ARRAY(rondo_onnx_constant *) deferred; /* those that are still to be computed */
+  RONDO_ARRAY(rondo_onnx_constant *) states;   /* the state "state.<index>" of the program is each of these */
+  rondo_onnx_folding *previous;
+};
+
+/* Programs --------------------------------------------------------------------------------------------------------- */
+
+rondo_status rondo_onnx_folding_open(rondo_onnx_importer *importer, rondo_onnx_folding **out) {
+  const rondo_program_options options = {RONDO_PROGRAM_OPTIONS_INIT, .name = "constants of an ONNX model",
+                                         .allocator = &importer->allocator};
+  *out = importer->folding;
+  if (*out != NULL) return RONDO_OK;
+  RONDO_TRY(rondo_scratch_take(&importer->scratch, 1, sizeof **out, out));
+  RONDO_TRY(rondo_program_create(&options, &(*out)->program));
+  (*out)->previous = importer->last_folding;
+  importer->last_folding = importer->folding = *out;
+  return RONDO_OK;
+}
+
+rondo_program *rondo_onnx_folding_program(const rondo_onnx_folding *folding) { return folding->program; }
+
+static rondo_status add_state(rondo_onnx_importer *importer, rondo_onnx_folding *folding,
+                              rondo_onnx_constant *constant) {
+  char name[NAME_BYTES];
+  rondo_type type;
+  RONDO_TRY(rondo_onnx_program_type(importer, constant->shape.type, &type));
+  RONDO_TRY(rondo_array_reserve(&importer->allocator, &folding->states, folding->states.count + 1));
+  (void)snprintf(name, sizeof name, "state.%zu", folding->states.count);
+  RONDO_TRY(rondo_program_state(folding->program, name, type, constant->shape.dims, constant->shape.rank,
+                                &constant->folding_state));
+  constant->last_folding = folding;
+  return rondo_array_push(&importer->allocator, &folding->states, &constant);
+}
+
+rondo_status rondo_onnx_folding_operand(rondo_onnx_importer *importer, rondo_onnx_folding *folding,
+                                        rondo_onnx_constant *constant, rondo_value *out) {
+  if (constant->folding == folding) {
+    *out = constant->result;
+    return RONDO_OK;
+  }
+  RONDO_TRY(rondo_onnx_folding_compute(importer, constant));
+  if (constant->last_folding != folding) RONDO_TRY(add_state(importer, folding, constant));
+  *out = constant->folding_state;
+  return RONDO_OK;
+}
+
+rondo_status rondo_onnx_folding_defer(rondo_onnx_importer *importer, rondo_onnx_folding *folding,
+                                      const rondo_onnx_shape *shape, rondo_value result, rondo_onnx_constant **out) {
+  RONDO_TRY(rondo_scratch_take(&importer->scratch, 1, sizeof **out, out));
+  const size_t count = rondo_onnx_shape_count(shape);
+  **out = (rondo_onnx_constant){.shape = *shape,
+                                .count = count,
+                                .bytes = count * rondo_onnx_type_bytes(shape->type),
+                                .folding = folding,
+                                .result = result};
+  return rondo_array_push(&importer->allocator, &folding->deferred, out);
+}
+
+/* Computing -------------------------------------------------------------------------------------------------------- */
+
+static bool is_computed_with(const rondo_onnx_constant *wanted, const rondo_onnx_constant *other) {
+  return other == wanted || other->bytes <= RONDO_ONNX_SMALL_BYTES;
+}
+
+static const char *output_name(char name[NAME_BYTES], size_t index) {
+  (void)snprintf(name, NAME_BYTES, "output.%zu", index);
+  return name;
+}
+
+static rondo_status add_outputs(const rondo_onnx_folding *folding, const rondo_onnx_constant *wanted) {
+  char name[NAME_BYTES];
+  for (size_t i = 0; i < folding->deferred.count; i++)
+    if (is_computed_with(wanted, folding->deferred.items[i]))
+      RONDO_TRY(rondo_program_output(folding->program, output_name(name, i), folding->deferred.items[i]->result));
+  return RONDO_OK;
+}
+
+static rondo_status write_states(rondo_onnx_importer *importer, const rondo_onnx_folding *folding,
+                                 rondo_compiled *compiled) {
+  char name[NAME_BYTES];
+  for (size_t i = 0; i < folding->states.count; i++) {
+    rondo_onnx_constant *constant = folding->states.items[i];
+    const void *elements;
+    rondo_type type;
+    RONDO_TRY(rondo_onnx_program_type(importer, constant->shape.type, &type));
+    RONDO_TRY(rondo_onnx_constant_elements(importer, constant, &elements));
+    (void)snprintf(name, sizeof name, "state.%zu", i);
+    RONDO_TRY(rondo_compiled_write(compiled, name, elements, constant->count * rondo_type_bytes(type)));
+  }
+  return RONDO_OK;
+}
+
+/* Doubles were computed as floats: backwards, because both are in one array. */
+static void widen(void *elements, size_t count) {
+  unsigned char *const bytes = elements;
+  for (size_t i = count; i > 0; i--) {
+    float number;
+    memcpy(&number, bytes + (i - 1) * sizeof number, sizeof number);
+    const double wide = (double)number;
+    memcpy(bytes + (i - 1) * sizeof wide, &wide, sizeof wide);
+  }
+}
+
+static rondo_status read_result(rondo_onnx_importer *importer, rondo_compiled *compiled, const char *name,
+                                rondo_onnx_constant *constant) {
+  rondo_onnx_constant *held;
+  void *elements;
+  const bool is_double = constant->shape.type == RONDO_ONNX_DOUBLE;
+  RONDO_TRY(rondo_onnx_constant_make(importer, &constant->shape, &held, &elements));
+  RONDO_TRY(rondo_compiled_read(compiled, name, elements, is_double ? held->bytes / 2 : held->bytes));
+  if (is_double) widen(elements, held->count);
+  constant->elements = elements;
+  constant->folding = NULL;
+  importer->build->info.folded_bytes += held->bytes;
+  return RONDO_OK;
+}
+
+/* Those that were read leave the list, also if a later one fails. */
+static rondo_status read_results(rondo_onnx_importer *importer, rondo_onnx_folding *folding, rondo_compiled *compiled,
+                                 const rondo_onnx_constant *wanted) {
+  char name[NAME_BYTES];
+  rondo_status status = RONDO_OK;
+  size_t kept = 0;
+  for (size_t i = 0; i < folding->deferred.count; i++) {
+    rondo_onnx_constant *constant = folding->deferred.items[i];
+    if (status == RONDO_OK && is_computed_with(wanted, constant))
+      status = read_result(importer, compiled, output_name(name, i), constant);
+    if (constant->folding != NULL) folding->deferred.items[kept++] = constant;
+  }
+  folding->deferred.count = kept;
+  return status;
+}
+
+static rondo_status run(rondo_onnx_importer *importer, rondo_onnx_folding *folding, const rondo_onnx_constant *wanted) {
+  const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .record = RONDO_RECORD_NEVER,
+                                         .branches = RONDO_BRANCHES_NEVER};
+  const rondo_device_options device = {RONDO_DEVICE_OPTIONS_INIT, .allocator = &importer->allocator};
+  rondo_compiled *compiled;
+  if (importer->device == NULL) RONDO_TRY(rondo_device_open("cpu", &device, &importer->device));
+  RONDO_TRY(rondo_compile(folding->program, importer->device, &options, &compiled));
+  rondo_status status = write_states(importer, folding, compiled);
+  if (status == RONDO_OK) status = rondo_compiled_run(compiled);
+  if (status == RONDO_OK) status = read_results(importer, folding, compiled, wanted);
+  RONDO_THEN(status, rondo_compiled_destroy(compiled));
+  importer->build->info.foldings++;
+  return status;
+}
+
+rondo_status rondo_onnx_folding_compute(rondo_onnx_importer *importer, rondo_onnx_constant *constant) {
+  rondo_onnx_folding *folding = constant->folding;
+  if (folding == NULL) return RONDO_OK;
+  const rondo_program_mark mark = rondo_program_get_mark(folding->program);
+  rondo_status status = add_outputs(folding, constant);
+  if (status == RONDO_OK) status = run(importer, folding, constant);
+  rondo_program_roll_back(folding->program, mark); /* the outputs: others may be computed later */
+  if (importer->folding == folding) importer->folding = NULL;
+  return rondo_fail_context(status, "a constant is computed at import");
+}
+
+/* The end ---------------------------------------------------------------------------------------------------------- */
+
+rondo_status rondo_onnx_folding_end(rondo_onnx_importer *importer) {
+  for (rondo_onnx_folding *folding = importer->last_folding; folding != NULL; folding = folding->previous) {
+    rondo_program_destroy(folding->program);
+    rondo_array_free(&importer->allocator, &folding->deferred);
+    rondo_array_free(&importer->allocator, &folding->states);
+  }
+  importer->folding = importer->last_folding = NULL;
+  return rondo_device_close(importer->device);
+}

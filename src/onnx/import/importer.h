@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT
+ * The state of one import, from rondo_onnx_build's begin to its end. What lives as long as the result (elements of
+ * constants, texts) is memory of `kept`; everything else is memory of `scratch`.
+ *
+ * Names of values are those of the open scopes: the main graph, and graphs of If, Loop and Scan inside it. A call of a
+ * function has names of its own. Threads: one at a time.
+ */
+#ifndef RONDO_ONNX_IMPORT_IMPORTER_H
+#define RONDO_ONNX_IMPORT_IMPORTER_H
+
+#include "onnx/format/name_table.h"
+#include "onnx/format/onnx_model.h"
+#include "onnx/import/import_value.h"
+#include "tensor/program/program_internal.h"
+
+/* Where nodes are: in the model's graphs, or in a function that a node calls. */
+typedef struct rondo_onnx_scope {
+  const RondoOnnx__Function *function;  /* NULL: the model's graphs */
+  const RondoOnnx__Node *call;          /* the node that calls the function, */
+  const struct rondo_onnx_scope *outer; /* which is in this scope */
+} rondo_onnx_scope;
+
+typedef struct rondo_onnx_importer {
+  const rondo_onnx_model *model;
+  const rondo_onnx_build_options *options;
+  rondo_program *program;
+  rondo_onnx_build *build; /* what the caller gets */
+  rondo_allocator allocator;
+  rondo_scratch scratch;
+  rondo_scratch *kept;
+  rondo_onnx_data_source source; /* of the model's tensors */
+  size_t kept_bytes;             /* of constants */
+
+  const rondo_onnx_scope *scope;
+  rondo_onnx_name_table names;
+  RONDO_ARRAY(rondo_onnx_import_value) values; /* by the indices in `names` */
+  size_t nodes;                                /* that were imported, for a limit */
+
+  rondo_onnx_import_input *inputs;
+  size_t input_count;
+  RONDO_ARRAY(rondo_onnx_constant *) states; /* constants that became states of the program */
+
+  rondo_device *device;             /* that folds; NULL: not opened yet */
+  rondo_onnx_folding *folding;      /* to which operators are added; NULL: the next one begins another */
+  rondo_onnx_folding *last_folding; /* all, as a list */
+} rondo_onnx_importer;
+
+#endif

@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: MIT
+ * Inputs and outputs.
+ */
+#include "onnx/import/model_interface.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "onnx/import/build_result.h"
+#include "onnx/import/constant.h"
+#include "onnx/import/folding.h"
+#include "onnx/import/graph_import.h"
+#include "tensor/program/program.h"
+
+#define MOST_GIVEN 64 /* values of inputs: bits of rondo_onnx_constant.given */
+
+/* Options ---------------------------------------------------------------------------------------------------------- */
+
+static const rondo_onnx_value *find_value(const rondo_onnx_value *values, size_t count, const char *name) {
+  for (size_t i = 0; i < count; i++)
+    if (strcmp(values[i].name, name) == 0) return &values[i];
+  return NULL;
+}
+
+static rondo_status check_given(const rondo_onnx_importer *importer, size_t index) {
+  const rondo_onnx_given_input *all = importer->options->inputs, *given = &all[index];
+  RONDO_TRY(rondo_require("rondo_onnx_build_program", "the name of a given input", given->name));
+  if (find_value(importer->model->inputs, importer->model->info.inputs, given->name) == NULL)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_UNKNOWN_NAME, "the model has no input '%s'", given->name);
+  for (size_t i = 0; i < index; i++)
+    if (strcmp(all[i].name, given->name) == 0)
+      return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_DUPLICATE_NAME, "the input '%s' is given twice",
+                        given->name);
+  if (given->rank > RONDO_ONNX_MOST_DIMENSIONS)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE, "the input '%s' is given with %zu dimensions",
+                      given->name, given->rank);
+  return RONDO_OK;
+}
+
+static rondo_status check_options(const rondo_onnx_importer *importer) {
+  const rondo_onnx_build_options *options = importer->options;
+  size_t values = 0;
+  if (options->dimension_count > 0)
+    RONDO_TRY(rondo_require("rondo_onnx_build_program", "options.dimensions", options->dimensions));
+  if (options->input_count > 0) RONDO_TRY(rondo_require("rondo_onnx_build_program", "options.inputs", options->inputs));
+  for (size_t i = 0; i < options->dimension_count; i++)
+    RONDO_TRY(rondo_require("rondo_onnx_build_program", "the name of a dimension", options->dimensions[i].name));
+  for (size_t i = 0; i < options->input_count; i++) {
+    RONDO_TRY(check_given(importer, i));
+    values += options->inputs[i].data != NULL;
+  }
+  if (values <= MOST_GIVEN) return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
+                    "the values of %zu inputs are given, more than %d", values, MOST_GIVEN);
+}
+
+static int find_given(const rondo_onnx_importer *importer, const char *name) {
+  for (size_t i = 0; i < importer->options->input_count; i++)
+    if (strcmp(importer->options->inputs[i].name, name) == 0) return (int)i;
+  return -1;
+}
+
+/* Shapes ----------------------------------------------------------------------------------------------------------- */
+
+typedef struct dimension_sizes {
+  RONDO_ARRAY(rondo_onnx_dimension_size) known; /* by name: of the options, and of shapes that are given */
+} dimension_sizes;
+
+static const rondo_onnx_dimension_size *find_size(const dimension_sizes *sizes, const char *name) {
+  for (size_t i = 0; i < sizes->known.count; i++)
+    if (strcmp(sizes->known.items[i].name, name) == 0) return &sizes->known.items[i];
+  return NULL;
+}
+
+/* " ('batch')", or "" for a dimension without a name. */
+#define DIMENSION_NAME 80
+static const char *dimension_name(char out[DIMENSION_NAME], const rondo_onnx_dimension *dimension) {
+  out[0] = '\0';
+  if (dimension->name[0] != '\0') (void)snprintf(out, DIMENSION_NAME, " ('%.70s')", dimension->name);
+  return out;
+}
+
+static rondo_status fail_size(const rondo_onnx_value *input, size_t index, size_t given, size_t expected) {
+  char name[DIMENSION_NAME];
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE,
+                    "the input '%s' is given with size %zu of dimension %zu%s, which has size %zu", input->name, given,
+                    index, dimension_name(name, &input->dimensions[index]), expected);
+}
+
+static rondo_status note_size(rondo_onnx_importer *importer, dimension_sizes *sizes, const rondo_onnx_value *input,
+                              size_t index, size_t size) {
+  const rondo_onnx_dimension *dimension = &input->dimensions[index];
+  const rondo_onnx_dimension_size entry = {.name = dimension->name, .size = size};
+  if (!dimension->is_dynamic)
+    return dimension->size == size ? RONDO_OK : fail_size(input, index, size, dimension->size);
+  if (dimension->name[0] == '\0') return RONDO_OK;
+  const rondo_onnx_dimension_size *known = find_size(sizes, dimension->name);
+  if (known == NULL) return rondo_array_push(&importer->allocator, &sizes->known, &entry);
+  return known->size == size ? RONDO_OK : fail_size(input, index, size, known->size);
+}
+
+static rondo_status note_sizes(rondo_onnx_importer *importer, dimension_sizes *sizes, const rondo_onnx_value *input) {
+  const int given = find_given(importer, input->name);
+  const rondo_onnx_given_input *option = given >= 0 ? &importer->options->inputs[given] : NULL;
+  if (option == NULL || option->shape == NULL || !input->has_shape) return RONDO_OK;
+  if (option->rank != input->rank)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE,
+                      "the input '%s' is given with %zu dimensions, and the model has %zu", input->name, option->rank,
+                      input->rank);
+  for (size_t i = 0; i < input->rank; i++) RONDO_TRY(note_size(importer, sizes, input, i, option->shape[i]));
+  return RONDO_OK;
+}
+
+static rondo_status fail_dynamic(const rondo_onnx_value *input, size_t index) {
+  char name[DIMENSION_NAME];
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE,
+                    "dimension %zu%s of the input '%s' is dynamic: give its size, or the shape of the input", index,
+                    dimension_name(name, &input->dimensions[index]), input->name);
+}
+
+static rondo_status shape_of_model(const dimension_sizes *sizes, const rondo_onnx_value *input, rondo_onnx_shape *out) {
+  if (!input->has_shape)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE,
+                      "the model does not say which shape the input '%s' has: give its shape", input->name);
+  if (input->rank > RONDO_ONNX_MOST_DIMENSIONS)
+    return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_SHAPE, "it has %zu dimensions", input->rank);
+  out->rank = input->rank;
+  for (size_t i = 0; i < input->rank; i++) {
+    const rondo_onnx_dimension *dimension = &input->dimensions[i];
+    const rondo_onnx_dimension_size *known = dimension->name[0] != '\0' ? find_size(sizes, dimension->name) : NULL;
+    if (dimension->is_dynamic && known == NULL) return fail_dynamic(input, i);
+    out->dims[i] = dimension->is_dynamic ? known->size : dimension->size;
+  }
+  return RONDO_OK;
+}
+
+static rondo_status find_shape(const rondo_onnx_importer *importer, const dimension_sizes *sizes,
+                               const rondo_onnx_value *input, rondo_onnx_shape *out) {
+  const int given = find_given(importer, input->name);
+  const rondo_onnx_given_input *option = given >= 0 ? &importer->options->inputs[given] : NULL;
+  if (option == NULL || option->shape == NULL) return shape_of_model(sizes, input, out);
+  out->rank = option->rank;
+  memcpy(out->dims, option->shape, option->rank * sizeof *out->dims);
+  return RONDO_OK;
+}
+
+/* Inputs ----------------------------------------------------------------------------------------------------------- */
+
+rondo_status rondo_onnx_add_input(rondo_onnx_importer *importer, rondo_onnx_import_input *input, rondo_value *out) {
+  rondo_type type;
+  if (input->result.id == 0) {
+    RONDO_TRY(rondo_onnx_program_type(importer, input->shape.type, &type));
+    RONDO_TRY(rondo_program_input(importer->program, input->name, type, input->shape.dims, input->shape.rank,
+                                  &input->result));
+  }
+  *out = input->result;
+  return RONDO_OK;
+}
+
+/* A copy of the value that the caller gave, which is needed only during the import. */
+static rondo_status copy_given(rondo_onnx_importer *importer, const rondo_onnx_import_input *input,
+                               const rondo_onnx_given_input *given, rondo_onnx_constant **out) {
+  void *elements;
+  RONDO_TRY(rondo_onnx_constant_make(importer, &input->shape, out, &elements));
+  if (given->bytes != (*out)->bytes)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
+                      "the value of the input '%s' has %zu bytes, and its type and shape need %zu", input->name,
+                      given->bytes, (*out)->bytes);
+  if (given->bytes > 0) memcpy(elements, given->data, given->bytes);
+  (*out)->given = UINT64_C(1) << input->given;
+  return RONDO_OK;
+}
+
+/* Without a program type, or without elements, it can only be a constant. */
+static bool is_constant_only(const rondo_onnx_importer *importer, const rondo_onnx_shape *shape) {
+  rondo_type type;
+  rondo_saved_error before;
+  rondo_error_save(&before);
+  const bool has_type = rondo_onnx_program_type(importer, shape->type, &type) == RONDO_OK;
+  rondo_error_restore(&before);
+  return !has_type || rondo_onnx_shape_count(shape) == 0 || shape->rank > RONDO_MAX_DIMENSIONS;
+}
+
+static rondo_status make_value(rondo_onnx_importer *importer, rondo_onnx_import_input *input, int option,
+                               rondo_onnx_import_value *out) {
+  const bool is_empty = rondo_onnx_shape_count(&input->shape) == 0;
+  void *elements;
+  rondo_value result;
+  *out = (rondo_onnx_import_value){.kind = RONDO_ONNX_TENSOR_VALUE, .shape = input->shape};
+  if (input->given >= 0) {
+    RONDO_TRY(copy_given(importer, input, &importer->options->inputs[option], &out->constant));
+  } else if (is_empty) {
+    RONDO_TRY(rondo_onnx_constant_make(importer, &input->shape, &out->constant, &elements));
+  }
+  if (is_empty) return RONDO_OK;
+  if (out->constant != NULL && is_constant_only(importer, &input->shape)) {
+    input->is_frozen = true;
+    return RONDO_OK;
+  }
+  out->input = input;
+  return input->given >= 0 ? RONDO_OK : rondo_onnx_add_input(importer, input, &result);
+}
+
+static rondo_status import_tensor(rondo_onnx_importer *importer, const dimension_sizes *sizes,
+                                  const RondoOnnx__Value *message, const rondo_onnx_value *described, int *values,
+                                  rondo_onnx_import_value *out) {
+  rondo_onnx_import_input *input = &importer->inputs[importer->input_count - 1];
+  const int option = find_given(importer, described->name);
+  const bool has_data = option >= 0 && importer->options->inputs[option].data != NULL;
+  if (message->type == NULL || message->type->value_case != RONDO_ONNX__TYPE__VALUE_TENSOR_TYPE)
+    return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_TYPE, "it is no tensor ('%s')", described->type_name);
+  input->shape.type = (rondo_onnx_type)message->type->tensor_type->elem_type;
+  input->given = has_data ? (*values)++ : -1;
+  RONDO_TRY(find_shape(importer, sizes, described, &input->shape));
+  return make_value(importer, input, option, out);
+}
+
+static rondo_status import_input(rondo_onnx_importer *importer, const dimension_sizes *sizes,
+                                 const RondoOnnx__Value *message, const rondo_onnx_value *described, int *values) {
+  rondo_onnx_import_value value = {0};
+  importer->inputs[importer->input_count++] = (rondo_onnx_import_input){.name = described->name, .given = -1};
+  const rondo_status status = import_tensor(importer, sizes, message, described, values, &value);
+  if (status == RONDO_UNSUPPORTED)
+    RONDO_TRY(rondo_onnx_report_value(importer, "input", described->name));
+  else
+    RONDO_TRY(status);
+  return rondo_onnx_define(importer, described->name, &value);
+}
+
+static rondo_status import_each(rondo_onnx_importer *importer, dimension_sizes *sizes) {
+  const RondoOnnx__Graph *graph = importer->model->message->graph;
+  const rondo_onnx_value *inputs = importer->model->inputs;
+  const size_t count = importer->model->info.inputs;
+  int values = 0;
+  for (size_t i = 0; i < importer->options->dimension_count; i++)
+    RONDO_TRY(rondo_array_push(&importer->allocator, &sizes->known, &importer->options->dimensions[i]));
+  for (size_t i = 0; i < count; i++) RONDO_TRY(note_sizes(importer, sizes, &inputs[i]));
+  for (size_t i = 0, at = 0; i < graph->n_input && at < count; i++)
+    if (strcmp(graph->input[i]->name, inputs[at].name) == 0)
+      RONDO_TRY(import_input(importer, sizes, graph->input[i], &inputs[at++], &values));
+  return RONDO_OK;
+}
+
+rondo_status rondo_onnx_import_inputs(rondo_onnx_importer *importer) {
+  dimension_sizes sizes = {0};
+  RONDO_TRY(check_options(importer));
+  RONDO_TRY(rondo_scratch_take(&importer->scratch, importer->model->info.inputs, sizeof *importer->inputs,
+                               &importer->inputs));
+  const rondo_status status = import_each(importer, &sizes);
+  rondo_array_free(&importer->allocator, &sizes.known);
+  return status;
+}
+
+/* Results ---------------------------------------------------------------------------------------------------------- */
+
+static rondo_status keep_shape(rondo_onnx_importer *importer, const rondo_onnx_shape *shape,
+                               rondo_onnx_built_value *out) {
+  size_t *dims;
+  rondo_type type = 0;
+  RONDO_TRY(rondo_scratch_take(importer->kept, shape->rank, sizeof *dims, &dims));
+  if (shape->rank > 0) memcpy(dims, shape->dims, shape->rank * sizeof *dims);
+  if (out->program_name != NULL) RONDO_TRY(rondo_onnx_program_type(importer, shape->type, &type));
+  out->type = type;
+  out->rank = shape->rank;
+  out->shape = dims;
+  out->type_name = rondo_onnx_type_name((int32_t)shape->type);
+  out->is_double = out->program_name != NULL && shape->type == RONDO_ONNX_DOUBLE;
+  return RONDO_OK;
+}
+
+rondo_status rondo_onnx_finish_inputs(rondo_onnx_importer *importer) {
+  rondo_value result;
+  for (size_t i = 0; i < importer->input_count; i++) {
+    rondo_onnx_import_input *input = &importer->inputs[i];
+    if (!input->is_frozen && input->given >= 0 && !is_constant_only(importer, &input->shape))
+      RONDO_TRY(rondo_onnx_add_input(importer, input, &result));
+    rondo_onnx_built_value built = {
+        .name = input->name, .is_frozen = input->is_frozen, .program_name = input->result.id != 0 ? input->name : NULL};
+    RONDO_TRY(keep_shape(importer, &input->shape, &built));
+    RONDO_TRY(rondo_array_push(&importer->build->allocator, &importer->build->inputs, &built));
+  }
+  importer->build->info.inputs = importer->input_count;
+  return RONDO_OK;
+}
+
+/* Outputs ---------------------------------------------------------------------------------------------------------- */
+
+/* The name of an output in the program, which may have an input or state of this name. */
+static rondo_status name_output(rondo_onnx_importer *importer, const char *name, const char **out) {
+  static const char suffix[] = ".output";
+  char *longer;
+  *out = name;
+  for (size_t i = 0; i < importer->program->values.count; i++) {
+    const char *other = importer->program->values.items[i].name;
+    if (other == NULL || strcmp(other, name) != 0) continue;
+    RONDO_TRY(rondo_scratch_take(importer->kept, strlen(name) + sizeof suffix, 1, &longer));
+    memcpy(longer, name, strlen(name));
+    memcpy(longer + strlen(name), suffix, sizeof suffix);
+    *out = longer;
+    break;
+  }
+  return RONDO_OK;
+}
+
+static rondo_status output_value(rondo_onnx_importer *importer, const rondo_onnx_import_value *value,
+                                 rondo_value *out) {
+  if (value->input != NULL) return rondo_onnx_add_input(importer, value->input, out);
+  *out = value->result;
+  return out->id != 0 ? RONDO_OK : rondo_onnx_constant_state(importer, value->constant, out);
+}
+
+static rondo_status add_output(rondo_onnx_importer *importer, const rondo_onnx_import_value *value,
+                               rondo_onnx_built_value *built) {
+  rondo_value result;
+  if (!rondo_onnx_has_result(value) && is_constant_only(importer, &value->shape)) return RONDO_OK;
+  RONDO_TRY(output_value(importer, value, &result));
+  RONDO_TRY(name_output(importer, built->name, &built->program_name));
+  return rondo_program_output(importer->program, built->program_name, result);
+}
+
+static rondo_status describe_constant(rondo_onnx_importer *importer, rondo_onnx_constant *constant,
+                                      rondo_onnx_built_value *built) {
+  RONDO_TRY(rondo_onnx_folding_compute(importer, constant));
+  RONDO_TRY(rondo_onnx_constant_align(importer, constant));
+  built->data = constant->elements;
+  built->bytes = constant->elements != NULL ? constant->bytes : 0;
+  return RONDO_OK;
+}
+
+static rondo_status import_output(rondo_onnx_importer *importer, const char *name) {
+  const rondo_onnx_import_value value = *rondo_onnx_look_up(importer, name);
+  rondo_onnx_built_value built = {.name = name, .type_name = "unknown"};
+  if (value.kind == RONDO_ONNX_SEQUENCE || value.kind == RONDO_ONNX_NOTHING) {
+    (void)rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_TYPE, "it is a sequence or an optional, not a tensor");
+    RONDO_TRY(rondo_onnx_report_value(importer, "output", name));
+  } else if (value.kind == RONDO_ONNX_TENSOR_VALUE) {
+    if (!rondo_onnx_has_result(&value)) RONDO_TRY(describe_constant(importer, value.constant, &built));
+    RONDO_TRY(add_output(importer, &value, &built));
+    RONDO_TRY(keep_shape(importer, &value.shape, &built));
+  }
+  return rondo_array_push(&importer->build->allocator, &importer->build->outputs, &built);
+}
+
+rondo_status rondo_onnx_import_outputs(rondo_onnx_importer *importer) {
+  const RondoOnnx__Graph *graph = importer->model->message->graph;
+  for (size_t i = 0; i < graph->n_output; i++)
+    RONDO_TRY(
+        rondo_fail_context(import_output(importer, graph->output[i]->name), "output '%s'", graph->output[i]->name));
+  importer->build->info.outputs = graph->n_output;
+  return RONDO_OK;
+}

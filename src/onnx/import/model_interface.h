@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT
+ * The inputs and outputs of a model become those of the program, by the same names. Sizes of dynamic dimensions and
+ * shapes and values of inputs come from the caller. Threads: one at a time.
+ */
+#ifndef RONDO_ONNX_IMPORT_MODEL_INTERFACE_H
+#define RONDO_ONNX_IMPORT_MODEL_INTERFACE_H
+
+#include "onnx/import/importer.h"
+
+/* Errors: INVALID_ARGUMENT with UNKNOWN_NAME (a name that the model lacks), SHAPE (sizes that are missing, or do not
+ * fit), BAD_SIZE (bytes of a value); UNSUPPORTED/TYPE (an input that is no tensor). */
+RONDO_MUST_USE rondo_status rondo_onnx_import_inputs(rondo_onnx_importer *importer);
+
+/* Adds inputs that no node read to the program, except frozen ones, and describes all in the result. */
+RONDO_MUST_USE rondo_status rondo_onnx_finish_inputs(rondo_onnx_importer *importer);
+
+RONDO_MUST_USE rondo_status rondo_onnx_import_outputs(rondo_onnx_importer *importer);
+
+/* The value of an input in the model's program. */
+RONDO_MUST_USE rondo_status rondo_onnx_add_input(rondo_onnx_importer *importer, rondo_onnx_import_input *input,
+                                                 rondo_value *out);
+
+#endif

@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: MIT
+ * Element-wise operators: of one value, of two and of many with broadcasting, comparisons, Where, Cast and Clip.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "onnx/import/constant.h"
+#include "onnx/import/node_attributes.h"
+#include "onnx/operators/operator_families.h"
+
+typedef rondo_status (*unary_function)(rondo_program *program, rondo_value value, rondo_value *out_value);
+typedef rondo_status (*binary_function)(rondo_program *program, rondo_value a, rondo_value b, rondo_value *out_value);
+
+/* One value -------------------------------------------------------------------------------------------------------- */
+
+typedef struct unary_form {
+  unary_function function;
+  rondo_onnx_type result; /* 0: the type of the input */
+} unary_form;
+
+static rondo_status set_empty_as(rondo_onnx_node *node, const rondo_onnx_shape *like, rondo_onnx_type type) {
+  rondo_onnx_shape shape = *like;
+  if (type != 0) shape.type = type;
+  return rondo_onnx_set_empty(node, 0, &shape);
+}
+
+static rondo_status add_unary(rondo_onnx_node *node, const void *data) {
+  const unary_form *form = data;
+  rondo_program *program;
+  rondo_value x, y;
+  if (rondo_onnx_shape_count(rondo_onnx_input_shape(node, 0)) == 0)
+    return set_empty_as(node, rondo_onnx_input_shape(node, 0), form->result);
+  RONDO_TRY(rondo_onnx_operand(node, 0, &x));
+  RONDO_TRY(rondo_onnx_node_program(node, &program));
+  RONDO_TRY(form->function(program, x, &y));
+  return rondo_onnx_set_result(node, 0, y);
+}
+
+static rondo_status add_gelu(rondo_onnx_node *node, const void *data) {
+  const char *approximate;
+  rondo_program *program;
+  rondo_value x, y;
+  (void)data;
+  RONDO_TRY(rondo_onnx_attribute_text(node, "approximate", "none", &approximate));
+  const bool is_tanh = strcmp(approximate, "tanh") == 0;
+  if (!is_tanh && strcmp(approximate, "none") != 0)
+    return rondo_onnx_refuse_attribute(node, "approximate", "it is '%s'", approximate);
+  RONDO_TRY(rondo_onnx_operand(node, 0, &x));
+  RONDO_TRY(rondo_onnx_node_program(node, &program));
+  RONDO_TRY(rondo_op_gelu(program, x, is_tanh ? RONDO_GELU_TANH : RONDO_GELU_ERF, &y));
+  return rondo_onnx_set_result(node, 0, y);
+}
+
+/* Infinities of one sign are those numbers that are infinite and on that side of 0. */
+static rondo_status add_is_inf(rondo_onnx_node *node, const void *data) {
+  int64_t negative, positive;
+  rondo_program *program;
+  rondo_type type;
+  rondo_value x, y, zero, side;
+  (void)data;
+  RONDO_TRY(rondo_onnx_attribute_int(node, "detect_negative", 1, &negative));
+  RONDO_TRY(rondo_onnx_attribute_int(node, "detect_positive", 1, &positive));
+  RONDO_TRY(rondo_onnx_operand(node, 0, &x));
+  RONDO_TRY(rondo_onnx_node_program(node, &program));
+  RONDO_TRY(rondo_op_is_inf(program, x, &y));
+  if (negative == 0 || positive == 0) {
+    RONDO_TRY(rondo_onnx_program_type(node->importer, rondo_onnx_input_shape(node, 0)->type, &type));
+    RONDO_TRY(rondo_op_full(program, type, NULL, 0, 0, &zero));
+    RONDO_TRY(positive != 0 ? rondo_op_greater(program, x, zero, &side) : rondo_op_less(program, x, zero, &side));
+    if (positive == 0 && negative == 0) RONDO_TRY(rondo_op_greater(program, side, side, &side));
+    RONDO_TRY(rondo_op_logical_and(program, y, side, &y));
+  }
+  return rondo_onnx_set_result(node, 0, y);
+}
+
+/* Two values ------------------------------------------------------------------------------------------------------- */
+
+typedef struct binary_form {
+  binary_function function;
+  rondo_onnx_type result; /* 0: the type of the inputs */
+} binary_form;
+
+/* The shape to which all inputs are broadcast. */
+static rondo_status broadcast_inputs(const rondo_onnx_node *node, rondo_onnx_shape *out) {
+  *out = *rondo_onnx_input_shape(node, 0);
+  for (size_t i = 1; i < rondo_onnx_input_count(node); i++) {
+    const rondo_onnx_shape both = *out;
+    RONDO_TRY(rondo_onnx_broadcast((const rondo_onnx_shape *const[]){&both, rondo_onnx_input_shape(node, i)}, 2, out));
+  }
+  return RONDO_OK;
+}
+
+static rondo_status add_binary(rondo_onnx_node *node, const void *data) {
+  const binary_form *form = data;
+  rondo_program *program;
+  rondo_onnx_shape shape;
+  rondo_value a, b, y;
+  RONDO_TRY(broadcast_inputs(node, &shape));
+  if (rondo_onnx_shape_count(&shape) == 0) return set_empty_as(node, &shape, form->result);
+  RONDO_TRY(rondo_onnx_operand(node, 0, &a));
+  RONDO_TRY(rondo_onnx_operand(node, 1, &b));
+  RONDO_TRY(rondo_onnx_node_program(node, &program));
+  RONDO_TRY(form->function(program, a, b, &y));
+  return rondo_onnx_set_result(node, 0, y);
+}
+
+/* The result has the type of the base; an exponent of another type is one of floats if either is. */
+static rondo_status add_pow(rondo_onnx_node *node, const void *data) {
+  rondo_program *program;
+  rondo_type base_type, exponent_type;
+  rondo_value base, exponent, y;
+  (void)data;
+  const rondo_onnx_type model_type = rondo_onnx_input_shape(node, 0)->type;
+  RONDO_TRY(rondo_onnx_program_type(node->importer, model_type, &base_type));
+  RONDO_TRY(rondo_onnx_program_type(node->importer, rondo_onnx_input_shape(node, 1)->type, &exponent_type));
+  RONDO_TRY(rondo_onnx_operand(node, 0, &base));
+  RONDO_TRY(rondo_onnx_operand(node, 1, &exponent));
+  RONDO_TRY(rondo_onnx_node_program(node, &program));
+  const bool is_float = exponent_type == RONDO_F32 || exponent_type == RONDO_F16 || exponent_type == RONDO_BF16;
+  const bool is_integer_base = base_type != RONDO_F32 && base_type != RONDO_F16 && base_type != RONDO_BF16;
+  if (is_float && is_integer_base)
+    RONDO_TRY(rondo_op_cast(program, base, exponent_type, &base));
+  else
+    RONDO_TRY(rondo_op_cast(program, exponent, base_type, &exponent));
+  RONDO_TRY(rondo_op_pow(program, base, exponent, &y));
+  RONDO_TRY(rondo_op_cast(program, y, base_type, &y));
+  return rondo_onnx_set_typed(node, 0, y, model_type);
+}
+
+static rondo_status add_mod(rondo_onnx_node *node, const void *data) {
+  static const binary_form fmod_form = {rondo_op_fmod, 0}, remainder_form = {rondo_op_remainder, 0};
+  int64_t is_fmod;
+  (void)data;
+  RONDO_TRY(rondo_onnx_attribute_int(node, "fmod", 0, &is_fmod));
+  return add_binary(node, is_fmod != 0 ? &fmod_form : &remainder_form);
+}
+
+static rondo_status add_bit_shift(rondo_onnx_node *node, const void *data) {
+  static const binary_form left = {rondo_op_shift_left, 0}, right = {rondo_op_shift_right, 0};
+  const char *direction;
+  (void)data;
+  RONDO_TRY(rondo_onnx_attribute_text(node, "direction", "", &direction));
+  if (strcmp(direction, "LEFT") == 0) return add_binary(node, &left);
+  if (strcmp(direction, "RIGHT") == 0) return add_binary(node, &right);
+  return rondo_onnx_refuse_attribute(node, "direction", "it is '%s', not LEFT or RIGHT", direction);
+}
+
+/* Many values ------------------------------------------------------------------------------------------------------ */
+
+typedef struct many_form {
+  binary_function function;
+  bool is_mean;
+} many_form;
+
+static rondo_status add_many(rondo_onnx_node *node, const void *data) {
+  const many_form *form = data;
+  const size_t count = rondo_onnx_input_count(node);
+  rondo_program *program;
+  rondo_onnx_shape shape;
+  rondo_value y, next;
+  RONDO_TRY(broadcast_inputs(node, &shape));
+  if (rondo_onnx_shape_count(&shape) == 0) return rondo_onnx_set_empty(node, 0, &shape);
+  RONDO_TRY(rondo_onnx_operand(node, 0, &y));
+  RONDO_TRY(rondo_onnx_node_program(node, &program));
+  for (size_t i = 1; i < count; i++) {
+    RONDO_TRY(rondo_onnx_operand(node, i, &next));
+    RONDO_TRY(form->function(program, y, next, &y));
+  }
+  if (form->is_mean && count > 1) RONDO_TRY(rondo_op_scale(program, y, 1.0f / (float)count, &y));
+  return rondo_onnx_set_result(node, 0, y);
+}
+
+/* Where, Cast, Clip ------------------------------------------------------------------------------------------------ */
+
+static rondo_status add_where(rondo_onnx_node *node, const void *data) {
+  rondo_program *program;
+  rondo_onnx_shape shape;
+  rondo_value condition, x, y, result;
+  (void)data;
+  const rondo_onnx_type type = rondo_onnx_input_shape(node, 1)->type;
+  RONDO_TRY(broadcast_inputs(node, &shape));
+  if (rondo_onnx_shape_count(&shape) == 0) return set_empty_as(node, &shape, type);
+  RONDO_TRY(rondo_onnx_operand(node, 0, &condition));
+  RONDO_TRY(rondo_onnx_operand(node, 1, &x));
+  RONDO_TRY(rondo_onnx_operand(node, 2, &y));
+  RONDO_TRY(rondo_onnx_node_program(node, &program));
+  RONDO_TRY(rondo_op_select(program, condition, x, y, &result));
+  return rondo_onnx_set_typed(node, 0, result, type);
+}
+
+static rondo_status cast_to(rondo_onnx_node *node, rondo_onnx_type type) {
+  rondo_program *program;
+  rondo_type program_type;
+  rondo_value x, y;
+  const rondo_onnx_shape *shape = rondo_onnx_input_shape(node, 0);
+  if (shape->type == type) {
+    rondo_onnx_set_input(node, 0, 0);
+    return RONDO_OK;
+  }
+  if (rondo_onnx_shape_count(shape) == 0) return set_empty_as(node, shape, type);
+  RONDO_TRY(rondo_onnx_program_type(node->importer, type, &program_type));
+  RONDO_TRY(rondo_onnx_operand(node, 0, &x));
+  RONDO_TRY(rondo_onnx_node_program(node, &program));
+  RONDO_TRY(rondo_op_cast(program, x, program_type, &y));
+  return rondo_onnx_set_typed(node, 0, y, type);
+}
+
+/* `saturate` and `round_mode` concern 8-bit floats, which programs do not compute with. */
+static rondo_status add_cast(rondo_onnx_node *node, const void *data) {
+  int64_t to, saturate;
+  (void)data;
+  RONDO_TRY(rondo_onnx_attribute_int(node, "to", 0, &to));
+  RONDO_TRY(rondo_onnx_attribute_int(node, "saturate", 1, &saturate));
+  if (to < RONDO_ONNX_FLOAT || to > RONDO_ONNX_INT2)
+    return rondo_onnx_refuse_attribute(node, "to", "%lld is no type", (long long)to);
+  return cast_to(node, (rondo_onnx_type)to);
+}
+
+static rondo_status add_cast_like(rondo_onnx_node *node, const void *data) {
+  int64_t saturate;
+  (void)data;
+  RONDO_TRY(rondo_onnx_attribute_int(node, "saturate", 1, &saturate));
+  return cast_to(node, rondo_onnx_input_shape(node, 1)->type);
+}
+
+static rondo_status clamp_with(rondo_onnx_node *node, float lowest, float highest) {
+  rondo_program *program;
+  rondo_value x, y;
+  RONDO_TRY(rondo_onnx_operand(node, 0, &x));
+  RONDO_TRY(rondo_onnx_node_program(node, &program));
+  RONDO_TRY(rondo_op_clamp(program, x, lowest, highest, &y));
+  return rondo_onnx_set_result(node, 0, y);
+}
+
+/* Up to operator set 10, the limits are attributes. */
+static rondo_status add_clip_attributes(rondo_onnx_node *node, const void *data) {
+  float lowest, highest;
+  (void)data;
+  RONDO_TRY(rondo_onnx_attribute_float(node, "min", -INFINITY, &lowest));
+  RONDO_TRY(rondo_onnx_attribute_float(node, "max", INFINITY, &highest));
+  return clamp_with(node, lowest, highest);
+}
+
+/* A limit of a float value that is known without the values of inputs; an F32 holds those of all float types. */
+static rondo_status find_limit(rondo_onnx_node *node, size_t index, float *inout) {
+  const double *numbers;
+  size_t count;
+  if (!rondo_onnx_has_input(node, index)) return RONDO_OK;
+  RONDO_TRY(rondo_onnx_known_numbers(node, index, &numbers, &count));
+  if (count != 1) return rondo_onnx_refuse(node, "input %zu has %zu elements, not one", index, count);
+  *inout = (float)numbers[0];
+  return RONDO_OK;
+}
+
+static rondo_status clip_values(rondo_onnx_node *node) {
+  rondo_program *program;
+  rondo_value y, limit;
+  RONDO_TRY(rondo_onnx_operand(node, 0, &y));
+  RONDO_TRY(rondo_onnx_node_program(node, &program));
+  if (rondo_onnx_has_input(node, 1)) {
+    RONDO_TRY(rondo_onnx_operand(node, 1, &limit));
+    RONDO_TRY(rondo_op_maximum(program, y, limit, &y));
+  }
+  if (rondo_onnx_has_input(node, 2)) {
+    RONDO_TRY(rondo_onnx_operand(node, 2, &limit));
+    RONDO_TRY(rondo_op_minimum(program, y, limit, &y));
+  }
+  return rondo_onnx_set_result(node, 0, y);
+}
+
+static bool is_fixed(const rondo_onnx_node *node, size_t index) {
+  return !rondo_onnx_has_input(node, index) ||
+         (rondo_onnx_is_constant(node, index) && !rondo_onnx_has_result(&node->inputs[index]));
+}
+
+static rondo_status add_clip(rondo_onnx_node *node, const void *data) {
+  float lowest = -INFINITY, highest = INFINITY;
+  const rondo_onnx_shape *shape = rondo_onnx_input_shape(node, 0);
+  (void)data;
+  if (rondo_onnx_shape_count(shape) == 0) return rondo_onnx_set_empty(node, 0, shape);
+  const bool is_float = shape->type == RONDO_ONNX_FLOAT || shape->type == RONDO_ONNX_FLOAT16 ||
+                        shape->type == RONDO_ONNX_BFLOAT16 || shape->type == RONDO_ONNX_DOUBLE;
+  if (!is_float || !is_fixed(node, 1) || !is_fixed(node, 2)) return clip_values(node);
+  RONDO_TRY(find_limit(node, 1, &lowest));
+  RONDO_TRY(find_limit(node, 2, &highest));
+  return clamp_with(node, lowest, highest);
+}
+
+/* The table -------------------------------------------------------------------------------------------------------- */
+
+#define UNARY(name, first, ...)                                             \
+  {                                                                         \
+    name, first, 0, 1, 1, 0, add_unary, &(const unary_form) { __VA_ARGS__ } \
+  }
+#define BINARY(name, first, ...)                                              \
+  {                                                                           \
+    name, first, 0, 2, 2, 0, add_binary, &(const binary_form) { __VA_ARGS__ } \
+  }
+#define MANY(name, first, ...)                                                                \
+  {                                                                                           \
+    name, first, 0, 1, RONDO_ONNX_ANY_NUMBER, 0, add_many, &(const many_form) { __VA_ARGS__ } \
+  }
+
+static const rondo_onnx_row rows[] = {
+    UNARY("Abs", 6, rondo_op_abs, 0),
+    UNARY("BitwiseNot", 18, rondo_op_bitwise_not, 0),
+    UNARY("Ceil", 6, rondo_op_ceil, 0),
+    UNARY("Cos", 7, rondo_op_cos, 0),
+    UNARY("Exp", 6, rondo_op_exp, 0),
+    UNARY("Floor", 6, rondo_op_floor, 0),
+    UNARY("IsNaN", 9, rondo_op_is_nan, RONDO_ONNX_BOOL),
+    UNARY("Log", 6, rondo_op_log, 0),
+    UNARY("Neg", 6, rondo_op_neg, 0),
+    UNARY("Not", 1, rondo_op_logical_not, RONDO_ONNX_BOOL),
+    UNARY("Relu", 6, rondo_op_relu, 0),
+    UNARY("Round", 11, rondo_op_round, 0),
+    UNARY("Sigmoid", 6, rondo_op_sigmoid, 0),
+    UNARY("Sign", 9, rondo_op_sign, 0),
+    UNARY("Sin", 7, rondo_op_sin, 0),
+    UNARY("Sqrt", 6, rondo_op_sqrt, 0),
+    UNARY("Tanh", 6, rondo_op_tanh, 0),
+    {"Gelu", 20, 0, 1, 1, 0, add_gelu, NULL},
+    {"IsInf", 10, 0, 1, 1, 0, add_is_inf, NULL},
+    BINARY("Add", 7, rondo_op_add, 0),
+    BINARY("And", 7, rondo_op_logical_and, RONDO_ONNX_BOOL),
+    BINARY("BitwiseAnd", 18, rondo_op_bitwise_and, 0),
+    BINARY("BitwiseOr", 18, rondo_op_bitwise_or, 0),
+    BINARY("BitwiseXor", 18, rondo_op_bitwise_xor, 0),
+    BINARY("Div", 7, rondo_op_div, 0),
+    BINARY("Equal", 7, rondo_op_equal, RONDO_ONNX_BOOL),
+    BINARY("Greater", 7, rondo_op_greater, RONDO_ONNX_BOOL),
+    BINARY("GreaterOrEqual", 12, rondo_op_greater_equal, RONDO_ONNX_BOOL),
+    BINARY("Less", 7, rondo_op_less, RONDO_ONNX_BOOL),
+    BINARY("LessOrEqual", 12, rondo_op_less_equal, RONDO_ONNX_BOOL),
+    BINARY("Mul", 7, rondo_op_mul, 0),
+    BINARY("Or", 7, rondo_op_logical_or, RONDO_ONNX_BOOL),
+    BINARY("Sub", 7, rondo_op_sub, 0),
+    BINARY("Xor", 7, rondo_op_logical_xor, RONDO_ONNX_BOOL),
+    {"BitShift", 11, 0, 2, 2, 0, add_bit_shift, NULL},
+    {"Mod", 10, 0, 2, 2, 0, add_mod, NULL},
+    {"Pow", 7, 0, 2, 2, 0, add_pow, NULL},
+    MANY("Max", 8, rondo_op_maximum, false),
+    MANY("Mean", 8, rondo_op_add, true),
+    MANY("Min", 8, rondo_op_minimum, false),
+    MANY("Sum", 8, rondo_op_add, false),
+    {"Cast", 6, 0, 1, 1, 0, add_cast, NULL},
+    {"CastLike", 15, 0, 2, 2, 0, add_cast_like, NULL},
+    {"Clip", 6, 10, 1, 1, 0, add_clip_attributes, NULL},
+    {"Clip", 11, 0, 1, 3, 0, add_clip, NULL},
+    {"Where", 9, 0, 3, 3, 0, add_where, NULL},
+};
+
+RONDO_ONNX_FAMILY(rondo_onnx_elementwise, rows);

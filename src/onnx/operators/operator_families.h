@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT
+ * The families of operators. Each is the table of one file; operator_families.c lists them.
+ */
+#ifndef RONDO_ONNX_OPERATORS_OPERATOR_FAMILIES_H
+#define RONDO_ONNX_OPERATORS_OPERATOR_FAMILIES_H
+
+#include "onnx/import/operator_row.h"
+
+extern const rondo_onnx_family rondo_onnx_constants;    /* onnx_constants.c */
+extern const rondo_onnx_family rondo_onnx_control_flow; /* onnx_control_flow.c */
+extern const rondo_onnx_family rondo_onnx_elementwise;  /* onnx_elementwise.c */
+extern const rondo_onnx_family rondo_onnx_indexing;     /* onnx_indexing.c */
+extern const rondo_onnx_family rondo_onnx_products;     /* onnx_products.c */
+extern const rondo_onnx_family rondo_onnx_reductions;   /* onnx_reductions.c */
+extern const rondo_onnx_family rondo_onnx_shapes;       /* onnx_shapes.c */
+
+/* Defines a family of ONNX's own domain, whose table is `rows`. */
+#define RONDO_ONNX_FAMILY(name, table) \
+  const rondo_onnx_family name = {.domain = "", .rows = (table), .count = sizeof(table) / sizeof *(table)}
+
+#endif

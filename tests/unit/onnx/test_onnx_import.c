@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT
+ * An import that fails leaves the program as it was, and no memory (ON-2, ON-10): where memory runs out, where computed
+ * constants are too large, and where a loop does not end.
+ */
+#include <rondo/onnx.h>
+
+#include "onnx/format/tensor_data.h"
+#include "onnx/import/graph_import.h"
+#include "support/rondo_test.h"
+#include "support/test_onnx.h"
+
+#define NAMES(...) ((const char *[]){__VA_ARGS__, NULL})
+
+static rondo_onnx_model *parsed(const onnx_bytes *graph) {
+  rondo_onnx_model *model = NULL;
+  const onnx_bytes bytes = onnx_model(graph);
+  assert_ok(rondo_onnx_parse(bytes.bytes, bytes.count, NULL, &model));
+  return model;
+}
+
+/* y = reshape(x, s + 1) + (c + c), where s is an input whose value is given. */
+static onnx_bytes folding_graph(void) {
+  static const int64_t one[] = {1}, sizes[] = {6};
+  static const float c[] = {2};
+  onnx_bytes graph = {0};
+  onnx_add_input(&graph, "x", RONDO_ONNX_FLOAT, sizes, 1);
+  onnx_add_input(&graph, "s", RONDO_ONNX_INT64, one, 1);
+  onnx_add_initializer(&graph, "one", RONDO_ONNX_INT64, one, sizeof one, one, 1);
+  onnx_add_initializer(&graph, "c", RONDO_ONNX_FLOAT, c, sizeof c, one, 1);
+  onnx_add_node(&graph, "Add", NAMES("s", "one"), NAMES("shape"));
+  onnx_add_node(&graph, "Add", NAMES("c", "c"), NAMES("twice"));
+  onnx_add_node(&graph, "Reshape", NAMES("x", "shape"), NAMES("z"));
+  onnx_add_node(&graph, "Add", NAMES("z", "twice"), NAMES("y"));
+  onnx_add_output(&graph, "y");
+  return graph;
+}
+
+ALLOCATOR_TEST(test_on2_memory_may_run_out) {
+  static const int64_t five[] = {5};
+  const onnx_bytes graph = folding_graph();
+  const rondo_onnx_given_input given = {.name = "s", .data = five, .bytes = sizeof five};
+  const rondo_onnx_build_options options = {RONDO_ONNX_BUILD_OPTIONS_INIT, .inputs = &given, .input_count = 1,
+                                            .allocator = &counting->table};
+  rondo_onnx_model *model = parsed(&graph);
+  rondo_program *program = NULL;
+  rondo_onnx_build *build = NULL;
+  assert_ok(rondo_program_create(NULL, &program));
+  rondo_status status = RONDO_OUT_OF_MEMORY;
+  size_t fail_at = 0;
+  while (status != RONDO_OK) {
+    atomic_store(&counting->calls, 0);
+    atomic_store(&counting->fail_at, ++fail_at);
+    status = rondo_onnx_build_program(model, &options, program, &build);
+    assert_true(status == RONDO_OK || status == RONDO_OUT_OF_MEMORY);
+    if (status != RONDO_OK) assert_true(build == NULL && test_allocator_is_clean(counting));
+  }
+  assert_true(fail_at > 50);
+  rondo_onnx_build_destroy(build);
+  rondo_program_destroy(program);
+  rondo_onnx_destroy(model);
+}
+
+UNIT_TEST(test_on2_computed_constants_have_a_limit) {
+  static const int64_t large[] = {1 << 20, 1 << 20}, two[] = {2};
+  onnx_bytes graph = {0};
+  onnx_add_initializer(&graph, "sizes", RONDO_ONNX_INT64, large, sizeof large, two, 1);
+  onnx_add_node(&graph, "ConstantOfShape", NAMES("sizes"), NAMES("y"));
+  onnx_add_output(&graph, "y");
+  rondo_onnx_model *model = parsed(&graph);
+  rondo_program *program = NULL;
+  rondo_onnx_build *build = NULL;
+  assert_ok(rondo_program_create(NULL, &program));
+  assert_error(rondo_onnx_build_program(model, NULL, program, &build), RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE);
+  assert_message("raise most_folded_bytes");
+  assert_message("node 'y' (ConstantOfShape)");
+  assert_null(build);
+  rondo_program_destroy(program);
+  rondo_onnx_destroy(model);
+}
+
+/* A loop of 2^62 trips. */
+UNIT_TEST(test_on10_a_loop_without_an_end) {
+  static const int64_t trips[] = {INT64_C(1) << 62};
+  onnx_bytes body = {0}, graph = {0};
+  onnx_add_input(&body, "i", RONDO_ONNX_INT64, NULL, 0);
+  onnx_add_input(&body, "go", RONDO_ONNX_BOOL, NULL, 0);
+  onnx_add_node(&body, "Identity", NAMES("go"), NAMES("go_on"));
+  onnx_add_output(&body, "go_on");
+  onnx_add_initializer(&graph, "trips", RONDO_ONNX_INT64, trips, sizeof trips, NULL, 0);
+  onnx_bytes loop = onnx_node("loop", "Loop", NAMES("trips"), NAMES(""));
+  onnx_add_graph(&loop, "body", &body);
+  onnx_nest(&graph, ONNX_GRAPH_NODE, &loop);
+  onnx_add_node(&graph, "Identity", NAMES("trips"), NAMES("y"));
+  onnx_add_output(&graph, "y");
+  rondo_onnx_model *model = parsed(&graph);
+  rondo_program *program = NULL;
+  rondo_onnx_build *build = NULL;
+  assert_ok(rondo_program_create(NULL, &program));
+  assert_error(rondo_onnx_build_program(model, NULL, program, &build), RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE);
+  assert_message("with those of its loops each time");
+  rondo_program_destroy(program);
+  rondo_onnx_destroy(model);
+}
