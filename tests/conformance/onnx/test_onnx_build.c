@@ -11,7 +11,7 @@
 #include "support/test_onnx.h"
 #include "support/test_program.h"
 
-enum { FLOAT = 1, INT64 = 7, BOOL = 9 };
+enum { FLOAT = 1, INT64 = 7, BOOL = 9, DOUBLE = 11 };
 
 #define NAMES(...) ((const char *[]){__VA_ARGS__, NULL})
 #define DIMS(...) (const int64_t[]){__VA_ARGS__}, sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t)
@@ -287,6 +287,85 @@ TEST(test_on4_loops_and_branches_are_unrolled) {
   assert_ok(rondo_compiled_run(of));
   assert_output(of, "y", (const float[]){8}, 1);
   assert_output(of, "all", all, 3);
+  rondo_onnx_build_destroy(build);
+}
+
+/* A function of the model: f(a, b) = a + b, where a is cast to the type that an attribute of the call says. Values of
+ * its body have names of their own. */
+static onnx_bytes function_model(void) {
+  onnx_bytes function = {0}, opset = {0}, reference = {0}, graph = {0};
+  onnx_bytes cast = onnx_node("cast", "Cast", NAMES("a"), NAMES("x"));
+  onnx_text(&reference, 1, "to");
+  onnx_number(&reference, 20, 2);
+  onnx_text(&reference, 21, "type");
+  onnx_nest(&cast, ONNX_NODE_ATTRIBUTE, &reference);
+  const onnx_bytes add = onnx_node("add", "Add", NAMES("x", "b"), NAMES("y"));
+  onnx_number(&opset, 2, 17);
+  onnx_text(&function, 1, "CastAdd");
+  onnx_text(&function, 4, "a");
+  onnx_text(&function, 4, "b");
+  onnx_text(&function, 5, "y");
+  onnx_text(&function, 6, "type");
+  onnx_nest(&function, 7, &cast);
+  onnx_nest(&function, 7, &add);
+  onnx_nest(&function, 9, &opset);
+  onnx_text(&function, 10, "of.a.test");
+  onnx_bytes call = onnx_node("call", "CastAdd", NAMES("x", "y"), NAMES("z"));
+  onnx_text(&call, 7, "of.a.test");
+  onnx_add_int(&call, "type", FLOAT);
+  onnx_add_input(&graph, "x", INT64, DIMS(1));
+  onnx_add_input(&graph, "y", FLOAT, DIMS(1));
+  onnx_nest(&graph, ONNX_GRAPH_NODE, &call);
+  onnx_add_output(&graph, "z");
+  onnx_bytes model = onnx_model(&graph);
+  onnx_nest(&model, ONNX_MODEL_FUNCTION, &function);
+  return model;
+}
+
+TEST(test_on2_functions_of_the_model) {
+  static const int64_t x[] = {3};
+  static const float y[] = {0.5f}, z[] = {3.5f};
+  const onnx_bytes bytes = function_model();
+  rondo_onnx_model *model = NULL;
+  assert_ok(rondo_onnx_parse(bytes.bytes, bytes.count, NULL, &model));
+  rondo_program *program = test_new_program();
+  rondo_onnx_build *build = built(model, NULL, program);
+  rondo_compiled *of = compiled(t, program, build, NULL);
+  assert_ok(rondo_compiled_write(of, "x", x, sizeof x));
+  assert_ok(rondo_compiled_write(of, "y", y, sizeof y));
+  assert_ok(rondo_compiled_run(of));
+  assert_output(of, "z", z, 1);
+  rondo_onnx_build_destroy(build);
+  rondo_onnx_destroy(model);
+}
+
+/* Doubles are floats in the program, and constants keep their precision. */
+TEST(test_on2_doubles) {
+  static const double c[] = {0.1, 1e300};
+  static const float x[] = {1, 2}, y[] = {2, 4};
+  onnx_bytes graph = {0};
+  onnx_add_input(&graph, "x", DOUBLE, DIMS(2));
+  onnx_add_initializer(&graph, "c", DOUBLE, c, sizeof c, DIMS(2));
+  onnx_add_node(&graph, "Add", NAMES("x", "x"), NAMES("y"));
+  onnx_add_node(&graph, "Identity", NAMES("c"), NAMES("d"));
+  onnx_add_output(&graph, "y");
+  onnx_add_output(&graph, "d");
+  rondo_onnx_model *model = parsed(&graph);
+  rondo_program *program = test_new_program();
+  rondo_onnx_build *build = NULL;
+  const rondo_onnx_build_options refuse = {RONDO_ONNX_BUILD_OPTIONS_INIT, .refuse_double = true};
+  assert_error(rondo_onnx_build_program(model, &refuse, program, &build), RONDO_UNSUPPORTED, RONDO_REASON_NONE);
+  assert_message("input 'x': programs have no values of the type 'double'");
+  rondo_onnx_build_destroy(build);
+  build = built(model, NULL, program);
+  const rondo_onnx_built_value sum = output_of(build, 0), constant = output_of(build, 1);
+  assert_true(sum.is_double && sum.type == RONDO_F32);
+  assert_string_equal(sum.type_name, "double");
+  assert_memory_equal(constant.data, c, sizeof c);
+  rondo_compiled *of = compiled(t, program, build, NULL);
+  assert_ok(rondo_compiled_write(of, "x", x, sizeof x));
+  assert_ok(rondo_compiled_run(of));
+  assert_output(of, "y", y, 2);
   rondo_onnx_build_destroy(build);
 }
 
