@@ -187,6 +187,8 @@ static rondo_status check_graph(checker *self, const RondoOnnx__Graph *graph) {
 
 static rondo_status check_function(checker *self, const RondoOnnx__Function *function) {
   const body nodes = {.nodes = function->node, .count = function->n_node};
+  for (size_t i = 0; i < function->n_attribute_proto; i++)
+    RONDO_TRY(rondo_onnx_check_attribute(self->source, function->attribute_proto[i], false));
   for (size_t i = 0; i < function->n_input; i++) RONDO_TRY(define(self, function->input[i], "an input", ANOTHER_VALUE));
   RONDO_TRY(check_body(self, &nodes));
   for (size_t i = 0; i < function->n_output; i++) RONDO_TRY(check_defined(self, function->output[i]));

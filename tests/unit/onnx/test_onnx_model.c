@@ -430,6 +430,15 @@ static onnx_bytes function(const char *name, const char *called) {
   return bytes;
 }
 
+/* Defaults of a function's attributes are checked like attributes of nodes. */
+UNIT_TEST(test_on10_defaults_of_functions) {
+  onnx_bytes model = product_model(), of = function("First", "Relu");
+  const onnx_bytes tensor = attribute("value", 4);
+  onnx_nest(&of, 11, &tensor);
+  onnx_nest(&model, ONNX_MODEL_FUNCTION, &of);
+  assert_refused(&model, RONDO_INVALID_DATA, RONDO_REASON_MALFORMED, "it has no value of its type");
+}
+
 UNIT_TEST(test_on10_functions_that_call_each_other) {
   onnx_bytes model = product_model();
   const onnx_bytes first = function("First", "Second"), second = function("Second", "Relu");
