@@ -196,12 +196,16 @@ static rondo_status import_reported(rondo_onnx_node *node, size_t index) {
   return rondo_onnx_report_node(node->importer, node->message, index, node->opset, node->refused_attribute);
 }
 
+static rondo_status count_node(rondo_onnx_importer *importer) {
+  if (importer->nodes++ < RONDO_ONNX_MOST_NODES) return RONDO_OK;
+  return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE,
+                    "the model has more than %u nodes, with those of its loops each time", RONDO_ONNX_MOST_NODES);
+}
+
 static rondo_status import_node(rondo_onnx_importer *importer, const RondoOnnx__Node *message, size_t index) {
   rondo_onnx_node node = {
       .importer = importer, .message = message, .opset = opset_of(importer, rondo_onnx_node_domain(message))};
-  if (importer->nodes++ == RONDO_ONNX_MOST_NODES)
-    return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE,
-                      "the model has more than %u nodes, with those of its loops each time", RONDO_ONNX_MOST_NODES);
+  RONDO_TRY(count_node(importer));
   RONDO_TRY(rondo_scratch_take(&importer->scratch, message->n_input, sizeof *node.inputs, &node.inputs));
   RONDO_TRY(rondo_scratch_take(&importer->scratch, message->n_output, sizeof *node.outputs, &node.outputs));
   if (find_inputs(&node)) RONDO_TRY(import_reported(&node, index));
@@ -257,6 +261,7 @@ rondo_status rondo_onnx_import_graph(rondo_onnx_importer *importer, const RondoO
                                      const rondo_onnx_import_value *inputs, size_t count,
                                      rondo_onnx_import_value *out_outputs) {
   const size_t outer_values = importer->values.count;
+  RONDO_TRY(count_node(importer)); /* a loop whose body has no nodes must end, too */
   if (count != graph->n_input)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE, "its graph '%s' has %zu inputs, not %zu",
                       rondo_onnx_text(graph->name), graph->n_input, count);

@@ -97,6 +97,9 @@ rondo_status rondo_onnx_attribute_floats(rondo_onnx_node *node, const char *name
 rondo_status rondo_onnx_attribute_graph(rondo_onnx_node *node, const char *name, const RondoOnnx__Graph **out) {
   const RondoOnnx__Attribute *attribute;
   RONDO_TRY(find(node, name, RONDO_ONNX_ATTRIBUTE_GRAPH, &attribute));
+  if (attribute != NULL && attribute != rondo_onnx_find_attribute(node->message, name))
+    return rondo_onnx_refuse_attribute(node, name,
+                                       "a function gets the graph from its call, whose values it does not see");
   *out = attribute != NULL ? attribute->g : NULL;
   return RONDO_OK;
 }

@@ -120,7 +120,7 @@ typedef struct loop {
   size_t carried, scanned;            /* values from iteration to iteration; values of each iteration that are joined */
   rondo_onnx_import_value *inputs, *outputs; /* of the body */
   scan_output *scan_outputs;
-  bool has_failed; /* a node of the body cannot be imported; it is reported once */
+  bool has_failed; /* a node of the body cannot be imported, which is reported once, or lacks a value */
 } loop;
 
 static rondo_status loop_begin(loop *of) {
@@ -140,7 +140,10 @@ static rondo_status iterate(loop *of) {
   rondo_onnx_importer *importer = of->node->importer;
   const size_t reported = importer->build->info.unsupported;
   RONDO_TRY(rondo_onnx_import_graph(importer, of->body, of->inputs, of->body->n_input, of->outputs));
-  of->has_failed = of->node->is_unknown = importer->build->info.unsupported > reported;
+  of->has_failed = importer->build->info.unsupported > reported;
+  for (size_t i = 0; i < of->body->n_output; i++)
+    if (of->outputs[i].kind == RONDO_ONNX_UNKNOWN) of->has_failed = true;
+  of->node->is_unknown = of->has_failed;
   if (of->has_failed) return RONDO_OK;
   if (of->carried > 0)
     memcpy(of->inputs + of->extra_inputs, of->outputs + of->extra_outputs, of->carried * sizeof *of->inputs);

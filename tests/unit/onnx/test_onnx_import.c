@@ -78,14 +78,13 @@ UNIT_TEST(test_on2_computed_constants_have_a_limit) {
   rondo_onnx_destroy(model);
 }
 
-/* A loop of 2^62 trips. */
+/* A loop of 2^62 trips, whose body has no nodes. */
 UNIT_TEST(test_on10_a_loop_without_an_end) {
   static const int64_t trips[] = {INT64_C(1) << 62};
   onnx_bytes body = {0}, graph = {0};
   onnx_add_input(&body, "i", RONDO_ONNX_INT64, NULL, 0);
   onnx_add_input(&body, "go", RONDO_ONNX_BOOL, NULL, 0);
-  onnx_add_node(&body, "Identity", NAMES("go"), NAMES("go_on"));
-  onnx_add_output(&body, "go_on");
+  onnx_add_output(&body, "go");
   onnx_add_initializer(&graph, "trips", RONDO_ONNX_INT64, trips, sizeof trips, NULL, 0);
   onnx_bytes loop = onnx_node("loop", "Loop", NAMES("trips"), NAMES(""));
   onnx_add_graph(&loop, "body", &body);
