@@ -4,8 +4,10 @@
  *
  *   TRY(rondo_onnx_load("model.onnx", NULL, &model));
  *   const rondo_onnx_dimension_size batch = {"batch", 8};
- *   TRY(rondo_onnx_build_program(model, &(rondo_onnx_build_options){.dimensions = &batch, .dimension_count = 1},
- * program, &build)); TRY(rondo_compile(program, device, NULL, &compiled));
+ *   const rondo_onnx_build_options options = {
+ *       RONDO_ONNX_BUILD_OPTIONS_INIT, .dimensions = &batch, .dimension_count = 1};
+ *   TRY(rondo_onnx_build_program(model, &options, program, &build));
+ *   TRY(rondo_compile(program, device, NULL, &compiled));
  *   TRY(rondo_weights_apply(rondo_onnx_build_weights(build), compiled, NULL));
  *   rondo_onnx_build_destroy(build);
  *   rondo_onnx_destroy(model);
@@ -171,7 +173,7 @@ typedef struct rondo_onnx_build rondo_onnx_build;
  *   INVALID_ARGUMENT with UNKNOWN_NAME, DUPLICATE_NAME (of options, or in the program), SHAPE (dynamic dimensions
  *     without a size; sizes that do not fit the model's), BAD_SIZE (a value's bytes), NULL_ARGUMENT, BAD_OPTIONS;
  *   LIMIT_EXCEEDED (most_folded_bytes; more than 2^18 nodes, with those of loops each time); OUT_OF_MEMORY;
- * INVALID_DATA. */
+ *   INVALID_DATA. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_onnx_build_program(const rondo_onnx_model *model,
                                                                const rondo_onnx_build_options *options,
                                                                rondo_program *program, rondo_onnx_build **out_build);
