@@ -52,7 +52,9 @@ typedef struct rondo_mpi_cache {
 typedef struct rondo_mpi_operation {
   MPI_Request requests[2];
   rondo_mpi_known *known; /* whose persistent request is in use, or NULL */
-  int count, received;    /* requests; elements that a RECEIVE expects, -1: none */
+  int count, tested;      /* requests; those that are done, and then the next one is tested */
+  int received;           /* elements that a RECEIVE expects, as the first request; -1: none */
+  MPI_Status status;      /* of a RECEIVE */
   MPI_Datatype type;
   rondo_type received_type;
   const void *copy_from; /* copied when it is done */
