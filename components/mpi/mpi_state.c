@@ -41,14 +41,21 @@ rondo_status rondo_mpi_fail_ended(void) {
                         "all graphs and execs that captured its collectives, first");
 }
 
-rondo_status rondo_mpi_require_ready(void) {
-  int is_initialized = 0, is_finalized = 0, level = MPI_THREAD_SINGLE;
+rondo_status rondo_mpi_require_running(void) {
+  int is_initialized = 0, is_finalized = 0;
   if (MPI_Initialized(&is_initialized) != MPI_SUCCESS || !is_initialized)
     return rondo_mpi_fail(RONDO_INVALID_STATE, RONDO_REASON_CALL_ORDER,
                           "MPI is not initialized: call MPI_Init_thread with MPI_THREAD_MULTIPLE first");
   if (MPI_Finalized(&is_finalized) != MPI_SUCCESS || is_finalized)
     return rondo_mpi_fail(RONDO_INVALID_STATE, RONDO_REASON_CALL_ORDER,
                           "MPI is finalized: call MPI_Finalize after all calls of Rondo");
+  return RONDO_OK;
+}
+
+rondo_status rondo_mpi_require_ready(void) {
+  int level = MPI_THREAD_SINGLE;
+  const rondo_status status = rondo_mpi_require_running();
+  if (status != RONDO_OK) return status;
   if (MPI_Query_thread(&level) == MPI_SUCCESS && level == MPI_THREAD_MULTIPLE) return RONDO_OK;
   return rondo_mpi_fail(RONDO_INVALID_STATE, RONDO_REASON_CONCURRENT_USE,
                         "MPI was initialized with thread level %d, but workers and the progress thread call MPI: call "

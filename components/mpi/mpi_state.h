@@ -19,7 +19,9 @@ typedef struct rondo_mpi_state {
   int key;              /* of the attribute */
 } rondo_mpi_state;
 
-/* INVALID_STATE if MPI cannot be used, with the reason. */
+/* INVALID_STATE before MPI_Init_thread and after MPI_Finalize: some functions of MPI end the program then. */
+RONDO_MUST_USE rondo_status rondo_mpi_require_running(void);
+/* Also INVALID_STATE without MPI_THREAD_MULTIPLE. */
 RONDO_MUST_USE rondo_status rondo_mpi_require_ready(void);
 
 /* Attach to MPI_COMM_SELF, and detach. */

@@ -21,9 +21,12 @@ RONDO_API rondo_status rondo_communicator_from_mpi_world(rondo_device *device,
   return rondo_communicator_from_mpi(device, MPI_COMM_WORLD, options, out_communicator);
 }
 
-RONDO_API rondo_status rondo_mpi_end(void) { return rondo_mpi_check(MPI_Finalize(), "finalizing MPI"); }
+RONDO_API rondo_status rondo_mpi_end(void) {
+  const rondo_status status = rondo_mpi_require_running();
+  return status == RONDO_OK ? rondo_mpi_check(MPI_Finalize(), "finalizing MPI") : status;
+}
 
 RONDO_API void rondo_mpi_abort(int exit_status) {
-  (void)MPI_Abort(MPI_COMM_WORLD, exit_status);
+  if (rondo_mpi_require_running() == RONDO_OK) (void)MPI_Abort(MPI_COMM_WORLD, exit_status);
   _Exit(exit_status); /* MPI_Abort does not return, but its declaration does not say so */
 }

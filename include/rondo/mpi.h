@@ -32,7 +32,8 @@
  * MPI_ERRORS_RETURN) turns it into the error of the collective.
  *
  * After a failure, MPI may still access the buffers of the collective that was in progress, because MPI cannot cancel
- * it. End the process, or keep the buffers.
+ * it. End the process, or keep the buffers. If a rank was lost, MPI_Finalize may wait for it for ever, so end with
+ * MPI_Abort, or without MPI_Finalize.
  *
  * Component: rondo-mpi.
  */
@@ -76,11 +77,12 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_communicator_from_mpi_world(rondo_de
                                                                         const rondo_communicator_options *options,
                                                                         rondo_communicator **out_communicator);
 
-/* MPI_Finalize. Errors: EXECUTION_FAILED with MPI's code. */
+/* MPI_Finalize. It may wait for a rank that was lost, so after such a failure call rondo_mpi_abort. Errors:
+ * INVALID_STATE (MPI is not initialized, or is finalized already); EXECUTION_FAILED with MPI's code. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_mpi_end(void);
 
-/* Ends all processes of MPI_COMM_WORLD with MPI_Abort, this one with the exit status. Does not return. MPI must be
- * initialized. */
+/* Ends all processes of MPI_COMM_WORLD with MPI_Abort, this one with the exit status. Does not return. While MPI is not
+ * initialized, or after it was finalized, only this process ends. */
 RONDO_API void rondo_mpi_abort(int exit_status);
 
 RONDO_EXTERN_C_END

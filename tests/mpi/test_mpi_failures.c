@@ -322,6 +322,7 @@ static int not_initialized(void) {
   rondo_device *device;
   rondo_communicator *communicator;
   int level;
+  REQUIRE(rondo_mpi_end() == RONDO_INVALID_STATE && says("MPI is not initialized"));
   REQUIRE(rondo_device_open("cpu", NULL, &device) == RONDO_OK);
   REQUIRE(rondo_communicator_from_mpi(device, MPI_COMM_WORLD, NULL, &communicator) == RONDO_INVALID_STATE);
   REQUIRE(says("MPI is not initialized: call MPI_Init_thread"));
@@ -332,6 +333,7 @@ static int not_initialized(void) {
   REQUIRE(MPI_Finalize() == MPI_SUCCESS);
   REQUIRE(rondo_communicator_from_mpi(device, MPI_COMM_WORLD, NULL, &communicator) == RONDO_INVALID_STATE);
   REQUIRE(says("MPI is finalized"));
+  REQUIRE(rondo_mpi_begin() == RONDO_INVALID_STATE && rondo_mpi_end() == RONDO_INVALID_STATE);
   REQUIRE(rondo_device_close(device) == RONDO_OK);
   return PASSED;
 }
