@@ -275,7 +275,7 @@ static rondo_status join(rondo_device *device, rondo_mpi_group *group, const ron
     rondo_mpi_group_free(group);
     return status;
   }
-  if (status == RONDO_OK) status = rondo_mpi_engine_make(group, &engine);
+  if (status == RONDO_OK) status = rondo_mpi_engine_make(group, timeout_ms, &engine);
   if (status != RONDO_OK) {
     rondo_mpi_group_free(group);
     return status;

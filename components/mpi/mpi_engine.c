@@ -140,7 +140,7 @@ static rondo_status mpi_split(void *user, uint32_t color, uint32_t key, uint32_t
   rondo_status status = rondo_mpi_group_divide(&e->group, color, key, timeout_ms, &group);
   e->split_timed_out = status == RONDO_UNAVAILABLE;
   if (status == RONDO_OK) {
-    status = rondo_mpi_engine_make(&group, out);
+    status = rondo_mpi_engine_make(&group, e->timeout_ms, out);
     if (status != RONDO_OK) rondo_mpi_group_free(&group);
   }
   rondo_mpi_leave(&e->state);
@@ -171,11 +171,12 @@ static void mpi_close(void *user) {
   free(e);
 }
 
-rondo_status rondo_mpi_engine_make(const rondo_mpi_group *group, rondo_collective_engine *out) {
+rondo_status rondo_mpi_engine_make(const rondo_mpi_group *group, uint32_t timeout_ms, rondo_collective_engine *out) {
   rondo_mpi_engine *e = calloc(1, sizeof *e);
   if (e == NULL) return rondo_mpi_fail(RONDO_OUT_OF_MEMORY, RONDO_REASON_ALLOCATION_FAILED, "no memory for the engine");
   e->group = *group;
-  rondo_status status = rondo_mpi_liveness_make(&e->liveness, group->size);
+  e->timeout_ms = timeout_ms;
+  rondo_status status = rondo_mpi_liveness_make(&e->liveness, group->size, timeout_ms);
   if (status == RONDO_OK) {
     status = rondo_mpi_state_begin(&e->state);
     if (status != RONDO_OK) (void)rondo_mpi_liveness_free(&e->liveness, group->size, true);

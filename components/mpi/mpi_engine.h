@@ -44,10 +44,12 @@ typedef struct rondo_mpi_engine {
   rondo_mpi_operation operation; /* that moves the data */
   rondo_mpi_cache cache;
   rondo_mpi_liveness liveness;
+  uint32_t timeout_ms;  /* of a collective */
   bool split_timed_out; /* a late rank may still answer the old call, so the group cannot be divided any more */
 } rondo_mpi_engine;
 
 /* Makes the engine of this rank, which owns the group's communicators if it succeeds. OUT_OF_MEMORY. */
-RONDO_MUST_USE rondo_status rondo_mpi_engine_make(const rondo_mpi_group *group, rondo_collective_engine *out);
+RONDO_MUST_USE rondo_status rondo_mpi_engine_make(const rondo_mpi_group *group, uint32_t timeout_ms,
+                                                  rondo_collective_engine *out);
 
 #endif

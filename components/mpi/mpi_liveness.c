@@ -13,8 +13,11 @@
 
 enum { TAG = 1, DESCRIPTION_BYTES = 96 };
 
-/* A collective that waits longer makes the rank ask the others; then after twice the time, and so on. */
+/* A collective that waits longer, or for a part of the timeout, makes the rank ask the others; then after twice the
+ * time, and so on. A rank that answers does so within ANSWER_NS: each side looks for messages when it watches. */
 static const uint64_t ASK_NS = UINT64_C(250000000), MAX_ASK_NS = UINT64_C(8000000000);
+static const uint64_t NS_A_MS = UINT64_C(1000000), ANSWER_NS = UINT64_C(200000000);
+enum { TIMEOUT_PARTS = 4 };
 static const uint64_t PUSH_NS = UINT64_C(200000000); /* how long a failure is pushed on its way, at most */
 
 static uint64_t now_ns(void) {
@@ -25,8 +28,9 @@ static uint64_t now_ns(void) {
 
 /* Life ------------------------------------------------------------------------------------------------------------ */
 
-rondo_status rondo_mpi_liveness_make(rondo_mpi_liveness *liveness, int ranks) {
-  *liveness = (rondo_mpi_liveness){.ask_after_ns = ASK_NS};
+rondo_status rondo_mpi_liveness_make(rondo_mpi_liveness *liveness, int ranks, uint32_t timeout_ms) {
+  const uint64_t part_ns = timeout_ms * NS_A_MS / TIMEOUT_PARTS;
+  *liveness = (rondo_mpi_liveness){.first_ask_ns = part_ns < ASK_NS ? part_ns : ASK_NS};
   liveness->peers = calloc((size_t)ranks, sizeof *liveness->peers);
   liveness->failures = calloc((size_t)ranks, sizeof *liveness->failures);
   if (liveness->peers == NULL || liveness->failures == NULL) {
@@ -58,7 +62,8 @@ bool rondo_mpi_liveness_free(rondo_mpi_liveness *liveness, int ranks, bool has_m
 void rondo_mpi_liveness_begin(rondo_mpi_liveness *liveness) {
   liveness->begun++;
   liveness->began_ns = liveness->asked_ns = 1; /* the clock is read when somebody watches */
-  liveness->ask_after_ns = ASK_NS;
+  liveness->ask_after_ns = liveness->first_ask_ns;
+  liveness->first_asked_ns = 0;
 }
 
 /* Messages -------------------------------------------------------------------------------------------------------- */
@@ -160,6 +165,7 @@ static rondo_status ask(rondo_mpi_engine *engine) {
   if (l->began_ns == 1) l->began_ns = l->asked_ns = now;
   if (now - l->asked_ns < l->ask_after_ns) return RONDO_OK;
   l->asked_ns = now;
+  if (l->first_asked_ns == 0) l->first_asked_ns = now;
   l->ask_after_ns = 2 * l->ask_after_ns < MAX_ASK_NS ? 2 * l->ask_after_ns : MAX_ASK_NS;
   for (int i = 0; i < engine->group.size; i++) {
     const rondo_status status = i == engine->group.rank ? RONDO_OK : send_report(engine, i, true);
@@ -199,25 +205,49 @@ static bool waits_for(const rondo_mpi_engine *engine, int rank) {
   return (work->src != NULL && (int)work->to == rank) || (work->dst != NULL && (int)work->from == rank);
 }
 
-static void append(char *text, size_t bytes, const char *format, int rank, const char *what) {
-  const size_t used = strlen(text);
-  if (used + 1 < bytes) (void)snprintf(text + used, bytes - used, format, used == 0 ? "" : "; ", rank, what);
+/* Why the collective in progress waits for a rank, as the message says it. */
+typedef enum absence { PRESENT, DID_NOT_CALL, DID_NOT_ANSWER, HAD_NO_TIME, ABSENCES } absence;
+static const char *const absences[ABSENCES] = {
+    [DID_NOT_CALL] = "did not call it",
+    [DID_NOT_ANSWER] = "did not answer (it has ended, is stopped, or has destroyed its communicator)",
+    [HAD_NO_TIME] = "had no time to answer: with a longer timeout_ms, the message says which rank is missing",
+};
+
+/* With the lock. */
+static absence absence_of(const rondo_mpi_engine *engine, int rank, bool had_time) {
+  const rondo_mpi_liveness *l = &engine->liveness;
+  const rondo_mpi_peer *peer = &l->peers[rank];
+  const bool is_pair = engine->work.operation == RONDO_COLLECTIVE_SEND_RECEIVE;
+  if (!waits_for(engine, rank)) return PRESENT;
+  if (peer->heard_in != l->begun) return had_time ? DID_NOT_ANSWER : HAD_NO_TIME;
+  return is_pair || peer->report.waits_in.number < engine->own.number ? DID_NOT_CALL : PRESENT;
+}
+
+/* Appends "rank 1, 3 did not call it". A list without room for all ends with dots. */
+static void append_ranks(const rondo_mpi_engine *engine, absence which, bool had_time, char *text, size_t bytes) {
+  const size_t needed = sizeof "; rank 65535" + sizeof ", ... " + strlen(absences[which]);
+  size_t used = strlen(text);
+  int listed = 0;
+  for (int i = 0; i < engine->group.size; i++) {
+    if (absence_of(engine, i, had_time) != which) continue;
+    if (used + needed > bytes) {
+      if (listed > 0) used += (size_t)snprintf(text + used, bytes - used, ", ...");
+      break;
+    }
+    const char *const before = listed++ > 0 ? ", " : used > 0 ? "; rank " : "rank ";
+    used += (size_t)snprintf(text + used, bytes - used, "%s%d", before, i);
+  }
+  if (listed > 0) (void)snprintf(text + used, bytes - used, " %s", absences[which]);
 }
 
 void rondo_mpi_absent(void *user, char *text, size_t bytes) {
   rondo_mpi_engine *engine = user;
-  const bool is_pair = engine->work.operation == RONDO_COLLECTIVE_SEND_RECEIVE;
+  rondo_mpi_liveness *l = &engine->liveness;
+  const bool had_time = l->first_asked_ns != 0 && now_ns() - l->first_asked_ns >= ANSWER_NS;
   text[0] = '\0';
-  pthread_mutex_lock(&engine->liveness.lock);
-  for (int i = 0; i < engine->group.size; i++) {
-    const rondo_mpi_peer *peer = &engine->liveness.peers[i];
-    if (!waits_for(engine, i)) continue;
-    if (peer->heard_in != engine->liveness.begun)
-      append(text, bytes, "%srank %d %s", i, "does not answer (its process has ended, or is stopped)");
-    else if (is_pair || peer->report.waits_in.number < engine->own.number)
-      append(text, bytes, "%srank %d %s", i, "did not call it");
-  }
-  pthread_mutex_unlock(&engine->liveness.lock);
+  pthread_mutex_lock(&l->lock);
+  for (absence which = DID_NOT_CALL; which < ABSENCES; which++) append_ranks(engine, which, had_time, text, bytes);
+  pthread_mutex_unlock(&l->lock);
   if (text[0] == '\0') (void)snprintf(text, bytes, "all ranks wait in it");
 }
 

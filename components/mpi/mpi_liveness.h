@@ -45,11 +45,14 @@ typedef struct rondo_mpi_liveness {
   rondo_mpi_report failure;
   atomic_bool was_told, has_sent;  /* by another rank that it has failed; a message to any rank */
   uint64_t asked_ns, ask_after_ns; /* when the ranks were asked; how long a collective waits before that */
+  uint64_t first_ask_ns;           /* ask_after_ns when a collective begins */
+  uint64_t first_asked_ns;         /* when the ranks were asked first by the collective in progress; 0: not yet */
   uint64_t began_ns;               /* when the collective in progress began; 0: none */
   uint64_t begun;                  /* collectives, with sends and receives */
 } rondo_mpi_liveness;
 
-RONDO_MUST_USE rondo_status rondo_mpi_liveness_make(rondo_mpi_liveness *liveness, int ranks);
+/* `timeout_ms` is that of a collective: the ranks are asked early enough to answer before. */
+RONDO_MUST_USE rondo_status rondo_mpi_liveness_make(rondo_mpi_liveness *liveness, int ranks, uint32_t timeout_ms);
 /* False: messages are still on their way, so MPI may read them, and nothing was freed. */
 bool rondo_mpi_liveness_free(rondo_mpi_liveness *liveness, int ranks, bool has_mpi);
 

@@ -23,9 +23,9 @@
  * Checks. All ranks must call the same collectives (<rondo/collective.h>). The first collective of each description,
  * and every 256th, compare what the ranks called so far before any data moves, and fail on all ranks if it differs. An
  * all-reduce between pairs of ranks moves no data if both call another one, and a receive compares its type and count
- * with what was sent. When a collective waits long, the ranks ask each other how
- * far they are, so differences are found then too, and a timeout names the ranks that did not call it, and the ranks
- * that do not answer.
+ * with what was sent. When a collective waits long, the ranks ask each other how far they are. So differences are found
+ * then too, and a timeout names the ranks that did not call the collective, and those that do not answer. With a
+ * timeout_ms of less than half a second, there may be no time for answers, and the message says so.
  *
  * MPI's errors. MPICH reports an error of a request, such as a lost connection or a receive that is too small, to the
  * handler of MPI_COMM_WORLD, which ends the program by default: MPI_Comm_set_errhandler(MPI_COMM_WORLD,

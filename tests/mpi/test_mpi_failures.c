@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * Ranks of MPI that fail (MM-6), run as `mpirun -n N test_mpi_failures CASE`. Each rank checks what it gets itself, and
- * ends with 0. In the cases `exits`, `killed` and `stopped`, rank 1 is lost, and the others must name it within the
- * timeout.
+ * ends with 0. In the cases `exits`, `killed...` and `stopped`, rank 1 is lost, and the others must name it within
+ * the timeout.
  */
 #define _GNU_SOURCE
+#include <limits.h>
 #include <mpi.h>
 #include <rondo/mpi.h>
 #include <rondo/rondo.h>
@@ -151,6 +152,37 @@ static int stays_away(void) {
   return close_scene(&s);
 }
 
+/* The timeout is too short for ranks that are there to say so: no rank is called lost. */
+static int hurries(void) {
+  scene s = {0};
+  timeout_ms = 100;
+  if (open_scene(&s) != PASSED) return FAILED;
+  if (rank != 1) {
+    REQUIRE(sum(&s, COUNT) == RONDO_EXECUTION_FAILED);
+    REQUIRE(says("had no time to answer") || says("did not call it"));
+    REQUIRE(!says("it has ended"));
+  }
+  (void)MPI_Barrier(MPI_COMM_WORLD);
+  return close_scene(&s);
+}
+
+/* Rank 1 destroys its communicator, and its process goes on. */
+static int leaves(void) {
+  scene s = {0};
+  if (open_scene(&s) != PASSED) return FAILED;
+  REQUIRE(sum(&s, COUNT) == RONDO_OK);
+  if (rank == 1) {
+    REQUIRE(rondo_communicator_destroy(s.communicator) == RONDO_OK);
+    s.communicator = NULL;
+  } else {
+    REQUIRE(sum(&s, COUNT) == RONDO_EXECUTION_FAILED);
+    REQUIRE(says("rank 1 did not answer") || says("has failed"));
+    REQUIRE(says("destroyed its communicator"));
+  }
+  (void)MPI_Barrier(MPI_COMM_WORLD);
+  return close_scene(&s);
+}
+
 static int aborts(void) {
   scene s = {0};
   if (open_scene(&s) != PASSED) return FAILED;
@@ -164,7 +196,15 @@ static int aborts(void) {
   return close_scene(&s);
 }
 
-/* Rank 1 is lost. The process that started the ranks is told to go on. MPI_Finalize would wait for the lost rank. */
+/* The process that started the ranks goes on without rank 1. MPI_Finalize would wait for the lost rank. */
+static int end_after_loss(double begin) {
+  REQUIRE(MPI_Wtime() - begin < 5e-3 * TIMEOUT_MS);
+  (void)printf("rank %d passed: %s\n", rank, rondo_last_error()->message);
+  (void)fflush(NULL);
+  _exit(PASSED);
+}
+
+/* Rank 1 is lost. */
 static int lose(void (*end)(void)) {
   scene s = {0};
   if (open_scene(&s) != PASSED) return FAILED;
@@ -172,11 +212,8 @@ static int lose(void (*end)(void)) {
   if (rank == 1) end();
   const double begin = MPI_Wtime();
   REQUIRE(sum(&s, COUNT) == RONDO_EXECUTION_FAILED);
-  REQUIRE(MPI_Wtime() - begin < 5e-3 * TIMEOUT_MS);
   REQUIRE(says("rank 1"));
-  (void)printf("rank %d passed: %s\n", rank, rondo_last_error()->message);
-  (void)fflush(NULL);
-  _exit(PASSED);
+  return end_after_loss(begin);
 }
 
 static void end_at_once(void) { _exit(0); }
@@ -193,6 +230,68 @@ static void stop_for_a_while(void) {
   (void)raise(SIGSTOP);
   _exit(0);
 }
+
+/* Rank 1 is killed before it joins. No group exists yet in which the others could ask who is missing. */
+static int killed_joining(void) {
+  rondo_device *device;
+  rondo_communicator *communicator;
+  const rondo_communicator_options options = {RONDO_COMMUNICATOR_OPTIONS_INIT, .join_timeout_ms = TIMEOUT_MS};
+  REQUIRE(rondo_device_open("cpu", NULL, &device) == RONDO_OK);
+  if (rank == 1) end_by_signal();
+  const double begin = MPI_Wtime();
+  const rondo_status status = rondo_communicator_from_mpi(device, MPI_COMM_WORLD, &options, &communicator);
+  REQUIRE(status == RONDO_UNAVAILABLE || status == RONDO_EXECUTION_FAILED); /* the latter with MPI's error */
+  REQUIRE(communicator == NULL && rondo_device_close(device) == RONDO_OK);
+  return end_after_loss(begin);
+}
+
+/* Where a rank is in the life of an exec when it is killed. */
+typedef enum moment { CAPTURING, LAUNCHING, WAITING, DESTROYING } moment;
+
+static rondo_status capture_sums(const scene *s, moment killed_in, rondo_exec **out) {
+  rondo_graph *graph = NULL;
+  rondo_status status = rondo_capture_begin(s->stream, RONDO_CAPTURE_THREAD_LOCAL);
+  for (int i = 0; i < 10 && status == RONDO_OK; i++) {
+    if (rank == 1 && killed_in == CAPTURING && i == 5) end_by_signal();
+    status = rondo_all_reduce(s->communicator, s->stream, s->x, s->y, COUNT, RONDO_F32, RONDO_REDUCE_SUM);
+  }
+  if (status == RONDO_OK) status = rondo_capture_end(s->stream, &graph);
+  if (status == RONDO_OK) status = rondo_instantiate(graph, NULL, out);
+  return status == RONDO_OK ? rondo_graph_destroy(graph) : status;
+}
+
+/* Rank 1 launches the exec half as often. DESTROYING: it destroys all of the group first. */
+static void launch_and_end(scene *s, rondo_exec *exec, moment killed_in) {
+  for (int i = 0; i < 5; i++) (void)!rondo_exec_launch(exec, s->stream);
+  if (killed_in != LAUNCHING) (void)!rondo_stream_synchronize(s->stream);
+  if (killed_in == DESTROYING) {
+    rondo_exec_destroy(exec);
+    (void)!rondo_communicator_destroy(s->communicator);
+  }
+  end_by_signal();
+}
+
+static int killed_in(moment when) {
+  scene s = {0};
+  rondo_exec *exec = NULL;
+  if (open_scene(&s) != PASSED) return FAILED;
+  REQUIRE(capture_sums(&s, when, &exec) == RONDO_OK);
+  if (rank == 1) launch_and_end(&s, exec, when);
+  const double begin = MPI_Wtime();
+  for (int i = 0; i < 10; i++) REQUIRE(rondo_exec_launch(exec, s.stream) == RONDO_OK);
+  REQUIRE(rondo_stream_synchronize(s.stream) == RONDO_EXECUTION_FAILED);
+  REQUIRE(says("rank 1"));
+  REQUIRE(rondo_exec_launch(exec, s.stream) == RONDO_OK && rondo_stream_synchronize(s.stream) != RONDO_OK);
+  REQUIRE(sum(&s, COUNT) == RONDO_INVALID_STATE && says("rank 1"));
+  rondo_exec_destroy(exec);
+  REQUIRE(close_scene(&s) == PASSED);
+  return end_after_loss(begin);
+}
+
+static int killed_capturing(void) { return killed_in(CAPTURING); }
+static int killed_launching(void) { return killed_in(LAUNCHING); }
+static int killed_waiting(void) { return killed_in(WAITING); }
+static int killed_destroying(void) { return killed_in(DESTROYING); }
 
 static int exits(void) { return lose(end_at_once); }
 static int killed(void) { return lose(end_by_signal); }
@@ -257,6 +356,19 @@ static int refuses_alone(void) {
   return PASSED;
 }
 
+/* More elements than MPI counts. Nothing is enqueued, and the group goes on. */
+static int too_many(void) {
+  scene s = {0};
+  if (open_scene(&s) != PASSED) return FAILED;
+  REQUIRE(rondo_all_reduce(s.communicator, s.stream, s.x, s.x, (size_t)INT_MAX + 1, RONDO_I8, RONDO_REDUCE_SUM) ==
+          RONDO_LIMIT_EXCEEDED);
+  REQUIRE(rondo_last_error()->reason == RONDO_REASON_BAD_SIZE && says("split the collective into several"));
+  REQUIRE(rondo_reduce_scatter(s.communicator, s.stream, s.x, (char *)s.x + (size_t)rank * INT_MAX, INT_MAX, RONDO_I8,
+                               RONDO_REDUCE_SUM) == RONDO_LIMIT_EXCEEDED);
+  REQUIRE(sum(&s, COUNT) == RONDO_OK);
+  return close_scene(&s);
+}
+
 static int bad_arguments(void) {
   rondo_device *device;
   rondo_communicator *communicator;
@@ -275,7 +387,7 @@ static int bad_arguments(void) {
           says("rank 0 has a timeout of 1000 ms, but rank 1 of"));
   REQUIRE(MPI_Comm_free(&inter) == MPI_SUCCESS && MPI_Comm_free(&half) == MPI_SUCCESS);
   REQUIRE(rondo_device_close(device) == RONDO_OK);
-  return PASSED;
+  return too_many();
 }
 
 /* What rondo-mpi calls in this program: a rank may have another version. */
@@ -363,6 +475,23 @@ static int finalized_early(void) {
   return close_scene(&s);
 }
 
+/* With collectives in progress, which the program forgot to wait for. */
+static int finalized_busy(void) {
+  scene s = {0};
+  int level;
+  REQUIRE(MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &level) == MPI_SUCCESS);
+  (void)MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  if (open_scene(&s) != PASSED) return FAILED;
+  REQUIRE(sum(&s, COUNT) == RONDO_OK);
+  rondo_status status = RONDO_OK;
+  for (int i = 0; i < 1000 && status == RONDO_OK; i++)
+    status = rondo_all_reduce(s.communicator, s.stream, s.x, s.y, COUNT, RONDO_F32, RONDO_REDUCE_SUM);
+  REQUIRE(MPI_Finalize() == MPI_SUCCESS);
+  if (status == RONDO_OK) status = rondo_stream_synchronize(s.stream);
+  REQUIRE(status == RONDO_OK || says("MPI_Finalize was called before the communicator was destroyed"));
+  return close_scene(&s);
+}
+
 static const struct {
   const char *name;
   int (*run)(void);
@@ -372,10 +501,17 @@ static const struct {
     {"differs_later", differs_later, false},
     {"pairs_differ", pairs_differ, false},
     {"stays_away", stays_away, false},
+    {"hurries", hurries, false},
+    {"leaves", leaves, false},
     {"aborts", aborts, false},
     {"exits", exits, false},
     {"killed", killed, false},
     {"stopped", stopped, false},
+    {"killed_joining", killed_joining, false},
+    {"killed_capturing", killed_capturing, false},
+    {"killed_launching", killed_launching, false},
+    {"killed_waiting", killed_waiting, false},
+    {"killed_destroying", killed_destroying, false},
     {"joins_late", joins_late, false},
     {"divides_late", divides_late, false},
     {"refuses_alone", refuses_alone, false},
@@ -386,6 +522,7 @@ static const struct {
     {"no_id", no_id, false},
     {"not_initialized", not_initialized, true},
     {"finalized_early", finalized_early, true},
+    {"finalized_busy", finalized_busy, true},
 };
 
 static int run(size_t which) {
