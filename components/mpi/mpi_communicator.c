@@ -118,14 +118,45 @@ static rondo_status make_members(const rondo_mpi_group *group, const int *ranks,
   return rondo_mpi_check(made, "dividing the group");
 }
 
+/* "rank 1, 3 did not call ..." in place of the error that does not name them. */
+static rondo_status fail_missing(MPI_Request *wishes, int size, const mpi_deadline *deadline) {
+  char missing[128] = "rank ";
+  size_t used = strlen(missing), room = sizeof missing - sizeof ", 65535, ...";
+  const size_t begin = used;
+  for (int i = 0; i < size; i++) {
+    int is_done = 0;
+    if (MPI_Test(&wishes[i], &is_done, MPI_STATUS_IGNORE) == MPI_SUCCESS && is_done) continue;
+    used += (size_t)snprintf(missing + used, sizeof missing - used, used > begin ? ", %d" : "%d", i);
+    if (used <= room) continue;
+    (void)snprintf(missing + used, sizeof missing - used, ", ...");
+    break;
+  }
+  if (used == begin) return RONDO_UNAVAILABLE; /* the last one has just called it */
+  return rondo_mpi_fail(RONDO_UNAVAILABLE, RONDO_REASON_TIMED_OUT,
+                        "%s did not call %s within %u ms: call it on all ranks of the communicator", missing,
+                        deadline->call, deadline->timeout_ms);
+}
+
+/* From rank to rank, because a collective would not tell who is late. `requests`: two for each rank. */
+static rondo_status exchange_wishes(const rondo_mpi_group *group, const wish *own, wish *wishes, MPI_Request *requests,
+                                    const mpi_deadline *deadline) {
+  enum { TAG = 1, BYTES = sizeof *own };
+  const int size = group->size;
+  for (int i = 0; i < 2 * size; i++) requests[i] = MPI_REQUEST_NULL;
+  for (int i = 0; i < size; i++)
+    RONDO_MPI_TRY(MPI_Irecv(&wishes[i], BYTES, MPI_BYTE, i, TAG, group->division, &requests[i]), "dividing the group");
+  for (int i = 0; i < size; i++)
+    RONDO_MPI_TRY(MPI_Isend(own, BYTES, MPI_BYTE, i, TAG, group->division, &requests[size + i]), "dividing the group");
+  rondo_status status = RONDO_OK;
+  for (int i = 0; i < 2 * size && status == RONDO_OK; i++) status = await(&requests[i], deadline);
+  return status == RONDO_UNAVAILABLE ? fail_missing(requests, size, deadline) : status;
+}
+
 static rondo_status divide(const rondo_mpi_group *group, const wish *own, wish *wishes, wish *members, int *ranks,
-                           const mpi_deadline *deadline, rondo_mpi_group *out) {
+                           MPI_Request *requests, const mpi_deadline *deadline, rondo_mpi_group *out) {
   MPI_Request request;
   MPI_Comm divided = MPI_COMM_NULL;
-  RONDO_MPI_TRY(
-      MPI_Iallgather(own, (int)sizeof *own, MPI_BYTE, wishes, (int)sizeof *own, MPI_BYTE, group->division, &request),
-      "dividing the group");
-  rondo_status status = await(&request, deadline);
+  rondo_status status = exchange_wishes(group, own, wishes, requests, deadline);
   if (status != RONDO_OK) return status;
   /* A rank that timed out does not come, and MPI_Comm_create_group would wait for it for ever. */
   RONDO_MPI_TRY(MPI_Ibarrier(group->division, &request), "dividing the group");
@@ -144,16 +175,72 @@ rondo_status rondo_mpi_group_divide(const rondo_mpi_group *group, uint32_t color
   const size_t size = (size_t)group->size;
   wish *wishes = calloc(2 * size + 1, sizeof *wishes), *own = wishes == NULL ? NULL : wishes + 2 * size;
   int *ranks = calloc(size, sizeof *ranks);
+  MPI_Request *requests = calloc(2 * size, sizeof *requests);
   rondo_status status;
-  if (wishes == NULL || ranks == NULL)
+  if (wishes == NULL || ranks == NULL || requests == NULL)
     status = rondo_mpi_fail(RONDO_OUT_OF_MEMORY, RONDO_REASON_ALLOCATION_FAILED, "no memory to divide %d ranks",
                             group->size);
   else {
     *own = (wish){.color = color, .key = key, .rank = group->rank};
-    status = divide(group, own, wishes, wishes + size, ranks, &deadline, out);
+    status = divide(group, own, wishes, wishes + size, ranks, requests, &deadline, out);
   }
-  if (status != RONDO_UNAVAILABLE) free(wishes); /* else MPI may still access it */
+  if (status == RONDO_OK || status == RONDO_OUT_OF_MEMORY) free(wishes); /* else MPI may still access it */
+  free(requests);
   free(ranks);
+  return status;
+}
+
+/* Engines --------------------------------------------------------------------------------------------------------- */
+
+/* Whether a rank has made its engine; and if not, why. */
+typedef struct outcome {
+  uint32_t status, reason;
+  char failure[248];
+} outcome;
+
+static outcome outcome_of(rondo_status status) {
+  outcome own = {.status = (uint32_t)status};
+  if (status == RONDO_OK) return own;
+  own.reason = (uint32_t)rondo_last_error()->reason;
+  (void)snprintf(own.failure, sizeof own.failure, "%s", rondo_last_error()->message);
+  return own;
+}
+
+static rondo_status exchange_outcomes(const rondo_mpi_group *group, const outcome *own, outcome *all,
+                                      const mpi_deadline *deadline) {
+  MPI_Request request;
+  RONDO_MPI_TRY(
+      MPI_Iallgather(own, (int)sizeof *own, MPI_BYTE, all, (int)sizeof *own, MPI_BYTE, group->control, &request),
+      "asking whether all ranks have joined");
+  const rondo_status status = await(&request, deadline);
+  for (int i = 0; status == RONDO_OK && i < group->size; i++)
+    if (all[i].status != RONDO_OK)
+      return rondo_mpi_fail((rondo_status)all[i].status, (rondo_reason)all[i].reason, "rank %d: %s", i, all[i].failure);
+  return status;
+}
+
+/* Fails on all ranks if one of them has failed. */
+static rondo_status agree_on(const rondo_mpi_group *group, rondo_status made, const mpi_deadline *deadline) {
+  outcome *all = calloc((size_t)group->size + 1, sizeof *all);
+  if (all == NULL)
+    return rondo_mpi_fail(RONDO_OUT_OF_MEMORY, RONDO_REASON_ALLOCATION_FAILED, "no memory to ask %d ranks",
+                          group->size);
+  all[group->size] = outcome_of(made);
+  const rondo_status status = exchange_outcomes(group, &all[group->size], all, deadline);
+  if (status != RONDO_UNAVAILABLE) free(all); /* else MPI may still access it */
+  return status;
+}
+
+rondo_status rondo_mpi_group_make_engine(rondo_mpi_group *group, uint32_t timeout_ms, uint32_t join_timeout_ms,
+                                         const char *call, rondo_collective_engine *out) {
+  const mpi_deadline deadline = deadline_in(join_timeout_ms, call);
+  const rondo_status made = rondo_mpi_engine_make(group, timeout_ms, out);
+  const rondo_status status = agree_on(group, made, &deadline);
+  if (status == RONDO_OK) return RONDO_OK;
+  if (made == RONDO_OK)
+    out->close(out->user);
+  else
+    rondo_mpi_group_free(group);
   return status;
 }
 
@@ -199,35 +286,45 @@ static rondo_status fail_greeting(const greeting *all, int rank) {
                         first->timeout_ms, rank, other->timeout_ms);
 }
 
-static rondo_status exchange_greetings(const rondo_mpi_group *group, const greeting *own, greeting *all,
-                                       const mpi_deadline *deadline) {
+/* A rank that joins. */
+typedef struct joining {
+  rondo_device *device;
+  rondo_device_info info; /* of the device */
+  rondo_mpi_group group;
+  const rondo_communicator_options *options; /* as the caller gave them */
+  uint32_t timeout_ms;                       /* of collectives */
+  uint32_t join_timeout_ms;
+  mpi_deadline deadline;
+} joining;
+
+static rondo_status exchange_greetings(const joining *j, const greeting *own, greeting *all) {
   MPI_Request request;
+  const rondo_mpi_group *group = &j->group;
   RONDO_MPI_TRY(
       MPI_Iallgather(own, (int)sizeof *own, MPI_BYTE, all, (int)sizeof *own, MPI_BYTE, group->control, &request),
       "greeting the ranks");
-  const rondo_status status = await(&request, deadline);
+  const rondo_status status = await(&request, &j->deadline);
   if (status != RONDO_OK) return status;
   for (int i = 1; i < group->size; i++)
     if (memcmp(&all[i], &all[0], offsetof(greeting, rank)) != 0) return fail_greeting(all, i);
-  return strcmp(own->kind, "cuda") == 0 ? require_own_gpus(all, group->size) : RONDO_OK;
+  return j->info.cuda ? require_own_gpus(all, group->size) : RONDO_OK;
 }
 
-static rondo_status greet(const rondo_mpi_group *group, const rondo_device_info *device, uint32_t timeout_ms,
-                          const mpi_deadline *deadline) {
-  greeting *all = calloc((size_t)group->size + 1, sizeof *all), *own = all == NULL ? NULL : all + group->size;
+static rondo_status greet(const joining *j) {
+  const int size = j->group.size;
+  greeting *all = calloc((size_t)size + 1, sizeof *all), *own = all == NULL ? NULL : all + size;
   if (all == NULL)
-    return rondo_mpi_fail(RONDO_OUT_OF_MEMORY, RONDO_REASON_ALLOCATION_FAILED, "no memory to greet %d ranks",
-                          group->size);
-  *own = (greeting){.timeout_ms = timeout_ms, .rank = (uint32_t)group->rank};
+    return rondo_mpi_fail(RONDO_OUT_OF_MEMORY, RONDO_REASON_ALLOCATION_FAILED, "no memory to greet %d ranks", size);
+  *own = (greeting){.timeout_ms = j->timeout_ms, .rank = (uint32_t)j->group.rank};
   (void)snprintf(own->version, sizeof own->version, "%s", rondo_version());
-  (void)snprintf(own->kind, sizeof own->kind, "%s", device->cuda ? "cuda" : "cpu");
-  memcpy(own->gpu, device->uuid, sizeof own->gpu);
-  const rondo_status status = exchange_greetings(group, own, all, deadline);
+  (void)snprintf(own->kind, sizeof own->kind, "%s", j->info.cuda ? "cuda" : "cpu");
+  memcpy(own->gpu, j->info.uuid, sizeof own->gpu);
+  const rondo_status status = exchange_greetings(j, own, all);
   if (status != RONDO_UNAVAILABLE) free(all); /* else MPI may still access it */
   return status;
 }
 
-/* The public call ------------------------------------------------------------------------------------------------- */
+/* Joining --------------------------------------------------------------------------------------------------------- */
 
 /* All ranks learn if rank 0 has no id, and return its failure as theirs. */
 typedef struct id_message {
@@ -243,47 +340,52 @@ static void make_id(rondo_device *device, id_message *out) {
   (void)snprintf(out->message, sizeof out->message, "rank 0: %s", rondo_last_error()->message);
 }
 
-static rondo_status join_nccl(rondo_device *device, const rondo_mpi_group *group,
-                              const rondo_communicator_options *options, const mpi_deadline *deadline,
-                              rondo_communicator **out) {
+static rondo_status join_nccl(const joining *j, rondo_communicator **out) {
   MPI_Request request;
+  const rondo_mpi_group *group = &j->group;
   id_message *message = calloc(1, sizeof *message);
   if (message == NULL)
     return rondo_mpi_fail(RONDO_OUT_OF_MEMORY, RONDO_REASON_ALLOCATION_FAILED, "no memory for NCCL's id");
-  if (group->rank == 0) make_id(device, message);
+  if (group->rank == 0) make_id(j->device, message);
   rondo_status status = rondo_mpi_check(
       MPI_Ibcast(message, (int)sizeof *message, MPI_BYTE, 0, group->control, &request), "passing NCCL's id");
-  if (status == RONDO_OK) status = await(&request, deadline);
+  if (status == RONDO_OK) status = await(&request, &j->deadline);
   if (status == RONDO_UNAVAILABLE) return status; /* MPI may still write into the message */
   if (status == RONDO_OK && message->status != RONDO_OK)
     status = rondo_mpi_fail((rondo_status)message->status, (rondo_reason)message->reason, "%s", message->message);
   if (status == RONDO_OK)
-    status =
-        rondo_communicator_from_id(device, &message->id, (uint32_t)group->rank, (uint32_t)group->size, options, out);
+    status = rondo_communicator_from_id(j->device, &message->id, (uint32_t)group->rank, (uint32_t)group->size,
+                                        j->options, out);
   free(message);
   return status;
 }
 
-static rondo_status join(rondo_device *device, rondo_mpi_group *group, const rondo_communicator_options *options,
-                         uint32_t timeout_ms, const mpi_deadline *deadline, rondo_communicator **out) {
-  rondo_device_info info = {.struct_size = sizeof info};
+static rondo_status join_on_cuda(joining *j, rondo_communicator **out) {
+  const rondo_status status = join_nccl(j, out);
+  rondo_mpi_group_free(&j->group);
+  return status;
+}
+
+static rondo_status join_on_cpu(joining *j, rondo_communicator **out) {
   rondo_collective_engine engine;
-  rondo_status status = rondo_device_get_info(device, &info);
-  if (status == RONDO_OK) status = greet(group, &info, timeout_ms, deadline);
-  if (status == RONDO_OK && info.cuda) {
-    status = join_nccl(device, group, options, deadline, out);
-    rondo_mpi_group_free(group);
-    return status;
-  }
-  if (status == RONDO_OK) status = rondo_mpi_engine_make(group, timeout_ms, &engine);
-  if (status != RONDO_OK) {
-    rondo_mpi_group_free(group);
-    return status;
-  }
-  status = rondo_communicator_from_engine(device, &engine, options, out);
+  rondo_status status =
+      rondo_mpi_group_make_engine(&j->group, j->timeout_ms, j->join_timeout_ms, j->deadline.call, &engine);
+  if (status != RONDO_OK) return status;
+  status = rondo_communicator_from_engine(j->device, &engine, j->options, out);
   if (status == RONDO_OK) return RONDO_OK;
   engine.notify(engine.user, rondo_last_error()->message); /* the other ranks have joined */
   engine.close(engine.user);
+  return status;
+}
+
+static rondo_status join(joining *j, MPI_Comm communicator, rondo_communicator **out) {
+  j->info.struct_size = sizeof j->info;
+  rondo_status status = rondo_device_get_info(j->device, &j->info);
+  if (status == RONDO_OK) status = rondo_mpi_group_make(communicator, j->join_timeout_ms, j->deadline.call, &j->group);
+  if (status != RONDO_OK) return status;
+  status = greet(j);
+  if (status == RONDO_OK) return j->info.cuda ? join_on_cuda(j, out) : join_on_cpu(j, out);
+  rondo_mpi_group_free(&j->group);
   return status;
 }
 
@@ -306,7 +408,6 @@ RONDO_API rondo_status rondo_communicator_from_mpi(rondo_device *device, MPI_Com
                                                    rondo_communicator **out_communicator) {
   static const char *const call = "rondo_communicator_from_mpi";
   rondo_communicator_options read = {RONDO_COMMUNICATOR_OPTIONS_INIT};
-  rondo_mpi_group group;
   if (device == NULL || out_communicator == NULL)
     return rondo_mpi_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT, "%s: %s is NULL", call,
                           device == NULL ? "device" : "out_communicator");
@@ -319,8 +420,10 @@ RONDO_API rondo_status rondo_communicator_from_mpi(rondo_device *device, MPI_Com
   if (status == RONDO_OK) status = check_communicator(communicator);
   if (status != RONDO_OK) return status;
   const uint32_t join_ms = read.join_timeout_ms == 0 ? JOIN_TIMEOUT_MS : read.join_timeout_ms;
-  const uint32_t timeout_ms = read.timeout_ms == 0 ? TIMEOUT_MS : read.timeout_ms;
-  const mpi_deadline deadline = deadline_in(join_ms, call);
-  status = rondo_mpi_group_make(communicator, join_ms, call, &group);
-  return status == RONDO_OK ? join(device, &group, options, timeout_ms, &deadline, out_communicator) : status;
+  joining self = {.device = device,
+                  .options = options,
+                  .timeout_ms = read.timeout_ms == 0 ? TIMEOUT_MS : read.timeout_ms,
+                  .join_timeout_ms = join_ms,
+                  .deadline = deadline_in(join_ms, call)};
+  return join(&self, communicator, out_communicator);
 }

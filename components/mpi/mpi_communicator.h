@@ -15,6 +15,12 @@ RONDO_MUST_USE rondo_status rondo_mpi_group_make(MPI_Comm communicator, uint32_t
 RONDO_MUST_USE rondo_status rondo_mpi_group_divide(const rondo_mpi_group *group, uint32_t color, uint32_t key,
                                                    uint32_t timeout_ms, rondo_mpi_group *out);
 
+/* Makes this rank's engine, which owns the group's communicators. All ranks of the group call it, and all return the
+ * failure of the first one that has one; then the communicators are freed. `timeout_ms` is that of collectives. */
+RONDO_MUST_USE rondo_status rondo_mpi_group_make_engine(rondo_mpi_group *group, uint32_t timeout_ms,
+                                                        uint32_t join_timeout_ms, const char *call,
+                                                        rondo_collective_engine *out);
+
 void rondo_mpi_group_free(rondo_mpi_group *group);
 
 #endif

@@ -133,16 +133,15 @@ static rondo_status mpi_split(void *user, uint32_t color, uint32_t key, uint32_t
                               rondo_collective_engine *out) {
   rondo_mpi_engine *e = user;
   rondo_mpi_group group;
-  if (e->split_timed_out)
-    return rondo_mpi_fail(RONDO_INVALID_STATE, RONDO_REASON_TIMED_OUT,
-                          "an earlier rondo_communicator_split of this group timed out: create the group again");
+  if (e->has_failed_split)
+    return rondo_mpi_fail(RONDO_INVALID_STATE, e->split_reason,
+                          "an earlier rondo_communicator_split of this group failed: create the group again");
   if (!rondo_mpi_enter(&e->state)) return rondo_mpi_fail_ended();
   rondo_status status = rondo_mpi_group_divide(&e->group, color, key, timeout_ms, &group);
-  e->split_timed_out = status == RONDO_UNAVAILABLE;
-  if (status == RONDO_OK) {
-    status = rondo_mpi_engine_make(&group, e->timeout_ms, out);
-    if (status != RONDO_OK) rondo_mpi_group_free(&group);
-  }
+  e->has_failed_split = status != RONDO_OK && status != RONDO_OUT_OF_MEMORY;
+  if (e->has_failed_split) e->split_reason = rondo_last_error()->reason;
+  if (status == RONDO_OK)
+    status = rondo_mpi_group_make_engine(&group, e->timeout_ms, timeout_ms, "rondo_communicator_split", out);
   rondo_mpi_leave(&e->state);
   return status;
 }
@@ -151,6 +150,7 @@ static rondo_status mpi_split(void *user, uint32_t color, uint32_t key, uint32_t
  * its ranks that talked to each other gets its number again. */
 static void free_group(rondo_mpi_engine *e) {
   if (atomic_load(&e->liveness.has_sent)) e->group.control = MPI_COMM_NULL;
+  if (e->has_failed_split) e->group.division = MPI_COMM_NULL;
   rondo_mpi_group_free(&e->group);
 }
 

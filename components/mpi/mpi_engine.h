@@ -44,8 +44,10 @@ typedef struct rondo_mpi_engine {
   rondo_mpi_operation operation; /* that moves the data */
   rondo_mpi_cache cache;
   rondo_mpi_liveness liveness;
-  uint32_t timeout_ms;  /* of a collective */
-  bool split_timed_out; /* a late rank may still answer the old call, so the group cannot be divided any more */
+  uint32_t timeout_ms; /* of a collective */
+  /* A division failed: a late rank may still answer it, so the group cannot be divided any more. */
+  bool has_failed_split;
+  rondo_reason split_reason;
 } rondo_mpi_engine;
 
 /* Makes the engine of this rank, which owns the group's communicators if it succeeds. OUT_OF_MEMORY. */

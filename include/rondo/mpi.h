@@ -53,7 +53,7 @@ RONDO_EXTERN_C_BEGIN
  * MPI_THREAD_MULTIPLE, or is finalized; an intercommunicator); UNAVAILABLE/TIMED_OUT (not all ranks called it);
  * EXECUTION_FAILED with MPI's code; those of rondo_communicator_from_id on CUDA. A rank that fails by itself after all
  * have joined, as by BAD_OPTIONS or OUT_OF_MEMORY on a CPU device, tells the others, whose next collective fails with
- * PEER_LOST. Thread-safe; waits. */
+ * PEER_LOST. Thread-safe for different MPI communicators, as MPI's own collectives are; waits. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_communicator_from_mpi(rondo_device *device, MPI_Comm communicator,
                                                                   const rondo_communicator_options *options,
                                                                   rondo_communicator **out_communicator);

@@ -326,7 +326,7 @@ static int divides_late(void) {
     REQUIRE(rondo_communicator_split(s.communicator, 0, 0, &part) ==
             (i == 0 ? RONDO_UNAVAILABLE : RONDO_INVALID_STATE));
     REQUIRE(rondo_last_error()->reason == RONDO_REASON_TIMED_OUT && part == NULL);
-    REQUIRE(says(i == 0 ? "not all ranks called rondo_communicator_split within 3000 ms" : "create the group again"));
+    REQUIRE(says(i == 0 ? "rank 1 did not call rondo_communicator_split within 3000 ms" : "create the group again"));
   }
   (void)MPI_Barrier(MPI_COMM_WORLD);
   REQUIRE(sum(&s, COUNT) == RONDO_OK);
