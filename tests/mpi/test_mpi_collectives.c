@@ -76,14 +76,15 @@ static int close_scene(scene *s) {
 
 /* Element `i` of a rank: small, and a multiple of the number of ranks, so that an average is whole. `turn` changes it.
  */
-static int64_t value_of(int of_rank, size_t i, int turn) {
-  return ((int64_t)(i * 7 + (size_t)of_rank * 13 + (size_t)turn * 5) % 19 - 9) * size;
+static int64_t value_of(rondo_type type, int of_rank, size_t i, int turn) {
+  const int64_t least = type == RONDO_U8 ? 0 : -9;
+  return ((int64_t)(i * 7 + (size_t)of_rank * 13 + (size_t)turn * 5) % 19 + least) * size;
 }
 
-static int64_t reduce(rondo_reduction reduction, size_t i, int turn) {
-  int64_t result = value_of(0, i, turn);
+static int64_t reduce(rondo_type type, rondo_reduction reduction, size_t i, int turn) {
+  int64_t result = value_of(type, 0, i, turn);
   for (int r = 1; r < size; r++) {
-    const int64_t value = value_of(r, i, turn);
+    const int64_t value = value_of(type, r, i, turn);
     if (reduction == RONDO_REDUCE_SUM || reduction == RONDO_REDUCE_AVERAGE)
       result += value;
     else if ((reduction == RONDO_REDUCE_MAX) == (value > result))
@@ -117,17 +118,17 @@ static int64_t expected(const task *k, size_t i, int turn) {
   const size_t own = (size_t)rank * k->count;
   switch (k->operation) {
     case ALL_REDUCE:
-      return reduce(k->reduction, i, turn);
+      return reduce(k->type, k->reduction, i, turn);
     case BROADCAST:
-      return value_of((int)k->root, i, turn);
+      return value_of(k->type, (int)k->root, i, turn);
     case ALL_GATHER:
-      return value_of((int)(i / k->count), i % k->count, turn);
+      return value_of(k->type, (int)(i / k->count), i % k->count, turn);
     case ALL_TO_ALL:
-      return value_of((int)(i / k->count), own + i % k->count, turn);
+      return value_of(k->type, (int)(i / k->count), own + i % k->count, turn);
     case RING:
-      return value_of((rank + size - 1) % size, i, turn);
+      return value_of(k->type, (rank + size - 1) % size, i, turn);
     default:
-      return reduce(k->reduction, own + i, turn);
+      return reduce(k->type, k->reduction, own + i, turn);
   }
 }
 
@@ -171,7 +172,7 @@ static int fill(const scene *s, const task *k, int turn) {
   memset(s->host, 0xff, dst_count(k) * width);
   OK(rondo_copy_async(s->stream, dst, s->host, dst_count(k) * width));
   OK(rondo_stream_synchronize(s->stream));
-  for (size_t i = 0; i < src_count(k); i++) test_put_number(s->host, k->type, i, value_of(rank, i, turn));
+  for (size_t i = 0; i < src_count(k); i++) test_put_number(s->host, k->type, i, value_of(k->type, rank, i, turn));
   OK(rondo_copy_async(s->stream, src, s->host, src_count(k) * width));
   OK(rondo_stream_synchronize(s->stream));
   return PASSED;
@@ -218,10 +219,13 @@ static int run_task(const scene *s, const task *k) {
 
 /* Cases ------------------------------------------------------------------------------------------------------------ */
 
-static const rondo_type types[] = {RONDO_F32, RONDO_F64, RONDO_I32, RONDO_I64, RONDO_F16, RONDO_BF16, RONDO_I8};
+static const rondo_type types[] = {RONDO_F32, RONDO_F64,  RONDO_I32, RONDO_I64,
+                                   RONDO_F16, RONDO_BF16, RONDO_I8,  RONDO_U8};
 enum { TYPES = sizeof types / sizeof types[0] };
 
-static bool has_average(rondo_type type) { return type != RONDO_I32 && type != RONDO_I64 && type != RONDO_I8; }
+static bool has_average(rondo_type type) {
+  return type == RONDO_F32 || type == RONDO_F64 || type == RONDO_F16 || type == RONDO_BF16;
+}
 
 static int run_reductions(const scene *s, task k) {
   if (k.operation != ALL_REDUCE && k.operation != REDUCE_SCATTER) return run_task(s, &k);
@@ -460,6 +464,50 @@ static int made_once(void) {
   return close_scene(&s);
 }
 
+/* One graph of each kind of collective, launched thousands of times without a wait. The numbers of each rank move on by
+ * one rank in a step: by an all-gather, all-to-all, or sends. So a launch too many or too few is seen in the end. */
+static rondo_status move_on(const scene *s, int64_t *numbers, int64_t *others) {
+  rondo_communicator *const c = s->communicator;
+  const uint32_t next = (uint32_t)((rank + 1) % size), last = (uint32_t)((rank + size - 1) % size);
+  const size_t bytes = sizeof *numbers;
+  rondo_status status = rondo_all_gather(c, s->stream, numbers, others, 1, RONDO_I64);
+  if (status == RONDO_OK) status = rondo_copy_async(s->stream, numbers, others + next, bytes);
+  if (status == RONDO_OK) status = rondo_send_receive(c, s->stream, numbers, last, others, next, 1, RONDO_I64);
+  if (status == RONDO_OK) status = rondo_copy_async(s->stream, numbers, others, bytes);
+  if (status == RONDO_OK) status = rondo_all_to_all(c, s->stream, numbers + 1, others, 1, RONDO_I64);
+  if (status == RONDO_OK) status = rondo_all_reduce(c, s->stream, numbers, others, 1, RONDO_I64, RONDO_REDUCE_SUM);
+  if (status == RONDO_OK) status = rondo_copy_async(s->stream, numbers + 1 + size, others, bytes);
+  if (status == RONDO_OK) status = rondo_broadcast(c, s->stream, numbers, others, 1, RONDO_I64, 1);
+  return status == RONDO_OK ? rondo_barrier(c, s->stream) : status;
+}
+
+static int thousands(void) {
+  enum { LAUNCHES = 2000 };
+  scene s = {0};
+  rondo_graph *graph;
+  rondo_exec *exec;
+  int64_t sum = 0;
+  DO(open_scene(&s));
+  int64_t *const numbers = (int64_t *)(void *)s.x, *const others = (int64_t *)(void *)s.y;
+  for (int i = 0; i < 2 + size; i++) s.host[i] = 100 + rank;
+  for (int r = 0; r < size; r++) sum += 100 + r;
+  OK(rondo_copy_async(s.stream, numbers, s.host, (size_t)(2 + size) * sizeof *numbers));
+  OK(rondo_capture_begin(s.stream, RONDO_CAPTURE_THREAD_LOCAL));
+  OK(move_on(&s, numbers, others));
+  OK(rondo_capture_end(s.stream, &graph));
+  OK(rondo_instantiate(graph, NULL, &exec));
+  OK(rondo_graph_destroy(graph));
+  for (int i = 0; i < LAUNCHES; i++) OK(rondo_exec_launch(exec, s.stream));
+  OK(rondo_copy_async(s.stream, s.host, numbers, (size_t)(2 + size) * sizeof *numbers));
+  OK(rondo_copy_async(s.stream, s.host + 2 + size, others, sizeof *others));
+  OK(rondo_stream_synchronize(s.stream));
+  REQUIRE(s.host[0] == 100 + (rank + 2 * LAUNCHES) % size); /* two moves in each launch */
+  REQUIRE(s.host[1 + size] == sum);
+  REQUIRE(s.host[2 + size] == 100 + (1 + 2 * LAUNCHES) % size);
+  rondo_exec_destroy(exec);
+  return close_scene(&s);
+}
+
 /* Two communicators on two streams, whose collectives overlap; and one on two streams that events order. */
 static int streams(void) {
   scene s = {0}, other = {0};
@@ -567,6 +615,7 @@ static const struct {
     {"moved", moved},           {"many", many},       {"split", split},
     {"streams", streams},       {"threads", threads}, {"slow", slow},
     {"destroyed", destroyed},   {"sends", sends},     {"made_once", made_once},
+    {"thousands", thousands},
 };
 
 /* Without MPI_Finalize, the starter counts who passed (tests/mpi/run). */

@@ -60,6 +60,9 @@ trains() {
   same_losses out
   on 2 "${forty[@]}" --json --shard-states --resume part || die "resuming a sharded one on 2, sharded: $(cat err)"
   same_losses out
+  on 2 "${forty[@]}" --shard-states --checkpoint part --stop-after 20 || die "sharded on 2: $(cat err)"
+  on 4 "${forty[@]}" --json --shard-states --resume part || die "resuming a sharded one of 2 on 4: $(cat err)"
+  same_losses out
   succeeds train "${forty[@]}" --resume part --json
   same_losses out
   on 2 "${forty[@]}" --steps 4 --shard-states --save sharded.model || die "saving a sharded one: $(cat err)"
