@@ -50,8 +50,7 @@
  * and N * slots rows are sent and received. slots is n, or capacity_factor * n / N, rounded up, if that is less. If an
  * owner has no slot left, the run fails on all ranks, as by a wrong index. Sorted or frequent indices need more slots
  * than random ones, for which a factor of 2 is ample if n / N is large. A program that is data-parallel, has such a
- * table and no optimizer can be compiled too; there, ranks are not compared, and a wrong index makes the run fail on
- * its own rank only.
+ * table and no optimizer can be compiled too; there, a wrong index makes the run fail on its own rank only.
  *
  * A wrong index on any rank makes the run fail on all ranks: no state changes anywhere, and the other ranks' calls
  * return EXECUTION_FAILED/OUT_OF_RANGE and name the rank. An update that is skipped because a gradient is not finite is

@@ -299,8 +299,8 @@ rondo_status rondo_buckets_gather(rondo_program *program, const rondo_buckets *b
 
 /* Comparing -------------------------------------------------------------------------------------------------------- */
 
-static uint64_t hash_values(const rondo_program *program, size_t count, uint64_t hash) {
-  for (size_t i = 0; i < count; i++) {
+static uint64_t hash_values(const rondo_program *program, size_t first, size_t end, uint64_t hash) {
+  for (size_t i = first; i < end; i++) {
     const rondo_program_value *value = &program->values.items[i];
     hash = rondo_hash_text(rondo_hash_u64(hash, value->kind), value->name);
     hash = rondo_hash_u64(rondo_hash_u64(hash, value->shape.type), value->shape.rank);
@@ -312,7 +312,9 @@ static uint64_t hash_values(const rondo_program *program, size_t count, uint64_t
   return hash;
 }
 
-static uint64_t hash_attributes(const rondo_attributes *attributes, uint64_t hash) {
+static uint64_t hash_operation(const rondo_operation *operation, uint64_t hash) {
+  const rondo_attributes *attributes = &operation->attributes;
+  hash = rondo_hash_text(hash, operation->row->name);
   hash = rondo_hash_bytes(hash, attributes->sizes, sizeof attributes->sizes);
   hash = rondo_hash_bytes(hash, attributes->numbers, sizeof attributes->numbers);
   return rondo_hash_bytes(hash, attributes->flags, sizeof attributes->flags);
@@ -322,15 +324,32 @@ static uint64_t hash_attributes(const rondo_attributes *attributes, uint64_t has
 static bool is_alike(const rondo_operator *row) { return !row->checks_indices && row->join == NULL; }
 
 void rondo_buckets_identify(rondo_program *program, rondo_program_mark mark, uint64_t options) {
-  uint64_t hash = rondo_hash_text(rondo_hash_u64(RONDO_HASH_START, options), RONDO_VERSION_STRING);
-  hash = hash_values(program, mark.values, hash);
+  rondo_program_ranks *ranks = &program->ranks;
+  uint64_t hash = hash_values(program, 0, mark.values, rondo_hash_u64(RONDO_HASH_START, options));
   for (size_t i = 0; i < program->operations.count; i++) {
     const rondo_operation *operation = &program->operations.items[i];
     const bool is_before = i < mark.operations;
     if (!is_before && !is_alike(operation->row)) continue;
-    hash = hash_attributes(&operation->attributes, rondo_hash_text(hash, operation->row->name));
+    hash = hash_operation(operation, hash);
     if (is_before) hash = rondo_hash_bytes(hash, operation->inputs, sizeof operation->inputs);
   }
-  hash = rondo_hash_u64(rondo_hash_u64(hash, program->ranks.shard_states), program->ranks.bucket_bytes);
-  program->ranks.fingerprint = rondo_hash_u64(rondo_hash_u64(hash, program->ranks.round), program->ranks.count);
+  hash = rondo_hash_u64(rondo_hash_u64(hash, ranks->shard_states), ranks->bucket_bytes);
+  ranks->fingerprint = rondo_hash_u64(hash, ranks->round);
+  ranks->identified_values = program->values.count;
+  ranks->identified_operations = program->operations.count;
+}
+
+/* After an optimizer, ranks may count values differently, so inputs say nothing. An operation may run only if an output
+ * needs it. */
+uint64_t rondo_buckets_fingerprint(const rondo_program *program) {
+  const rondo_program_ranks *ranks = &program->ranks;
+  uint64_t hash = rondo_hash_text(rondo_hash_u64(ranks->fingerprint, ranks->count), RONDO_VERSION_STRING);
+  hash = hash_values(program, ranks->identified_values, program->values.count, hash);
+  for (size_t i = ranks->identified_operations; i < program->operations.count; i++) {
+    const rondo_operation *operation = &program->operations.items[i];
+    hash = hash_operation(operation, hash);
+    if (program->optimizer == NULL) hash = rondo_hash_bytes(hash, operation->inputs, sizeof operation->inputs);
+  }
+  for (size_t i = 0; i < program->outputs.count; i++) hash = rondo_hash_text(hash, program->outputs.items[i].name);
+  return hash;
 }

@@ -56,4 +56,7 @@ RONDO_MUST_USE rondo_status rondo_buckets_gather(rondo_program *program, const r
  * its options, whose hash is given. The trained states are marked before. */
 void rondo_buckets_identify(rondo_program *program, rondo_program_mark mark, uint64_t options);
 
+/* The fingerprint of the whole program, which may have no optimizer, or more after it. */
+uint64_t rondo_buckets_fingerprint(const rondo_program *program);
+
 #endif

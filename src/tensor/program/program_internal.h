@@ -73,8 +73,9 @@ typedef struct rondo_program_ranks {
   bool shard_states;
   uint64_t bucket_bytes;
   char *loss_output;    /* NULL: none */
-  uint64_t fingerprint; /* of what must be the same on all ranks; once there is an optimizer */
-  uint32_t turn;        /* the last collective's result that the next one reads; RONDO_NO_VALUE: none */
+  uint64_t fingerprint; /* of what must be the same on all ranks, as far as the optimizer's last value and operation */
+  size_t identified_values, identified_operations; /* how many that are; 0: there is no optimizer */
+  uint32_t turn; /* the last collective's result that the next one reads; RONDO_NO_VALUE: none */
   uint32_t buckets;
   uint64_t reduced_bytes; /* of the collectives of a run */
   /* With accumulated gradients, operations first_last .. end_last - 1 are only in the last of `round` runs, and `runs`

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "tensor/program/buckets.h"
 #include "tensor/program/program_internal.h"
 #include "tensor/program/shape.h"
 #include "tensor/run/compiled.h"
@@ -171,7 +172,7 @@ rondo_status rondo_ranks_compare(const rondo_program *program, const rondo_compi
   if (compiled->ranks.communicator == NULL) return RONDO_OK;
   RONDO_TRY(rondo_malloc(compiled->device, sizeof(uint64_t), "a program's fingerprint", &own));
   /* Compiling runs a program that has an executor once more. */
-  const uint64_t print = rondo_hash_u64(program->ranks.fingerprint, compiled->executed.executor != NULL);
+  const uint64_t print = rondo_hash_u64(rondo_buckets_fingerprint(program), compiled->executed.executor != NULL);
   rondo_status status = compare(compiled, &print, own);
   if (status != RONDO_OK) RONDO_THEN(status, rondo_stream_synchronize(compiled->stream)); /* `own` may be in use */
   rondo_status_keep_first(&status, rondo_free(compiled->device, own));

@@ -1049,7 +1049,14 @@ TEST(test_mm4_ranks_of_different_programs_are_refused) {
 }
 
 /* In what rank 1 differs. */
-static enum { ROUND, STATES, COMPANIONS, EXECUTOR, DIFFERENCES } difference;
+static enum { ROUND, STATES, COMPANIONS, EXECUTOR, LATE_OPERATION, LATE_OUTPUT, DIFFERENCES } difference;
+
+/* What is added after the optimizer. */
+static rondo_status add_late(rondo_program *program, rondo_value state, const bool *differs) {
+  rondo_value scaled;
+  TRY(rondo_op_scale(program, state, differs[LATE_OPERATION] ? 3 : 2, &scaled));
+  return rondo_program_output(program, differs[LATE_OUTPUT] ? "other" : "scaled", scaled);
+}
 
 /* The gradients of both states are one value, so one state or two have the same operators. */
 static rondo_status compile_a_sum(rank *r) {
@@ -1072,6 +1079,7 @@ static rondo_status compile_a_sum(rank *r) {
       RONDO_SGD_OPTIONS_INIT,  .learning_rate = rate, .momentum = differs[COMPANIONS] ? momentum : none,
       .gradients = &gradients, .states = states,      .state_count = differs[STATES] ? 2 : 1};
   TRY(rondo_program_sgd(r->program, loss, &sgd));
+  TRY(add_late(r->program, states[0], differs));
   if (differs[EXECUTOR]) TRY(rondo_executor_create(r->device, NULL, &r->executor));
   const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .record = RONDO_RECORD_NEVER,
                                          .executor = r->executor, .executor_policy = RONDO_EXECUTOR_ALWAYS};
@@ -1084,6 +1092,27 @@ TEST(test_mm4_ranks_of_different_options_are_refused) {
     refuse_another(compile_a_sum);
     close_team(2);
   }
+  (void)t;
+}
+
+/* The parts of the table have the same shape on both ranks. */
+static rondo_status compile_a_look_up(rank *r) {
+  const size_t dims[] = {r->number == 0 ? 7 : 8, 2}, count = 3;
+  const rondo_state_options divided = {RONDO_STATE_OPTIONS_INIT, .frozen = true, .shard_rows = true};
+  rondo_value table, tokens;
+  TRY(rondo_program_create(NULL, &r->program));
+  TRY(rondo_program_data_parallel(r->program, r->communicator, NULL));
+  TRY(rondo_program_state_with(r->program, "table", RONDO_F32, dims, 2, &divided, &table));
+  TRY(rondo_program_input(r->program, "tokens", RONDO_I32, &count, 1, &tokens));
+  TRY(rondo_op_embedding(r->program, table, tokens, &table));
+  TRY(rondo_program_output(r->program, "rows", table));
+  return rondo_compile(r->program, r->device, NULL, &r->compiled);
+}
+
+TEST(test_mm6_ranks_without_an_optimizer_are_compared) {
+  open_team(&(setting){.ranks = 2});
+  refuse_another(compile_a_look_up);
+  close_team(2);
   (void)t;
 }
 
