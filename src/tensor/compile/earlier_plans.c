@@ -3,13 +3,17 @@
  */
 #include "tensor/compile/earlier_plans.h"
 
+#include <string.h>
+
 static size_t bytes_of(const rondo_earlier_plan *plan) {
   const size_t offsets = plan->count * (plan->branch_offsets == NULL ? 1 : 2);
   const size_t numbers = 2 * (size_t)plan->positions + plan->before.count + plan->before.capacity;
-  return sizeof *plan + offsets * sizeof *plan->offsets + numbers * sizeof *plan->order;
+  const size_t words = plan->structure.capacity;
+  return sizeof *plan + offsets * sizeof *plan->offsets + numbers * sizeof *plan->order + words * sizeof(uint32_t);
 }
 
 void rondo_earlier_plan_free(const rondo_allocator *allocator, rondo_earlier_plan *plan) {
+  rondo_array_free(allocator, &plan->structure);
   rondo_release(allocator, plan->order, plan->positions, sizeof *plan->order);
   rondo_release(allocator, plan->joined, plan->positions, sizeof *plan->joined);
   rondo_edges_free(allocator, &plan->before);
@@ -30,19 +34,23 @@ void rondo_earlier_plans_free(rondo_earlier_plans *plans) {
   rondo_array_free(&plans->allocator, &plans->items);
 }
 
-static size_t position_of(const rondo_earlier_plans *plans, uint64_t structure) {
+static bool is_same(const rondo_structure *a, const rondo_structure *b) {
+  return a->count == b->count && (a->count == 0 || memcmp(a->items, b->items, a->count * sizeof *a->items) == 0);
+}
+
+static size_t position_of(const rondo_earlier_plans *plans, const rondo_structure *structure) {
   size_t at = 0;
-  while (at < plans->items.count && plans->items.items[at].structure != structure) at++;
+  while (at < plans->items.count && !is_same(&plans->items.items[at].structure, structure)) at++;
   return at;
 }
 
-const rondo_earlier_plan *rondo_earlier_plans_find(const rondo_earlier_plans *plans, uint64_t structure) {
+const rondo_earlier_plan *rondo_earlier_plans_find(const rondo_earlier_plans *plans, const rondo_structure *structure) {
   const size_t at = position_of(plans, structure);
   return at < plans->items.count ? &plans->items.items[at] : NULL;
 }
 
 rondo_status rondo_earlier_plans_keep(rondo_earlier_plans *plans, rondo_earlier_plan *plan) {
-  const size_t bytes = bytes_of(plan), same = position_of(plans, plan->structure);
+  const size_t bytes = bytes_of(plan), same = position_of(plans, &plan->structure);
   if (same < plans->items.count) drop(plans, same);
   while (plans->items.count > 0 && plans->bytes + bytes > RONDO_EARLIER_PLANS_BYTES) drop(plans, 0);
   rondo_status status = RONDO_OK;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * What earlier compilations decided that does not depend on sizes: the order of operations, which of them are joined,
  * and how values lie above each other in the arena. So a program of the same structure in other sizes, such as another
- * batch size, is planned without a search (rondo_plan_options.start). Plans are found by a hash of the structure; the
- * oldest are dropped beyond a limit of bytes. Thread-compatible.
+ * batch size, is planned without a search (rondo_plan_options.start). Plans are found by their structure; the oldest
+ * are dropped beyond a limit of bytes. Thread-compatible.
  */
 #ifndef RONDO_TENSOR_COMPILE_EARLIER_PLANS_H
 #define RONDO_TENSOR_COMPILE_EARLIER_PLANS_H
@@ -14,9 +14,12 @@
 
 #define RONDO_EARLIER_PLANS_BYTES ((size_t)16 << 20)
 
+/* The words of a structure (tensor/compile/program_structure.h), which are compared. */
+typedef RONDO_ARRAY(uint32_t) rondo_structure;
+
 /* What was decided. Gaps are peaks divided by lower bounds. */
 typedef struct rondo_earlier_plan {
-  uint64_t structure;
+  rondo_structure structure;
   uint32_t positions;
   uint32_t *order, *joined; /* by position, as in rondo_schedule, */
   rondo_edges before;       /* and so are these */
@@ -37,7 +40,7 @@ typedef struct rondo_earlier_plans {
 void rondo_earlier_plans_free(rondo_earlier_plans *plans);
 
 /* NULL: none. Valid until the next is kept. */
-const rondo_earlier_plan *rondo_earlier_plans_find(const rondo_earlier_plans *plans, uint64_t structure);
+const rondo_earlier_plan *rondo_earlier_plans_find(const rondo_earlier_plans *plans, const rondo_structure *structure);
 
 /* Takes what the plan has, by the allocator of the plans, also on failure. Replaces one of the same structure.
  * Errors: OUT_OF_MEMORY. */

@@ -6,10 +6,10 @@
 #include <assert.h>
 #include <string.h>
 
-#include "base/hash.h"
 #include "tensor/compile/join_updates.h"
 #include "tensor/compile/layout_check.h"
 #include "tensor/compile/program_arena_plan.h"
+#include "tensor/compile/program_structure.h"
 #include "tensor/program/shape.h"
 #include "tensor/run/index_check.h"
 
@@ -120,43 +120,13 @@ static rondo_status choose_order(const rondo_program *program, const rondo_sched
   return rondo_schedule_order(program, sizes, schedule);
 }
 
-static uint64_t hash_operations(const rondo_program *program, const rondo_schedule *schedule,
-                                const size_t *workspaces) {
-  uint64_t hash = rondo_hash_u64(RONDO_HASH_START, schedule->operations);
-  for (size_t i = 0; i < schedule->operations; i++) {
-    const rondo_operation *operation = &program->operations.items[i];
-    hash = rondo_hash_text(hash, operation->row->name);
-    hash = rondo_hash_bytes(hash, operation->inputs, sizeof operation->inputs);
-    hash = rondo_hash_bytes(hash, operation->results, sizeof operation->results);
-    const uint64_t has_workspace = workspaces[i] > 0, runs = schedule->runs[i];
-    hash = rondo_hash_u64(hash, (uint64_t)schedule->chain_of[i] << 2 | has_workspace << 1 | runs);
-  }
-  return hash;
-}
-
-/* Of all that decides the order and the plan, except sizes. */
-static uint64_t hash_structure(const rondo_program *program, const rondo_layout_options *options,
-                               const rondo_schedule *schedule, const size_t *workspaces) {
-  uint64_t hash = hash_operations(program, schedule, workspaces);
-  hash = rondo_hash_u64(hash, (uint64_t)options->branches << 32 | (uint64_t)options->fusion);
-  hash = rondo_hash_bytes(hash, schedule->owners, schedule->values * sizeof *schedule->owners);
-  for (size_t i = 0; i < schedule->values; i++) {
-    const rondo_program_value *value = &program->values.items[i];
-    const bool is_input = value->kind == RONDO_VALUE_INPUT;
-    hash = rondo_hash_u64(
-        hash, (uint64_t)value->kind << 8 | (is_input ? (uint64_t)rondo_staged_how(&options->staged, value->name) : 0));
-  }
-  for (size_t i = 0; i < program->outputs.count; i++) hash = rondo_hash_u64(hash, program->outputs.items[i].value);
-  return hash;
-}
-
 /* The order of an earlier program of this structure, if it is as good: then that program's plan fits. */
 static rondo_status prefer_earlier(const rondo_program *program, const rondo_layout_options *options,
                                    const rondo_schedule_sizes *sizes, rondo_layout *layout) {
   bool is_taken;
   if (options->plans == NULL) return RONDO_OK;
-  layout->structure = hash_structure(program, options, &layout->schedule, sizes->workspaces);
-  const rondo_earlier_plan *earlier = rondo_earlier_plans_find(options->plans, layout->structure);
+  RONDO_TRY(rondo_structure_make(program, options, &layout->schedule, sizes->workspaces, &layout->structure));
+  const rondo_earlier_plan *earlier = rondo_earlier_plans_find(options->plans, &layout->structure);
   if (earlier == NULL) return RONDO_OK;
   RONDO_TRY(rondo_joins_prefer(program, sizes, earlier, &layout->schedule, &is_taken));
   layout->earlier = is_taken ? earlier : NULL;
@@ -199,6 +169,7 @@ void rondo_layout_free(const rondo_program *program, rondo_layout *layout) {
   rondo_release(&program->allocator, layout->locations, layout->schedule.values, sizeof *layout->locations);
   rondo_release(&program->allocator, layout->workspaces, layout->schedule.operations, sizeof *layout->workspaces);
   rondo_edges_free(&program->allocator, &layout->users);
+  rondo_array_free(&program->allocator, &layout->structure);
   rondo_schedule_free(program, &layout->schedule);
   *layout = (rondo_layout){0};
 }

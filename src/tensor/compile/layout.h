@@ -53,7 +53,7 @@ typedef struct rondo_layout {
   size_t branch_bytes;   /* planned for the last branches tried, used or not, or a lower bound; 0: none were tried */
   uint64_t branch_steps; /* of the planner, for all branches that were tried */
   uint32_t reused_plans; /* that an earlier program's decided */
-  uint64_t structure;    /* a hash of all that decides the order and the plan, except sizes */
+  rondo_structure structure;         /* if there is a list of earlier plans */
   const rondo_earlier_plan *earlier; /* whose order this one has, while the layout is made; NULL: none */
   bool ended_early; /* without branches, though not all widths were tried: too many operators, or steps */
 } rondo_layout;

@@ -390,6 +390,10 @@ static rondo_status keep_order(const arena *a, rondo_earlier_plan *made) {
   const rondo_schedule *schedule = &a->layout->schedule;
   const rondo_allocator *allocator = &a->plans->allocator;
   made->positions = schedule->count;
+  const rondo_structure *structure = &a->layout->structure;
+  RONDO_TRY(rondo_allocate_copy(allocator, structure->items, structure->count, sizeof *structure->items,
+                                &made->structure.items));
+  made->structure.count = made->structure.capacity = structure->count;
   RONDO_TRY(rondo_allocate_copy(allocator, schedule->order, schedule->count, sizeof *made->order, &made->order));
   RONDO_TRY(rondo_allocate_copy(allocator, schedule->joined, schedule->count, sizeof *made->joined, &made->joined));
   return rondo_edges_copy(allocator, &schedule->before, &made->before);
@@ -399,7 +403,7 @@ static rondo_status keep_order(const arena *a, rondo_earlier_plan *made) {
 static rondo_status begin_plan(arena *a) {
   const rondo_earlier_plan *earlier = a->layout->earlier;
   if (a->plans == NULL) return RONDO_OK;
-  a->made = (rondo_earlier_plan){.structure = a->layout->structure, .count = a->count};
+  a->made = (rondo_earlier_plan){.count = a->count};
   a->earlier = earlier != NULL && earlier->count == a->count ? earlier : NULL;
   return keep_order(a, &a->made);
 }
