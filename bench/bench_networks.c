@@ -47,8 +47,9 @@ static bool ends_with(const char *text, const char *end) {
 }
 
 /* Whether a file of weights has the state: optimizers' states and caches begin as zeros. */
-static bool is_parameter(const char *name) {
+static bool is_parameter(const char *name, void *user) {
   static const char *const others[] = {".m", ".v", ".momentum", ".step", "_cache"};
+  (void)user;
   for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
     if (ends_with(name, others[i])) return false;
   return true;
@@ -99,7 +100,7 @@ static void fill(networks_bench *b) {
     const rondo_status status = rondo_compiled_get_value(b->compiled, i, &value);
     if (status == RONDO_NOT_FOUND) return;
     check(status);
-    if (value.kind == 's' && is_parameter(value.name)) fill_state(b, &value, &source);
+    if (value.kind == 's' && is_parameter(value.name, NULL)) fill_state(b, &value, &source);
     if (value.kind == 'i') fill_input(b, &value, &source);
   }
 }
@@ -117,7 +118,7 @@ static void write_inputs(networks_bench *b, const rondo_weights *weights) {
 static void load(networks_bench *b) {
   rondo_weights *weights;
   check(rondo_weights_load(b->weights_path, NULL, &weights));
-  check(rondo_weights_apply(weights, b->compiled, is_parameter));
+  check(rondo_weights_apply(weights, b->compiled, is_parameter, NULL));
   write_inputs(b, weights);
   rondo_weights_destroy(weights);
 }

@@ -172,12 +172,12 @@ static rondo_status run(const char *name, bool *out_good) {
   TRY(rondo_weights_create(NULL, &first));
   TRY(rondo_weights_create(NULL, &trained));
   TRY(write_first_weights(inference, training));
-  TRY(rondo_weights_gather(first, training, NULL));
+  TRY(rondo_weights_gather(first, training, NULL, NULL));
   TRY(train(training, true, losses[0]));
-  TRY(rondo_weights_gather(trained, training, NULL));
-  TRY(rondo_weights_apply(first, training, NULL)); /* with the optimizer's states */
+  TRY(rondo_weights_gather(trained, training, NULL, NULL));
+  TRY(rondo_weights_apply(first, training, NULL, NULL)); /* with the optimizer's states */
   TRY(train(training, false, losses[1]));
-  TRY(rondo_weights_apply(trained, inference, NULL));
+  TRY(rondo_weights_apply(trained, inference, NULL, NULL));
   TRY(count_right(inference, &right));
   const bool is_same = memcmp(losses[0], losses[1], sizeof losses[0]) == 0, has_learned = right >= NEW_IMAGES * 19 / 20;
   printf("the last loss is %.3f; %d of %d new images classified correctly\n", (double)losses[0][STEPS - 1], right,

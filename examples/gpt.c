@@ -167,8 +167,8 @@ static rondo_status run(const char *device_name, char *out_text) {
   TRY(train(trained));
   TRY(compile(device, 1, false, &writer));
   TRY(rondo_weights_create(NULL, &weights));
-  TRY(rondo_weights_gather(weights, trained, NULL));
-  TRY(rondo_weights_apply(weights, writer, NULL));
+  TRY(rondo_weights_gather(weights, trained, NULL, NULL));
+  TRY(rondo_weights_apply(weights, writer, NULL, NULL));
   rondo_weights_destroy(weights);
   TRY(write_on(writer, strstr(rhyme, "the cow"), out_text));
   TRY(rondo_compiled_destroy(writer));

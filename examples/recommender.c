@@ -170,12 +170,12 @@ static rondo_status run(const char *name, bool *out_good) {
   TRY(rondo_weights_create(NULL, &first));
   TRY(rondo_weights_create(NULL, &trained));
   TRY(write_first_weights(network, training));
-  TRY(rondo_weights_gather(first, training, NULL));
+  TRY(rondo_weights_gather(first, training, NULL, NULL));
   for (uint64_t i = 0; i < STEPS; i++) TRY(run_batch(training, true, true, i, &batch, &losses[0][i]));
-  TRY(rondo_weights_gather(trained, training, NULL));
-  TRY(rondo_weights_apply(first, training, NULL)); /* with the optimizer's states */
+  TRY(rondo_weights_gather(trained, training, NULL, NULL));
+  TRY(rondo_weights_apply(first, training, NULL, NULL)); /* with the optimizer's states */
   for (uint64_t i = 0; i < STEPS; i++) TRY(run_batch(training, true, false, i, &batch, &losses[1][i]));
-  TRY(rondo_weights_apply(trained, network, NULL));
+  TRY(rondo_weights_apply(trained, network, NULL, NULL));
   for (uint64_t number = STEPS; number < STEPS + NEW_BATCHES; number++) {
     TRY(run_batch(network, false, true, number, &batch, logits));
     for (int i = 0; i < BATCH; i++) right += (logits[i] > 0) == (batch.clicks[i] > 0);

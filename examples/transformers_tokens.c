@@ -195,7 +195,10 @@ static rondo_status add_network(network *n) {
 
 /* Weights ---------------------------------------------------------------------------------------------------------- */
 
-static bool is_weight(const char *name) { return strncmp(name, "cache.", 6) != 0; }
+static bool is_weight(const char *name, void *user) {
+  (void)user;
+  return strncmp(name, "cache.", 6) != 0;
+}
 
 static rondo_status load_weights(const char *folder, const network *n, rondo_compiled *compiled) {
   rondo_weights_options options = {RONDO_WEIGHTS_OPTIONS_INIT, .rules = gpt2_rules, .convert_floats = true};
@@ -210,7 +213,7 @@ static rondo_status load_weights(const char *folder, const network *n, rondo_com
     status = rondo_weights_load(path, &options, &weights);
   }
   TRY(status);
-  status = rondo_weights_apply(weights, compiled, is_weight);
+  status = rondo_weights_apply(weights, compiled, is_weight, NULL);
   rondo_weights_destroy(weights);
   return status;
 }

@@ -111,9 +111,9 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_divided_synchronize(rondo_divided *d
 
 /* Copies all states to the set and back, as rondo_weights_gather and rondo_weights_apply. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_weights_gather_divided(rondo_weights *weights, rondo_divided *divided,
-                                                                   bool (*only)(const char *name));
+                                                                   rondo_weight_filter only, void *user);
 RONDO_API RONDO_MUST_USE rondo_status rondo_weights_apply_divided(const rondo_weights *weights, rondo_divided *divided,
-                                                                  bool (*only)(const char *name));
+                                                                  rondo_weight_filter only, void *user);
 
 typedef struct rondo_divided_info {
   uint32_t struct_size;

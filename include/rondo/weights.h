@@ -50,13 +50,17 @@ typedef struct rondo_weight_rule {
   bool transpose;        /* exchange the last two dimensions; the tensor has two or more */
 } rondo_weight_rule;
 
+/* Chooses values by name: true takes the value. It is called during the call that it is passed to, with the `user` that
+ * is passed with it, and must not call Rondo. */
+typedef bool (*rondo_weight_filter)(const char *name, void *user);
+
 typedef struct rondo_weights_options {
   uint32_t struct_size;
   uint32_t reserved;
   const rondo_allocator *allocator; /* copied; NULL = the C library's */
-  /* Called during the call, once for each tensor of the file that a value can hold, or that an index lists. `name` is
-   * that in the set. The set gets the tensors for which it returns true. NULL = all. It must not call Rondo. */
-  bool (*wanted)(const char *name, void *user);
+  /* Called once for each tensor of the file that a value can hold, or that an index lists. `name` is that in the set.
+   * The set gets the tensors that it chooses. NULL = all. */
+  rondo_weight_filter wanted;
   void *user;
   const rondo_weight_rule *rules; /* rule_count rules, read during the call */
   size_t rule_count;
@@ -127,14 +131,14 @@ RONDO_API const char *rondo_weights_get_metadata(const rondo_weights *weights, c
  * back. Every state of the program must be in the set with the same shape, and with the same type if the options of
  * the set do not convert it; otherwise nothing is changed, and the call returns INVALID_DATA with SHAPE, TYPE or
  * UNKNOWN_NAME, or UNSUPPORTED as rondo_weights_find, naming the state, and tensors that no state takes. Tensors of the
- * set that the program does not have are no error. If `only` is not NULL, both handle only the states whose names it
- * accepts. A program with an optimizer also has the states of this, which the weights of a model lack: apply those to a
- * program without an optimizer that shares the states (rondo_compile_options.share), or use `only`. Other errors as
- * rondo_compiled_read and rondo_compiled_write. */
+ * set that the program does not have are no error. If `only` is not NULL, both handle only the states that it chooses;
+ * it may be called several times for each. A program with an optimizer also has the states of this, which the weights
+ * of a model lack: apply those to a program without an optimizer that shares the states (rondo_compile_options.share),
+ * or use `only`. Other errors as rondo_compiled_read and rondo_compiled_write. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_weights_gather(rondo_weights *weights, rondo_compiled *compiled,
-                                                           bool (*only)(const char *name));
+                                                           rondo_weight_filter only, void *user);
 RONDO_API RONDO_MUST_USE rondo_status rondo_weights_apply(const rondo_weights *weights, rondo_compiled *compiled,
-                                                          bool (*only)(const char *name));
+                                                          rondo_weight_filter only, void *user);
 
 RONDO_EXTERN_C_END
 

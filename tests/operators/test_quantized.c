@@ -482,9 +482,9 @@ TEST(test_pr9_weights_of_other_groups) {
     assert_ok(rondo_program_output(program, "y", y));
     rondo_compiled *compiled = test_compile(program, t->device, NULL);
     if (group == 32) {
-      assert_ok(rondo_weights_apply(weights, compiled, NULL));
+      assert_ok(rondo_weights_apply(weights, compiled, NULL, NULL));
     } else {
-      assert_error(rondo_weights_apply(weights, compiled, NULL), RONDO_INVALID_DATA, RONDO_REASON_SHAPE);
+      assert_error(rondo_weights_apply(weights, compiled, NULL, NULL), RONDO_INVALID_DATA, RONDO_REASON_SHAPE);
       assert_message("'scales'");
     }
     assert_ok(rondo_compiled_destroy(compiled));

@@ -241,7 +241,7 @@ rondo_status rondo_upstream_write_state(const rondo_upstream *upstream, const ch
 
 rondo_status rondo_upstream_apply_weights(const rondo_upstream *upstream, const rondo_weights *weights) {
   for (size_t i = 0; upstream != NULL && i < upstream->parts.count; i++) {
-    RONDO_TRY(rondo_weights_apply(weights, upstream->parts.items[i].compiled, NULL));
+    RONDO_TRY(rondo_weights_apply(weights, upstream->parts.items[i].compiled, NULL, NULL));
     RONDO_TRY(rondo_compiled_synchronize(upstream->parts.items[i].compiled));
   }
   return RONDO_OK;

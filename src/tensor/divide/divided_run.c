@@ -226,10 +226,10 @@ rondo_status rondo_divided_read(rondo_divided *divided, const char *name, void *
 
 /* Weights ---------------------------------------------------------------------------------------------------------- */
 
-static rondo_status gather(rondo_weights *into, rondo_divided *divided, bool (*only)(const char *name)) {
+static rondo_status gather(rondo_weights *into, rondo_divided *divided, const rondo_kept_values *kept) {
   for (size_t i = 0; i < divided->values.count; i++) {
     const rondo_divided_value *value = &divided->values.items[i];
-    if (value->kind != 's' || (only != NULL && !only(value->name))) continue;
+    if (value->kind != 's' || !rondo_chosen(kept, value->name)) continue;
     const rondo_compiled *compiled = divided->parts.items[value->part].compiled;
     const rondo_named_value *named = rondo_values_look_up(compiled, value->name, "s");
     void *data = NULL;
@@ -239,14 +239,15 @@ static rondo_status gather(rondo_weights *into, rondo_divided *divided, bool (*o
   return RONDO_OK;
 }
 
-rondo_status rondo_weights_gather_divided(rondo_weights *weights, rondo_divided *divided,
-                                          bool (*only)(const char *name)) {
+rondo_status rondo_weights_gather_divided(rondo_weights *weights, rondo_divided *divided, rondo_weight_filter only,
+                                          void *user) {
   static const char call[] = "rondo_weights_gather_divided";
+  const rondo_kept_values kept = {.only = only, .user = user};
   rondo_weights *gathered = NULL;
   RONDO_TRY(rondo_require(call, "weights", weights));
   RONDO_TRY(rondo_require(call, "divided", divided));
   RONDO_TRY(rondo_weights_create(&weights->allocator, &gathered));
-  rondo_status status = gather(gathered, divided, only);
+  rondo_status status = gather(gathered, divided, &kept);
   if (status == RONDO_OK) status = rondo_weights_move(weights, gathered);
   rondo_weights_destroy(gathered);
   return status;
@@ -278,17 +279,17 @@ static rondo_status write_state(const rondo_weights *weights, const rondo_divide
   return rondo_divided_write(divided, value->name, entry->data, rondo_shape_bytes(&entry->shape));
 }
 
-rondo_status rondo_weights_apply_divided(const rondo_weights *weights, rondo_divided *divided,
-                                         bool (*only)(const char *name)) {
+rondo_status rondo_weights_apply_divided(const rondo_weights *weights, rondo_divided *divided, rondo_weight_filter only,
+                                         void *user) {
   static const char call[] = "rondo_weights_apply_divided";
-  const rondo_kept_values kept = {.only = only};
+  const rondo_kept_values kept = {.only = only, .user = user};
   RONDO_TRY(rondo_require(call, "weights", weights));
   RONDO_TRY(rondo_require(call, "divided", divided));
   for (size_t i = 0; i < divided->parts.count; i++)
     RONDO_TRY(rondo_weights_check_kept(weights, divided->parts.items[i].compiled, &kept));
   for (size_t i = 0; i < divided->values.count; i++) {
     const rondo_divided_value *value = &divided->values.items[i];
-    if (value->kind != 's' || (only != NULL && !only(value->name))) continue;
+    if (value->kind != 's' || !rondo_chosen(&kept, value->name)) continue;
     RONDO_TRY(write_state(weights, value, divided));
   }
   return RONDO_OK;

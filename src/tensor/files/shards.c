@@ -22,7 +22,7 @@ static rondo_status append_all(rondo_weights *into, const rondo_compiled *compil
   for (size_t i = 0; i < compiled->ranks.shards.count; i++) {
     const rondo_rank_shard *shard = &compiled->ranks.shards.items[i];
     void *data;
-    if (shard->value != value || (kept->only != NULL && !kept->only(shard->name))) continue;
+    if (shard->value != value || !rondo_chosen(kept, shard->name)) continue;
     RONDO_TRY(rondo_weights_append(into, shard->name, &shard->shape, &data));
     memcpy(data, all + shard->offset * rondo_type_bytes(shard->shape.type), rondo_shape_bytes(&shard->shape));
   }
@@ -75,7 +75,7 @@ static rondo_status write_part(const rondo_weights *weights, const rondo_rank_sh
 rondo_status rondo_shards_apply(const rondo_weights *weights, rondo_compiled *compiled, const rondo_kept_values *kept) {
   for (size_t i = 0; i < compiled->ranks.shards.count; i++) {
     const rondo_rank_shard *shard = &compiled->ranks.shards.items[i];
-    if (kept->only != NULL && !kept->only(shard->name)) continue;
+    if (!rondo_chosen(kept, shard->name)) continue;
     RONDO_TRY(write_part(weights, shard, compiled));
   }
   return RONDO_OK;

@@ -20,7 +20,7 @@ static const rondo_named_value *value_at(const rondo_compiled *compiled, size_t 
 static bool accepted(const rondo_named_value *value, const rondo_kept_values *kept) {
   for (size_t i = 0; i < kept->except_count; i++)
     if (strcmp(value->name, kept->except[i]) == 0) return false;
-  return !value->is_sharded && (kept->only == NULL || kept->only(value->name));
+  return !value->is_sharded && rondo_chosen(kept, value->name);
 }
 
 /* Gathering -------------------------------------------------------------------------------------------------------- */
@@ -47,10 +47,11 @@ rondo_status rondo_weights_gather_kept(rondo_weights *weights, rondo_compiled *c
   return status;
 }
 
-rondo_status rondo_weights_gather(rondo_weights *weights, rondo_compiled *compiled, bool (*only)(const char *name)) {
+rondo_status rondo_weights_gather(rondo_weights *weights, rondo_compiled *compiled, rondo_weight_filter only,
+                                  void *user) {
   RONDO_TRY(rondo_require("rondo_weights_gather", "weights", weights));
   RONDO_TRY(rondo_require("rondo_weights_gather", "compiled", compiled));
-  return rondo_weights_gather_kept(weights, compiled, &(rondo_kept_values){.only = only});
+  return rondo_weights_gather_kept(weights, compiled, &(rondo_kept_values){.only = only, .user = user});
 }
 
 /* Applying --------------------------------------------------------------------------------------------------------- */
@@ -118,7 +119,7 @@ rondo_status rondo_weights_check_kept(const rondo_weights *weights, const rondo_
   }
   for (size_t i = 0; i < compiled->ranks.shards.count; i++) {
     const rondo_rank_shard *shard = &compiled->ranks.shards.items[i];
-    if (kept->only != NULL && !kept->only(shard->name)) continue;
+    if (!rondo_chosen(kept, shard->name)) continue;
     RONDO_TRY(check_value(weights, "state", shard->name, &shard->shape));
   }
   return RONDO_OK;
@@ -152,9 +153,9 @@ rondo_status rondo_weights_apply_kept(const rondo_weights *weights, rondo_compil
   return rondo_shards_apply(weights, compiled, kept);
 }
 
-rondo_status rondo_weights_apply(const rondo_weights *weights, rondo_compiled *compiled,
-                                 bool (*only)(const char *name)) {
-  const rondo_kept_values kept = {.only = only};
+rondo_status rondo_weights_apply(const rondo_weights *weights, rondo_compiled *compiled, rondo_weight_filter only,
+                                 void *user) {
+  const rondo_kept_values kept = {.only = only, .user = user};
   RONDO_TRY(rondo_require("rondo_weights_apply", "weights", weights));
   RONDO_TRY(rondo_require("rondo_weights_apply", "compiled", compiled));
   RONDO_TRY(rondo_weights_check_kept(weights, compiled, &kept));

@@ -10,11 +10,17 @@
 
 /* Selects values of a compiled program. */
 typedef struct rondo_kept_values {
-  bool cells;                     /* in addition to the states */
-  bool (*only)(const char *name); /* only values whose name it accepts; NULL: all */
-  const char *const *except;      /* and no value with one of these names */
+  bool cells;                /* in addition to the states */
+  rondo_weight_filter only;  /* only values that it chooses; NULL: all */
+  void *user;                /* of `only` */
+  const char *const *except; /* and no value with one of these names */
   size_t except_count;
 } rondo_kept_values;
+
+/* Whether `only` chooses the value. */
+static inline bool rondo_chosen(const rondo_kept_values *kept, const char *name) {
+  return kept->only == NULL || kept->only(name, kept->user);
+}
 
 /* As the public functions with these names. The weights passed to apply must have been checked. */
 RONDO_MUST_USE rondo_status rondo_weights_gather_kept(rondo_weights *weights, rondo_compiled *compiled,

@@ -179,7 +179,7 @@ static rondo_status write_weights(rank *r) {
 /* From all ranks. */
 static rondo_status gather_weights(rank *r, rondo_weights *weights) {
   float *to = r->weights;
-  TRY(rondo_weights_gather(weights, r->compiled, NULL));
+  TRY(rondo_weights_gather(weights, r->compiled, NULL, NULL));
   for (size_t i = 0; i < PARTS; to += parts[i++].count) {
     rondo_weight found;
     TRY(rondo_weights_find(weights, parts[i].name, &found));

@@ -399,26 +399,27 @@ TEST(test_se12_gradients_go_where_their_operation_was_placed) {
   assert_int_equal(operators, 2); /* tanh and its gradient */
 }
 
-static bool is_w(const char *name) { return strcmp(name, "w") == 0; }
+static bool is_named(const char *name, void *wanted) { return strcmp(name, wanted) == 0; }
 
 TEST(test_se12_weights_come_and_go) {
   pair p = open_pair(t);
   rondo_weights *weights = NULL, *one = NULL;
   rondo_weight w = {.bytes = 0};
+  char w_name[] = "w";
   rondo_divided *divided = divide(&p, make_placed(ROWS), NULL);
   write_states(write_divided, divided);
   assert_ok(rondo_weights_create(NULL, &weights));
   assert_ok(rondo_weights_create(NULL, &one));
-  assert_ok(rondo_weights_gather_divided(weights, divided, NULL));
+  assert_ok(rondo_weights_gather_divided(weights, divided, NULL, NULL));
   assert_ok(rondo_weights_find(weights, "table", &w));
   assert_int_equal(w.bytes, IDS * WIDTH * sizeof(float));
-  assert_ok(rondo_weights_gather_divided(one, divided, is_w));
+  assert_ok(rondo_weights_gather_divided(one, divided, is_named, w_name));
   assert_error(rondo_weights_find(one, "table", &w), RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_NAME);
-  assert_invalid(rondo_weights_gather_divided(weights, divided, NULL), RONDO_REASON_DUPLICATE_NAME);
-  assert_error(rondo_weights_apply_divided(one, divided, NULL), RONDO_INVALID_DATA, RONDO_REASON_UNKNOWN_NAME);
+  assert_invalid(rondo_weights_gather_divided(weights, divided, NULL, NULL), RONDO_REASON_DUPLICATE_NAME);
+  assert_error(rondo_weights_apply_divided(one, divided, NULL, NULL), RONDO_INVALID_DATA, RONDO_REASON_UNKNOWN_NAME);
   write_reals(write_divided, divided, "table", IDS * WIDTH, 20);
   write_reals(write_divided, divided, "w", FEATURES * WIDTH, 20);
-  assert_ok(rondo_weights_apply_divided(weights, divided, NULL));
+  assert_ok(rondo_weights_apply_divided(weights, divided, NULL, NULL));
   assert_scores(t, &p, divided, ROWS);
   rondo_weights_destroy(weights);
   rondo_weights_destroy(one);

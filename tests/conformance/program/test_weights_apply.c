@@ -93,7 +93,7 @@ TEST(test_pr10_tensors_are_transposed_and_converted) {
     rondo_value states[2];
     rondo_weights *weights = load_foreign(types[form % 2], &options);
     rondo_compiled *compiled = test_compile(make_program(type, states), t->device, NULL);
-    assert_ok(rondo_weights_apply(weights, compiled, NULL));
+    assert_ok(rondo_weights_apply(weights, compiled, NULL, NULL));
     rondo_weights_destroy(weights);
     assert_ok(rondo_compiled_read(compiled, "up.matrix", matrix, bytes_of(type, COUNT)));
     assert_ok(rondo_compiled_read(compiled, "up.bias", bias, bytes_of(type, BIAS)));
@@ -135,7 +135,7 @@ TEST(test_pr8_tensors_of_8_bit_floats) {
     assert_ok(rondo_op_sum(program, converted, NULL, 0, false, &value));
     assert_ok(rondo_program_output(program, "sum", value));
     rondo_compiled *compiled = test_compile(program, t->device, NULL);
-    assert_ok(rondo_weights_apply(weights, compiled, NULL));
+    assert_ok(rondo_weights_apply(weights, compiled, NULL, NULL));
     rondo_weights_destroy(weights);
     assert_ok(rondo_compiled_run(compiled));
     assert_ok(rondo_compiled_read(compiled, "same", same, sizeof same));
@@ -156,11 +156,47 @@ TEST(test_pr10_a_divided_program_gets_foreign_weights) {
   rondo_program *program = make_program(RONDO_F32, states);
   assert_ok(rondo_program_place(program, states[1], 1));
   rondo_divided *divided = test_compile_divided(program, devices, 2, NULL);
-  assert_ok(rondo_weights_apply_divided(weights, divided, NULL));
+  assert_ok(rondo_weights_apply_divided(weights, divided, NULL, NULL));
   rondo_weights_destroy(weights);
   assert_ok(rondo_divided_read(divided, "up.matrix", matrix, sizeof matrix));
   assert_ok(rondo_divided_read(divided, "up.bias", bias, sizeof bias));
   assert_states(matrix, bias, RONDO_F32);
+}
+
+typedef struct name_filter {
+  const char *name;
+  int calls;
+} name_filter;
+
+static bool has_name(const char *name, void *user) {
+  name_filter *filter = user;
+  filter->calls++;
+  return strcmp(name, filter->name) == 0;
+}
+
+/* A filter of names that are known only when the program runs. */
+TEST(test_pr10_a_filter_gets_the_callers_pointer) {
+  const rondo_weights_options options = {RONDO_WEIGHTS_OPTIONS_INIT, .rules = rules, .rule_count = 2};
+  static const float zeros[COUNT];
+  rondo_value states[2];
+  rondo_weight weight;
+  rondo_weights *weights = load_foreign(RONDO_F32, &options), *gathered = NULL;
+  rondo_compiled *compiled = test_compile(make_program(RONDO_F32, states), t->device, NULL);
+  name_filter filter = {.name = "up.bias"};
+  assert_ok(rondo_weights_apply(weights, compiled, has_name, &filter));
+  assert_true(filter.calls >= 2);
+  assert_ok(rondo_compiled_read(compiled, "up.matrix", matrix, sizeof matrix));
+  assert_memory_equal(matrix, zeros, sizeof matrix);
+  assert_ok(rondo_compiled_read(compiled, "up.bias", bias, sizeof bias));
+  assert_float_equal(bias[BIAS - 1], number_at(BIAS - 1), 0);
+  filter = (name_filter){.name = "up.matrix"};
+  assert_ok(rondo_weights_create(NULL, &gathered));
+  assert_ok(rondo_weights_gather(gathered, compiled, has_name, &filter));
+  assert_ok(rondo_weights_at(gathered, 0, &weight));
+  assert_string_equal(weight.name, "up.matrix");
+  assert_error(rondo_weights_at(gathered, 1, &weight), RONDO_NOT_FOUND, RONDO_REASON_OUT_OF_RANGE);
+  rondo_weights_destroy(gathered);
+  rondo_weights_destroy(weights);
 }
 
 /* Another type without the option; a matrix that no rule transposes. */
@@ -173,10 +209,10 @@ TEST(test_pr10_what_does_not_fit_changes_nothing) {
   rondo_value states[2];
   rondo_compiled *compiled = test_compile(make_program(RONDO_F32, states), t->device, NULL);
   rondo_weights *weights = load_foreign(RONDO_BF16, &strict);
-  assert_error(rondo_weights_apply(weights, compiled, NULL), RONDO_INVALID_DATA, RONDO_REASON_TYPE);
+  assert_error(rondo_weights_apply(weights, compiled, NULL, NULL), RONDO_INVALID_DATA, RONDO_REASON_TYPE);
   rondo_weights_destroy(weights);
   weights = load_foreign(RONDO_F32, &wrong);
-  assert_error(rondo_weights_apply(weights, compiled, NULL), RONDO_INVALID_DATA, RONDO_REASON_SHAPE);
+  assert_error(rondo_weights_apply(weights, compiled, NULL, NULL), RONDO_INVALID_DATA, RONDO_REASON_SHAPE);
   assert_message("'up.matrix' as [300, 45], the program's state is [45, 300]");
   rondo_weights_destroy(weights);
   assert_ok(rondo_compiled_read(compiled, "up.bias", bias, sizeof bias));
@@ -197,12 +233,12 @@ TEST(test_pr10_what_lacks_a_tensor_is_counted_with_what_is_left_over) {
   assert_ok(rondo_program_adam(program, loss, &adam));
   rondo_compiled *compiled = test_compile(program, t->device, NULL);
   rondo_weights *weights = load_foreign(RONDO_F32, &wrong);
-  assert_error(rondo_weights_apply(weights, compiled, NULL), RONDO_INVALID_DATA, RONDO_REASON_UNKNOWN_NAME);
+  assert_error(rondo_weights_apply(weights, compiled, NULL, NULL), RONDO_INVALID_DATA, RONDO_REASON_UNKNOWN_NAME);
   assert_message(
       "the state 'up.matrix', the first of 4 without one; tensors without a state: 1, the first is 'net.up.w");
   rondo_weights_destroy(weights);
   weights = load_foreign(RONDO_F32, &right);
-  assert_error(rondo_weights_apply(weights, compiled, NULL), RONDO_INVALID_DATA, RONDO_REASON_UNKNOWN_NAME);
+  assert_error(rondo_weights_apply(weights, compiled, NULL, NULL), RONDO_INVALID_DATA, RONDO_REASON_UNKNOWN_NAME);
   assert_message(
       "the first of 3 without one; the program also has the states of its optimizer, which `only` leaves out");
   rondo_weights_destroy(weights);

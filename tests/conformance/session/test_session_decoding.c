@@ -246,7 +246,7 @@ TEST(test_pr5_the_same_as_the_whole_text_at_once) {
   assert_ok(rondo_program_output(program, "logits", logits));
   assert_ok(rondo_compile(program, t->device, NULL, &compiled));
   rondo_weights *weights = make_weights();
-  assert_ok(rondo_weights_apply(weights, compiled, NULL));
+  assert_ok(rondo_weights_apply(weights, compiled, NULL, NULL));
   for (size_t i = 0; i < count; i++) positions[i] = (int32_t)i;
   assert_ok(rondo_compiled_write(compiled, "tokens", written.tokens, count * sizeof(int32_t)));
   assert_ok(rondo_compiled_write(compiled, "positions", positions, count * sizeof(int32_t)));

@@ -192,8 +192,8 @@ static rondo_status compile_and_run(rondo_device *device, rondo_program *program
   if (status == RONDO_OK) status = rondo_compiled_run(compiled);
   if (status == RONDO_OK) status = rondo_compiled_read(compiled, "loss", &loss, sizeof loss);
   if (status == RONDO_OK) status = rondo_weights_create(allocator, &weights);
-  if (status == RONDO_OK) status = rondo_weights_gather(weights, compiled, NULL);
-  if (status == RONDO_OK) status = rondo_weights_apply(weights, compiled, NULL);
+  if (status == RONDO_OK) status = rondo_weights_gather(weights, compiled, NULL, NULL);
+  if (status == RONDO_OK) status = rondo_weights_apply(weights, compiled, NULL, NULL);
   rondo_weights_destroy(weights);
   const rondo_status destroyed = rondo_compiled_destroy(compiled);
   return status == RONDO_OK ? destroyed : status;
@@ -223,7 +223,10 @@ TEST(test_failing_allocators_leak_nothing) {
 
 /* Weights ---------------------------------------------------------------------------------------------------------- */
 
-static bool is_not_adams(const char *name) { return strchr(name, '.') == NULL; }
+static bool is_not_adams(const char *name, void *user) {
+  (void)user;
+  return strchr(name, '.') == NULL;
+}
 
 TEST(test_states_go_from_one_program_to_another) {
   rondo_program *program = NULL;
@@ -236,15 +239,15 @@ TEST(test_states_go_from_one_program_to_another) {
   rondo_compiled *to = test_compile(program, t->device, NULL);
   assert_ok(rondo_compiled_write(from, "table", table, sizeof table));
   assert_ok(rondo_weights_create(NULL, &weights));
-  assert_ok(rondo_weights_gather(weights, from, is_not_adams));
+  assert_ok(rondo_weights_gather(weights, from, is_not_adams, NULL));
   assert_ok(rondo_weights_at(weights, 1, &weight));
   assert_string_equal(weight.name, "w");
   assert_error(rondo_weights_at(weights, 2, &weight), RONDO_NOT_FOUND, RONDO_REASON_OUT_OF_RANGE);
-  assert_invalid(rondo_weights_gather(weights, from, NULL), RONDO_REASON_DUPLICATE_NAME);
+  assert_invalid(rondo_weights_gather(weights, from, NULL, NULL), RONDO_REASON_DUPLICATE_NAME);
   assert_error(rondo_weights_at(weights, 2, &weight), RONDO_NOT_FOUND, RONDO_REASON_OUT_OF_RANGE);
-  assert_error(rondo_weights_apply(weights, to, NULL), RONDO_INVALID_DATA, RONDO_REASON_UNKNOWN_NAME);
+  assert_error(rondo_weights_apply(weights, to, NULL, NULL), RONDO_INVALID_DATA, RONDO_REASON_UNKNOWN_NAME);
   assert_message("'adam.step'");
-  assert_ok(rondo_weights_apply(weights, to, is_not_adams));
+  assert_ok(rondo_weights_apply(weights, to, is_not_adams, NULL));
   assert_ok(rondo_compiled_read(to, "table", back, sizeof back));
   assert_memory_equal(back, table, sizeof back);
   rondo_weights_destroy(weights);
@@ -260,7 +263,7 @@ static void assert_refused(rondo_compiled *compiled, rondo_type type, size_t ran
   assert_ok(rondo_weights_create(NULL, &weights));
   assert_ok(rondo_weights_add(weights, &table));
   assert_ok(rondo_weights_add(weights, &w));
-  assert_error(rondo_weights_apply(weights, compiled, is_not_adams), RONDO_INVALID_DATA, reason);
+  assert_error(rondo_weights_apply(weights, compiled, is_not_adams, NULL), RONDO_INVALID_DATA, reason);
   assert_message("'w'");
   rondo_weights_destroy(weights);
 }

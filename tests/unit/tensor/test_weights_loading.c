@@ -131,7 +131,7 @@ UNIT_TEST(test_a_program_that_needs_one_of_them_is_refused) {
   rondo_compiled *compiled = compile_state(device, "f64", 1);
   write_file(foreign_header, padding_of(foreign_header, 8), 37);
   rondo_weights *weights = load(NULL);
-  assert_error(rondo_weights_apply(weights, compiled, NULL), RONDO_UNSUPPORTED, RONDO_REASON_TYPE);
+  assert_error(rondo_weights_apply(weights, compiled, NULL, NULL), RONDO_UNSUPPORTED, RONDO_REASON_TYPE);
   assert_message("tensor 'f64' is F64");
   rondo_weights_destroy(weights);
   assert_ok(rondo_compiled_destroy(compiled));
@@ -313,7 +313,7 @@ UNIT_TEST(test_loading_and_applying_take_the_memory_of_the_file) {
   assert_true(reset_peak());
   rondo_compiled *compiled = compile_state(device, "large", (size_t)MEGABYTES << 18);
   rondo_weights *weights = load(NULL);
-  assert_ok(rondo_weights_apply(weights, compiled, NULL));
+  assert_ok(rondo_weights_apply(weights, compiled, NULL, NULL));
   assert_ok(rondo_device_synchronize(device));
   const size_t peak = read_resident("VmHWM:") - before, file = (size_t)MEGABYTES << 10;
   if (peak > file + file / 10) fail_msg("%zu KiB for a file of %zu", peak, file);

@@ -62,7 +62,8 @@ static bool is_of(const char *name, const char *parameter) {
   return strncmp(name, parameter, length) == 0 && (name[length] == '\0' || strcmp(name + length, ".scales") == 0);
 }
 
-bool model_is_parameter(const char *name) {
+bool model_is_parameter(const char *name, void *user) {
+  (void)user;
   for (size_t k = 0; k < KINDS; k++) {
     const language_model any = {.kind = kinds[k], .sizes = {[MODEL_LAYERS] = model_size_rows[MODEL_LAYERS].most}};
     model_parameter p;

@@ -109,8 +109,8 @@ bool model_sizes_fit(const language_model *model, char why[MODEL_WHY_BYTES]);
 size_t model_labels(const language_model *model);
 /* Number of elements of all parameters. */
 double model_parameter_elements(const language_model *model);
-/* Whether a state of this name is a parameter of any model, or its scales. */
-bool model_is_parameter(const char *name);
+/* Whether a state of this name is a parameter of any model, or its scales; `user` is not used. */
+bool model_is_parameter(const char *name, void *user);
 
 /* Adds the model to a program: parameters as states, the input "tokens" [batch, context] of type I32, and the scores
  * ("logits") [batch, labels, vocabulary]. Kinds with one label for each sample have no second dimension. */

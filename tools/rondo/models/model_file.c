@@ -39,7 +39,7 @@ rondo_status model_describe(const language_model *model, rondo_weights *weights)
 rondo_status model_gather(const language_model *model, rondo_compiled *compiled, rondo_weights **out) {
   TOOL_TRY(rondo_weights_create(NULL, out));
   rondo_status status = model_describe(model, *out);
-  if (!status) status = rondo_weights_gather(*out, compiled, model_is_parameter);
+  if (!status) status = rondo_weights_gather(*out, compiled, model_is_parameter, NULL);
   if (!status) return RONDO_OK;
   rondo_weights_destroy(*out);
   *out = NULL;

@@ -57,7 +57,7 @@ int writer_create(const language_model *model, const rondo_weights *weights, ron
   if (compile_all(out, device, share)) return tool_fail_status("the model could not be compiled");
   if (share) return TOOL_OK;
   rondo_compiled *any = out->whole ? out->whole : out->next;
-  return rondo_weights_apply(weights, any, model_is_parameter) ? tool_fail_status("%s", path) : TOOL_OK;
+  return rondo_weights_apply(weights, any, model_is_parameter, NULL) ? tool_fail_status("%s", path) : TOOL_OK;
 }
 
 int writer_destroy(writer *w) {

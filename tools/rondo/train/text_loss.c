@@ -75,7 +75,7 @@ static int measure(measuring *m, const language_model *model, const rondo_weight
   m->labels = calloc(places * m->batch.labels, sizeof *m->labels);
   if (!m->tokens || !m->labels) return tool_fail_memory("%zu windows of the text", places);
   if (compile(model, device, m)) return tool_fail_status("the loss could not be compiled");
-  if (rondo_weights_apply(weights, m->compiled, model_is_parameter)) return tool_fail_status("%s", name);
+  if (rondo_weights_apply(weights, m->compiled, model_is_parameter, NULL)) return tool_fail_status("%s", name);
   return run_all(m, name, out_loss);
 }
 
