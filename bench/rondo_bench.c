@@ -31,6 +31,7 @@ static const benchmark *const list[] = {
     &bench_executor,
     &bench_feed,
     &bench_networks,
+    &bench_look_ups,
     &bench_training,
     &bench_compile_time,
     &bench_step_memory,

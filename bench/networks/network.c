@@ -95,6 +95,11 @@ static void add_optimizer(rondo_program *program, rondo_value loss, network_opti
     check(rondo_program_adam(program, loss, &adam));
     return;
   }
+  if (optimizer == NETWORK_ADAGRAD) {
+    const rondo_adagrad_options adagrad = {RONDO_ADAGRAD_OPTIONS_INIT, .learning_rate = rate};
+    check(rondo_program_adagrad(program, loss, &adagrad));
+    return;
+  }
   if (optimizer == NETWORK_MOMENTUM) check(rondo_program_cell(program, "momentum", 0.9f, &momentum));
   const rondo_sgd_options sgd = {RONDO_SGD_OPTIONS_INIT, .learning_rate = rate, .momentum = momentum};
   check(rondo_program_sgd(program, loss, &sgd));

@@ -29,7 +29,13 @@ typedef struct network_builder {
   size_t input_count;
 } network_builder;
 
-typedef enum network_optimizer { NETWORK_NONE, NETWORK_ADAMW, NETWORK_SGD, NETWORK_MOMENTUM } network_optimizer;
+typedef enum network_optimizer {
+  NETWORK_NONE,
+  NETWORK_ADAMW,
+  NETWORK_SGD,
+  NETWORK_MOMENTUM,
+  NETWORK_ADAGRAD
+} network_optimizer;
 
 /* A row of the table: a network with its sizes, and how it is used. */
 typedef struct network_row {
