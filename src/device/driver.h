@@ -34,6 +34,9 @@ typedef struct rondo_device_event rondo_device_event; /* an event as the device 
 typedef struct rondo_executable rondo_executable;     /* a lowered graph */
 typedef struct rondo_physical rondo_physical;         /* physical memory */
 
+/* How often physical memory is mapped at the same time. A driver may choose cheaper memory for ONCE. */
+typedef enum rondo_physical_use { RONDO_PHYSICAL_AGAIN, RONDO_PHYSICAL_ONCE } rondo_physical_use;
+
 /* How a queue is made. Zeros are the defaults. */
 typedef struct rondo_queue_options {
   bool adopts;      /* the queue is the stream `native`, which its owner made and will destroy; no other field is set */
@@ -326,16 +329,14 @@ typedef struct rondo_device_ops {
    * reserve: address space without memory, aligned to `alignment` (a power of two, 0 = page).
    * unreserve: exactly one reservation, with nothing mapped in it.
    * physical_create / physical_destroy: memory without an address. It may be destroyed while mapped: it is then freed
-   *   with its last mapping.
-   * physical_seal: it will not be mapped again, so what mapping needs besides the memory can be freed; may be NULL.
+   *   with its last mapping. `use` says how often it is mapped.
    * map: all of `physical` at `address`, in a reservation where nothing is mapped; readable and writable.
    * unmap: `bytes` from `address`, whole mappings. The range stays reserved and cannot be accessed.
    * protect: the access that is allowed in a mapped range. */
   rondo_status (*reserve)(rondo_device *device, size_t bytes, size_t alignment, void **out_address);
   rondo_status (*unreserve)(rondo_device *device, void *address, size_t bytes);
-  rondo_status (*physical_create)(rondo_device *device, size_t bytes, rondo_physical **out);
+  rondo_status (*physical_create)(rondo_device *device, size_t bytes, rondo_physical_use use, rondo_physical **out);
   void (*physical_destroy)(rondo_physical *physical);
-  void (*physical_seal)(rondo_physical *physical);
   rondo_status (*map)(rondo_device *device, void *address, rondo_physical *physical);
   rondo_status (*unmap)(rondo_device *device, void *address, size_t bytes);
   rondo_status (*protect)(rondo_device *device, void *address, size_t bytes, rondo_protection protection);

@@ -44,7 +44,7 @@ DO_NOTHING(no_statistics, const rondo_device *device, rondo_device_statistics *o
 REFUSE(no_mapping, device, rondo_device *device, void *address, rondo_physical *physical)
 REFUSE(no_protection, device, rondo_device *device, void *address, size_t bytes, rondo_protection protection)
 REFUSE_TO_MAKE(no_reservation, device, rondo_device *device, size_t bytes, size_t alignment, void **out)
-REFUSE_TO_MAKE(no_physical, device, rondo_device *device, size_t bytes, rondo_physical **out)
+REFUSE_TO_MAKE(no_physical, device, rondo_device *device, size_t bytes, rondo_physical_use use, rondo_physical **out)
 REFUSE_TO_MAKE(no_host_memory, device, rondo_device *device, size_t bytes, void **out)
 DO_NOTHING(leave_physical, rondo_physical *physical)
 DO_NOTHING(leave_memory, rondo_device *device, void *address, size_t bytes)
@@ -141,7 +141,6 @@ static void inherit_memory(rondo_device_ops *ops) {
   ops->unreserve = leave_range;
   ops->physical_create = no_physical;
   ops->physical_destroy = leave_physical;
-  if (ops->physical_seal != NULL) ops->physical_seal = leave_physical;
   ops->map = no_mapping;
   ops->unmap = leave_range;
   ops->protect = no_protection;

@@ -310,7 +310,9 @@ static inline rondo_status fake_unreserve(rondo_device *device, void *address, s
   return RONDO_OK;
 }
 
-static inline rondo_status fake_physical_create(rondo_device *device, size_t bytes, rondo_physical **out) {
+static inline rondo_status fake_physical_create(rondo_device *device, size_t bytes, rondo_physical_use use,
+                                                rondo_physical **out) {
+  (void)use;
   RONDO_TRY(fake_call(device, "physical_create"));
   const int file = memfd_create("rondo-fake", MFD_CLOEXEC);
   if (file < 0 || bytes > ((size_t)1 << 40) || ftruncate(file, (off_t)bytes) != 0) {

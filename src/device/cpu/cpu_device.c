@@ -155,7 +155,6 @@ static const rondo_device_ops device_ops = {
     .unreserve = cpu_unreserve,
     .physical_create = cpu_physical_create,
     .physical_destroy = cpu_physical_destroy,
-    .physical_seal = cpu_physical_seal,
     .map = cpu_map,
     .unmap = cpu_unmap,
     .protect = cpu_protect,

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * Virtual memory of a CPU device. Address space is reserved without access. Physical memory is an anonymous file
- * (memfd) that is mapped shared, so the same bytes can be at several addresses. Unmapping maps the reservation over the
- * range again, so there is never a hole that another thread's mapping could get. Files do not survive exec, and forked
- * children do not inherit the mappings. Threads: any.
+ * (memfd) that is mapped shared, so the same bytes can be at several addresses. Memory that is mapped once needs no
+ * file: it consists of private pages of the mapping. Many of them are to be huge, because a table of a million rows has
+ * more pages of 4 KiB than a processor keeps addresses of; the system decides (transparent_hugepage/enabled). Files of
+ * shared memory have huge pages only where an administrator has allowed that.
+ *
+ * Unmapping maps the reservation over the range again, so there is never a hole that another thread's mapping could
+ * get. Files do not survive exec, and forked children do not inherit the mappings. Threads: any.
  */
 #define _GNU_SOURCE
 #include <assert.h>
@@ -19,15 +23,28 @@
 
 typedef struct cpu_physical {
   rondo_physical base;
-  /* -1 after it was sealed: memory that is not mapped again should not use one of the few files of the process */
-  int file;
+  rondo_physical_use use;
+  int file; /* -1: it is mapped once, as private pages, or has been mapped that once */
 } cpu_physical;
 
 enum { RESERVATION = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE };
 
+#define HUGE_PAGE_BYTES ((size_t)2 << 20)
+#define HUGE_FROM_BYTES ((size_t)16 << 20) /* smaller mappings may be used in part only */
+
+/* So that huge pages fit in. */
+static size_t least_alignment(const cpu_device *device, size_t bytes) {
+  return bytes >= HUGE_FROM_BYTES ? HUGE_PAGE_BYTES : device->page_bytes;
+}
+
 static bool has_address_limit(void) {
   struct rlimit limit;
   return getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+}
+
+static bool has_data_limit(void) {
+  struct rlimit limit;
+  return getrlimit(RLIMIT_DATA, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
 }
 
 /* Describes the limit that was reached, and how to raise it. */
@@ -38,6 +55,7 @@ static const char *describe_limit(int error) {
   if (error == EMFILE) return "the process has the maximum number of open files: raise the limit (ulimit -n)";
   if (error == ENFILE) return "the system has the maximum number of open files: raise fs.file-max";
   if (has_address_limit()) return "the process has a limit on its address space: raise it (ulimit -v)";
+  if (has_data_limit()) return "the process has a limit on its data: raise it (ulimit -d)";
   return "the process has the maximum number of mappings (raise vm.max_map_count), or the system has no more memory: "
          "free some";
 }
@@ -109,11 +127,11 @@ static bool map_reservation(void *address, size_t bytes, size_t page) {
 }
 
 rondo_status cpu_reserve(rondo_device *base, size_t bytes, size_t alignment, void **out_address) {
-  const size_t page = ((cpu_device *)base)->page_bytes;
+  const size_t page = ((cpu_device *)base)->page_bytes, least = least_alignment((cpu_device *)base, bytes);
   size_t padded;
   *out_address = NULL;
   make_spare(page);
-  if (alignment < page) alignment = page;
+  if (alignment < least) alignment = least;
   if (!rondo_checked_add(bytes, alignment - page, &padded)) return fail_reserving(ENOMEM, bytes, page);
   char *start = mmap(NULL, padded, PROT_NONE, RESERVATION, -1, 0);
   if (start == MAP_FAILED) return fail_reserving(errno, bytes, page);
@@ -157,40 +175,46 @@ static int resize(int file, size_t bytes) {
   return ftruncate(file, (off_t)bytes) == 0 ? 0 : errno;
 }
 
-static rondo_status create_physical(rondo_device *device, size_t bytes, rondo_physical **out) {
+static rondo_status create_file(size_t bytes, int *out) {
+  *out = memfd_create("rondo", MFD_CLOEXEC);
+  const int error = *out < 0 ? errno : resize(*out, bytes);
+  if (error == 0) return RONDO_OK;
+  if (*out >= 0) (void)close(*out);
+  return fail_mapping(error, "making physical memory", bytes);
+}
+
+/* The checker maps all memory again. */
+static rondo_status create_physical(rondo_device *device, size_t bytes, rondo_physical_use use, rondo_physical **out) {
+  const bool is_private = use == RONDO_PHYSICAL_ONCE && ((cpu_device *)device)->check == NULL;
   void *memory;
   RONDO_TRY(rondo_allocate(&device->allocator, 1, sizeof(cpu_physical), &memory));
   cpu_physical *physical = memory;
-  physical->base = (rondo_physical){device, bytes};
-  physical->file = memfd_create("rondo", MFD_CLOEXEC);
-  int error = physical->file < 0 ? errno : 0;
-  if (error == 0) error = resize(physical->file, bytes);
-  if (error != 0) {
-    if (physical->file >= 0) (void)close(physical->file);
+  *physical = (cpu_physical){.base = {device, bytes}, .use = use, .file = -1};
+  const rondo_status status = is_private ? RONDO_OK : create_file(bytes, &physical->file);
+  if (status == RONDO_OK)
+    *out = &physical->base;
+  else
     rondo_release(&device->allocator, physical, 1, sizeof *physical);
-    return fail_mapping(error, "making physical memory", bytes);
-  }
-  *out = &physical->base;
-  return RONDO_OK;
+  return status;
 }
 
-rondo_status cpu_physical_create(rondo_device *device, size_t bytes, rondo_physical **out) {
+rondo_status cpu_physical_create(rondo_device *device, size_t bytes, rondo_physical_use use, rondo_physical **out) {
   *out = NULL;
   RONDO_TRY(count_physical((cpu_device *)device, bytes));
-  const rondo_status status = create_physical(device, bytes, out);
+  const rondo_status status = create_physical(device, bytes, use, out);
   if (status != RONDO_OK) uncount_physical(device, bytes);
   return status;
 }
 
-void cpu_physical_seal(rondo_physical *base) {
-  cpu_physical *physical = (cpu_physical *)base;
+/* A process has few open files. */
+static void close_file(cpu_physical *physical) {
   if (physical->file >= 0) (void)close(physical->file);
   physical->file = -1;
 }
 
 void cpu_physical_destroy(rondo_physical *base) {
   cpu_physical *physical = (cpu_physical *)base;
-  cpu_physical_seal(base);
+  close_file(physical);
   uncount_physical(base->device, base->bytes);
   rondo_release(&base->device->allocator, physical, 1, sizeof *physical);
 }
@@ -199,11 +223,14 @@ int cpu_physical_file(const rondo_physical *base) { return ((const cpu_physical 
 
 rondo_status cpu_map(rondo_device *base, void *address, rondo_physical *physical) {
   cpu_device *device = (cpu_device *)base;
-  const int file = ((cpu_physical *)physical)->file;
-  assert(file >= 0);
-  void *mapped = mmap(address, physical->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, 0);
+  cpu_physical *own = (cpu_physical *)physical;
+  const int file = own->file;
+  const int flags = file < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED;
+  void *mapped = mmap(address, physical->bytes, PROT_READ | PROT_WRITE, flags | MAP_FIXED, file, 0);
   if (mapped == MAP_FAILED) return fail_mapping(errno, "mapping", physical->bytes);
   (void)madvise(address, physical->bytes, MADV_DONTFORK);
+  if (physical->bytes >= HUGE_FROM_BYTES) (void)madvise(address, physical->bytes, MADV_HUGEPAGE);
+  if (own->use == RONDO_PHYSICAL_ONCE) close_file(own);
   atomic_fetch_add_explicit(&device->mapped_bytes, physical->bytes, memory_order_relaxed);
   atomic_fetch_add_explicit(&device->maps, 1, memory_order_relaxed);
   return RONDO_OK;

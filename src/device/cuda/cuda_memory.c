@@ -91,12 +91,13 @@ static rondo_status check_physical(cuda_device *device, cu_result code, size_t b
                     rondo_size_text(left, free_bytes));
 }
 
-rondo_status cuda_physical_create(rondo_device *base, size_t bytes, rondo_physical **out) {
+rondo_status cuda_physical_create(rondo_device *base, size_t bytes, rondo_physical_use use, rondo_physical **out) {
   cuda_device *device = cuda_device_of(base);
   const cu_allocation_properties properties = cuda_memory_properties(device);
   cuda_physical *physical;
   CUDA_SCOPE(scope);
   *out = NULL;
+  (void)use;
   RONDO_TRY(cuda_enter(device, &scope));
   RONDO_TRY(rondo_allocate_items(&base->allocator, 1, sizeof *physical, &physical));
   physical->base = (rondo_physical){base, bytes};

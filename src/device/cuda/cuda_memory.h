@@ -8,7 +8,8 @@
 
 RONDO_MUST_USE rondo_status cuda_reserve(rondo_device *device, size_t bytes, size_t alignment, void **out_address);
 RONDO_MUST_USE rondo_status cuda_unreserve(rondo_device *device, void *address, size_t bytes);
-RONDO_MUST_USE rondo_status cuda_physical_create(rondo_device *device, size_t bytes, rondo_physical **out);
+RONDO_MUST_USE rondo_status cuda_physical_create(rondo_device *device, size_t bytes, rondo_physical_use use,
+                                                 rondo_physical **out);
 void cuda_physical_destroy(rondo_physical *physical);
 RONDO_MUST_USE rondo_status cuda_map(rondo_device *device, void *address, rondo_physical *physical);
 RONDO_MUST_USE rondo_status cuda_unmap(rondo_device *device, void *address, size_t bytes);

@@ -108,10 +108,11 @@ bool rondo_heap_is_dispensable(const rondo_heap *heap, bool with_uploads) {
 
 /* Pages ----------------------------------------------------------------------------------------------------------- */
 
-static rondo_status create_pages(rondo_device_memory *memory, size_t bytes, rondo_physical **out) {
+static rondo_status create_pages(rondo_device_memory *memory, size_t bytes, rondo_physical_use use,
+                                 rondo_physical **out) {
   rondo_reclaim reclaim = rondo_reclaim_begin(memory);
   rondo_status status;
-  do status = memory->device->ops->physical_create(memory->device, bytes, out);
+  do status = memory->device->ops->physical_create(memory->device, bytes, use, out);
   while (rondo_reclaim_more(&reclaim, status));
   if (status != RONDO_OK) return rondo_memory_fail_growth(memory, status, "memory for graphs", bytes);
   rondo_level_add(&memory->graph_reserved, bytes);
@@ -133,13 +134,12 @@ static rondo_status map_pages(rondo_device_memory *memory, char *address, rondo_
 
 rondo_status rondo_graph_pages_create(rondo_device_memory *memory, char *address, size_t bytes, rondo_physical **out) {
   assert(bytes > 0 && bytes % memory->page_bytes == 0);
-  RONDO_TRY(create_pages(memory, bytes, out));
+  RONDO_TRY(create_pages(memory, bytes, RONDO_PHYSICAL_ONCE, out));
   const rondo_status status = map_pages(memory, address, *out);
   if (status != RONDO_OK) {
     destroy_pages(memory, *out, bytes);
     return status;
   }
-  if (memory->device->ops->physical_seal != NULL) memory->device->ops->physical_seal(*out);
   rondo_level_add(&memory->graph_used, bytes);
   return RONDO_OK;
 }
@@ -173,7 +173,7 @@ rondo_status rondo_heap_insert_chunk(rondo_heap *heap, size_t index, size_t byte
   rondo_heap_chunk chunk = {.bytes = bytes};
   assert(index == heap->chunks.count || heap->chunks.items[index].mappings == 0);
   RONDO_TRY(rondo_array_reserve(&heap->memory->allocator, &heap->chunks, heap->chunks.count + 1));
-  RONDO_TRY(create_pages(heap->memory, bytes, &chunk.physical));
+  RONDO_TRY(create_pages(heap->memory, bytes, RONDO_PHYSICAL_AGAIN, &chunk.physical));
   rondo_array_insert(&heap->chunks, index, chunk);
   return RONDO_OK;
 }

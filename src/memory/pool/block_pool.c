@@ -454,11 +454,10 @@ static rondo_status map_chunk(rondo_chunk *chunk) {
   rondo_device *device = chunk->device;
   void *base;
   RONDO_TRY(rondo_peers_reserve(device, chunk->bytes, 0, &base));
-  rondo_status status = device->ops->physical_create(device, chunk->bytes, &chunk->physical);
+  rondo_status status = device->ops->physical_create(device, chunk->bytes, RONDO_PHYSICAL_ONCE, &chunk->physical);
   if (status == RONDO_OK) {
     status = device->ops->map(device, base, chunk->physical);
     if (status != RONDO_OK) device->ops->physical_destroy(chunk->physical);
-    if (status == RONDO_OK && device->ops->physical_seal != NULL) device->ops->physical_seal(chunk->physical);
   }
   if (status == RONDO_OK)
     chunk->base = base;

@@ -187,7 +187,7 @@ UNIT_TEST(aliases_show_the_same_bytes_gm_12) {
   assert_ok(ops->reserve(device, 4 * page, 1 << 20, &a));
   assert_ok(ops->reserve(device, page, 0, &b));
   assert_int_equal((uintptr_t)a % (1 << 20), 0);
-  assert_ok(ops->physical_create(device, page, &physical));
+  assert_ok(ops->physical_create(device, page, RONDO_PHYSICAL_AGAIN, &physical));
   assert_ok(ops->map(device, (char *)a + page, physical));
   assert_ok(ops->map(device, b, physical));
   assert_ok(rondo_device_get_statistics(device, &statistics));
