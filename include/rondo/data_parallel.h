@@ -64,6 +64,11 @@
  * a schedule have a value after the last run of a round only. The sums are not sharded; checkpoints have the mean of
  * all ranks. Launches of rondo_compiled_exec are last runs, and are not counted.
  *
+ * Of sparse tables whose rows are divided, each rank keeps the rows that were read and their gradients, in slots for
+ * 2 * accumulate - 1 runs: those of a round and of one before it whose last run failed. If the last run of the next
+ * round fails, too, the sums begin again after that number of runs. Checkpoints have the slots only within a round;
+ * they then resume with the same number of ranks.
+ *
  * Component: rondo-tensor.
  */
 #ifndef RONDO_DATA_PARALLEL_H

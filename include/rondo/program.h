@@ -95,11 +95,12 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_program_state(rondo_program *program
  *
  * Accumulation (rondo_gradient_options.accumulate) keeps the gradients of the rows that each run touched, and the
  * update changes all of these rows: with SGD and Adagrad, with the bits of accumulated dense gradients. The gradients
- * are in
- * "<name>.accumulated", F32, [accumulate * indices, columns], and their rows in "<name>.accumulated_rows", I64; -1:
- * none. `indices` is max_indices: how many indices the look-ups of one run have at most. 0: as many as those of this
- * program. Programs of different batch sizes that share the states need the same max_indices. In a data-parallel
- * program, accumulation is refused for sparse states.
+ * are in "<name>.accumulated", F32, [accumulate * indices, columns], and their rows in "<name>.accumulated_rows", I64;
+ * -1: none. Checkpoints have both within a round only, because each round begins without any. `indices` is max_indices:
+ * how many indices the look-ups of one run have at most. 0: as many as those of this program. Programs of different
+ * batch sizes that share the states need the same max_indices. Of a table whose rows are divided between ranks
+ * (shard_rows), max_indices are those of one rank, and each rank has slots for what it gets from all of them
+ * (<rondo/data_parallel.h>, Accumulation).
  *
  * shard_rows: the ranks of a data-parallel program divide the rows of the table between them (MM-3;
  * <rondo/data_parallel.h>, Tables). Each look-up sends at most capacity_factor * n / ranks of a rank's n indices to one

@@ -182,6 +182,7 @@ static rondo_status name_value(const compiler *c, char kind, const char *name, u
                              .group = of->group,
                              .is_sharded = of->is_sharded,
                              .is_summed = of->is_summed,
+                             .of_round = of->of_round,
                              .in_arena = c->layout.locations[value].block == RONDO_BLOCK_ARENA};
   link_staged(&compiled->feeds, value, output, &named);
   RONDO_TRY(rondo_allocate_text(&compiled->allocator, name, &named.name));

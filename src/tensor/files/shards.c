@@ -42,7 +42,8 @@ static rondo_status gather_flat(rondo_weights *into, rondo_compiled *compiled, s
 
 rondo_status rondo_shards_gather(rondo_weights *into, rondo_compiled *compiled, const rondo_kept_values *kept) {
   for (size_t i = 0; i < compiled->values.count; i++)
-    if (compiled->values.items[i].is_sharded) RONDO_TRY(gather_flat(into, compiled, i, kept));
+    if (compiled->values.items[i].is_sharded && !(compiled->values.items[i].of_round && kept->between_rounds))
+      RONDO_TRY(gather_flat(into, compiled, i, kept));
   return RONDO_OK;
 }
 
@@ -75,7 +76,8 @@ static rondo_status write_part(const rondo_weights *weights, const rondo_rank_sh
 rondo_status rondo_shards_apply(const rondo_weights *weights, rondo_compiled *compiled, const rondo_kept_values *kept) {
   for (size_t i = 0; i < compiled->ranks.shards.count; i++) {
     const rondo_rank_shard *shard = &compiled->ranks.shards.items[i];
-    if (!rondo_chosen(kept, shard->name)) continue;
+    const rondo_named_value *flat = &compiled->values.items[shard->value];
+    if (!rondo_chosen(kept, shard->name) || rondo_weights_leave_out(weights, flat, shard->name)) continue;
     RONDO_TRY(write_part(weights, shard, compiled));
   }
   return RONDO_OK;

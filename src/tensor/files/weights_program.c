@@ -18,6 +18,7 @@ static const rondo_named_value *value_at(const rondo_compiled *compiled, size_t 
 }
 
 static bool accepted(const rondo_named_value *value, const rondo_kept_values *kept) {
+  if (value->of_round && kept->between_rounds) return false;
   for (size_t i = 0; i < kept->except_count; i++)
     if (strcmp(value->name, kept->except[i]) == 0) return false;
   return !value->is_sharded && rondo_chosen(kept, value->name);
@@ -37,11 +38,22 @@ static rondo_status read_values(rondo_weights *into, rondo_compiled *compiled, c
   return rondo_shards_gather(into, compiled, kept);
 }
 
+static rondo_status find_round(rondo_compiled *compiled, bool *out_between_rounds) {
+  bool has_any = false;
+  int32_t runs = 1;
+  for (size_t i = 0; i < compiled->values.count; i++) has_any = has_any || compiled->values.items[i].of_round;
+  if (has_any) RONDO_TRY(rondo_compiled_read(compiled, RONDO_ROUND_STATE, &runs, sizeof runs));
+  *out_between_rounds = runs == 0;
+  return RONDO_OK;
+}
+
 rondo_status rondo_weights_gather_kept(rondo_weights *weights, rondo_compiled *compiled,
                                        const rondo_kept_values *kept) {
   rondo_weights *gathered = NULL;
+  rondo_kept_values now = *kept;
+  RONDO_TRY(find_round(compiled, &now.between_rounds));
   RONDO_TRY(rondo_weights_create(&weights->allocator, &gathered));
-  rondo_status status = read_values(gathered, compiled, kept);
+  rondo_status status = read_values(gathered, compiled, &now);
   if (status == RONDO_OK) status = rondo_weights_move(weights, gathered);
   rondo_weights_destroy(gathered);
   return status;
@@ -65,6 +77,10 @@ static const char *find_unused(const rondo_weights *weights, const rondo_compile
     if (rondo_values_look_up(compiled, name, "sc") == NULL && (*out_count)++ == 0) first = name;
   }
   return first;
+}
+
+bool rondo_weights_leave_out(const rondo_weights *weights, const rondo_named_value *value, const char *name) {
+  return value->of_round && rondo_weights_look_up(weights, name) == NULL;
 }
 
 /* Also says what helps to find the mistake: how many values and tensors have no counterpart, which shows a rule with a
@@ -110,7 +126,7 @@ rondo_status rondo_weights_check_kept(const rondo_weights *weights, const rondo_
                                       const rondo_kept_values *kept) {
   const rondo_named_value *value = NULL;
   for (size_t i = 0; (value = value_at(compiled, i, kept)) != NULL; i++) {
-    if (!accepted(value, kept)) continue;
+    if (!accepted(value, kept) || rondo_weights_leave_out(weights, value, value->name)) continue;
     if (rondo_weights_look_up(weights, value->name) == NULL) {
       RONDO_TRY(rondo_weights_check_skipped(weights, value->name));
       return refuse_missing(weights, compiled, kept, value);
@@ -119,7 +135,8 @@ rondo_status rondo_weights_check_kept(const rondo_weights *weights, const rondo_
   }
   for (size_t i = 0; i < compiled->ranks.shards.count; i++) {
     const rondo_rank_shard *shard = &compiled->ranks.shards.items[i];
-    if (!rondo_chosen(kept, shard->name)) continue;
+    const rondo_named_value *flat = &compiled->values.items[shard->value];
+    if (!rondo_chosen(kept, shard->name) || rondo_weights_leave_out(weights, flat, shard->name)) continue;
     RONDO_TRY(check_value(weights, "state", shard->name, &shard->shape));
   }
   return RONDO_OK;
@@ -148,7 +165,8 @@ rondo_status rondo_weights_apply_kept(const rondo_weights *weights, rondo_compil
                                       const rondo_kept_values *kept) {
   const rondo_named_value *value = NULL;
   for (size_t i = 0; (value = value_at(compiled, i, kept)) != NULL; i++) {
-    if (accepted(value, kept)) RONDO_TRY(write_value(weights, compiled, value->name));
+    if (accepted(value, kept) && !rondo_weights_leave_out(weights, value, value->name))
+      RONDO_TRY(write_value(weights, compiled, value->name));
   }
   return rondo_shards_apply(weights, compiled, kept);
 }

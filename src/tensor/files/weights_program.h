@@ -15,12 +15,16 @@ typedef struct rondo_kept_values {
   void *user;                /* of `only` */
   const char *const *except; /* and no value with one of these names */
   size_t except_count;
+  bool between_rounds; /* and none that has a meaning only within a round of accumulated runs; set by gather */
 } rondo_kept_values;
 
 /* Whether `only` chooses the value. */
 static inline bool rondo_chosen(const rondo_kept_values *kept, const char *name) {
   return kept->only == NULL || kept->only(name, kept->user);
 }
+
+/* Whether the set lacks the state because it was gathered between two rounds of accumulated runs. */
+bool rondo_weights_leave_out(const rondo_weights *weights, const rondo_named_value *value, const char *name);
 
 /* As the public functions with these names. The weights passed to apply must have been checked. */
 RONDO_MUST_USE rondo_status rondo_weights_gather_kept(rondo_weights *weights, rondo_compiled *compiled,

@@ -51,7 +51,7 @@ rondo_status rondo_gradients_declare(rondo_trainees *t) {
   rondo_gradient_setup *setup = &t->setup;
   setup->runs = setup->scale = setup->good = setup->control = RONDO_NO_VALUE;
   if (!is_controlled(t)) return RONDO_OK;
-  RONDO_TRY(rondo_program_declare(program, RONDO_VALUE_STATE, "gradient.runs", &counter, 0, &setup->runs));
+  RONDO_TRY(rondo_program_declare(program, RONDO_VALUE_STATE, RONDO_ROUND_STATE, &counter, 0, &setup->runs));
   if (!setup->given.scale_loss) return RONDO_OK;
   RONDO_TRY(rondo_program_declare(program, RONDO_VALUE_STATE, "gradient.good_updates", &counter, 0, &setup->good));
   return rondo_program_declare(program, RONDO_VALUE_STATE, "gradient.scale", &scalar, setup->given.initial_scale,
@@ -68,12 +68,23 @@ static rondo_status accumulate_whole(const rondo_trainees *t, rondo_update_part 
   return RONDO_OK;
 }
 
+/* Sparse sums have slots for a number of runs. Between ranks, a round whose last run fails leaves its sums to the next
+ * one. So there are slots for all runs of two rounds but the failed one. */
+static size_t count_slots(rondo_trainees *t) {
+  const size_t accumulate = t->setup.given.accumulate, both = 2 * accumulate - 1;
+  bool is_sparse = false;
+  for (size_t i = 0; i < t->part_count; i++) is_sparse = is_sparse || t->parts[i].keys != 0;
+  if (t->program->ranks.communicator == NULL || !is_sparse) return accumulate;
+  t->setup.most_runs = both < INT32_MAX ? (uint32_t)both : INT32_MAX;
+  return both;
+}
+
 rondo_status rondo_gradients_accumulate(rondo_trainees *t) {
+  const size_t slots = count_slots(t);
   for (size_t i = 0; i < t->part_count && t->setup.given.accumulate > 1; i++) {
     rondo_update_part *part = &t->parts[i];
-    RONDO_TRY(part->keys == 0
-                  ? accumulate_whole(t, part)
-                  : rondo_sparse_accumulate(t->program, t->call, t->setup.given.accumulate, t->setup.runs, part));
+    RONDO_TRY(part->keys == 0 ? accumulate_whole(t, part)
+                              : rondo_sparse_accumulate(t->program, t->call, slots, t->setup.runs, part));
   }
   return RONDO_OK;
 }
@@ -90,7 +101,8 @@ rondo_status rondo_gradients_end_run(rondo_trainees *t) {
   program->ranks.round = t->setup.given.accumulate;
   program->ranks.runs = t->setup.runs;
   if (t->setup.given.accumulate <= 1) return RONDO_OK;
-  RONDO_TRY(rondo_program_add(program, &rondo_operator_count_update, &t->setup.runs, 1, NULL, NULL));
+  const rondo_attributes attributes = {.sizes = {t->setup.most_runs}, .size_count = 1};
+  RONDO_TRY(rondo_program_add(program, &rondo_operator_count_update, &t->setup.runs, 1, &attributes, NULL));
   program->ranks.first_last = program->operations.count;
   return RONDO_OK;
 }
@@ -176,8 +188,9 @@ rondo_status rondo_gradients_control(rondo_trainees *t) {
   if (needs_norm(t)) RONDO_TRY(sum_rows(t, RONDO_NO_VALUE));
   if (needs_norm(t)) RONDO_TRY(add_all_squares(t, &sets, &inputs[1]));
   const bool clips = sets > 1 || !clips_any(t, &t->groups[0]); /* by operators of their own */
-  const rondo_attributes attributes = {
-      .sizes = {round, given->growth_interval}, .size_count = 2, .numbers = {clips ? 0 : given->max_norm}};
+  const rondo_attributes attributes = {.sizes = {round, given->growth_interval, setup->most_runs},
+                                       .size_count = 3,
+                                       .numbers = {clips ? 0 : given->max_norm}};
   RONDO_TRY(rondo_program_add(t->program, &rondo_operator_gradient_control, inputs, 4, &attributes, results));
   setup->control = results[0];
   if (!needs_norm(t)) RONDO_TRY(sum_rows(t, setup->control));

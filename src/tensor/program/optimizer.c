@@ -302,10 +302,8 @@ static void skip_casts(rondo_trainees *t) {
 static rondo_status check_rows(const rondo_trainees *t, uint32_t state, const rondo_optimizer *by) {
   const rondo_trained_group *group = &t->groups[t->program->values.items[state].group];
   const bool decays = group->decay > 0 && group->decay_dimensions <= 2;
-  const bool is_summed = t->setup.given.accumulate > 1 && t->program->ranks.communicator != NULL;
   const char *why = by->sparse_row == NULL ? "this optimizer changes rows without a gradient"
                     : decays               ? "weight decay changes rows without a gradient"
-                    : is_summed            ? "the gradients of its rows are not accumulated in data-parallel programs"
                                            : NULL;
   char text[RONDO_CALL_TEXT];
   if (why == NULL) return RONDO_OK;

@@ -65,6 +65,7 @@ typedef struct rondo_trained_group {
 typedef struct rondo_gradient_setup {
   rondo_gradient_options given;
   uint32_t runs, scale, good, control;
+  uint32_t most_runs; /* that ranks accumulate, before the sums begin again; 0: any number */
 } rondo_gradient_setup;
 
 /* The states to train, their groups and their gradients. */

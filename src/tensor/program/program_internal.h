@@ -44,6 +44,7 @@ typedef struct rondo_program_value {
   bool of_optimizer;     /* a state that an optimizer added for each trained one: moments, sums of gradients */
   bool is_sharded;       /* such a state that each rank has a part of */
   bool is_summed;        /* such a state that each rank has its own sums in */
+  bool of_round;         /* such a state that has no meaning between two rounds of accumulated runs */
   size_t table_rows;     /* rows of all ranks of a table of which this state has a part, or a companion of one
                             (sharded_table.h); 0: it is whole */
   float capacity_factor; /* of such a table (rondo_state_options) */
@@ -96,6 +97,9 @@ struct rondo_program {
   RONDO_ARRAY(rondo_operation) operations;
   RONDO_ARRAY(rondo_named_output) outputs;
 };
+
+/* The state that counts the accumulated runs of a round; 0 between two rounds. */
+#define RONDO_ROUND_STATE "gradient.runs"
 
 /* The size of a buffer for the description of a value or an operation. */
 #define RONDO_CALL_TEXT 512

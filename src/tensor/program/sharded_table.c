@@ -39,6 +39,12 @@ static size_t slots_of(const rondo_program *program, const rondo_program_value *
   return slots >= 1 && slots < (double)indices ? (size_t)slots : indices;
 }
 
+size_t rondo_table_received(const rondo_program *program, uint32_t table, size_t indices) {
+  size_t received;
+  const size_t slots = slots_of(program, &program->values.items[table], indices);
+  return rondo_checked_multiply(slots, program->ranks.count, &received) ? received : SIZE_MAX;
+}
+
 rondo_status rondo_table_fetch(rondo_program *program, uint32_t *inout_table, uint32_t *inout_indices) {
   const rondo_program_value *table = &program->values.items[*inout_table];
   if (table->table_rows == 0) return RONDO_OK;

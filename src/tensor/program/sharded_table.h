@@ -22,6 +22,9 @@ RONDO_MUST_USE rondo_status rondo_table_divide(const char *call, const rondo_pro
  * theirs. */
 RONDO_MUST_USE rondo_status rondo_table_fetch(rondo_program *program, uint32_t *inout_table, uint32_t *inout_indices);
 
+/* How many indices an owner gets from all ranks, of look-ups of so many in a sharded table. SIZE_MAX: too many. */
+size_t rondo_table_received(const rondo_program *program, uint32_t table, size_t indices);
+
 /* SHAPE if a public operator reads a sharded table otherwise. */
 RONDO_MUST_USE rondo_status rondo_table_check_reader(const rondo_program *program, const rondo_operation *operation);
 

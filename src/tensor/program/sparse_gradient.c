@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Sparse gradients: the whole gradient is one of a look-up, or a sum of such. Several look-ups, of single indices, are
  * joined: their indices one after the other, and the gradients of their results. Gradients of several runs are kept in
- * two states, with as many slots for each run as it may have indices (operators/embedding/accumulate_rows.c).
+ * two states, with as many slots for each run as it may have indices (operators/embedding/accumulate_rows.c). Of a
+ * table whose rows are divided between ranks, each rank has slots for what it gets from all of them.
  */
 #include "tensor/program/sparse_gradient.h"
 
@@ -14,6 +15,7 @@
 #include "tensor/program/optimizer.h"
 #include "tensor/program/program.h"
 #include "tensor/program/shape.h"
+#include "tensor/program/sharded_table.h"
 
 enum { INDICES, GRADIENT, OFFSETS, WEIGHTS }; /* inputs of embedding_gradient */
 enum { ROWS, COLUMNS };                       /* its sizes */
@@ -166,37 +168,50 @@ rondo_status rondo_sparse_gradient(rondo_program *program, const char *call, uin
 static rondo_status find_bound(const rondo_program *program, const char *call, const rondo_update_part *part,
                                size_t *out_bound) {
   const size_t count = rondo_program_shape(program, part->gradient)->dims[0];
-  const size_t most = program->values.items[part->state].max_indices;
+  const rondo_program_value *state = &program->values.items[part->state];
+  const size_t given = state->max_indices;
+  const size_t most = state->table_rows == 0 || given == 0 ? given : rondo_table_received(program, part->state, given);
   char text[RONDO_CALL_TEXT];
   *out_bound = most == 0 ? count : most;
   if (count <= *out_bound) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
-                    "%s: %s is read at %zu indices, more than its max_indices %zu: raise max_indices", call,
-                    rondo_value_text(text, program, part->state), count, most);
+                    "%s: %s is read at %zu indices, more than its max_indices %zu%s: raise max_indices", call,
+                    rondo_value_text(text, program, part->state), count, given,
+                    most == given ? "" : " is enough for with those of the other ranks");
 }
 
 static rondo_status fail_slots(const rondo_program *program, const char *call, uint32_t state, size_t bound,
-                               uint32_t runs) {
+                               size_t runs) {
   char text[RONDO_CALL_TEXT];
   return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE,
-                    "%s: %s has %zu indices in each of %u accumulated runs, together more than an i32 can count: "
+                    "%s: %s has %zu indices in each of %zu accumulated runs, together more than an i32 can count: "
                     "accumulate fewer runs, or lower max_indices",
                     call, rondo_value_text(text, program, state), bound, runs);
 }
 
-rondo_status rondo_sparse_accumulate(rondo_program *program, const char *call, uint32_t accumulate, uint32_t runs,
+/* Each rank has slots of its own, which checkpoints have one after the other, like the rows of a divided table. */
+static void divide_slots(rondo_program *program, uint32_t table, uint32_t state) {
+  rondo_program_value *slots = &program->values.items[state];
+  slots->of_round = true;
+  if (program->values.items[table].table_rows == 0) return;
+  slots->is_sharded = true;
+  slots->table_rows = slots->shape.dims[0] * program->ranks.count;
+}
+
+rondo_status rondo_sparse_accumulate(rondo_program *program, const char *call, size_t most, uint32_t runs,
                                      rondo_update_part *part) {
   size_t bound, slots;
   const rondo_shape table = *rondo_program_shape(program, part->state);
   RONDO_TRY(find_bound(program, call, part, &bound));
-  if (!rondo_checked_multiply(bound, accumulate, &slots) || slots > INT32_MAX)
-    return fail_slots(program, call, part->state, bound, accumulate);
+  if (!rondo_checked_multiply(bound, most, &slots) || slots > INT32_MAX)
+    return fail_slots(program, call, part->state, bound, most);
   const rondo_shape of_rows = rondo_shape_vector(RONDO_I64, slots);
   const rondo_shape of_sums = rondo_shape_matrix(RONDO_F32, slots, table.dims[1]);
   const rondo_attributes attributes = {.sizes = {table.dims[0], bound}, .size_count = 2};
   uint32_t inputs[] = {0, 0, part->keys - 1, part->gradient, runs};
   RONDO_TRY(rondo_optimizer_state(program, part->state, ".accumulated_rows", &of_rows, 0, &inputs[0]));
   RONDO_TRY(rondo_optimizer_state(program, part->state, ".accumulated", &of_sums, 0, &inputs[1]));
+  for (size_t i = 0; i < 2; i++) divide_slots(program, part->state, inputs[i]);
   part->keys = inputs[0] + 1;
   part->gradient = inputs[1];
   return rondo_program_add(program, &rondo_operator_accumulate_rows, inputs, 5, &attributes, NULL);

@@ -17,10 +17,10 @@ bool rondo_state_is_sparse(const rondo_program *program, uint32_t state);
 RONDO_MUST_USE rondo_status rondo_sparse_gradient(rondo_program *program, const char *call, uint32_t state,
                                                   uint32_t *inout_gradient, uint32_t *out_keys);
 
-/* Replaces the gradient of a part by what is accumulated of it: declares the states of `accumulate` runs, and adds the
+/* Replaces the gradient of a part by what is accumulated of it: declares the states of `most` runs, and adds the
  * operator that writes this run's. `runs`: the state that counts runs. `call` starts the message. INVALID_ARGUMENT:
  * more indices than the state's max_indices. LIMIT_EXCEEDED: more than i32 can count. */
-RONDO_MUST_USE rondo_status rondo_sparse_accumulate(rondo_program *program, const char *call, uint32_t accumulate,
+RONDO_MUST_USE rondo_status rondo_sparse_accumulate(rondo_program *program, const char *call, size_t most,
                                                     uint32_t runs, rondo_update_part *part);
 
 /* Replaces what is accumulated by its sums, a sparse gradient. With a control, they are computed in the runs alone that

@@ -47,6 +47,7 @@ typedef struct rondo_named_value {
   uint32_t group;         /* then, its group in the options; 0: that of the optimizer's own */
   bool is_sharded;        /* a state that each rank has a part of */
   bool is_summed;         /* a state that each rank has its own sums in */
+  bool of_round;          /* a state that has no meaning between two rounds of accumulated runs */
   bool in_arena;
   bool is_lost; /* another program has used the arena since this value was written or computed */
 } rondo_named_value;

@@ -450,6 +450,41 @@ TEST(test_pr7_ranks_update_rows) {
   (void)t;
 }
 
+/* Ranks accumulate the rows of a divided table as one rank does the rows of its table, and with the bits of accumulated
+ * whole gradients. */
+TEST(test_pr7_ranks_accumulate_rows) {
+  const rondo_gradient_options controls[] = {
+      {RONDO_GRADIENT_OPTIONS_INIT, .accumulate = 3},
+      {RONDO_GRADIENT_OPTIONS_INIT, .accumulate = 2, .max_norm = 0.05f, .scale_loss = true}};
+  for (int form = 0; form < 8; form++) {
+    const method by = form % 2 == 0 ? SGD : ADAGRAD;
+    const setting alone = {.by = by, .bags = form / 2 % 2 == 1, .sparse = true, .gradients = controls[form / 4]};
+    const result expected = train_all(&alone);
+    for (uint32_t ranks = 1; ranks <= up_to(MOST_RANKS); ranks *= 2) {
+      setting s = alone;
+      s.ranks = ranks;
+      s.shards = s.shard_rows = true;
+      s.capacity_factor = form / 2 % 2 == 1 ? 3 : 0;
+      const result sparse = train_all(&s);
+      assert_alike(&sparse, &expected);
+      s.sparse = false;
+      const result whole = train_all(&s);
+      if (form / 4 == 0) assert_same(&sparse, &whole); /* the norm adds squares in another order */
+    }
+  }
+  (void)t;
+}
+
+TEST(test_pr7_accumulated_rows_have_the_same_bits_in_every_form) {
+  const setting s = {.ranks = up_to(4),
+                     .by = ADAGRAD,
+                     .sparse = true,
+                     .shard_rows = true,
+                     .gradients = {RONDO_GRADIENT_OPTIONS_INIT, .accumulate = 3}};
+  assert_every_form_has_the_same_bits(&s);
+  (void)t;
+}
+
 /* The ten elements are all in the first rank's piece, so the others square none. */
 static rondo_status clip_ten(rank *r) {
   const size_t ten = 10;
@@ -870,6 +905,63 @@ TEST(test_mm3_a_checkpoint_has_the_whole_table) {
   (void)t;
 }
 
+static void resume_rows(uint32_t accumulate, uint32_t ranks) {
+  const setting alone = {
+      .by = ADAGRAD, .sparse = true, .gradients = {RONDO_GRADIENT_OPTIONS_INIT, .accumulate = accumulate}};
+  setting four = alone, other = alone;
+  four.ranks = 4;
+  four.shard_rows = true;
+  other.ranks = ranks;
+  other.shard_rows = ranks > 0;
+  const result expected = train_all(&alone);
+  open_team(&four);
+  do_all(4, train_and_gather);
+  saved = team[0].checkpoint;
+  team[0].checkpoint = NULL;
+  close_team(4);
+  open_team(&other);
+  do_all(count_of(&other), resume);
+  const result one = collect(&other);
+  assert_near(one.losses + STEPS / 2, expected.losses + STEPS / 2, STEPS / 2, 1e-5f);
+  assert_near(one.weights, expected.weights, WEIGHTS, 1e-4f);
+  close_team(count_of(&other));
+  rondo_weights_destroy(saved);
+}
+
+/* Between two rounds with any number of ranks; within one, after the second of three runs, with the same number. */
+TEST(test_pr7_a_checkpoint_has_accumulated_rows) {
+  resume_rows(5, 2);
+  resume_rows(5, 0);
+  resume_rows(3, 4);
+  (void)t;
+}
+
+static rondo_status refuse_to_resume(rank *r) {
+  TRY(compile(r));
+  return rondo_checkpoint_apply(saved, r->compiled);
+}
+
+TEST(test_pr7_accumulated_rows_do_not_fit_other_ranks) {
+  const setting four = {
+      .ranks = 4, .sparse = true, .shard_rows = true, .gradients = {RONDO_GRADIENT_OPTIONS_INIT, .accumulate = 3}};
+  setting two = four;
+  two.ranks = 2;
+  open_team(&four);
+  do_all(4, train_and_gather);
+  saved = team[0].checkpoint;
+  team[0].checkpoint = NULL;
+  close_team(4);
+  open_team(&two);
+  try_all(2, refuse_to_resume);
+  for (int i = 0; i < 2; i++) {
+    assert_int_equal(team[i].status, RONDO_INVALID_DATA);
+    if (strstr(team[i].message, "'table.accumulated") == NULL) fail_msg("rank %d: %s", i, team[i].message);
+  }
+  close_team(2);
+  rondo_weights_destroy(saved);
+  (void)t;
+}
+
 /* Compiling again -------------------------------------------------------------------------------------------------- */
 
 static rondo_status train_with_two_programs(rank *r) {
@@ -983,6 +1075,58 @@ TEST(test_mm4_a_wrong_index_is_left_out_of_a_round) {
     do_all(2, fail_in_a_round);
     close_team(2);
   }
+  (void)t;
+}
+
+/* Runs `count` steps from r->first_step on. In the last one, rank 1 has a wrong token if `fails`. */
+static rondo_status run_round(rank *r, int count, bool fails) {
+  int32_t tokens[BATCH];
+  for (int i = 0; i < BATCH; i++) tokens[i] = WORDS;
+  for (int i = 0; i < count; i++) {
+    const bool is_wrong = fails && i + 1 == count;
+    TRY(write_batch(r, r->first_step++));
+    if (is_wrong && r->number == 1)
+      TRY(rondo_compiled_write(r->compiled, "tokens", tokens, BATCH / r->s->ranks * sizeof *tokens));
+    TRY(rondo_compiled_run(r->compiled));
+    const rondo_status status = rondo_compiled_synchronize(r->compiled);
+    if ((status == RONDO_EXECUTION_FAILED) != is_wrong) return status == RONDO_OK ? RONDO_INVALID_STATE : status;
+  }
+  return RONDO_OK;
+}
+
+/* Rounds of three runs: the last run of the first `number` of them fails, and that of the next one updates. */
+static rondo_status fail_last_runs(rank *r, int number) {
+  TRY(compile(r));
+  TRY(write_weights(r));
+  TRY(rondo_compiled_broadcast(r->compiled, 0));
+  for (int i = 0; i <= number; i++) TRY(run_round(r, 3, i < number));
+  return read_weights(r);
+}
+static rondo_status fail_one_round(rank *r) { return fail_last_runs(r, 1); }
+static rondo_status fail_many_rounds(rank *r) { return fail_last_runs(r, 5); }
+
+static result fail_rounds(const setting *s, rondo_status (*work)(rank *r)) {
+  open_team(s);
+  do_all(2, work);
+  const result all = collect(s);
+  close_team(2);
+  return all;
+}
+
+/* The sums of a round whose last run failed go on, as whole gradients do. After more such rounds, they begin again. */
+TEST(test_pr7_rows_of_a_round_that_failed_go_on) {
+  const setting s = {.ranks = 2,
+                     .by = SGD,
+                     .sparse = true,
+                     .shard_rows = true,
+                     .gradients = {RONDO_GRADIENT_OPTIONS_INIT, .accumulate = 3}};
+  setting whole = s;
+  whole.sparse = false;
+  const result rows = fail_rounds(&s, fail_one_round), expected = fail_rounds(&whole, fail_one_round);
+  assert_memory_equal(rows.weights, expected.weights, sizeof rows.weights);
+  const result many = fail_rounds(&s, fail_many_rounds);
+  for (int i = 0; i < WEIGHTS; i++) assert_true(isfinite(many.weights[i]));
+  assert_memory_not_equal(many.weights, rows.weights, sizeof rows.weights);
   (void)t;
 }
 

@@ -187,13 +187,14 @@ RONDO_OPERATOR(gradient_squares,
 /* Inputs: the runs of this round so far; and optional ones, the last two together: sums of squares; the scale; the good
  * updates since the scale changed. */
 enum { RUNS_SO_FAR, SQUARES, SCALE, GOOD };
-enum { CONTROL, NORM };          /* results */
-enum { MAX_NORM };               /* numbers */
-enum { ROUND, GROWTH_INTERVAL }; /* sizes */
+enum { CONTROL, NORM };                     /* results */
+enum { MAX_NORM };                          /* numbers */
+enum { ROUND, GROWTH_INTERVAL, MOST_RUNS }; /* sizes */
 
 typedef struct control_numbers {
   float max_norm;
   int32_t round, growth_interval; /* round of 0: this is the last run of one, and it has been counted */
+  int32_t most_runs;              /* this many counted runs are 0 (count_update) */
   uint32_t has_squares, has_scale;
 } control_numbers;
 
@@ -223,7 +224,7 @@ static void gradient_control_cpu(rondo_blocks blocks, void *const *args) {
   const bool may_update = rondo_may_update(blocks, args);
   for (size_t i = 0; n->has_squares != 0 && i < PARTS; i++) squares += parts[i];
   const bool is_finite = isfinite(squares), is_last = *runs + 1 >= n->round;
-  const int32_t round = n->round == 0 ? *runs : n->round;
+  const int32_t round = n->round > 0 ? n->round : *runs == 0 ? n->most_runs : *runs;
   float factor = 1.0f / (float)round;
   if (n->has_scale != 0) factor /= *scale;
   *norm = sqrtf(squares) * factor;
@@ -253,6 +254,7 @@ static rondo_status emit_control(rondo_emitter *emitter, const rondo_operation *
   const control_numbers numbers = {.max_norm = operation->attributes.numbers[MAX_NORM],
                                    .round = (int32_t)operation->attributes.sizes[ROUND],
                                    .growth_interval = (int32_t)operation->attributes.sizes[GROWTH_INTERVAL],
+                                   .most_runs = (int32_t)operation->attributes.sizes[MOST_RUNS],
                                    .has_squares = operation->inputs[SQUARES] != RONDO_NO_VALUE,
                                    .has_scale = operation->inputs[SCALE] != RONDO_NO_VALUE};
   assert(numbers.round >= 0);

@@ -80,7 +80,7 @@ extern "C" __global__ void gradient_squares(squared_counts counts, const float *
 
 struct control_numbers {
   float max_norm;
-  int round, growth_interval;
+  int round, growth_interval, most_runs;
   unsigned has_squares, has_scale;
 };
 
@@ -104,7 +104,7 @@ extern "C" __global__ void gradient_control(GATE, control_numbers n, int *runs, 
   float squares = 0;
   for (int i = 0; n.has_squares && i < NORM_PARTS; i++) squares += parts[i];
   const bool finite = isfinite(squares), last = *runs + 1 >= n.round;
-  const int round = n.round == 0 ? *runs : n.round;
+  const int round = n.round > 0 ? n.round : *runs == 0 ? n.most_runs : *runs;
   float factor = 1.0f / (float)round;
   if (n.has_scale) factor /= *scale;
   const float length = sqrtf(squares) * factor;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * learning_rate: the rate of a schedule (rondo_rate_options), computed from the number of updates before the run, which
- * is a state. count_update counts updates if the optimizer does not. Threads: as tensor/program/operator.h says.
+ * is a state. count_update counts updates if the optimizer does not, or runs; the size of its attributes is the count
+ * that becomes 0 (0: none does). Threads: as tensor/program/operator.h says.
  */
 #include "tensor/program/optimizer_parts.h"
 
@@ -134,12 +135,13 @@ RONDO_OPERATOR(learning_rate, .inputs = {"updates"}, .required = 1, .result_coun
 enum { UPDATES, CONTROL }; /* inputs; the optional control is that of gradient_control.c */
 
 static void count_update_cpu(rondo_blocks blocks, void *const *args) {
-  int32_t *updates = RONDO_ARG(int32_t *, 3);
-  const bool is_counted = rondo_may_update(blocks, args) && rondo_control_applies(RONDO_ARG(const float *, 4));
-  if (is_counted && *updates < INT32_MAX) *updates += 1;
+  const int32_t most = RONDO_ARG(int32_t, 3);
+  int32_t *updates = RONDO_ARG(int32_t *, 4);
+  const bool is_counted = rondo_may_update(blocks, args) && rondo_control_applies(RONDO_ARG(const float *, 5));
+  if (is_counted && *updates < INT32_MAX) *updates = *updates + 1 == most ? 0 : *updates + 1;
 }
 
-RONDO_UNTYPED_KERNEL(count_update, rate, RONDO_GATE_PARAMETERS, RONDO_UPDATES, RONDO_READS);
+RONDO_UNTYPED_KERNEL(count_update, rate, RONDO_GATE_PARAMETERS, RONDO_SCALAR(int32_t), RONDO_UPDATES, RONDO_READS);
 
 static rondo_status infer_count_update(const rondo_program *program, const rondo_operation *operation,
                                        rondo_shape *results) {
@@ -149,8 +151,10 @@ static rondo_status infer_count_update(const rondo_program *program, const rondo
 }
 
 static rondo_status emit_count_update(rondo_emitter *emitter, const rondo_operation *operation) {
-  return rondo_emit_operands(emitter, operation, &count_update_code, (rondo_grid){.x = 1},
-                             RONDO_OPERANDS(RONDO_GATE, RONDO_INPUT(UPDATES), RONDO_INPUT(CONTROL)));
+  const int32_t most = (int32_t)operation->attributes.sizes[0];
+  return rondo_emit_operands(
+      emitter, operation, &count_update_code, (rondo_grid){.x = 1},
+      RONDO_OPERANDS(RONDO_GATE, RONDO_OBJECT(most), RONDO_INPUT(UPDATES), RONDO_INPUT(CONTROL)));
 }
 
 const rondo_operator rondo_operator_count_update = {.name = "learning_rate_step",

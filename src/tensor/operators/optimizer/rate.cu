@@ -31,7 +31,7 @@ extern "C" __global__ void learning_rate(rate_numbers numbers, const int *update
   if (first_element() == 0) *rate = (float)find_rate(numbers, *updates < 0 ? 0 : (u64)*updates);
 }
 
-extern "C" __global__ void count_update(GATE, int *updates, const float *control) {
+extern "C" __global__ void count_update(GATE, int most, int *updates, const float *control) {
   if (first_element() > 0 || !may_update(TO_GATE)) return;
-  if (control_applies(control) && *updates < 0x7fffffff) *updates += 1;
+  if (control_applies(control) && *updates < 0x7fffffff) *updates = *updates + 1 == most ? 0 : *updates + 1;
 }
