@@ -79,6 +79,15 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_matmul_with(rondo_program *progra
  * rows] (Kwon et al. 2023, PagedAttention). s is m times the rows of a block. Only entries that rows of the run use are
  * read. A block that a sequence writes to must not belong to another.
  *
+ * Without k and v (no values), caches are only read: row j of q sees the rows 0 to lengths[i] of the caches, whatever j
+ * is, and nothing is written; without lengths all rows of the caches. new_rows then counts the rows of q. So the
+ * cross-attention of a decoder reads k and v of an encoder, which were written once. causal, window and alibi_slopes
+ * are refused.
+ *
+ *   attention_append: writes rows to caches without attention: k and v [b, g, t, d], from row lengths[i] on, at the end
+ *           of the run. Of the options, k_cache and v_cache are required, and lengths, new_rows and block_table mean
+ * the same as above. So an encoder fills the caches for the cross-attention of a decoder.
+ *
  * A length outside of 0 to s, one that leaves no space for the new rows, a count of new rows outside of 0 to t, and an
  * entry that is no block fail the run, like an index of embedding; the sequence then gives zeros, and no cache changes.
  * Errors: OUT_OF_RANGE (the scale or window), BAD_OPTIONS (options that need caches, one cache alone); TYPE (the caches
@@ -104,6 +113,9 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_attention(rondo_program *program,
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_attention_packed(rondo_program *program, rondo_value qkv, size_t heads,
                                                                 size_t groups, const rondo_attention_options *options,
                                                                 rondo_value *out_value);
+
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_attention_append(rondo_program *program, rondo_value k, rondo_value v,
+                                                                const rondo_attention_options *options);
 
 /*   rotary: rotary position embedding (Su et al. 2021, RoFormer): x [b, n, t, d], any float, d at most 256: rotates
  *           pairs of the first `dims` elements of each row of each head; pair i by the row's position times

@@ -622,6 +622,171 @@ TEST(test_pr4_wrong_numbers_fail_the_run) {
   for (size_t j = 0; j < D; j++) assert_true(cache[3][0][j] == 1 && cache[4][0][j] == 1 && cache[3][1][j] == 0);
 }
 
+/* Reading and appending alone -------------------------------------------------------------------------------------- */
+
+enum { BLOCK_ROWS = 8, OF_TABLE = 3, SOURCE_POOL = 7, WRITTEN = 11, MOST_READERS = 70 };
+
+/* Caches of sources, which one program appends to and another one reads: in blocks of a pool, or not. */
+typedef struct source_caches {
+  bool has_table;
+  size_t rows; /* of q */
+  rondo_compiled *writer, *reader;
+  float k[B][G][S][D], v[B][G][S][D];
+} source_caches;
+
+static const int32_t source_table[B][OF_TABLE] = {{5, 0, 3}, {2, 6, 1}};
+
+static void add_source_caches(rondo_program *program, const source_caches *c, rondo_attention_options *options) {
+  const size_t pool[] = {SOURCE_POOL, G, BLOCK_ROWS, D}, table[] = {B, OF_TABLE}, batches = B;
+  if (!c->has_table) add_caches(program, options);
+  if (c->has_table) {
+    assert_ok(rondo_program_state(program, "k cache", RONDO_F32, pool, 4, &options->k_cache));
+    assert_ok(rondo_program_state(program, "v cache", RONDO_F32, pool, 4, &options->v_cache));
+    assert_ok(rondo_program_input(program, "table", RONDO_I32, table, 2, &options->block_table));
+  }
+  assert_ok(rondo_program_input(program, "lengths", RONDO_I32, &batches, 1, &options->lengths));
+  assert_ok(rondo_program_input(program, "counts", RONDO_I32, &batches, 1, &options->new_rows));
+}
+
+static rondo_compiled *compile_source(test_fixture *t, const source_caches *c, rondo_program *program,
+                                      rondo_compiled *share) {
+  rondo_compiled *compiled = compile(t, program, share);
+  if (c->has_table) assert_ok(rondo_compiled_write(compiled, "table", source_table, sizeof source_table));
+  return compiled;
+}
+
+static void make_source(test_fixture *t, source_caches *c) {
+  const size_t of_k[] = {B, G, WRITTEN, D}, of_q[] = {B, H, c->rows, D};
+  rondo_attention_options to = {RONDO_ATTENTION_OPTIONS_INIT}, from = {RONDO_ATTENTION_OPTIONS_INIT, .scale = 0.5f};
+  rondo_program *writer = test_new_program(), *reader = test_new_program();
+  rondo_value k, v, q, y;
+  add_source_caches(writer, c, &to);
+  assert_ok(rondo_program_input(writer, "k", RONDO_F32, of_k, 4, &k));
+  assert_ok(rondo_program_input(writer, "v", RONDO_F32, of_k, 4, &v));
+  assert_ok(rondo_op_attention_append(writer, k, v, &to));
+  c->writer = compile_source(t, c, writer, NULL);
+  add_source_caches(reader, c, &from);
+  assert_ok(rondo_program_input(reader, "q", RONDO_F32, of_q, 4, &q));
+  assert_ok(rondo_op_attention(reader, q, (rondo_value){0}, (rondo_value){0}, &from, &y));
+  assert_ok(rondo_program_output(reader, "y", y));
+  c->reader = compile_source(t, c, reader, c->writer);
+}
+
+static void write_counts(rondo_compiled *compiled, const int32_t *lengths, const int32_t *counts) {
+  assert_ok(rondo_compiled_write(compiled, "lengths", lengths, B * sizeof *lengths));
+  assert_ok(rondo_compiled_write(compiled, "counts", counts, B * sizeof *counts));
+}
+
+static void append_source(source_caches *c, uint64_t *seed, const int32_t *lengths, const int32_t *counts) {
+  static float k[B][G][WRITTEN][D], v[B][G][WRITTEN][D];
+  for (size_t i = 0; i < B * G * WRITTEN * D; i++) (&k[0][0][0][0])[i] = draw_one(seed);
+  for (size_t i = 0; i < B * G * WRITTEN * D; i++) (&v[0][0][0][0])[i] = draw_one(seed);
+  for (size_t i = 0; i < B * G; i++) {
+    const size_t b = i / G, g = i % G, bytes = (size_t)counts[b] * sizeof k[b][g][0];
+    memcpy(c->k[b][g][lengths[b]], k[b][g], bytes);
+    memcpy(c->v[b][g][lengths[b]], v[b][g], bytes);
+  }
+  assert_ok(rondo_compiled_write(c->writer, "k", k, sizeof k));
+  assert_ok(rondo_compiled_write(c->writer, "v", v, sizeof v));
+  write_counts(c->writer, lengths, counts);
+  assert_ok(rondo_compiled_run(c->writer));
+}
+
+/* Rows past the count of a sequence give zeros, and so do rows that read nothing. */
+static void assert_row_reads(const source_caches *c, size_t b, size_t h, const float *q, bool is_row, size_t length,
+                             const float *y) {
+  static double k[S][D], v[S][D];
+  double row[D], wanted[D] = {0};
+  for (size_t i = 0; i < S * D; i++) k[i / D][i % D] = (double)c->k[b][h / (H / G)][i / D][i % D];
+  for (size_t i = 0; i < S * D; i++) v[i / D][i % D] = (double)c->v[b][h / (H / G)][i / D][i % D];
+  for (size_t i = 0; i < D; i++) row[i] = (double)q[i];
+  if (is_row && length > 0) attend(row, k[0], v[0], length, wanted);
+  for (size_t i = 0; i < D; i++) assert_true(fabs((double)y[i] - wanted[i]) < 1e-5);
+}
+
+static void read_source(const source_caches *c, uint64_t *seed, const int32_t *lengths, const int32_t *counts) {
+  static float q[B * H * MOST_READERS * D], y[B * H * MOST_READERS * D];
+  const size_t count = B * H * c->rows * D;
+  for (size_t i = 0; i < count; i++) q[i] = draw_one(seed);
+  assert_ok(rondo_compiled_write(c->reader, "q", q, count * sizeof *q));
+  write_counts(c->reader, lengths, counts);
+  assert_ok(rondo_compiled_run(c->reader));
+  assert_ok(rondo_compiled_read(c->reader, "y", y, count * sizeof *y));
+  for (size_t i = 0; i < B * H * c->rows; i++) {
+    const size_t b = i / c->rows / H;
+    assert_row_reads(c, b, i / c->rows % H, q + i * D, i % c->rows < (size_t)counts[b], (size_t)lengths[b], y + i * D);
+  }
+}
+
+TEST(test_pr4_rows_are_appended_by_one_program_and_read_by_another) {
+  static const size_t rows[] = {1, 5, MOST_READERS};
+  static const int32_t none[B] = {0, 0}, written[B] = {WRITTEN, 6}, more[B] = {S - WRITTEN, 2}, all[B] = {S, 8};
+  uint64_t seed = 3;
+  for (size_t i = 0; i < 6; i++) {
+    static source_caches c;
+    c = (source_caches){.has_table = i % 2 == 1, .rows = rows[i / 2]};
+    const int32_t each[B] = {(int32_t)c.rows, (int32_t)c.rows}, some[B] = {(int32_t)c.rows / 2, 1};
+    make_source(t, &c);
+    append_source(&c, &seed, none, written);
+    read_source(&c, &seed, written, each);
+    append_source(&c, &seed, written, more);
+    read_source(&c, &seed, all, each); /* what was read before is still there */
+    read_source(&c, &seed, written, some);
+    read_source(&c, &seed, none, each);
+    assert_ok(rondo_compiled_destroy(c.reader));
+    assert_ok(rondo_compiled_destroy(c.writer));
+  }
+}
+
+TEST(test_pr4_reading_past_the_caches_fails_the_run) {
+  static source_caches c;
+  static const int32_t long_one[B] = {3, S + 1}, ones[B] = {1, 1}, full[B] = {S, 3};
+  c = (source_caches){.rows = 1};
+  make_source(t, &c);
+  write_counts(c.reader, long_one, ones);
+  assert_ok(rondo_compiled_run(c.reader));
+  assert_fails(rondo_compiled_synchronize(c.reader), RONDO_EXECUTION_FAILED);
+  assert_message("lengths has 20 at position 1, which is not in 0 .. 19");
+  write_counts(c.writer, full, ones); /* no space for one more row */
+  assert_ok(rondo_compiled_run(c.writer));
+  assert_fails(rondo_compiled_synchronize(c.writer), RONDO_EXECUTION_FAILED);
+  assert_message("attention_plan");
+}
+
+UNIT_TEST(test_pr4_reading_and_appending_that_is_refused) {
+  rondo_attention_options options = {RONDO_ATTENTION_OPTIONS_INIT}, causal = options;
+  rondo_program *program = test_new_program();
+  const rondo_value none = {0};
+  rondo_value q, k, wide, y;
+  assert_ok(rondo_program_input(program, "q", RONDO_F32, (size_t[]){B, H, 3, D}, 4, &q));
+  assert_ok(rondo_program_input(program, "k", RONDO_F32, (size_t[]){B, G, 3, D}, 4, &k));
+  assert_ok(rondo_program_input(program, "wide", RONDO_F32, (size_t[]){B, G, S + 1, D}, 4, &wide));
+  assert_invalid(rondo_op_attention(program, q, none, none, &options, &y), RONDO_REASON_BAD_OPTIONS);
+  assert_message("k and v are no values");
+  assert_invalid(rondo_op_attention_append(program, k, k, &options), RONDO_REASON_BAD_OPTIONS);
+  assert_message("there are no caches");
+  add_caches(program, &options);
+  causal = options;
+  causal.causal = true;
+  assert_invalid(rondo_op_attention(program, q, none, none, &causal, &y), RONDO_REASON_BAD_OPTIONS);
+  assert_invalid(rondo_op_attention_append(program, k, k, &causal), RONDO_REASON_BAD_OPTIONS);
+  assert_message("nothing attends");
+  assert_fails(rondo_op_attention(program, q, none, k, &options, &y), RONDO_INVALID_ARGUMENT); /* v without k */
+  assert_invalid(rondo_op_attention(program, k, none, none, &causal, &y), RONDO_REASON_BAD_OPTIONS);
+  rondo_value odd;
+  assert_ok(rondo_program_input(program, "odd", RONDO_F32, (size_t[]){B, G + 1, 3, D}, 4, &odd));
+  assert_invalid(rondo_op_attention(program, odd, none, none, &options, &y), RONDO_REASON_SHAPE);
+  assert_message("with h a multiple of g");
+  assert_invalid(rondo_op_attention_append(program, wide, wide, &options), RONDO_REASON_SHAPE);
+  assert_message("with space for t rows");
+  assert_invalid(rondo_op_attention_append(program, k, wide, &options), RONDO_REASON_SHAPE);
+  assert_message("attention_append");
+  assert_error(rondo_op_attention_append(NULL, k, k, &options), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
+  assert_ok(rondo_op_attention_append(program, k, k, &options));
+  assert_ok(rondo_op_attention(program, q, none, none, &options, &y));
+  rondo_program_destroy(program);
+}
+
 /* What is refused -------------------------------------------------------------------------------------------------- */
 
 UNIT_TEST(test_caches_that_do_not_fit_are_refused) {

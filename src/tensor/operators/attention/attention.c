@@ -102,16 +102,19 @@ static rondo_status require_separate(const rondo_program *program, const rondo_o
                               q->dims[1], k->dims[1]);
 }
 
+rondo_status rondo_require_head(const rondo_program *program, const rondo_operation *operation, size_t size) {
+  if (size <= RONDO_HEAD_MAX) return RONDO_OK;
+  return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE,
+                              "a head has %zu elements; the maximum is %d: use more heads", size, RONDO_HEAD_MAX);
+}
+
 rondo_status rondo_require_attention(const rondo_program *program, const rondo_operation *operation,
                                      rondo_attention_dims *out) {
   const bool is_packed = operation->attributes.flags[RONDO_ATTENTION_PACKED];
   RONDO_TRY(is_packed ? require_packed(program, operation) : require_separate(program, operation));
   *out = rondo_attention_dims_of(rondo_operation_input(program, operation, Q),
                                  rondo_operation_input(program, operation, K), &operation->attributes);
-  if (out->size > RONDO_HEAD_MAX)
-    return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE,
-                                "a head has %zu elements; the maximum is %d: use more heads", out->size,
-                                RONDO_HEAD_MAX);
+  RONDO_TRY(rondo_require_head(program, operation, out->size));
   if (!operation->attributes.flags[RONDO_ATTENTION_CAUSAL] || out->rows <= out->columns) return RONDO_OK;
   return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE,
                               "causal attention needs at least as many rows of k as of q: there are %zu and %zu",
@@ -156,8 +159,10 @@ void rondo_attention_set_mask(const rondo_emitter *emitter, const rondo_operatio
 
 rondo_attention_shape rondo_attention_shape_of(const rondo_emitter *emitter, const rondo_operation *operation) {
   const rondo_attributes *attributes = &operation->attributes;
-  const rondo_attention_dims dims = rondo_attention_dims_of(
-      rondo_emit_shape(emitter, operation->inputs[Q]), rondo_emit_shape(emitter, operation->inputs[K]), attributes);
+  const bool has_own = operation->inputs[K] != RONDO_NO_VALUE || attributes->flags[RONDO_ATTENTION_PACKED];
+  const rondo_attention_dims dims =
+      rondo_attention_dims_of(rondo_emit_shape(emitter, operation->inputs[Q]),
+                              rondo_emit_shape(emitter, operation->inputs[has_own ? K : K_CACHE]), attributes);
   const size_t row = (dims.heads + 2 * dims.groups) * dims.size;
   rondo_attention_shape shape = {.batches = dims.batches,
                                  .heads = dims.heads,

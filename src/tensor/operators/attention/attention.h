@@ -2,7 +2,8 @@
  * What the attention operators share: their shape argument, and functions of attention.c. Threads: any.
  *
  * Columns are the rows of k and v. With caches, the columns of a batch are the rows that its caches hold, then the new
- * rows. A row of q has a position among the columns. Causality, windows and slopes depend on it.
+ * rows, unless there are none: then the caches are only read, and attention is not causal. A row of q has a position
+ * among the columns. Causality, windows and slopes depend on it.
  *
  * A plan is an I32 value that says how many rows a batch has: a length for each batch, then a count of new rows for
  * each batch, then the block table, then the bits of a slope for each head. The operators of attention_plan.c check
@@ -41,7 +42,7 @@ typedef struct rondo_attention_shape {
   rondo_attention_plane mask;
   size_t window; /* 0: none */
   float scale;
-  uint32_t causal;     /* bool */
+  uint32_t causal;     /* bool; with caches also: they are followed by new rows */
   uint32_t mask_kind;  /* rondo_mask_kind */
   uint32_t has_slopes; /* bool */
 } rondo_attention_shape;
@@ -62,8 +63,8 @@ static inline size_t rondo_attention_tiles(size_t count) { return rondo_divide_u
 
 /* What the operators' files share ---------------------------------------------------------------------------------- */
 
-/* The first inputs of all operators; K and V are omitted if Q is packed. After them, attention_decode has caches, and
- * attention_gradient y, its gradient and the sums of rows. */
+/* The first inputs of all operators; K and V are omitted if Q is packed, or if caches are only read. After them,
+ * attention_decode has caches, and attention_gradient y, its gradient and the sums of rows. */
 enum { RONDO_ATTENTION_Q, RONDO_ATTENTION_K, RONDO_ATTENTION_V, RONDO_ATTENTION_MASK, RONDO_ATTENTION_PLAN };
 enum { RONDO_ATTENTION_K_CACHE = RONDO_ATTENTION_PLAN + 1, RONDO_ATTENTION_V_CACHE };
 
@@ -86,6 +87,9 @@ typedef struct rondo_attention_dims {
 rondo_attention_dims rondo_attention_dims_of(const rondo_shape *q, const rondo_shape *k,
                                              const rondo_attributes *attributes);
 
+/* SHAPE if a head has too many elements. */
+RONDO_MUST_USE rondo_status rondo_require_head(const rondo_program *program, const rondo_operation *operation,
+                                               size_t size);
 /* SHAPE or TYPE unless the inputs Q, K and V match. */
 RONDO_MUST_USE rondo_status rondo_require_attention(const rondo_program *program, const rondo_operation *operation,
                                                     rondo_attention_dims *out);

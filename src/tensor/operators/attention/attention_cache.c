@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * Attention with caches: attention_decode is attention of new rows to those that the caches hold, and to the new rows
- * up to their own. attention_append then appends k and v of the new rows to the caches, after all else in the run. A
- * plan says how many rows there are of both (attention_plan.c), so every run of a generating program does the same work
- * at the same addresses. The caches of a batch are its own, or blocks of a pool that its row of the block table lists
- * (Kwon et al. 2023, PagedAttention). Threads: as tensor/program/operator.h says.
+ * up to their own. attention_append then appends k and v of the new rows to the caches, after all else in the run.
+ * Each is also an operator of its own: without k and v, attention_decode only reads the caches, which attention_append
+ * has filled, as cross-attention does. A plan says how many rows there are of both (attention_plan.c), so every run of
+ * a generating program does the same work at the same addresses. The caches of a batch are its own, or blocks of a pool
+ * that its row of the block table lists (Kwon et al. 2023, PagedAttention). Threads: as tensor/program/operator.h says.
  */
 #include <assert.h>
 #include <string.h>
@@ -23,36 +24,90 @@ enum { TO_K, TO_V, AT, FROM_K, FROM_V }; /* inputs of append; without FROM_V, FR
 
 /* Attention -------------------------------------------------------------------------------------------------------- */
 
-static rondo_status require_states(const rondo_program *program, const rondo_operation *operation) {
-  const uint32_t *inputs = operation->inputs;
-  if (program->values.items[inputs[K_CACHE]].kind == RONDO_VALUE_STATE &&
-      program->values.items[inputs[V_CACHE]].kind == RONDO_VALUE_STATE && inputs[K_CACHE] != inputs[V_CACHE])
+static rondo_status require_states(const rondo_program *program, const rondo_operation *operation, uint32_t caches) {
+  const uint32_t k = operation->inputs[caches], v = operation->inputs[caches + 1];
+  if (program->values.items[k].kind == RONDO_VALUE_STATE && program->values.items[v].kind == RONDO_VALUE_STATE &&
+      k != v)
     return RONDO_OK;
   return rondo_fail_operation(program, operation, RONDO_REASON_TYPE, "the caches must be two states");
 }
 
+/* Inputs `caches` and the next are two caches of the type of input `like`. Returns the shape of both. */
+static rondo_status require_pair(const rondo_program *program, const rondo_operation *operation, uint32_t caches,
+                                 uint32_t like, const rondo_shape **out) {
+  RONDO_TRY(require_states(program, operation, caches));
+  RONDO_TRY(rondo_require_input(program, operation, caches, rondo_operation_input(program, operation, like)->type, 4));
+  RONDO_TRY(rondo_require_same_shape(program, operation, caches, caches + 1));
+  *out = rondo_operation_input(program, operation, caches);
+  return RONDO_OK;
+}
+
+/* What the caches hold for each of the batches. The capacity is 0 if they do not fit these. */
+static rondo_attention_caches caches_of(const rondo_operation *operation, const rondo_shape *cache,
+                                        const rondo_attention_dims *d) {
+  const size_t table_blocks = operation->attributes.sizes[RONDO_ATTENTION_TABLE];
+  const size_t blocks = table_blocks > 0 ? table_blocks : 1;
+  const bool fits = cache->dims[1] == d->groups && cache->dims[3] == d->size &&
+                    (table_blocks > 0 || cache->dims[0] == d->batches) && cache->dims[2] <= INT32_MAX / blocks &&
+                    cache->dims[0] <= INT32_MAX;
+  return (rondo_attention_caches){
+      .blocks = cache->dims[0], .block_rows = cache->dims[2], .capacity = fits ? cache->dims[2] * blocks : 0};
+}
+
+static const char *shape_of_caches(const rondo_operation *operation) {
+  return operation->attributes.sizes[RONDO_ATTENTION_TABLE] > 0 ? "[blocks, g, rows of a block, d]" : "[b, g, s, d]";
+}
+
+/* Caches that are only read. g is theirs. */
+static rondo_status require_read(const rondo_program *program, const rondo_operation *operation,
+                                 rondo_attention_dims *out_dims, rondo_attention_caches *out) {
+  const rondo_shape *cache;
+  RONDO_TRY(rondo_require_float(program, operation, Q, 4));
+  RONDO_TRY(require_pair(program, operation, K_CACHE, Q, &cache));
+  const rondo_shape *q = rondo_operation_input(program, operation, Q);
+  *out_dims = (rondo_attention_dims){q->dims[0], q->dims[1], cache->dims[1], q->dims[2], 0, q->dims[3]};
+  *out = caches_of(operation, cache, out_dims);
+  out_dims->columns = out->capacity;
+  RONDO_TRY(rondo_require_head(program, operation, out_dims->size));
+  if (out->capacity > 0 && q->dims[1] % cache->dims[1] == 0) return RONDO_OK;
+  return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE,
+                              "q must be [b, h, t, d] and the caches %s, with h a multiple of g and at most 2147483647 "
+                              "rows: here b is %zu, h %zu, g %zu and d %zu",
+                              shape_of_caches(operation), q->dims[0], q->dims[1], cache->dims[1], q->dims[3]);
+}
+
 rondo_status rondo_require_caches(const rondo_program *program, const rondo_operation *operation,
                                   rondo_attention_dims *out_dims, rondo_attention_caches *out) {
-  const size_t table_blocks = operation->attributes.sizes[RONDO_ATTENTION_TABLE];
+  const rondo_shape *cache;
   rondo_attention_dims d;
+  if (operation->inputs[K] == RONDO_NO_VALUE && !operation->attributes.flags[RONDO_ATTENTION_PACKED])
+    return require_read(program, operation, out_dims, out);
   RONDO_TRY(rondo_require_attention(program, operation, &d));
-  RONDO_TRY(require_states(program, operation));
-  RONDO_TRY(rondo_require_input(program, operation, K_CACHE, rondo_operation_input(program, operation, Q)->type, 4));
-  RONDO_TRY(rondo_require_same_shape(program, operation, K_CACHE, V_CACHE));
-  const rondo_shape *cache = rondo_operation_input(program, operation, K_CACHE);
-  const size_t blocks = table_blocks > 0 ? table_blocks : 1;
-  const bool fits = cache->dims[1] == d.groups && cache->dims[3] == d.size && d.columns == d.rows &&
-                    (table_blocks > 0 || cache->dims[0] == d.batches) && cache->dims[2] <= INT32_MAX / blocks &&
-                    cache->dims[0] <= INT32_MAX && cache->dims[2] * blocks >= d.rows;
+  RONDO_TRY(require_pair(program, operation, K_CACHE, Q, &cache));
   *out_dims = d;
-  *out = (rondo_attention_caches){
-      .blocks = cache->dims[0], .block_rows = cache->dims[2], .capacity = fits ? cache->dims[2] * blocks : 0};
-  if (fits) return RONDO_OK;
+  *out = caches_of(operation, cache, &d);
+  if (d.columns == d.rows && out->capacity >= d.rows) return RONDO_OK;
   return rondo_fail_operation(
       program, operation, RONDO_REASON_SHAPE,
       "q, k and v must have as many rows, t, and the caches must be %s, with space for t rows and at most 2147483647: "
       "here b is %zu, g %zu, t %zu and d %zu",
-      table_blocks > 0 ? "[blocks, g, rows of a block, d]" : "[b, g, s, d]", d.batches, d.groups, d.rows, d.size);
+      shape_of_caches(operation), d.batches, d.groups, d.rows, d.size);
+}
+
+rondo_status rondo_require_appended(const rondo_program *program, const rondo_operation *operation,
+                                    rondo_attention_dims *out_dims, rondo_attention_caches *out) {
+  const rondo_shape *cache;
+  RONDO_TRY(rondo_require_float(program, operation, FROM_K, 4));
+  RONDO_TRY(rondo_require_same_shape(program, operation, FROM_K, FROM_V));
+  RONDO_TRY(require_pair(program, operation, TO_K, FROM_K, &cache));
+  const rondo_shape *k = rondo_operation_input(program, operation, FROM_K);
+  *out_dims = (rondo_attention_dims){k->dims[0], k->dims[1], k->dims[1], k->dims[2], k->dims[2], k->dims[3]};
+  *out = caches_of(operation, cache, out_dims);
+  if (out->capacity >= k->dims[2]) return RONDO_OK;
+  return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE,
+                              "k and v must be [b, g, t, d], and the caches %s, with space for t rows and at most "
+                              "2147483647: here b is %zu, g %zu, t %zu and d %zu",
+                              shape_of_caches(operation), k->dims[0], k->dims[1], k->dims[2], k->dims[3]);
 }
 
 static rondo_status infer_decode(const rondo_program *program, const rondo_operation *operation, rondo_shape *results) {
@@ -117,7 +172,7 @@ RONDO_UNTYPED_KERNEL(attention_append, attention_append, RONDO_GATE_PARAMETERS, 
                      RONDO_READS, RONDO_READS, RONDO_UPDATES, RONDO_UPDATES);
 
 static rondo_status infer_append(const rondo_program *program, const rondo_operation *operation, rondo_shape *results) {
-  (void)program, (void)operation, (void)results; /* attention_decode has checked its inputs */
+  (void)program, (void)operation, (void)results; /* checked with what was given (attention_call.c) */
   return RONDO_OK;
 }
 

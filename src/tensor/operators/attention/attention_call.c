@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The public functions of attention: reads the options, and adds the operators that they need: the plan of lengths,
- * block tables and slopes, attention or attention_decode, and attention_append; all or none. Threads: as
- * tensor/program/operator.h says.
+ * block tables and slopes, attention or attention_decode, and attention_append; all or none. Without k and v, caches
+ * are only read; without q, they are only appended to. Threads: as tensor/program/operator.h says.
  */
 #include <assert.h>
 #include <math.h>
@@ -42,6 +42,21 @@ static rondo_status check_options(const char *call, const rondo_attention_option
   return RONDO_OK;
 }
 
+/* Whether a call gives k and v. */
+static bool has_keys(const rondo_operation *operation) {
+  return operation->attributes.flags[RONDO_ATTENTION_PACKED] || operation->inputs[RONDO_ATTENTION_K] != RONDO_NO_VALUE;
+}
+
+/* Without k and v, the rows of q have no positions among those of the caches. */
+static rondo_status check_keys(const char *call, const rondo_attention_options *o, const rondo_operation *operation) {
+  if (has_keys(operation)) return RONDO_OK;
+  if (o->k_cache.id == 0)
+    return refuse(call, RONDO_REASON_BAD_OPTIONS, "k and v are no values: give them, or caches to read (k_cache)");
+  if (!o->causal && o->window == 0 && o->alibi_slopes.id == 0) return RONDO_OK;
+  return refuse(call, RONDO_REASON_BAD_OPTIONS,
+                "causal, window and alibi_slopes need k and v, after which rows of q have positions: leave them out");
+}
+
 /* The index of a value of the options; RONDO_NO_VALUE if it is not given. */
 static rondo_status resolve(const rondo_program *program, const char *call, rondo_value value, const char *what,
                             uint32_t *out) {
@@ -65,7 +80,7 @@ static rondo_status set_attributes(const rondo_program *program, const rondo_att
   rondo_attributes *attributes = &of->operation.attributes;
   attributes->size_count = RONDO_ATTENTION_SIZES;
   attributes->sizes[RONDO_ATTENTION_WINDOW] = o->window;
-  attributes->flags[RONDO_ATTENTION_CAUSAL] = o->causal || of->rows.has_caches;
+  attributes->flags[RONDO_ATTENTION_CAUSAL] = o->causal || of->rows.appends;
   attributes->flags[RONDO_ATTENTION_SLOPES] = of->rows.slopes != RONDO_NO_VALUE;
   if (of->rows.table == RONDO_NO_VALUE) return RONDO_OK;
   const rondo_shape *table = rondo_program_shape(program, of->rows.table);
@@ -75,13 +90,21 @@ static rondo_status set_attributes(const rondo_program *program, const rondo_att
 
 /* Adding ----------------------------------------------------------------------------------------------------------- */
 
-static rondo_status add_append(rondo_program *program, const rondo_operation *decode) {
-  const bool is_packed = decode->attributes.flags[RONDO_ATTENTION_PACKED];
-  const uint32_t *of = decode->inputs;
-  const uint32_t inputs[] = {of[RONDO_ATTENTION_K_CACHE], of[RONDO_ATTENTION_V_CACHE], of[RONDO_ATTENTION_PLAN],
-                             of[is_packed ? RONDO_ATTENTION_Q : RONDO_ATTENTION_K], of[RONDO_ATTENTION_V]};
-  return rondo_program_add(program, &rondo_operator_attention_append, inputs, is_packed ? 4 : 5, &decode->attributes,
-                           NULL);
+/* attention_append with the inputs of a call. */
+static rondo_operation append_of(const rondo_operation *call) {
+  const bool is_packed = call->attributes.flags[RONDO_ATTENTION_PACKED];
+  const uint32_t *of = call->inputs;
+  return (rondo_operation){.row = &rondo_operator_attention_append,
+                           .inputs = {of[RONDO_ATTENTION_K_CACHE], of[RONDO_ATTENTION_V_CACHE],
+                                      of[RONDO_ATTENTION_PLAN], of[is_packed ? RONDO_ATTENTION_Q : RONDO_ATTENTION_K],
+                                      of[RONDO_ATTENTION_V], RONDO_NO_VALUE, RONDO_NO_VALUE, RONDO_NO_VALUE},
+                           .attributes = call->attributes};
+}
+
+static rondo_status add_append(rondo_program *program, const rondo_operation *call) {
+  const rondo_operation append = append_of(call);
+  return rondo_program_add(program, append.row, append.inputs, rondo_operator_input_count(append.row),
+                           &append.attributes, NULL);
 }
 
 static rondo_status add_all(rondo_program *program, attention_call *of, uint32_t *out_result) {
@@ -91,7 +114,7 @@ static rondo_status add_all(rondo_program *program, attention_call *of, uint32_t
   RONDO_TRY(rondo_attention_add_plan(program, &of->rows, &operation->inputs[RONDO_ATTENTION_PLAN]));
   RONDO_TRY(rondo_program_add(program, operation->row, operation->inputs, count, &operation->attributes, results));
   *out_result = results[0];
-  return of->rows.has_caches ? add_append(program, operation) : RONDO_OK;
+  return of->rows.appends ? add_append(program, operation) : RONDO_OK;
 }
 
 /* The shapes of the operation are checked first, because a plan is made from them. */
@@ -108,8 +131,10 @@ static rondo_status add_attention(rondo_program *program, const char *call, cons
   uint32_t result = 0;
   RONDO_TRY(rondo_versioned_read("rondo_attention_options", options, &given, sizeof given));
   RONDO_TRY(check_options(call, &given));
+  RONDO_TRY(check_keys(call, &given, operation));
   RONDO_TRY(resolve_options(program, call, &given, of));
   of->rows.has_caches = given.k_cache.id != 0;
+  of->rows.appends = of->rows.has_caches && has_keys(operation);
   operation->row = of->rows.has_caches ? &rondo_operator_attention_decode : &rondo_operator_attention;
   RONDO_TRY(set_attributes(program, &given, of));
   RONDO_TRY(check_shapes(program, of));
@@ -132,8 +157,9 @@ rondo_status rondo_op_attention(rondo_program *program, rondo_value q, rondo_val
   static const char call[] = "attention";
   const rondo_value values[] = {q, k, v};
   attention_call of = new_call();
+  const bool reads = k.id == 0 && v.id == 0; /* caches only */
   RONDO_TRY(rondo_program_begin(program, call, out_value));
-  for (uint32_t i = 0; i < KEYS_END; i++)
+  for (uint32_t i = 0; i < (reads ? RONDO_ATTENTION_K : KEYS_END); i++)
     RONDO_TRY(rondo_program_resolve(program, values[i], call, names[i], &of.operation.inputs[i]));
   return add_attention(program, call, options, &of, out_value);
 }
@@ -147,4 +173,41 @@ rondo_status rondo_op_attention_packed(rondo_program *program, rondo_value qkv, 
   of.operation.attributes.sizes[RONDO_ATTENTION_HEADS] = heads;
   of.operation.attributes.sizes[RONDO_ATTENTION_GROUPS] = groups;
   return add_attention(program, call, options, &of, out_value);
+}
+
+/* Appending alone -------------------------------------------------------------------------------------------------- */
+
+static rondo_status check_append(const char *call, const rondo_attention_options *o) {
+  RONDO_TRY(check_options(call, o));
+  if (o->k_cache.id == 0) return refuse(call, RONDO_REASON_BAD_OPTIONS, "there are no caches: set k_cache and v_cache");
+  if (!o->causal && o->window == 0 && o->scale == 0 && o->mask.id == 0 && o->alibi_slopes.id == 0) return RONDO_OK;
+  return refuse(call, RONDO_REASON_BAD_OPTIONS,
+                "nothing attends: set k_cache, v_cache, lengths, new_rows and block_table only");
+}
+
+static rondo_status add_rows(rondo_program *program, attention_call *of) {
+  RONDO_TRY(rondo_attention_add_plan(program, &of->rows, &of->operation.inputs[RONDO_ATTENTION_PLAN]));
+  return add_append(program, &of->operation);
+}
+
+rondo_status rondo_op_attention_append(rondo_program *program, rondo_value k, rondo_value v,
+                                       const rondo_attention_options *options) {
+  static const char call[] = "attention_append";
+  rondo_attention_options given;
+  attention_call of = new_call();
+  rondo_operation *operation = &of.operation;
+  RONDO_TRY(rondo_require(call, "program", program));
+  RONDO_TRY(rondo_program_resolve(program, k, call, "k", &operation->inputs[RONDO_ATTENTION_K]));
+  RONDO_TRY(rondo_program_resolve(program, v, call, "v", &operation->inputs[RONDO_ATTENTION_V]));
+  RONDO_TRY(rondo_versioned_read("rondo_attention_options", options, &given, sizeof given));
+  RONDO_TRY(check_append(call, &given));
+  RONDO_TRY(resolve_options(program, call, &given, &of));
+  of.rows.has_caches = of.rows.appends = true;
+  RONDO_TRY(set_attributes(program, &given, &of));
+  const rondo_operation append = append_of(operation);
+  RONDO_TRY(rondo_require_appended(program, &append, &of.rows.dims, &of.rows.caches));
+  const rondo_program_mark mark = rondo_program_get_mark(program);
+  const rondo_status status = add_rows(program, &of);
+  if (status != RONDO_OK) rondo_program_roll_back(program, mark);
+  return status;
 }

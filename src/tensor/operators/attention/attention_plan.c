@@ -10,8 +10,8 @@
 
 #include "tensor/operators/common/operator_tools.h"
 
-enum { LENGTHS, COUNTS, TABLE, SLOPES, INPUTS };                                     /* inputs */
-enum { BATCHES, ROWS, CAPACITY, BLOCKS, BLOCK_ROWS, HAS_CACHES, HEADS, PLAN_SIZES }; /* sizes */
+enum { LENGTHS, COUNTS, TABLE, SLOPES, INPUTS };                                  /* inputs */
+enum { BATCHES, ROWS, CAPACITY, BLOCKS, BLOCK_ROWS, APPENDS, HEADS, PLAN_SIZES }; /* sizes */
 
 /* A scalar argument of the kernel; without padding. */
 typedef struct plan_shape {
@@ -19,7 +19,8 @@ typedef struct plan_shape {
   size_t capacity;                         /* of a batch: rows of the caches, or of k */
   size_t blocks, block_rows, table_blocks; /* the caches' blocks and rows of a block; blocks of a row of the table */
   size_t heads;                            /* slopes */
-  uint32_t has_caches, length_step;        /* 0: one length is that of all batches */
+  uint32_t appends;                        /* bool: new rows follow those of the caches */
+  uint32_t length_step;                    /* 0: one length is that of all batches */
   uint64_t count_step;
 } plan_shape;
 
@@ -28,17 +29,17 @@ typedef struct batch_rows {
   int32_t length, count;
 } batch_rows;
 
-/* Without caches there are as many rows of k as the length says. */
+/* Without new rows there are as many rows of k, or of the caches, as the length says. */
 static batch_rows check_rows(const plan_shape *shape, const int32_t *lengths, const int32_t *counts, size_t batch,
                              const rondo_index_cell *cells) {
   const batch_rows none = {0, 0};
   const int32_t count = counts != NULL ? counts[batch * shape->count_step] : (int32_t)shape->rows;
-  const int32_t length = lengths != NULL          ? lengths[batch * shape->length_step]
-                         : shape->has_caches != 0 ? 0
-                                                  : (int32_t)shape->capacity;
+  const int32_t length = lengths != NULL       ? lengths[batch * shape->length_step]
+                         : shape->appends != 0 ? 0
+                                               : (int32_t)shape->capacity;
   if (counts != NULL && !rondo_check_index(cells[COUNTS], batch, count, shape->rows + 1)) return none;
   if (counts != NULL && count == 0) return none; /* the batch is left out, whatever its length */
-  const size_t space = shape->has_caches != 0 ? shape->capacity - (size_t)count : shape->capacity;
+  const size_t space = shape->appends != 0 ? shape->capacity - (size_t)count : shape->capacity;
   if (lengths != NULL && !rondo_check_index(cells[LENGTHS], batch, length, space + 1)) return none;
   return (batch_rows){length, count};
 }
@@ -46,7 +47,8 @@ static batch_rows check_rows(const plan_shape *shape, const int32_t *lengths, co
 /* Only entries that the batch's rows use are looked at. Whether all of them are blocks. */
 static bool check_table(const plan_shape *shape, const int32_t *table, size_t batch, batch_rows rows,
                         const rondo_index_cell *cells, int32_t *to) {
-  const size_t used = rondo_divide_up((size_t)rows.length + (size_t)rows.count, shape->block_rows);
+  const size_t count = (size_t)rows.length + (shape->appends != 0 ? (size_t)rows.count : 0);
+  const size_t used = rondo_divide_up(count, shape->block_rows);
   bool is_right = true;
   for (size_t i = 0; i < shape->table_blocks; i++) {
     const size_t at = batch * shape->table_blocks + i;
@@ -145,7 +147,7 @@ static plan_shape plan_shape_of(const rondo_emitter *emitter, const rondo_operat
                       .block_rows = sizes[BLOCK_ROWS],
                       .table_blocks = table == NULL ? 0 : table->dims[1],
                       .heads = has_slopes ? sizes[HEADS] : 0,
-                      .has_caches = sizes[HAS_CACHES] != 0,
+                      .appends = sizes[APPENDS] != 0,
                       .length_step = (uint32_t)step_of(emitter, operation->inputs[LENGTHS]),
                       .count_step = step_of(emitter, operation->inputs[COUNTS])};
 }
@@ -153,7 +155,7 @@ static plan_shape plan_shape_of(const rondo_emitter *emitter, const rondo_operat
 static rondo_status emit_plan(rondo_emitter *emitter, const rondo_operation *operation) {
   const plan_shape shape = plan_shape_of(emitter, operation);
   const size_t least = operation->inputs[COUNTS] == RONDO_NO_VALUE ? shape.rows : 1; /* new rows of a batch */
-  const size_t longest = shape.has_caches != 0 ? shape.capacity - least : shape.capacity;
+  const size_t longest = shape.appends != 0 ? shape.capacity - least : shape.capacity;
   return rondo_emit_operands(
       emitter, operation, &attention_plan_code, rondo_emit_grid(emitter, shape.batches, (rondo_grain){256, 256}),
       RONDO_OPERANDS(RONDO_OBJECT(shape), RONDO_INPUT(LENGTHS), RONDO_INPUT(COUNTS), RONDO_INPUT(TABLE),
@@ -185,7 +187,7 @@ rondo_status rondo_attention_add_plan(rondo_program *program, const rondo_attent
   attributes.sizes[CAPACITY] = rows->has_caches ? rows->caches.capacity : rows->dims.columns;
   attributes.sizes[BLOCKS] = rows->has_caches ? rows->caches.blocks : 0;
   attributes.sizes[BLOCK_ROWS] = rows->has_caches ? rows->caches.block_rows : 0;
-  attributes.sizes[HAS_CACHES] = rows->has_caches;
+  attributes.sizes[APPENDS] = rows->appends;
   attributes.sizes[HEADS] = rows->dims.heads;
   *out_plan = RONDO_NO_VALUE;
   if (!is_checked && rows->slopes == RONDO_NO_VALUE) return RONDO_OK;

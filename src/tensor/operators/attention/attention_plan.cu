@@ -5,7 +5,7 @@
 
 struct plan_shape {
   size_t batches, rows, capacity, blocks, block_rows, table_blocks, heads;
-  unsigned has_caches, length_step;
+  unsigned appends, length_step;
   u64 count_step;
 };
 
@@ -24,14 +24,14 @@ struct batch_rows {
 __device__ inline batch_rows check_rows(const plan_shape &shape, const plan_inputs &in, size_t batch,
                                         const plan_cells &cells) {
   const batch_rows none = {0, 0};
-  batch_rows rows = {shape.has_caches != 0 ? 0 : (int)shape.capacity, (int)shape.rows};
+  batch_rows rows = {shape.appends != 0 ? 0 : (int)shape.capacity, (int)shape.rows};
   if (in.counts != 0) {
     rows.count = in.counts[batch * shape.count_step];
     if (!check_index(cells.counts, batch, rows.count, shape.rows + 1)) return none;
     if (rows.count == 0) return none; /* the batch is left out, whatever its length */
   }
   if (in.lengths != 0) {
-    const size_t space = shape.has_caches != 0 ? shape.capacity - (size_t)rows.count : shape.capacity;
+    const size_t space = shape.appends != 0 ? shape.capacity - (size_t)rows.count : shape.capacity;
     rows.length = in.lengths[batch * shape.length_step];
     if (!check_index(cells.lengths, batch, rows.length, space + 1)) return none;
   }
@@ -41,7 +41,8 @@ __device__ inline batch_rows check_rows(const plan_shape &shape, const plan_inpu
 /* Only entries that the batch's rows use are looked at. Whether all of them are blocks. */
 __device__ inline bool check_table(const plan_shape &shape, const int *table, size_t batch, batch_rows rows,
                                    const plan_cells &cells, int *to) {
-  const size_t used = ((size_t)rows.length + (size_t)rows.count + shape.block_rows - 1) / shape.block_rows;
+  const size_t count = (size_t)rows.length + (shape.appends != 0 ? (size_t)rows.count : 0);
+  const size_t used = (count + shape.block_rows - 1) / shape.block_rows;
   bool is_right = true;
   for (size_t i = 0; i < shape.table_blocks; i++) {
     const size_t at = batch * shape.table_blocks + i;

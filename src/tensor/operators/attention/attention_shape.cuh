@@ -68,7 +68,7 @@ __device__ inline batch_view view_of(const attention_shape &shape, const int *pl
   }
   view.rows = plan[shape.batches + batch];
   view.cached = length;
-  view.columns = length + view.rows;
+  view.columns = length + (shape.causal != 0 ? view.rows : 0);
   view.position = (i64)length;
   if (shape.table_blocks > 0) view.table = plan + 2 * shape.batches + batch * shape.table_blocks;
   return view;

@@ -27,7 +27,7 @@ batch_view rondo_attention_view(const attention_data *data, size_t head) {
   }
   view.rows = (size_t)data->plan[shape->batches + batch];
   view.cached = length;
-  view.columns = length + view.rows;
+  view.columns = length + (shape->causal != 0 ? view.rows : 0);
   view.position = (int64_t)length;
   if (shape->table_blocks > 0) view.table = data->plan + 2 * shape->batches + batch * shape->table_blocks;
   assert(view.columns <= shape->columns && view.rows <= shape->rows);
