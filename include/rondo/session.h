@@ -179,6 +179,15 @@ typedef struct rondo_row_value {
  * next batch. A program that makes a request for each step gives max_delay_us, so that steps wait for each other; they
  * do not wait longer once all open sequences wait.
  *
+ * Sources (PR-5). In a model of an encoder and a decoder, such as T5, each sequence has a *source*, which is read once;
+ * then each step attends to it. The encoder is a network of its own, with lengths of its own: `source` of the options.
+ * Its name is that of the model with ".source", such as "t5.source". A request for it has a sequence and the source,
+ * of at most the longest length. It writes to the sequence's slot of caches that the steps read: keys and values for
+ * cross-attention, by rondo_op_attention_append. Steps get how many positions the source has (rondo_row_inputs.source),
+ * and read the caches by rondo_op_attention without k and v. A sequence needs a source before its first step, and
+ * another one replaces it; its positions stay. States of one name are one state in both networks. The encoder may have
+ * no outputs. It is captured with the model, or alone by its name.
+ *
  * A session with one stream runs steps in the largest batches. On several streams, different sequences run at the same
  * time, so the network must write to its states only in the slots that it is given. */
 
@@ -198,6 +207,7 @@ typedef struct rondo_row_inputs {
   const char *length;    /* [rows]: how many positions of the row are valid, its first ones; 0 in rows of padding */
   const char *slot;      /* [rows]: slot of the row's sequence; 0 in rows of padding */
   const char *start;     /* [rows]: positions that the sequence has already; 0 in rows of padding */
+  const char *source;    /* [rows]: positions of the sequence's source (see Sources); 0 in rows of padding */
   const char *positions; /* [rows, length]: start, start + 1, ... at valid positions, else 0 */
   const char *last;      /* [rows]: index of the row's last valid position among all rows * length positions; of its
                             first one in rows of padding */
@@ -244,6 +254,9 @@ typedef struct rondo_model_options {
   size_t slots;          /* maximum number of sequences; 0: the model has none */
   size_t slot_positions; /* maximum number of positions of a sequence, for which the caches are made */
   uint64_t budget_slot_bytes; /* for the caches of all slots; reduces `slots`; 0: no limit */
+  /* The network that reads sources (see Sources): build_sized, user, row_inputs, and lengths and sizes as for a model.
+   * slots, weights and source are those of this model. Read during the call; NULL: there is none. */
+  const struct rondo_model_options *source;
 } rondo_model_options;
 #define RONDO_MODEL_OPTIONS_INIT .struct_size = sizeof(rondo_model_options)
 
@@ -259,6 +272,7 @@ typedef struct rondo_model_options {
  * with BAD_OPTIONS (sequences without slot_positions; devices; lengths without build_sized), UNKNOWN_NAME (a row input
  * that the network does not have), TYPE or SHAPE (of a row input), OUT_OF_RANGE (a length of 0, too many of them, a
  * length above slot_positions, more than 2^31 - 1 slots or positions), DUPLICATE_NAME (a length that is given twice);
+ * of a source BAD_OPTIONS (a model without slots; options that it does not have) and SHAPE (no caches of the model);
  * LIMIT_EXCEEDED (budget_slot_bytes is too small for one slot). */
 RONDO_API RONDO_MUST_USE rondo_status rondo_session_add_model(rondo_session *session, const char *name,
                                                               const rondo_model_options *options);
@@ -552,7 +566,8 @@ struct rondo_answer {
  * have, a sequence with several rows), OUT_OF_RANGE (a length of a row), NULL_ARGUMENT (no sequence), BAD_OPTIONS (a
  * sequence, lengths or `next` for a model that has none), OTHER_DEVICE (a sequence of another session or model);
  * INVALID_STATE with STALE_SEQUENCE (it was closed or evicted), STILL_IN_USE (another request uses it);
- * LIMIT_EXCEEDED/OUT_OF_RANGE (its slot has not enough free positions, at first or for a later step). */
+ * LIMIT_EXCEEDED/OUT_OF_RANGE (its slot has not enough free positions, at first or for a later step);
+ * INVALID_STATE/CALL_ORDER (a sequence without the source that its model needs). */
 RONDO_API RONDO_MUST_USE rondo_status rondo_session_run(rondo_session *session, const char *model,
                                                         const rondo_request *request, rondo_answer *out_answer);
 
@@ -590,7 +605,8 @@ typedef struct rondo_sequence_info {
   uint32_t struct_size;
   uint32_t slot;
   size_t positions, max_positions;
-  bool is_busy; /* a request uses it */
+  bool is_busy;            /* a request uses it */
+  size_t source_positions; /* of its source; 0: none was read */
 } rondo_sequence_info;
 /* Errors: INVALID_ARGUMENT; INVALID_STATE/STALE_SEQUENCE. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_sequence_get_info(rondo_sequence sequence, rondo_sequence_info *out_info);

@@ -125,7 +125,7 @@ rondo_status rondo_session_capture_end(rondo_session *session) {
         RONDO_INVALID_STATE, RONDO_REASON_NOT_CAPTURING,
         "rondo_session_capture_end: the session is not in capture mode: begin it first (rondo_session_capture_begin)");
   rondo_status status = RONDO_OK;
-  const rondo_session_model *end = rondo_model_lengths_end(model);
+  const rondo_session_model *end = rondo_model_group_end(model);
   for (rondo_session_model *m = model; m != end && status == RONDO_OK; m = m->next) status = rondo_model_measure(m);
   rondo_session_change_end(model);
   return status;

@@ -52,8 +52,8 @@ rondo_status rondo_session_get_length(rondo_session *session, const char *model,
   size_t at = 0;
   RONDO_TRY(rondo_require(call, "out_length", out_length));
   RONDO_TRY(rondo_session_enter(call, session, model, &m));
-  const rondo_session_model *end = rondo_model_lengths_end(m->head);
-  for (m = m->head; m != end && at < index; m = m->next) at++;
+  const rondo_session_model *end = rondo_model_lengths_end(m->network);
+  for (m = m->network; m != end && at < index; m = m->next) at++;
   const bool is_there = m != end && m->length > 0;
   const rondo_model_length length = {.length = is_there ? m->length : 0, .name = is_there ? m->name : NULL};
   const rondo_status status = is_there ? rondo_versioned_write("rondo_model_length", &length, out_length, sizeof length)
@@ -175,7 +175,7 @@ rondo_status rondo_session_set_times(rondo_session *session, const char *model, 
 
 /* The lengths of a model share the arenas of a stream; the one that compiled last has counted all. */
 static uint64_t arena_bytes_on(const rondo_session_model *m, uint32_t worker) {
-  const rondo_session_model *end = rondo_model_lengths_end(m->head);
+  const rondo_session_model *end = rondo_model_group_end(m->head);
   uint64_t most = 0;
   for (const rondo_session_model *at = m->head; at != end; at = at->next)
     if (at->instances[worker].arena_bytes > most) most = at->instances[worker].arena_bytes;

@@ -95,9 +95,13 @@ static void drop_instance_program(const rondo_model_instance *instance, rondo_in
 static rondo_status compile(const rondo_model_instance *instance, size_t rows, rondo_instance_program *out) {
   rondo_program *program = NULL;
   *out = (rondo_instance_program){.compiled = NULL};
-  RONDO_TRY(rondo_model_make_program(instance->model, rows, &program));
-  rondo_status status = instance->model->devices == NULL ? compile_part(instance, program, out)
-                                                         : compile_divided(instance, program, rows, out);
+  rondo_session_model *model = instance->model;
+  RONDO_TRY(rondo_model_make_program(model, rows, &program));
+  rondo_status status = RONDO_OK;
+  if (instance->anchor.compiled == NULL && model->head == model) status = rondo_model_add_source_states(model, program);
+  if (status == RONDO_OK)
+    status =
+        model->devices == NULL ? compile_part(instance, program, out) : compile_divided(instance, program, rows, out);
   rondo_saved_error error;
   rondo_error_save(&error);
   rondo_program_destroy(program);

@@ -25,13 +25,28 @@ static rondo_status fail_options(const char *problem) {
 
 static bool has_row_inputs(const rondo_row_inputs *names) {
   return names->length != NULL || names->slot != NULL || names->start != NULL || names->positions != NULL ||
-         names->last != NULL;
+         names->source != NULL || names->last != NULL;
 }
 
 static rondo_status check_unsized(const rondo_model_options *o) {
-  if (o->length_count == 0 && o->history_lengths == NULL && o->slots == 0 && !has_row_inputs(&o->row_inputs))
+  if (o->length_count == 0 && o->history_lengths == NULL && o->slots == 0 && o->source == NULL &&
+      !has_row_inputs(&o->row_inputs))
     return RONDO_OK;
-  return fail_options("lengths, slots and row_inputs need build_sized (rondo_model_options)");
+  return fail_options("lengths, slots, source and row_inputs need build_sized (rondo_model_options)");
+}
+
+/* What only the model itself has. */
+static rondo_status check_source(const rondo_model_options *o) {
+  const rondo_model_options *source = o->source;
+  if (source == NULL && o->row_inputs.source == NULL) return RONDO_OK;
+  if (source == NULL) return fail_options("the row input `source` needs a network that reads sources (source)");
+  if (o->slots == 0) return fail_options("a model with a source needs slots, whose caches the source is written to");
+  if (source->build_sized == NULL) return fail_options("the options of the source need build_sized");
+  if (source->row_inputs.slot == NULL || source->row_inputs.length == NULL)
+    return fail_options("the options of the source need the inputs `slot` and `length` (row_inputs)");
+  if (source->slots == 0 && source->source == NULL && source->row_inputs.source == NULL && source->weights == NULL)
+    return RONDO_OK;
+  return fail_options("slots, source and weights are those of the model: leave them out of the options of its source");
 }
 
 static rondo_status check_slots(const rondo_model_options *o) {
@@ -65,7 +80,8 @@ rondo_status rondo_model_lengths_check(const rondo_model_options *o) {
   for (size_t i = 0; i < o->length_count; i++) RONDO_TRY(check_length(o, o->lengths[i]));
   for (size_t i = 0; o->history_lengths != NULL && i < o->history_count; i++)
     if (o->slots == 0 || o->length_count == 0) RONDO_TRY(check_length(o, o->history_lengths[i]));
-  return check_slots(o);
+  RONDO_TRY(check_slots(o));
+  return check_source(o);
 }
 
 /* Choosing lengths ------------------------------------------------------------------------------------------------- */
@@ -128,20 +144,32 @@ static size_t list_history(const rondo_model_options *o, const length_choice *le
   return count;
 }
 
-static rondo_status make_length(rondo_session *session, const char *name, const rondo_model_options *o,
-                                const length_choice *lengths, size_t index, rondo_session_model *head,
+/* A network that is made: its name and lengths, and the models that are made already, NULL before. */
+typedef struct made_network {
+  const char *name;
+  const rondo_model_options *options;
+  length_choice lengths;
+  size_t source_length; /* a length of the network that reads sources; 0: there is none */
+  rondo_session_model *head, *first;
+} made_network;
+
+static rondo_status make_length(rondo_session *session, const made_network *of, size_t index,
                                 rondo_session_model **out) {
+  const rondo_model_options *o = of->options;
+  const length_choice *lengths = &of->lengths;
   const rondo_allocator *allocator = &session->allocator;
-  const size_t bytes = strlen(name) + NAME_BYTES, capacity = o->history_count + 1;
+  const size_t bytes = strlen(of->name) + NAME_BYTES, capacity = o->history_count + 1;
   size_t *history = NULL;
   char *full = NULL;
   rondo_status status = rondo_allocate_items(allocator, capacity, sizeof *history, &history);
   if (status == RONDO_OK) status = rondo_allocate_items(allocator, bytes, 1, &full);
   if (status == RONDO_OK) {
-    (void)snprintf(full, bytes, "%s[%zu]", name, lengths->items[index]);
+    (void)snprintf(full, bytes, "%s[%zu]", of->name, lengths->items[index]);
     const rondo_model_part part = {.name = full,
-                                   .whole_name = head == NULL ? name : NULL,
-                                   .head = head,
+                                   .whole_name = of->first == NULL ? of->name : NULL,
+                                   .head = of->head,
+                                   .network = of->first,
+                                   .source_length = of->source_length,
                                    .length = lengths->items[index],
                                    .history = history,
                                    .history_count = list_history(o, lengths, index, history)};
@@ -152,16 +180,47 @@ static rondo_status make_length(rondo_session *session, const char *name, const 
   return status;
 }
 
-static rondo_status make_lengths(rondo_session *session, const char *name, const rondo_model_options *o,
-                                 rondo_session_model **out) {
-  length_choice lengths = {.count = 0};
-  RONDO_TRY(find_lengths(session, o, &lengths));
-  rondo_session_model **end = out;
-  for (size_t i = 0; i < lengths.count; i++) {
-    RONDO_TRY(make_length(session, name, o, &lengths, i, *out, end));
+/* Appends the lengths to the list. */
+static rondo_status make_network(rondo_session *session, made_network *of, rondo_session_model **list) {
+  rondo_session_model **end = list;
+  while (*end != NULL) end = &(*end)->next;
+  for (size_t i = 0; i < of->lengths.count; i++) {
+    RONDO_TRY(make_length(session, of, i, end));
+    if (of->head == NULL) of->head = *end;
+    if (of->first == NULL) of->first = *end;
     end = &(*end)->next;
   }
   return RONDO_OK;
+}
+
+/* The name of the network that reads sources; the caller releases it. */
+static rondo_status name_source(const rondo_session *session, const char *name, char **out) {
+  static const char suffix[] = ".source";
+  const size_t bytes = strlen(name) + sizeof suffix;
+  RONDO_TRY(rondo_allocate_items(&session->allocator, bytes, 1, out));
+  (void)snprintf(*out, bytes, "%s%s", name, suffix);
+  return RONDO_OK;
+}
+
+static rondo_status make_source(rondo_session *session, const char *name, made_network *of,
+                                rondo_session_model **list) {
+  char *full = NULL;
+  RONDO_TRY(name_source(session, name, &full));
+  of->name = full;
+  of->head = *list;
+  const rondo_status status = make_network(session, of, list);
+  rondo_release_text(&session->allocator, full);
+  return status;
+}
+
+static rondo_status make_lengths(rondo_session *session, const char *name, const rondo_model_options *o,
+                                 rondo_session_model **out) {
+  made_network of = {.name = name, .options = o}, source = {.options = o->source};
+  RONDO_TRY(find_lengths(session, o, &of.lengths));
+  if (o->source != NULL) RONDO_TRY(find_lengths(session, o->source, &source.lengths));
+  of.source_length = source.lengths.items[0];
+  RONDO_TRY(make_network(session, &of, out));
+  return o->source == NULL ? RONDO_OK : make_source(session, name, &source, out);
 }
 
 rondo_status rondo_model_lengths_make(rondo_session *session, const char *name, const rondo_model_options *o,
@@ -190,14 +249,20 @@ rondo_status rondo_model_lengths_free(rondo_session_model *first) {
 
 /* Finding ---------------------------------------------------------------------------------------------------------- */
 
-rondo_session_model *rondo_model_lengths_find(rondo_session_model *head, size_t length) {
-  rondo_session_model *at = head;
-  assert(head->head == head);
-  while (at->length < length && at->next != NULL && at->next->head == head) at = at->next;
+rondo_session_model *rondo_model_lengths_find(rondo_session_model *network, size_t length) {
+  rondo_session_model *at = network;
+  assert(network->network == network);
+  while (at->length < length && at->next != NULL && at->next->network == network) at = at->next;
   return at;
 }
 
-rondo_session_model *rondo_model_lengths_end(const rondo_session_model *head) {
+rondo_session_model *rondo_model_lengths_end(const rondo_session_model *network) {
+  rondo_session_model *at = network->next;
+  while (at != NULL && at->network == network) at = at->next;
+  return at;
+}
+
+rondo_session_model *rondo_model_group_end(const rondo_session_model *head) {
   rondo_session_model *at = head->next;
   while (at != NULL && at->head == head) at = at->next;
   return at;

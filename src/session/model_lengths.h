@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Models with lengths: makes one model for each length, and finds the one that runs a request.
+ * Models with lengths: makes one model for each length, of the model's network and of the one that reads sources, and
+ * finds the one that runs a request.
  */
 #ifndef RONDO_SESSION_MODEL_LENGTHS_H
 #define RONDO_SESSION_MODEL_LENGTHS_H
@@ -14,13 +15,17 @@ RONDO_MUST_USE rondo_status rondo_model_lengths_make(rondo_session *session, con
                                                      const rondo_model_options *options, rondo_session_model **out);
 RONDO_MUST_USE rondo_status rondo_model_lengths_free(rondo_session_model *first);
 
-/* The shortest length that has so many positions, or else the longest. Under the lock, as is the next. */
-rondo_session_model *rondo_model_lengths_find(rondo_session_model *head, size_t length);
+/* The shortest length of a network that has so many positions, or else the longest. Under the lock, as are the next. */
+rondo_session_model *rondo_model_lengths_find(rondo_session_model *network, size_t length);
 
-/* The model after the last length. */
-rondo_session_model *rondo_model_lengths_end(const rondo_session_model *head);
+/* The model after the last length of a network, and after all that have the head. */
+rondo_session_model *rondo_model_lengths_end(const rondo_session_model *network);
+rondo_session_model *rondo_model_group_end(const rondo_session_model *head);
 
-/* Whether `name` is that of all lengths together, not of one. */
+/* Whether it is a length of the network that reads sources. */
+static inline bool rondo_model_reads_source(const rondo_session_model *model) { return model->network != model->head; }
+
+/* Whether `name` is that of all lengths of a network together, not of one. */
 bool rondo_model_is_whole(const rondo_session_model *model, const char *name);
 
 #endif

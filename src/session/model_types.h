@@ -32,6 +32,7 @@ typedef enum rondo_row_role {
   RONDO_ROW_LENGTH,
   RONDO_ROW_SLOT,
   RONDO_ROW_START,
+  RONDO_ROW_SOURCE,
   RONDO_ROW_POSITIONS,
   RONDO_ROW_LAST,
   RONDO_ROW_ROLES
@@ -128,16 +129,21 @@ typedef struct rondo_slot_list {
 
 /* A model with lengths is several of these, one for each length, ascending in the session's list. The shortest is the
  * head, which has the states, the cache slots, `is_changing` and `in_use` of all. A model without lengths is its own
- * head. */
+ * head. A network that reads the sources of sequences (<rondo/session.h>, Sources) follows the lengths of its model in
+ * the list, has lengths and names of its own, and the head of the model. */
 struct rondo_session_model {
   rondo_session_model *next;
   rondo_session *session;
   char *name;
   char *whole_name; /* of the head of a model with lengths: the name without the length; else NULL */
   rondo_session_model *head;
+  rondo_session_model *network;    /* the shortest length of the same network: the head, unless it reads sources */
   size_t length;                   /* 0: the model has no lengths */
   struct rondo_cache_slots *slots; /* of the head; NULL: the model has no sequences */
   rondo_model_build_sized build_sized;
+  rondo_model_build_sized build_source; /* of the head: the network that reads sources; NULL: there is none */
+  void *source_user;
+  size_t source_length; /* the shortest one of that network */
   rondo_model_build build;
   rondo_function_body body; /* not NULL: the model is a function, and `build` is NULL */
   RONDO_ARRAY(rondo_host_range) constants;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "exec/api_check.h"
+#include "session/model_lengths.h"
 #include "session/model_values.h"
 #include "session/serve/cache_slots.h"
 #include "session/session_model.h"
@@ -94,11 +95,9 @@ static rondo_status find_position_bytes(const rondo_session_model *model, const 
 }
 
 static const char *name_of(const rondo_row_inputs *names, rondo_row_role role) {
-  const char *const all[RONDO_ROW_ROLES] = {[RONDO_ROW_LENGTH] = names->length,
-                                            [RONDO_ROW_SLOT] = names->slot,
-                                            [RONDO_ROW_START] = names->start,
-                                            [RONDO_ROW_POSITIONS] = names->positions,
-                                            [RONDO_ROW_LAST] = names->last};
+  const char *const all[RONDO_ROW_ROLES] = {
+      [RONDO_ROW_LENGTH] = names->length, [RONDO_ROW_SLOT] = names->slot,           [RONDO_ROW_START] = names->start,
+      [RONDO_ROW_SOURCE] = names->source, [RONDO_ROW_POSITIONS] = names->positions, [RONDO_ROW_LAST] = names->last};
   return all[role];
 }
 
@@ -207,7 +206,7 @@ static rondo_status check_row_inputs(const rondo_session_model *model, const ron
 }
 
 static rondo_status check_counts(const rondo_session_model *model) {
-  if (model->given_inputs == 0 || model->outputs.count == 0)
+  if (model->given_inputs == 0 || (model->outputs.count == 0 && !rondo_model_reads_source(model)))
     return rondo_fail(
         RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE,
         "rondo_session_add_model: model '%s' has %zu inputs and %zu outputs: it needs at least one of each",
@@ -273,20 +272,51 @@ static rondo_status find_caches(rondo_session_model *model, const rondo_program 
                     model->name);
 }
 
-static rondo_status compare_slots(rondo_session_model *model) {
+static bool is_cache(const rondo_cache_slots *slots, const char *name) {
+  for (size_t i = 0; i < slots->caches.count; i++)
+    if (strcmp(slots->caches.items[i], name) == 0) return true;
+  return false;
+}
+
+/* What a source is written to must be among the caches of the model, which its steps read. */
+static rondo_status find_source_caches(rondo_session_model *model, const rondo_program *one, const rondo_program *two) {
+  size_t found = 0;
+  if (one->values.count != two->values.count) return refuse_other_values(model, "values");
+  for (uint32_t i = 0; i < one->values.count; i++) {
+    const rondo_program_value *value = &one->values.items[i];
+    if (value->kind != RONDO_VALUE_STATE || rondo_shape_same(&value->shape, &two->values.items[i].shape)) continue;
+    if (!is_cache(model->head->slots, value->name))
+      return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE,
+                        "rondo_session_add_model: state '%s' of model '%s' depends on the number of slots, and model "
+                        "'%s' has no such cache to read",
+                        value->name, model->name, model->head->name);
+    found++;
+  }
+  if (found > 0) return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE,
+                    "rondo_session_add_model: no state of model '%s' depends on the number of slots: it must write to "
+                    "caches that model '%s' reads",
+                    model->name, model->head->name);
+}
+
+static rondo_status compare_slots(rondo_session_model *model,
+                                  rondo_status (*compare)(rondo_session_model *model, const rondo_program *one,
+                                                          const rondo_program *two)) {
   rondo_program *one = NULL, *two = NULL;
   const rondo_model_size sizes[] = {{FEW_ROWS, model->length, 1}, {FEW_ROWS, model->length, 2}};
   rondo_status status = rondo_model_make_sized_program(model, &sizes[0], &one);
   if (status == RONDO_OK) status = rondo_model_make_sized_program(model, &sizes[1], &two);
-  if (status == RONDO_OK) status = find_caches(model, one, two);
+  if (status == RONDO_OK) status = compare(model, one, two);
   rondo_program_destroy(one);
   rondo_program_destroy(two);
   return status;
 }
 
+rondo_status rondo_model_check_source(rondo_session_model *model) { return compare_slots(model, find_source_caches); }
+
 rondo_status rondo_model_make_slots(rondo_session_model *model, const rondo_model_options *o) {
   RONDO_TRY(rondo_cache_slots_make(model->session, o, &model->slots));
-  RONDO_TRY(compare_slots(model));
+  RONDO_TRY(compare_slots(model, find_caches));
   const uint64_t bytes = model->slots->slot_bytes;
   const uint64_t most = o->budget_slot_bytes == 0 ? o->slots : o->budget_slot_bytes / bytes;
   if (most == 0)

@@ -38,7 +38,8 @@ typedef struct rondo_slot {
   size_t from, positions; /* those that the current part has */
   const int32_t *lengths; /* valid positions of each row; NULL: all */
   struct rondo_cache_slot *sequence;
-  size_t start; /* positions that the sequence has before the current part */
+  size_t start;  /* positions that the sequence has before the current part */
+  size_t source; /* positions of its source */
   rondo_request_next next_step;
   void *user;
   size_t next_length;       /* positions of the next step */

@@ -98,7 +98,7 @@ rondo_status rondo_session_change_begin_locked(const char *call, rondo_session_m
                       "%s: model '%s' is being captured or changed: end that first", call, model->name);
   RONDO_TRY(refuse_used(call, model));
   head->is_changing = true;
-  for (rondo_session_model *m = head; m != rondo_model_lengths_end(head); m = m->next) rondo_model_stop_renewal(m);
+  for (rondo_session_model *m = head; m != rondo_model_group_end(head); m = m->next) rondo_model_stop_renewal(m);
   return RONDO_OK;
 }
 
@@ -155,7 +155,8 @@ static rondo_status check_model_name(const char *name) {
 /* Whether a name of the list is taken, for instance by another thread since the model was made. */
 static bool is_taken(const rondo_session *session, const char *name, const rondo_session_model *first) {
   bool is_taken = look_up(session, name) != NULL;
-  for (const rondo_session_model *m = first; m != NULL; m = m->next) is_taken |= look_up(session, m->name) != NULL;
+  for (const rondo_session_model *m = first; m != NULL; m = m->next)
+    is_taken |= look_up(session, m->name) != NULL || (m->whole_name != NULL && look_up(session, m->whole_name) != NULL);
   return is_taken;
 }
 
@@ -173,12 +174,17 @@ static bool link_models(rondo_session *session, const char *name, rondo_session_
 }
 
 rondo_status rondo_session_add_model(rondo_session *session, const char *name, const rondo_model_options *options) {
-  rondo_model_options o;
+  rondo_model_options o, source;
   rondo_session_model *first = NULL;
   RONDO_TRY(rondo_session_front("rondo_session_add_model", session));
   RONDO_TRY(check_model_name(name));
   RONDO_TRY(rondo_require("rondo_session_add_model", "options", options));
   RONDO_TRY(rondo_versioned_read("rondo_model_options", options, &o, sizeof o));
+  if (o.source != NULL) {
+    RONDO_TRY(rondo_versioned_read("rondo_model_options", o.source, &source, sizeof source));
+    RONDO_TRY(check_model(session, &source));
+    o.source = &source;
+  }
   RONDO_TRY(check_model(session, &o));
   pthread_mutex_lock(&session->lock);
   const bool was_there = look_up(session, name) != NULL;
@@ -192,7 +198,7 @@ rondo_status rondo_session_add_model(rondo_session *session, const char *name, c
 
 static void unlink_models(rondo_session *session, rondo_session_model *first) {
   rondo_session_model **at = &session->models, *last = first;
-  rondo_session_model *end = rondo_model_lengths_end(first);
+  rondo_session_model *end = rondo_model_group_end(first);
   while (*at != first) at = &(*at)->next;
   while (last->next != end) last = last->next;
   *at = end;
@@ -201,7 +207,7 @@ static void unlink_models(rondo_session *session, rondo_session_model *first) {
 
 static size_t count_runs(const rondo_session_model *head) {
   size_t runs = 0;
-  for (const rondo_session_model *m = head; m != rondo_model_lengths_end(head); m = m->next) runs += m->runs;
+  for (const rondo_session_model *m = head; m != rondo_model_group_end(head); m = m->next) runs += m->runs;
   return runs;
 }
 
@@ -220,9 +226,10 @@ static rondo_status unlink_unused_model(const char *call, rondo_session_model *m
 }
 
 static rondo_status refuse_part(const char *call, const rondo_session_model *model, const char *name) {
-  if (rondo_model_is_whole(model, name)) return RONDO_OK;
-  return rondo_fail(RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_NAME,
-                    "%s: '%s' is one length of model '%s': name the whole model", call, name, model->head->whole_name);
+  if (rondo_model_is_whole(model, name) && !rondo_model_reads_source(model)) return RONDO_OK;
+  return rondo_fail(RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_NAME, "%s: '%s' is %s of model '%s': name the whole model",
+                    call, name, rondo_model_is_whole(model, name) ? "the source" : "one length",
+                    model->head->whole_name);
 }
 
 rondo_status rondo_session_remove_model(rondo_session *session, const char *name) {

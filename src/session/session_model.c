@@ -13,11 +13,13 @@
 #include "session/session.h"
 #include "session/session_model.h"
 #include "session/sizing/model_times.h"
+#include "tensor/program/program_internal.h"
 
 /* Programs --------------------------------------------------------------------------------------------------------- */
 
 /* One thread at a time; the callback runs without the lock. */
-static rondo_status call_build(rondo_session_model *model, const rondo_model_size *size, rondo_program *program) {
+static rondo_status call_build(rondo_session_model *model, bool of_source, const rondo_model_size *size,
+                               rondo_program *program) {
   rondo_session *session = model->session;
   rondo_session_callback callback;
   pthread_mutex_lock(&session->lock);
@@ -26,8 +28,9 @@ static rondo_status call_build(rondo_session_model *model, const rondo_model_siz
   pthread_mutex_unlock(&session->lock);
   const uint64_t before = rondo_error_number();
   rondo_session_callback_enter(&callback, session);
-  const rondo_status status = model->build_sized != NULL ? model->build_sized(model->user, size, program)
-                                                         : model->build(model->user, size->rows, program);
+  const rondo_status status = of_source                    ? model->build_source(model->source_user, size, program)
+                              : model->build_sized != NULL ? model->build_sized(model->user, size, program)
+                                                           : model->build(model->user, size->rows, program);
   rondo_session_callback_leave(&callback);
   pthread_mutex_lock(&session->lock);
   model->is_building = false;
@@ -36,22 +39,57 @@ static rondo_status call_build(rondo_session_model *model, const rondo_model_siz
   return rondo_fail_callback(status, before, "build");
 }
 
-rondo_status rondo_model_make_sized_program(rondo_session_model *model, const rondo_model_size *size,
-                                            rondo_program **out) {
+static rondo_status make_program(rondo_session_model *model, bool of_source, const rondo_model_size *size,
+                                 rondo_program **out) {
   const rondo_program_options options = {RONDO_PROGRAM_OPTIONS_INIT, .name = model->name,
                                          .allocator = &model->session->allocator};
   RONDO_TRY(rondo_program_create(&options, out));
-  const rondo_status status = call_build(model, size, *out);
+  const rondo_status status = call_build(model, of_source, size, *out);
   if (status == RONDO_OK) return RONDO_OK;
   rondo_program_destroy(*out);
   *out = NULL;
-  return rondo_fail_context(status, "model '%s' for %zu rows", model->name, size->rows);
+  return rondo_fail_context(status, "%smodel '%s' for %zu rows", of_source ? "the source of " : "", model->name,
+                            size->rows);
+}
+
+rondo_status rondo_model_make_sized_program(rondo_session_model *model, const rondo_model_size *size,
+                                            rondo_program **out) {
+  return make_program(model, false, size, out);
 }
 
 rondo_status rondo_model_make_program(rondo_session_model *model, size_t rows, rondo_program **out) {
   const rondo_cache_slots *slots = model->head->slots;
   const rondo_model_size size = {.rows = rows, .length = model->length, .slots = slots == NULL ? 0 : slots->count};
   return rondo_model_make_sized_program(model, &size, out);
+}
+
+static bool has_value(const rondo_program *program, const char *name) {
+  for (size_t i = 0; i < program->values.count; i++)
+    if (program->values.items[i].name != NULL && strcmp(program->values.items[i].name, name) == 0) return true;
+  return false;
+}
+
+static rondo_status add_states(const rondo_program *from, rondo_program *to) {
+  for (size_t i = 0; i < from->values.count; i++) {
+    const rondo_program_value *value = &from->values.items[i];
+    const bool is_state = value->kind == RONDO_VALUE_STATE;
+    rondo_value made;
+    if ((!is_state && value->kind != RONDO_VALUE_CELL) || has_value(to, value->name)) continue;
+    RONDO_TRY(is_state
+                  ? rondo_program_state(to, value->name, value->shape.type, value->shape.dims, value->shape.rank, &made)
+                  : rondo_program_cell(to, value->name, value->initial, &made));
+  }
+  return RONDO_OK;
+}
+
+rondo_status rondo_model_add_source_states(rondo_session_model *head, rondo_program *program) {
+  rondo_program *source = NULL;
+  if (head->build_source == NULL) return RONDO_OK;
+  const rondo_model_size size = {.rows = 1, .length = head->source_length, .slots = head->slots->count};
+  RONDO_TRY(make_program(head, true, &size, &source));
+  const rondo_status status = add_states(source, program);
+  rondo_program_destroy(source);
+  return status;
 }
 
 /* Lifetime --------------------------------------------------------------------------------------------------------- */
@@ -125,6 +163,7 @@ static rondo_status open_instances(rondo_session_model *model, const rondo_weigh
 static rondo_status find_values(rondo_session_model *model, const rondo_model_options *o) {
   if (o->body != NULL) return rondo_function_model_fill(model, o);
   if (o->slots > 0 && model->head == model) RONDO_TRY(rondo_model_make_slots(model, o));
+  if (model->network == model && model->head != model) RONDO_TRY(rondo_model_check_source(model));
   return rondo_model_probe(model, &o->row_inputs);
 }
 
@@ -137,11 +176,17 @@ static rondo_status copy_names(rondo_session_model *model, const rondo_model_par
 static rondo_status fill_model(rondo_session_model *model, const rondo_model_part *part, const rondo_model_options *o) {
   rondo_allocator *allocator = &model->session->allocator;
   model->head = part->head == NULL ? model : part->head;
+  model->network = part->network == NULL ? model : part->network;
   model->length = part->length;
   model->build_sized = o->build_sized;
   model->build = o->build;
   model->body = o->body;
   model->user = o->user;
+  if (o->source != NULL && model->head == model) {
+    model->build_source = o->source->build_sized;
+    model->source_user = o->source->user;
+    model->source_length = part->source_length;
+  }
   model->max_sizes = o->max_sizes == 0 ? 16 : o->max_sizes;
   model->max_batch_rows = o->max_batch_rows;
   model->budget_bytes = o->budget_bytes;

@@ -11,12 +11,16 @@ RONDO_MUST_USE rondo_status rondo_model_make_program(rondo_session_model *model,
 RONDO_MUST_USE rondo_status rondo_model_make_sized_program(rondo_session_model *model, const rondo_model_size *size,
                                                            rondo_program **out);
 
-/* A model of one length. `head` is NULL for the head itself; `whole_name` is NULL for others. The history may be that
- * of the options. */
+/* Declares the states of the network that reads sources in a program of the head, so that they are among those of the
+ * model. OK without such a network. */
+RONDO_MUST_USE rondo_status rondo_model_add_source_states(rondo_session_model *head, rondo_program *program);
+
+/* A model of one length. `head` is NULL for the head itself, and `network` for the shortest length of a network, which
+ * has the `whole_name`. The history may be that of the options. */
 typedef struct rondo_model_part {
   const char *name, *whole_name;
-  rondo_session_model *head;
-  size_t length;
+  rondo_session_model *head, *network;
+  size_t length, source_length;
   const size_t *history;
   size_t history_count;
 } rondo_model_part;

@@ -119,6 +119,9 @@ static void write_row(const rondo_slot *request, const rondo_session_model *mode
     case RONDO_ROW_START:
       to[at] = (int32_t)request->start;
       break;
+    case RONDO_ROW_SOURCE:
+      to[at] = (int32_t)request->source;
+      break;
     case RONDO_ROW_LAST:
       to[at] = (int32_t)(at * model->length + valid - 1);
       break;

@@ -52,7 +52,7 @@ void rondo_cache_slots_check(const rondo_cache_slots *slots) {
   for (uint32_t i = 0; i < slots->count; i++) {
     const rondo_cache_slot *slot = &slots->items[i];
     assert(slot->index == i && slot->positions <= slots->max_positions);
-    assert(slot->number != 0 || (!slot->is_busy && slot->positions == 0));
+    assert(slot->number != 0 || (!slot->is_busy && slot->positions == 0 && slot->source == 0));
     open += slot->number != 0;
   }
   assert(open == slots->open);
@@ -244,6 +244,7 @@ rondo_status rondo_sequence_get_info(rondo_sequence sequence, rondo_sequence_inf
   const rondo_sequence_info info = {.slot = slot->index,
                                     .positions = slot->positions,
                                     .max_positions = slots->max_positions,
+                                    .source_positions = slot->source,
                                     .is_busy = slot->is_busy};
   const rondo_status status = rondo_versioned_write("rondo_sequence_info", &info, out_info, sizeof info);
   pthread_mutex_unlock(&sequence.session->lock);

@@ -16,6 +16,7 @@ typedef struct rondo_cache_slot {
   uint64_t number;   /* of its sequence; 0: free */
   uint64_t last_use; /* by the clock of the slots */
   size_t positions;  /* of its sequence */
+  size_t source;     /* positions of the source that was written to the caches; 0: none */
 } rondo_cache_slot;
 
 typedef struct rondo_cache_slots {

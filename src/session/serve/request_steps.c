@@ -4,6 +4,7 @@
  * long prompt, and sequences join and leave the batches of steps.
  *
  * The sequence gets the positions of a step when all parts of it are done. So after a failure it is as before the step.
+ * A request for the network that reads sources is one part, and sets the positions of the source instead.
  */
 #include <assert.h>
 
@@ -45,6 +46,10 @@ static rondo_status check_next(const char *call, const rondo_session_model *mode
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
                       "%s: model '%s' has no sequences: make it with slots (rondo_model_options.slots)", call,
                       model->name);
+  if (rondo_model_reads_source(model) && r->next != NULL)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
+                      "%s: model '%s' reads the source of a sequence, in one step: leave next of rondo_request zero",
+                      call, model->name);
   if (!has_slots || r->rows == 1 || rondo_model_is_captured(model)) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE,
                     "%s: a request with %zu rows for model '%s', which has sequences: give one row, of one sequence",
@@ -80,7 +85,7 @@ static size_t length_of(const rondo_session_model *model, const rondo_request *r
 /* The length that runs the last part of a step, whose first part `first` runs. */
 static const rondo_session_model *last_length(rondo_session_model *first, size_t positions) {
   if (positions <= first->length || positions % first->length == 0) return first;
-  return rondo_model_lengths_find(first->head, positions % first->length);
+  return rondo_model_lengths_find(first->network, positions % first->length);
 }
 
 /* UNSUPPORTED if the request must not run eagerly, and a part of the step has no graph. */
@@ -100,11 +105,20 @@ rondo_status rondo_request_require_graphs(const char *call, rondo_session_model 
   return rondo_model_is_captured(model) ? RONDO_OK : require_graphs(call, model, r->mode, r->rows, length_of(model, r));
 }
 
+static rondo_status require_source(const char *call, const rondo_session_model *model, const rondo_cache_slot *slot) {
+  if (model->head->build_source == NULL || slot->source > 0) return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_CALL_ORDER,
+                    "%s: the sequence in slot %u of model '%s' has no source: run '%s.source' with it first", call,
+                    slot->index, model->name, model->head->whole_name);
+}
+
 rondo_status rondo_request_find_sequence(const char *call, const rondo_session_model *model, const rondo_request *r,
                                          rondo_cache_slot **out) {
   *out = NULL;
   if (model->head->slots == NULL || rondo_model_is_captured(model)) return RONDO_OK;
   RONDO_TRY(rondo_cache_slot_find(call, model, r->sequence, out));
+  if (rondo_model_reads_source(model)) return RONDO_OK;
+  RONDO_TRY(require_source(call, model, *out));
   return rondo_cache_slot_check_space(call, model, *out, (*out)->positions, length_of(model, r));
 }
 
@@ -115,7 +129,9 @@ static void begin_part(rondo_slot *slot, rondo_session_model *model) {
   const size_t left = slot->length - slot->from;
   slot->model = model;
   slot->positions = left < model->length ? left : model->length;
-  slot->start = slot->sequence == NULL ? 0 : slot->sequence->positions + slot->from;
+  const bool has_start = slot->sequence != NULL && !rondo_model_reads_source(model);
+  slot->start = has_start ? slot->sequence->positions + slot->from : 0;
+  slot->source = has_start ? slot->sequence->source : 0;
 }
 
 void rondo_steps_begin(rondo_slot *slot, const rondo_request *r, rondo_cache_slot *sequence) {
@@ -158,14 +174,17 @@ void rondo_steps_ask(const rondo_batch *batch) {
 /* Ends a step, and checks the next one, if there is one. */
 static rondo_status end_step(rondo_slot *slot) {
   static const char call[] = "a step of a request";
-  rondo_session_model *head = slot->model->head;
+  rondo_session_model *network = slot->model->network;
   slot->steps++;
-  slot->sequence->positions += slot->length;
+  if (rondo_model_reads_source(slot->model))
+    slot->sequence->source = slot->length;
+  else
+    slot->sequence->positions += slot->length;
   slot->from = 0;
   slot->length = slot->next_length;
   if (slot->length == 0) return RONDO_OK;
   RONDO_TRY(rondo_cache_slot_check_space(call, slot->model, slot->sequence, slot->sequence->positions, slot->length));
-  return require_graphs(call, rondo_model_lengths_find(head, slot->length), slot->mode, slot->rows, slot->length);
+  return require_graphs(call, rondo_model_lengths_find(network, slot->length), slot->mode, slot->rows, slot->length);
 }
 
 /* Whether a request may wait for its next part. A thread that waits for the answer until the deadline looks at it once,
@@ -193,7 +212,7 @@ bool rondo_steps_go_on(rondo_slot *slot, rondo_status *out_status) {
   slot->state = RONDO_SLOT_QUEUED; /* what ends it now is not counted as a failure of its work */
   *out_status = check_waiting(slot);
   if (*out_status != RONDO_OK) return false;
-  begin_part(slot, rondo_model_lengths_find(slot->model->head, slot->length - slot->from));
+  begin_part(slot, rondo_model_lengths_find(slot->model->network, slot->length - slot->from));
   rondo_queue_append(slot->session, slot);
   return true;
 }

@@ -344,12 +344,14 @@ static rondo_status capture(rondo_session_model *model) {
   return status;
 }
 
-/* The lengths that a call concerns: all, or the one that it names. At most RONDO_SESSION_MAX_LENGTHS. */
+enum { MOST_MODELS = 2 * RONDO_SESSION_MAX_LENGTHS }; /* with those that read sources */
+
+/* The lengths that a call concerns: all of the model, all that read its sources, or the one that it names. */
 static size_t list_lengths(rondo_session_model *found, const char *name, rondo_session_model **out) {
   size_t count = 1;
   out[0] = found;
   if (found->length == 0 || !rondo_model_is_whole(found, name)) return 1;
-  const rondo_session_model *end = rondo_model_lengths_end(found);
+  const rondo_session_model *end = found == found->head ? rondo_model_group_end(found) : rondo_model_lengths_end(found);
   for (rondo_session_model *m = found->next; m != end; m = m->next) out[count++] = m;
   return count;
 }
@@ -381,7 +383,7 @@ static rondo_status capture_all(rondo_session_model *const *models, size_t count
 }
 
 rondo_status rondo_session_capture(rondo_session *session, const char *model) {
-  rondo_session_model *found, *models[RONDO_SESSION_MAX_LENGTHS];
+  rondo_session_model *found, *models[MOST_MODELS];
   RONDO_TRY(rondo_session_change_begin(session, "rondo_session_capture", model, &found));
   const rondo_status status = capture_all(models, list_lengths(found, model, models));
   rondo_session_change_end(found);
@@ -389,7 +391,7 @@ rondo_status rondo_session_capture(rondo_session *session, const char *model) {
 }
 
 rondo_status rondo_session_destroy_graphs(rondo_session *session, const char *model) {
-  rondo_session_model *found, *models[RONDO_SESSION_MAX_LENGTHS];
+  rondo_session_model *found, *models[MOST_MODELS];
   rondo_status status = RONDO_OK;
   RONDO_TRY(rondo_session_change_begin(session, "rondo_session_destroy_graphs", model, &found));
   drop_all(models, list_lengths(found, model, models), &status);
