@@ -125,8 +125,9 @@ rondo_status model_build_prompt(const language_model *model, rondo_program *prog
 rondo_status model_build_next(const language_model *model, rondo_program *program);
 
 /* A rondo_model_build_sized callback for the same kinds; `user` is the model. Each row continues a sequence. The input
- * "tokens" [rows, length] is given by requests; model_row_inputs are those that the session writes. The output "logits"
- * [rows, vocabulary] has the scores after the last valid token. */
+ * "tokens" [rows, length] is given by requests, and so are "seed" [rows], I64, and "temperature" [rows], F32, by which
+ * the output "token" [rows], I32, is drawn after the last valid token; 0 draws the most likely one. model_row_inputs
+ * are those that the session writes. */
 rondo_status model_build_steps(void *user, const rondo_model_size *size, rondo_program *program);
 extern const rondo_row_inputs model_row_inputs;
 

@@ -247,6 +247,17 @@ static rondo_status select_last(const network *n, const rondo_model_size *size, 
   return rondo_op_index_select(n->program, *x, last, 0, x);
 }
 
+/* A token for each row. Its random number depends on the sequence's seed and the position of the token. */
+static rondo_status draw_tokens(const network *n, const rondo_model_size *size, rondo_value logits) {
+  rondo_categorical_options options = {RONDO_CATEGORICAL_OPTIONS_INIT};
+  rondo_value seed, position, token;
+  TOOL_TRY(rondo_program_input(n->program, "seed", RONDO_I64, &size->rows, 1, &seed));
+  TOOL_TRY(rondo_program_input(n->program, "temperature", RONDO_F32, &size->rows, 1, &options.temperature));
+  TOOL_TRY(rondo_op_add(n->program, n->length, n->new_tokens, &position));
+  TOOL_TRY(rondo_op_categorical(n->program, logits, seed, position, &options, &token));
+  return rondo_program_output(n->program, "token", token);
+}
+
 static rondo_status build_steps(const language_model *model, rondo_program *program, const rondo_value *states,
                                 const rondo_model_size *size) {
   network n = {.model = model, .program = program, .states = states, .use = TO_STEP, .slots = size->slots};
@@ -264,7 +275,7 @@ static rondo_status build_steps(const language_model *model, rondo_program *prog
   TOOL_TRY(select_last(&n, size, last, &x.sum));
   TOOL_TRY(select_last(&n, size, last, &x.addend));
   TOOL_TRY(add_head(&n, &x, &logits));
-  return rondo_program_output(program, "logits", logits);
+  return draw_tokens(&n, size, logits);
 }
 
 const model_kind model_gpt = {

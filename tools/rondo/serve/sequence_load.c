@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Each client is a thread that waits in rondo_session_run. Its tokens are chosen on the threads of the session, between
- * two steps (rondo_request.next).
+ * Each client is a thread that waits in rondo_session_run. Its tokens are drawn by the program, with a seed for each
+ * text, and the threads of the session pass them on between two steps (rondo_request.next).
  */
 #include "serve/sequence_load.h"
 
@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "common/tool.h"
-#include "models/text_generator.h"
 
 enum { MOST_SAMPLES = 1 << 18 };
 
@@ -20,9 +19,10 @@ typedef struct client {
   _Atomic uint64_t *next_number;
   uint64_t end; /* number after the last sequence */
   pthread_t thread;
-  float *scores;
   int32_t tokens[MODEL_MAX_CONTEXT]; /* the prompt, then the last token */
-  draw_source source;
+  int32_t token;                     /* that a step has drawn */
+  int64_t text_seed;
+  float temperature;
   uint64_t hash, last_ns;
   size_t written;
   sequence_tally *tally; /* of all clients */
@@ -48,9 +48,11 @@ size_t sequence_prompt_length(const sequence_load *l, uint64_t number) {
 /* A part of the model's opening. Returns its length. */
 static size_t begin_text(client *c, uint64_t number) {
   const language_model *model = c->load->model;
-  c->source = source_of(c->load, number);
-  const size_t length = draw_length(c->load, &c->source);
-  const size_t from = draw_below(&c->source, (uint32_t)(model->sizes[MODEL_CONTEXT] - length + 1));
+  draw_source source = source_of(c->load, number);
+  const size_t length = draw_length(c->load, &source);
+  const size_t from = draw_below(&source, (uint32_t)(model->sizes[MODEL_CONTEXT] - length + 1));
+  c->text_seed = (int64_t)(draw_next(&source.state) >> 1);
+  c->temperature = (float)c->load->temperature;
   for (size_t i = 0; i < length; i++) c->tokens[i] = model->vocabulary.token_of[model->opening[from + i]];
   c->written = 0;
   c->hash = 0;
@@ -67,22 +69,20 @@ static void add_token(client *c, const rondo_answer *answer, uint64_t now) {
   c->last_ns = now;
 }
 
-/* Chooses a token after each step. */
-static size_t choose_token(void *user, const rondo_answer *answer) {
+/* Gives the token of a step to the next one. */
+static size_t pass_token(void *user, const rondo_answer *answer) {
   client *c = user;
-  const sequence_load *l = c->load;
-  const uint32_t token = writer_draw(c->scores, l->model->vocabulary.count, l->temperature, &c->source);
   add_token(c, answer, clock_ns());
-  c->hash = (c->hash ^ (token + 1)) * UINT64_C(0x100000001b3);
-  c->tokens[0] = (int32_t)token;
-  return ++c->written < l->tokens ? 1 : 0;
+  c->hash = (c->hash ^ ((uint32_t)c->token + 1)) * UINT64_C(0x100000001b3);
+  c->tokens[0] = c->token;
+  return ++c->written < c->load->tokens ? 1 : 0;
 }
 
 static rondo_status run_sequence(client *c, uint64_t number) {
-  const void *inputs[] = {c->tokens};
-  void *outputs[] = {c->scores};
-  rondo_request request = {RONDO_REQUEST_INIT,   .rows = 1, .inputs = inputs, .outputs = outputs,
-                           .next = choose_token, .user = c};
+  const void *inputs[] = {c->tokens, &c->text_seed, &c->temperature};
+  void *outputs[] = {&c->token};
+  rondo_request request = {RONDO_REQUEST_INIT, .rows = 1,          .inputs = inputs,
+                           .outputs = outputs, .next = pass_token, .user = c};
   request.length = begin_text(c, number);
   TOOL_TRY(rondo_sequence_open(c->load->session, c->load->name, &request.sequence));
   c->last_ns = clock_ns();
@@ -115,16 +115,11 @@ static void *run_client(void *user) {
 
 /* Prints a message if not all clients could be started. */
 static int start_clients(client *clients, const client *like, uint32_t *out_started) {
-  const size_t scores = like->load->model->vocabulary.count;
   for (*out_started = 0; *out_started < like->load->clients; ++*out_started) {
     client *c = &clients[*out_started];
     *c = *like;
-    c->scores = calloc(scores, sizeof *c->scores);
-    if (!c->scores) return tool_fail_memory("the scores of %u clients", like->load->clients);
     const int error = pthread_create(&c->thread, NULL, run_client, c);
-    if (!error) continue;
-    free(c->scores);
-    return tool_fail_thread(error);
+    if (error) return tool_fail_thread(error);
   }
   return TOOL_OK;
 }
@@ -132,10 +127,7 @@ static int start_clients(client *clients, const client *like, uint32_t *out_star
 static int run_clients(client *clients, const client *like) {
   uint32_t started = 0;
   const int result = start_clients(clients, like, &started);
-  for (uint32_t i = 0; i < started; i++) {
-    pthread_join(clients[i].thread, NULL);
-    free(clients[i].scores);
-  }
+  for (uint32_t i = 0; i < started; i++) pthread_join(clients[i].thread, NULL);
   return result;
 }
 
