@@ -204,6 +204,15 @@ static char *output_of(const char *command) {
   return NULL;
 }
 
+static const char architecture[] = "--gpu-architecture=sm_";
+
+/* Appends an option to a command. The architecture becomes a virtual one, for which the real compiler makes PTX alone:
+ * machine code, which nobody reads here, would take about as long again. */
+static size_t add_option(char *command, size_t room, const char *option) {
+  if (strncmp(option, architecture, strlen(architecture)) != 0) return (size_t)snprintf(command, room, " %s", option);
+  return (size_t)snprintf(command, room, " --gpu-architecture=compute_%s", option + strlen(architecture));
+}
+
 /* The options have no blanks and no quotes. */
 static char *ptx_by_real(const fake_nvrtc_program *program, int count, const char *const *options) {
   const char *real = getenv("RONDO_TEST_FAKE_NVRTC_REAL");
@@ -215,7 +224,7 @@ static char *ptx_by_real(const fake_nvrtc_program *program, int count, const cha
   (void)close(file);
   size_t length = (size_t)snprintf(command, sizeof command, "%s %s", real, path);
   for (int i = 0; i < count && length < sizeof command; i++)
-    length += (size_t)snprintf(command + length, sizeof command - length, " %s", options[i]);
+    length += add_option(command + length, sizeof command - length, options[i]);
   char *text = is_written && length < sizeof command ? output_of(command) : NULL;
   (void)unlink(path);
   return text;
@@ -231,7 +240,6 @@ static void make_ptx(fake_nvrtc_program *program, int option_count, const char *
 
 /* An option, and of an architecture one that is not too new (RONDO_TEST_FAKE_NVRTC_NEWEST). */
 static bool is_known(const char *option) {
-  static const char architecture[] = "--gpu-architecture=sm_";
   const char *newest = getenv("RONDO_TEST_FAKE_NVRTC_NEWEST");
   if (option == NULL || option[0] != '-') return false;
   if (newest == NULL || strncmp(option, architecture, strlen(architecture)) != 0) return true;
