@@ -37,10 +37,13 @@ static inline rondo_vectors rondo_vectors_used(void) {
 }
 
 /* RONDO_VECTORISED(sum_rows, (const float *x, float *y, size_t count), (x, y, count)) { .. } defines a void function.
- * It pays off from some hundred elements for each call: choosing the form costs a load and a branch. */
+ * It pays off from some hundred elements for each call: choosing the form costs a load and a branch. Builds with a
+ * sanitizer define RONDO_SINGLE_VECTOR_FORM: they are not vectorised, so the forms would be the same code. */
 #if defined(__x86_64__) && defined(__GNUC__)
 #define RONDO_FOR_AVX2 __attribute__((target("avx2")))
 #define RONDO_FOR_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl")))
+#endif
+#if defined(RONDO_FOR_AVX2) && !defined(RONDO_SINGLE_VECTOR_FORM)
 #define RONDO_VECTORISED(name, parameters, arguments)                                     \
   RONDO_INLINE void name##_body parameters;                                               \
   static inline void name##_plain parameters { name##_body arguments; }                   \
