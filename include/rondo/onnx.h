@@ -8,7 +8,7 @@
  *       RONDO_ONNX_BUILD_OPTIONS_INIT, .dimensions = &batch, .dimension_count = 1};
  *   TRY(rondo_onnx_build_program(model, &options, program, &build));
  *   TRY(rondo_compile(program, device, NULL, &compiled));
- *   TRY(rondo_weights_apply(rondo_onnx_build_weights(build), compiled, NULL));
+ *   TRY(rondo_weights_apply(rondo_onnx_build_weights(build), compiled, NULL, NULL));
  *   rondo_onnx_build_destroy(build);
  *   rondo_onnx_destroy(model);
  *

@@ -59,7 +59,7 @@ static rondo_compiled *compiled(test_fixture *t, rondo_program *program, const r
                                 rondo_compiled *share) {
   const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .share = share};
   rondo_compiled *made = test_compile_kept(program, t->device, &options);
-  if (build != NULL) assert_ok(rondo_weights_apply(rondo_onnx_build_weights(build), made, NULL));
+  if (build != NULL) assert_ok(rondo_weights_apply(rondo_onnx_build_weights(build), made, NULL, NULL));
   return made;
 }
 

@@ -212,7 +212,7 @@ static bool has_program_outputs(const rondo_onnx_build *built_model) {
 static bool run_program(onnx_case *of, case_run *run) {
   if (!has_program_outputs(run->build)) return true;
   if (!passed(of, rondo_compile(run->program, run->device, NULL, &run->compiled))) return false;
-  if (!passed(of, rondo_weights_apply(rondo_onnx_build_weights(run->build), run->compiled, NULL))) return false;
+  if (!passed(of, rondo_weights_apply(rondo_onnx_build_weights(run->build), run->compiled, NULL, NULL))) return false;
   for (size_t i = 0; i < run->input_count; i++)
     if (!write_input(of, run, i)) return false;
   return passed(of, rondo_compiled_run(run->compiled)) && passed(of, rondo_compiled_synchronize(run->compiled));
