@@ -82,7 +82,6 @@ if(RONDO_BUILD_FUZZ)
     message(FATAL_ERROR "RONDO_BUILD_FUZZ needs clang, because libFuzzer comes with it: configure with "
                         "-DCMAKE_C_COMPILER=clang or the preset 'fuzz'.")
   endif()
-  add_compile_options(-fsanitize=fuzzer-no-link)
 endif()
 if(RONDO_COVERAGE)
   add_link_options(--coverage)  # what is compiled for it is the library alone
