@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * rondo_communicator_from_mpi, and the communicators of groups. All ranks take the same steps: three duplicates of the
- * communicator, an exchange of greetings, and on CUDA a broadcast of NCCL's id.
+ * communicator, an exchange of greetings, and on CPUs another of whether each has its engine, on CUDA a broadcast of
+ * NCCL's id.
  */
 #include "mpi/mpi_communicator.h"
 
@@ -38,6 +39,14 @@ static rondo_status await(MPI_Request *request, const mpi_deadline *deadline) {
   return rondo_mpi_fail(RONDO_UNAVAILABLE, RONDO_REASON_TIMED_OUT,
                         "not all ranks called %s within %u ms: call it on all ranks of the communicator",
                         deadline->call, deadline->timeout_ms);
+}
+
+/* Collects `bytes` of each rank, by rank. After UNAVAILABLE, MPI may still access the memory. */
+static rondo_status gather(const rondo_mpi_group *group, const void *own, size_t bytes, void *all, const char *what,
+                           const mpi_deadline *deadline) {
+  MPI_Request request;
+  RONDO_MPI_TRY(MPI_Iallgather(own, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE, group->control, &request), what);
+  return await(&request, deadline);
 }
 
 /* Groups ---------------------------------------------------------------------------------------------------------- */
@@ -121,8 +130,8 @@ static rondo_status make_members(const rondo_mpi_group *group, const int *ranks,
 /* "rank 1, 3 did not call ..." in place of the error that does not name them. */
 static rondo_status fail_missing(MPI_Request *wishes, int size, const mpi_deadline *deadline) {
   char missing[128] = "rank ";
-  size_t used = strlen(missing), room = sizeof missing - sizeof ", 65535, ...";
-  const size_t begin = used;
+  const size_t begin = strlen(missing), room = sizeof missing - sizeof ", 65535, ...";
+  size_t used = begin;
   for (int i = 0; i < size; i++) {
     int is_done = 0;
     if (MPI_Test(&wishes[i], &is_done, MPI_STATUS_IGNORE) == MPI_SUCCESS && is_done) continue;
@@ -206,17 +215,11 @@ static outcome outcome_of(rondo_status status) {
   return own;
 }
 
-static rondo_status exchange_outcomes(const rondo_mpi_group *group, const outcome *own, outcome *all,
-                                      const mpi_deadline *deadline) {
-  MPI_Request request;
-  RONDO_MPI_TRY(
-      MPI_Iallgather(own, (int)sizeof *own, MPI_BYTE, all, (int)sizeof *own, MPI_BYTE, group->control, &request),
-      "asking whether all ranks have joined");
-  const rondo_status status = await(&request, deadline);
-  for (int i = 0; status == RONDO_OK && i < group->size; i++)
+static rondo_status require_success(const outcome *all, int size) {
+  for (int i = 0; i < size; i++)
     if (all[i].status != RONDO_OK)
       return rondo_mpi_fail((rondo_status)all[i].status, (rondo_reason)all[i].reason, "rank %d: %s", i, all[i].failure);
-  return status;
+  return RONDO_OK;
 }
 
 /* Fails on all ranks if one of them has failed. */
@@ -226,7 +229,9 @@ static rondo_status agree_on(const rondo_mpi_group *group, rondo_status made, co
     return rondo_mpi_fail(RONDO_OUT_OF_MEMORY, RONDO_REASON_ALLOCATION_FAILED, "no memory to ask %d ranks",
                           group->size);
   all[group->size] = outcome_of(made);
-  const rondo_status status = exchange_outcomes(group, &all[group->size], all, deadline);
+  rondo_status status =
+      gather(group, &all[group->size], sizeof *all, all, "asking whether all ranks have joined", deadline);
+  if (status == RONDO_OK) status = require_success(all, group->size);
   if (status != RONDO_UNAVAILABLE) free(all); /* else MPI may still access it */
   return status;
 }
@@ -297,17 +302,10 @@ typedef struct joining {
   mpi_deadline deadline;
 } joining;
 
-static rondo_status exchange_greetings(const joining *j, const greeting *own, greeting *all) {
-  MPI_Request request;
-  const rondo_mpi_group *group = &j->group;
-  RONDO_MPI_TRY(
-      MPI_Iallgather(own, (int)sizeof *own, MPI_BYTE, all, (int)sizeof *own, MPI_BYTE, group->control, &request),
-      "greeting the ranks");
-  const rondo_status status = await(&request, &j->deadline);
-  if (status != RONDO_OK) return status;
-  for (int i = 1; i < group->size; i++)
+static rondo_status compare_greetings(const joining *j, greeting *all) {
+  for (int i = 1; i < j->group.size; i++)
     if (memcmp(&all[i], &all[0], offsetof(greeting, rank)) != 0) return fail_greeting(all, i);
-  return j->info.cuda ? require_own_gpus(all, group->size) : RONDO_OK;
+  return j->info.cuda ? require_own_gpus(all, j->group.size) : RONDO_OK;
 }
 
 static rondo_status greet(const joining *j) {
@@ -319,7 +317,8 @@ static rondo_status greet(const joining *j) {
   (void)snprintf(own->version, sizeof own->version, "%s", rondo_version());
   (void)snprintf(own->kind, sizeof own->kind, "%s", j->info.cuda ? "cuda" : "cpu");
   memcpy(own->gpu, j->info.uuid, sizeof own->gpu);
-  const rondo_status status = exchange_greetings(j, own, all);
+  rondo_status status = gather(&j->group, own, sizeof *own, all, "greeting the ranks", &j->deadline);
+  if (status == RONDO_OK) status = compare_greetings(j, all);
   if (status != RONDO_UNAVAILABLE) free(all); /* else MPI may still access it */
   return status;
 }

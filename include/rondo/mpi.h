@@ -51,8 +51,8 @@ RONDO_EXTERN_C_BEGIN
  * (MPI_COMM_NULL too), BAD_OPTIONS, MISMATCH (another version of Rondo, another kind of device or another timeout on a
  * rank, which the message names; two ranks on one GPU); INVALID_STATE (MPI is not initialized, was initialized without
  * MPI_THREAD_MULTIPLE, or is finalized; an intercommunicator); UNAVAILABLE/TIMED_OUT (not all ranks called it);
- * EXECUTION_FAILED with MPI's code; those of rondo_communicator_from_id on CUDA. A rank that fails by itself after all
- * have joined, as by BAD_OPTIONS or OUT_OF_MEMORY on a CPU device, tells the others, whose next collective fails with
+ * OUT_OF_MEMORY; EXECUTION_FAILED with MPI's code; those of rondo_communicator_from_id on CUDA. A rank that fails by
+ * itself after all have joined, as by BAD_OPTIONS on a CPU device, tells the others, whose next collective fails with
  * PEER_LOST. Thread-safe for different MPI communicators, as MPI's own collectives are; waits. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_communicator_from_mpi(rondo_device *device, MPI_Comm communicator,
                                                                   const rondo_communicator_options *options,
