@@ -75,15 +75,14 @@ static rondo_status add_gradient(rondo_program *program, rondo_value y, rondo_va
 }
 
 static rondo_status build(const conv_bench *b, const conv_case *of, size_t pass, rondo_program *program) {
-  const rondo_conv2d_options options = {RONDO_CONV2D_OPTIONS_INIT, .groups = (uint32_t)of->groups,
-                                        .stride = {of->stride, of->stride},
-                                        .padding = {of->kernel / 2, of->kernel / 2}};
+  const rondo_conv_options options = {RONDO_CONV_OPTIONS_INIT, .groups = (uint32_t)of->groups,
+                                      .stride = {of->stride, of->stride}, .padding = {of->kernel / 2, of->kernel / 2}};
   const size_t images = images_of(b, of), edge = out_edge(of);
   rondo_value x, weight, slope, result;
   TOOL_TRY(rondo_program_input(program, "x", b->type, (size_t[]){images, of->in, of->edge, of->edge}, 4, &x));
   TOOL_TRY(rondo_program_input(program, "weight", b->type,
                                (size_t[]){of->out, of->in / of->groups, of->kernel, of->kernel}, 4, &weight));
-  TOOL_TRY(rondo_op_conv2d(program, x, weight, &options, &result));
+  TOOL_TRY(rondo_op_conv(program, x, weight, &options, &result));
   if (pass != FORWARD) {
     TOOL_TRY(rondo_program_input(program, "slope", b->type, (size_t[]){images, of->out, edge, edge}, 4, &slope));
     TOOL_TRY(add_gradient(program, result, slope, pass == INPUT_GRADIENT ? x : weight, &result));
@@ -131,7 +130,7 @@ static void write_inputs(rondo_compiled *compiled) {
   }
 }
 
-/* Returns whether no kernel of Rondo computes it. The names of Rondo's kernels begin with conv2d, except the bias
+/* Returns whether no kernel of Rondo computes it. The names of Rondo's kernels begin with conv, except the bias
  * kernel's, which is not used here. */
 static bool is_by_cudnn(const rondo_compiled *compiled) {
   const rondo_graph *graph = rondo_compiled_graph(compiled);
@@ -141,7 +140,7 @@ static bool is_by_cudnn(const rondo_compiled *compiled) {
   for (size_t i = 0; i < count; i++) {
     rondo_node_params params;
     check(rondo_graph_get_params(graph, nodes[i], &params));
-    if (params.name && strncmp(params.name, "conv2d", 6) == 0) is_librarys = false;
+    if (params.name && strncmp(params.name, "conv", 6) == 0) is_librarys = false;
   }
   free(nodes);
   return is_librarys;

@@ -44,15 +44,15 @@ static rondo_value add_layer(network *n, rondo_value x, size_t from, size_t to, 
 /* Convolution, batch normalization, the sum with `before` unless it is none, relu. */
 static rondo_value add_convolution(network *n, rondo_value x, size_t from, size_t to, size_t kernel, size_t groups,
                                    rondo_value before) {
-  const rondo_conv2d_options options = {RONDO_CONV2D_OPTIONS_INIT, .groups = (uint32_t)groups,
-                                        .padding = {kernel / 2, kernel / 2}};
+  const rondo_conv_options options = {RONDO_CONV_OPTIONS_INIT, .groups = (uint32_t)groups,
+                                      .padding = {kernel / 2, kernel / 2}};
   const rondo_batch_norm_options norm = {RONDO_BATCH_NORM_OPTIONS_INIT,
                                          .scale = add_state(n, to, 0, 0, 0),
                                          .shift = add_state(n, to, 0, 0, 0),
                                          .running_mean = add_state(n, to, 0, 0, 0),
                                          .running_variance = add_state(n, to, 0, 0, 0),
                                          .momentum = 0.1f};
-  check(rondo_op_conv2d(n->program, x, add_state(n, to, from / groups, kernel, kernel), &options, &x));
+  check(rondo_op_conv(n->program, x, add_state(n, to, from / groups, kernel, kernel), &options, &x));
   check(rondo_op_batch_norm(n->program, x, &norm, &x));
   if (before.id != 0) check(rondo_op_add(n->program, x, before, &x));
   check(rondo_op_relu(n->program, x, &x));
@@ -62,12 +62,12 @@ static rondo_value add_convolution(network *n, rondo_value x, size_t from, size_
 static rondo_value build_classifier(network *n) {
   enum { BATCH = 32, EDGE = 12, CLASSES = 4 };
   const size_t images[] = {BATCH, 1, EDGE, EDGE};
-  const rondo_pool2d_options halves = {RONDO_POOL2D_OPTIONS_INIT, .kernel = {2, 2}};
+  const rondo_pooling_options halves = {RONDO_POOLING_OPTIONS_INIT, .kernel = {2, 2}};
   const rondo_value none = {0}, labels = add_input(n, "labels", RONDO_I32, images, 1);
   const rondo_value before = add_convolution(n, add_input(n, "images", RONDO_F32, images, 4), 1, 16, 3, 1, none);
   rondo_value x = add_convolution(n, before, 16, 16, 3, 1, none);
   x = add_convolution(n, x, 16, 16, 3, 1, before);
-  check(rondo_op_max_pool2d(n->program, x, &halves, &x));
+  check(rondo_op_max_pool(n->program, x, &halves, &x, NULL));
   x = add_convolution(n, x, 16, 16, 3, 16, none);
   x = add_convolution(n, x, 16, 32, 1, 1, none);
   check(rondo_op_mean(n->program, x, (const size_t[]){2, 3}, 2, false, &x));

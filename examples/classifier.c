@@ -42,8 +42,8 @@ static rondo_status add_state(network *n, const char *layer, const char *what, c
  * and relu. */
 static rondo_status add_convolution(network *n, const char *name, size_t channels, size_t kernel, size_t groups,
                                     rondo_value before) {
-  rondo_conv2d_options options = {RONDO_CONV2D_OPTIONS_INIT, .groups = (uint32_t)groups,
-                                  .padding = {kernel / 2, kernel / 2}};
+  rondo_conv_options options = {RONDO_CONV_OPTIONS_INIT, .groups = (uint32_t)groups,
+                                .padding = {kernel / 2, kernel / 2}};
   rondo_batch_norm_options norm = {RONDO_BATCH_NORM_OPTIONS_INIT, .momentum = 0.1f, .inference = !n->trains};
   rondo_value weight;
   TRY(add_state(n, name, "weight", (size_t[]){channels, n->channels / groups, kernel, kernel}, 4, &weight));
@@ -51,7 +51,7 @@ static rondo_status add_convolution(network *n, const char *name, size_t channel
   TRY(add_state(n, name, "shift", &channels, 1, &norm.shift));
   TRY(add_state(n, name, "mean", &channels, 1, &norm.running_mean));
   TRY(add_state(n, name, "variance", &channels, 1, &norm.running_variance));
-  TRY(rondo_op_conv2d(n->program, n->x, weight, &options, &n->x));
+  TRY(rondo_op_conv(n->program, n->x, weight, &options, &n->x));
   TRY(rondo_op_batch_norm(n->program, n->x, &norm, &n->x));
   if (before.id != 0) TRY(rondo_op_add(n->program, n->x, before, &n->x));
   n->channels = channels;
@@ -60,7 +60,7 @@ static rondo_status add_convolution(network *n, const char *name, size_t channel
 
 /* The logits of the classes for "images". */
 static rondo_status add_classifier(network *n, rondo_value *out_logits) {
-  const rondo_pool2d_options halves = {RONDO_POOL2D_OPTIONS_INIT, .kernel = {2, 2}};
+  const rondo_pooling_options halves = {RONDO_POOLING_OPTIONS_INIT, .kernel = {2, 2}};
   const rondo_value none = {0};
   rondo_value weight, bias;
   TRY(rondo_program_input(n->program, "images", RONDO_F32, (size_t[]){BATCH, 1, EDGE, EDGE}, 4, &n->x));
@@ -68,7 +68,7 @@ static rondo_status add_classifier(network *n, rondo_value *out_logits) {
   const rondo_value before = n->x;
   TRY(add_convolution(n, "residual.0", 16, 3, 1, none));
   TRY(add_convolution(n, "residual.1", 16, 3, 1, before));
-  TRY(rondo_op_max_pool2d(n->program, n->x, &halves, &n->x));
+  TRY(rondo_op_max_pool(n->program, n->x, &halves, &n->x, NULL));
   TRY(add_convolution(n, "depthwise", 16, 3, 16, none));
   TRY(add_convolution(n, "pointwise", 32, 1, 1, none));
   TRY(rondo_op_mean(n->program, n->x, (size_t[]){2, 3}, 2, false, &n->x));

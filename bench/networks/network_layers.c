@@ -73,10 +73,10 @@ rondo_value network_convolution(network_builder *b, const char *name, rondo_valu
   const size_t shape[] = {to, network_size(b, x, 1), kernel, kernel}, outer = network_enter(b, "%s", name);
   const size_t padding = stride == kernel ? 0 : kernel / 2;
   const rondo_value weight = network_state(b, "weight", shape, 4, NULL);
-  const rondo_conv2d_options options = {RONDO_CONV2D_OPTIONS_INIT, .stride = {stride, stride},
-                                        .padding = {padding, padding},
-                                        .bias = has_bias ? network_state(b, "bias", shape, 1, NULL) : (rondo_value){0}};
-  check(rondo_op_conv2d(b->program, x, weight, &options, &x));
+  const rondo_conv_options options = {RONDO_CONV_OPTIONS_INIT, .stride = {stride, stride},
+                                      .padding = {padding, padding},
+                                      .bias = has_bias ? network_state(b, "bias", shape, 1, NULL) : (rondo_value){0}};
+  check(rondo_op_conv(b->program, x, weight, &options, &x));
   network_leave(b, outer);
   return x;
 }

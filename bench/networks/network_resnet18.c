@@ -12,10 +12,10 @@ static rondo_value convolve_norm(network_builder *b, const char *convolution, co
 
 /* The shortcut is the block's input, or a convolution of it where the shape changes. */
 static rondo_value shortcut(network_builder *b, rondo_value x, size_t to, size_t stride) {
-  const rondo_conv2d_options options = {RONDO_CONV2D_OPTIONS_INIT, .stride = {stride, stride}};
+  const rondo_conv_options options = {RONDO_CONV_OPTIONS_INIT, .stride = {stride, stride}};
   const size_t shape[] = {to, network_size(b, x, 1), 1, 1};
   if (stride == 1 && shape[1] == to) return x;
-  check(rondo_op_conv2d(b->program, x, network_state(b, "shortcut.weight", shape, 4, NULL), &options, &x));
+  check(rondo_op_conv(b->program, x, network_state(b, "shortcut.weight", shape, 4, NULL), &options, &x));
   return network_batch_norm(b, "shortcut_norm", x);
 }
 
@@ -28,11 +28,12 @@ static rondo_value add_block(network_builder *b, rondo_value x, size_t to, size_
 rondo_value network_resnet18(network_builder *b, const void *sizes) {
   static const size_t widths[] = {64, 128, 256, 512};
   const network_image_sizes *s = sizes;
-  const rondo_pool2d_options pool = {RONDO_POOL2D_OPTIONS_INIT, .kernel = {3, 3}, .stride = {2, 2}, .padding = {1, 1}};
+  const rondo_pooling_options pool = {RONDO_POOLING_OPTIONS_INIT, .kernel = {3, 3}, .stride = {2, 2},
+                                      .padding = {1, 1}};
   const size_t shape[] = {s->batch, s->channels, s->edge, s->edge};
   rondo_value x = network_input_add(b, "images", RONDO_F32, shape, 4, 0);
   x = network_relu(b, convolve_norm(b, "conv", "norm", x, widths[0], 7, 2));
-  check(rondo_op_max_pool2d(b->program, x, &pool, &x));
+  check(rondo_op_max_pool(b->program, x, &pool, &x, NULL));
   for (size_t i = 0; i < 8; i++) {
     const size_t outer = network_enter(b, "blocks.%zu", i);
     x = add_block(b, x, widths[i / 2], i > 0 && i % 2 == 0 ? 2 : 1);

@@ -16,18 +16,18 @@ static rondo_value convolve_twice(network_builder *b, rondo_value x, size_t to) 
 static rondo_value enlarge(network_builder *b, rondo_value x) {
   const size_t from = network_size(b, x, 1), to = from / 2;
   const rondo_value weight = network_state(b, "enlarge.weight", (size_t[]){from, to, 2, 2}, 4, NULL);
-  const rondo_conv_transpose2d_options options = {RONDO_CONV_TRANSPOSE2D_OPTIONS_INIT, .stride = {2, 2},
-                                                  .bias = network_state(b, "enlarge.bias", &to, 1, NULL)};
-  check(rondo_op_conv_transpose2d(b->program, x, weight, &options, &x));
+  const rondo_conv_transpose_options options = {RONDO_CONV_TRANSPOSE_OPTIONS_INIT, .stride = {2, 2},
+                                                .bias = network_state(b, "enlarge.bias", &to, 1, NULL)};
+  check(rondo_op_conv_transpose(b->program, x, weight, &options, &x));
   return x;
 }
 
 static rondo_value go_down(network_builder *b, rondo_value x, rondo_value *sides) {
-  const rondo_pool2d_options halves = {RONDO_POOL2D_OPTIONS_INIT, .kernel = {2, 2}};
+  const rondo_pooling_options halves = {RONDO_POOLING_OPTIONS_INIT, .kernel = {2, 2}};
   for (size_t i = 0; i < LEVELS; i++) {
     const size_t outer = network_enter(b, "down.%zu", i);
     sides[i] = convolve_twice(b, x, (size_t)CHANNELS << i);
-    check(rondo_op_max_pool2d(b->program, sides[i], &halves, &x));
+    check(rondo_op_max_pool(b->program, sides[i], &halves, &x, NULL));
     network_leave(b, outer);
   }
   return x;

@@ -217,48 +217,70 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_rnn(rondo_program *program, rondo
                                                    rondo_value *out_hidden);
 
 /* Images -----------------------------------------------------------------------------------------------------------
- * n images of c channels, any float; heights come before widths.
- *   conv2d: x [n, c, h, w], weight [o, c / groups, kh, kw] (+ bias [o]) -> [n, o, h', w'] with h' = (h + 2 padding -
- *           dilation (kh - 1) - 1) / stride + 1, rounded down, and w' likewise: cross-correlation with zero padding; c
- *           and o are multiples of groups. options may be NULL.
- *   conv_transpose2d: x [n, c, h, w], weight [c, o / groups, kh, kw] (+ bias [o]) -> [n, o, h', w'] with h' = (h - 1)
- *           stride - 2 padding + dilation (kh - 1) + output_padding + 1, and w' likewise: the gradient of conv2d with
- *           respect to its x. The output padding is smaller than the stride. F16 and BF16 are rounded before the
- *           bias is added, too. options may be NULL.
- *   max_pool2d: x [n, c, h, w] -> [n, c, h', w']: the maximum of each window, NaN if the window contains one. The
- *           gradient goes to the first maximum.
- *   avg_pool2d: the same with the mean.
+ * n images of c channels and one to three spatial dimensions, [n, c, w], [n, c, h, w] or [n, c, d, h, w], any float.
+ * Entry i of an option's array is about spatial dimension i, so the first is the depth of volumes, the height of images
+ * and the length of series; later ones than x has are ignored. `padding` is added on both sides; padding_before and
+ * padding_after add more on one side, as ONNX's pads and TensorFlow's "same" need. On CUDA, cuDNN computes convolutions
+ * with equal padding on both sides; others use slower kernels.
+ *   conv: x [n, c, ..], weight [o, c / groups, ..] (+ bias [o]) -> [n, o, ..], each size (size + padding on both sides
+ * - dilation (kernel - 1) - 1) / stride + 1, rounded down: cross-correlation with zero padding; c and o are multiples
+ * of groups. options may be NULL. conv_transpose: x [n, c, ..], weight [c, o / groups, ..] (+ bias [o]) -> [n, o, ..],
+ * each size (size - 1) stride - padding on both sides + dilation (kernel - 1) + output_padding + 1: the gradient of
+ * conv with respect to its x. The output padding is smaller than the stride. F16 and BF16 are rounded before the bias
+ * is added, too. options may be NULL. max_pool: x [n, c, ..] -> [n, c, ..]: the maximum of each window, NaN if the
+ * window contains one. The gradient goes to the first maximum. out_indices, NULL if it is not wanted, is the index of
+ * the maximum in its channel's image, I32 (PyTorch's; ONNX's also counts images and channels). Also of I8 and U8, which
+ * have no gradient. A window without elements, because of its dilation, gives -infinity, or I8's or U8's lowest, and
+ * the index -1. avg_pool: the same with the mean, or with `divisor` the sum divided by that. 0 for a window without
+ * elements. lp_pool: (sum of |x|^p)^(1/p) of each window, p at least 1: several operators, in F32. The gradient is NaN
+ * where a sum is 0 and p is above 1, as in PyTorch. Errors: OUT_OF_RANGE (p). max_unpool: x [n, c, ..] and indices of
+ * its shape, I32 or I64, as from max_pool -> [n, c, size ..]: zeros, with each element of x at its index. size has x's
+ * spatial dimensions. An index out of range fails the run; of several elements with one index, the last one stays.
  *   interpolate: value [n, c, ..] -> the same with other sizes, by the nearest element, linearly (bilinear, trilinear)
  *           or cubically. F16 and BF16 are rounded once. Element i of the result lies at coordinate (i + 0.5) / scale -
  *           0.5 of the value (half_pixel), at i (size - 1) / (size' - 1) (align_corners), at i / scale (asymmetric), or
- *           at that of half_pixel but 0 if there is one element (half_pixel_or_0, pytorch_half_pixel of ONNX).
+ *           at that of half_pixel but 0 if there is one element (half_pixel_or_0, pytorch_half_pixel of ONNX). With
+ *           half_pixel_symmetric, the centres of both are at one place, if the size is not the scaled one; with crop,
+ *           elements lie between crop_first and crop_last (tf_crop_and_resize of ONNX). PyTorch's antialias is antialias
+ *           with exclude_outside and a `cubic` of -0.5. Dimensions before the third: reshape [a, b, ..] to [1, 1, a, b,
+ *           ..].
  *           PyTorch's nearest is asymmetric with floor, its nearest-exact half_pixel with round_prefer_ceil, and its
  *           bilinear half_pixel, or align_corners. The zero options, half_pixel with floor, are neither of its nearest.
  *           OUT_OF_RANGE: another mode, coordinate or rounding, or a cubic parameter that is not finite. */
-typedef struct rondo_conv2d_options {
-  uint32_t struct_size;
-  uint32_t groups;                           /* 0: 1 */
-  size_t stride[2], padding[2], dilation[2]; /* stride and dilation 0: 1 */
-  rondo_value bias;                          /* no value: none */
-} rondo_conv2d_options;
-#define RONDO_CONV2D_OPTIONS_INIT .struct_size = sizeof(rondo_conv2d_options)
+#define RONDO_MAX_SPATIAL 3
 
-typedef struct rondo_conv_transpose2d_options {
+typedef struct rondo_conv_options {
   uint32_t struct_size;
-  uint32_t groups;                                              /* 0: 1 */
-  size_t stride[2], padding[2], output_padding[2], dilation[2]; /* stride and dilation 0: 1 */
-  rondo_value bias;                                             /* no value: none */
-} rondo_conv_transpose2d_options;
-#define RONDO_CONV_TRANSPOSE2D_OPTIONS_INIT .struct_size = sizeof(rondo_conv_transpose2d_options)
+  uint32_t groups;                                               /* 0: 1 */
+  size_t stride[RONDO_MAX_SPATIAL], dilation[RONDO_MAX_SPATIAL]; /* 0: 1 */
+  size_t padding[RONDO_MAX_SPATIAL], padding_before[RONDO_MAX_SPATIAL], padding_after[RONDO_MAX_SPATIAL];
+  rondo_value bias; /* no value: none */
+} rondo_conv_options;
+#define RONDO_CONV_OPTIONS_INIT .struct_size = sizeof(rondo_conv_options)
 
-typedef struct rondo_pool2d_options {
+typedef struct rondo_conv_transpose_options {
   uint32_t struct_size;
-  bool counts_padding; /* avg_pool2d divides by the window's size; otherwise by the part of it inside the image */
-  size_t kernel[2];    /* required */
-  size_t stride[2];    /* 0: the kernel's size */
-  size_t padding[2];   /* less than the kernel */
-} rondo_pool2d_options;
-#define RONDO_POOL2D_OPTIONS_INIT .struct_size = sizeof(rondo_pool2d_options)
+  uint32_t groups;                                               /* 0: 1 */
+  size_t stride[RONDO_MAX_SPATIAL], dilation[RONDO_MAX_SPATIAL]; /* 0: 1 */
+  size_t padding[RONDO_MAX_SPATIAL], padding_before[RONDO_MAX_SPATIAL], padding_after[RONDO_MAX_SPATIAL];
+  size_t output_padding[RONDO_MAX_SPATIAL];
+  rondo_value bias; /* no value: none */
+} rondo_conv_transpose_options;
+#define RONDO_CONV_TRANSPOSE_OPTIONS_INIT .struct_size = sizeof(rondo_conv_transpose_options)
+
+typedef struct rondo_pooling_options {
+  uint32_t struct_size;
+  bool counts_padding; /* avg_pool divides by the window's size; otherwise by the part of it inside the image */
+  bool ceil_mode;      /* sizes are rounded up, so that the last window may reach beyond the padding; it begins in the
+                          image or the padding before it. What is beyond the padding is not counted */
+  uint32_t divisor;    /* of avg_pool: divides by it; 0: by the number of elements */
+  size_t kernel[RONDO_MAX_SPATIAL];   /* required */
+  size_t stride[RONDO_MAX_SPATIAL];   /* 0: the kernel's size */
+  size_t dilation[RONDO_MAX_SPATIAL]; /* 0: 1 */
+  size_t padding[RONDO_MAX_SPATIAL], padding_before[RONDO_MAX_SPATIAL], padding_after[RONDO_MAX_SPATIAL]; /* on each
+                          side less than the window: dilation (kernel - 1) + 1 */
+} rondo_pooling_options;
+#define RONDO_POOLING_OPTIONS_INIT .struct_size = sizeof(rondo_pooling_options)
 
 typedef enum rondo_interpolation {
   RONDO_INTERPOLATE_NEAREST = 0,
@@ -270,7 +292,9 @@ typedef enum rondo_coordinates {
   RONDO_COORDINATES_HALF_PIXEL = 0,
   RONDO_COORDINATES_ALIGN_CORNERS = 1,
   RONDO_COORDINATES_ASYMMETRIC = 2,
-  RONDO_COORDINATES_HALF_PIXEL_OR_0 = 3
+  RONDO_COORDINATES_HALF_PIXEL_OR_0 = 3,
+  RONDO_COORDINATES_HALF_PIXEL_SYMMETRIC = 4,
+  RONDO_COORDINATES_CROP = 5
 } rondo_coordinates;
 
 /* Which element is the nearest to a coordinate between two. */
@@ -290,22 +314,31 @@ typedef struct rondo_interpolate_options {
   size_t size[4];        /* of the result's dimensions from the third on; 0: the value's size times the scale, rounded
                             down, as with PyTorch's scale_factor */
   double scale[4];       /* of their coordinates, 1e-9 to 1e9; 0: the ratio of the sizes */
+  bool antialias;        /* linear and cubic: dimensions that shrink are smoothed by weights that are as much wider */
+  bool exclude_outside;  /* linear and cubic: neighbours outside of the value have no weight, and the others more */
+  float outside;         /* with RONDO_COORDINATES_CROP: the elements whose coordinates are outside of the value */
+  double crop_first[4], crop_last[4]; /* the coordinates of the first and last element, -1e9 to 1e9: 0 is the value's
+                                         first element and 1 its last one. Below the first: from right to left */
 } rondo_interpolate_options;
 #define RONDO_INTERPOLATE_OPTIONS_INIT .struct_size = sizeof(rondo_interpolate_options)
 
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_interpolate(rondo_program *program, rondo_value value,
                                                            const rondo_interpolate_options *options,
                                                            rondo_value *out_value);
-RONDO_API RONDO_MUST_USE rondo_status rondo_op_conv2d(rondo_program *program, rondo_value x, rondo_value weight,
-                                                      const rondo_conv2d_options *options, rondo_value *out_value);
-RONDO_API RONDO_MUST_USE rondo_status rondo_op_conv_transpose2d(rondo_program *program, rondo_value x,
-                                                                rondo_value weight,
-                                                                const rondo_conv_transpose2d_options *options,
-                                                                rondo_value *out_value);
-RONDO_API RONDO_MUST_USE rondo_status rondo_op_max_pool2d(rondo_program *program, rondo_value x,
-                                                          const rondo_pool2d_options *options, rondo_value *out_value);
-RONDO_API RONDO_MUST_USE rondo_status rondo_op_avg_pool2d(rondo_program *program, rondo_value x,
-                                                          const rondo_pool2d_options *options, rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_conv(rondo_program *program, rondo_value x, rondo_value weight,
+                                                    const rondo_conv_options *options, rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_conv_transpose(rondo_program *program, rondo_value x, rondo_value weight,
+                                                              const rondo_conv_transpose_options *options,
+                                                              rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_max_pool(rondo_program *program, rondo_value x,
+                                                        const rondo_pooling_options *options, rondo_value *out_value,
+                                                        rondo_value *out_indices);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_avg_pool(rondo_program *program, rondo_value x,
+                                                        const rondo_pooling_options *options, rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_lp_pool(rondo_program *program, rondo_value x, float p,
+                                                       const rondo_pooling_options *options, rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_max_unpool(rondo_program *program, rondo_value x, rondo_value indices,
+                                                          const size_t *size, rondo_value *out_value);
 
 /* Element-wise -----------------------------------------------------------------------------------------------------
  *   cast: any type to `type`; a value that already has this type is returned unchanged. Floats are truncated to

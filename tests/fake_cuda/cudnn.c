@@ -16,7 +16,8 @@
 #include "tensor/operators/common/element.h"
 #include "tensor/vendor/cudnn_abi.h"
 
-#define RANK 4
+#define AXES 3 /* depth, height, width; flat images have a depth of 1 */
+#define RANK (2 + AXES)
 #define MOST_ATTRIBUTES 7
 #define NONDETERMINISTIC 4 /* CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC */
 #define WINOGRAD 5         /* CUDNN_NUMERICAL_NOTE_WINOGRAD */
@@ -32,7 +33,7 @@ struct cudnn_context {
 /* A convolution; what both kernels get. */
 typedef struct problem {
   size_t pass, type, images, in_channels, out_channels, group_in, group_out;
-  size_t in[2], out[2], kernel[2], stride[2], padding[2], dilation[2];
+  size_t in[AXES], out[AXES], kernel[AXES], stride[AXES], padding[AXES], after[AXES], dilation[AXES];
   size_t adds, in_tf32;
   void *x, *weight, *y;
   float *workspace;
@@ -147,7 +148,7 @@ typedef struct planes {
 
 /* The products of one tap and a row of outputs are added where the pass wants them. */
 static void add_row(const problem *p, const planes *of, size_t tap, const float *x, size_t row, rondo_span columns) {
-  const size_t stride = p->stride[1];
+  const size_t stride = p->stride[2];
   if (p->pass == CUDNN_FORWARD)
     for (size_t i = columns.first; i < columns.last; i++) of->sums[row + i] += x[i * stride] * of->window[tap];
   if (p->pass == CUDNN_INPUT_GRADIENT)
@@ -158,17 +159,25 @@ static void add_row(const problem *p, const planes *of, size_t tap, const float 
 }
 
 static void add_tap(const problem *p, const planes *of, size_t tap) {
-  size_t down, across;
-  const rondo_span rows = inside(p, 0, tap / p->kernel[1], &down), columns = inside(p, 1, tap % p->kernel[1], &across);
-  for (size_t row = rows.first; row < rows.last && columns.first < columns.last; row++) {
-    const size_t first = (row * p->stride[0] + down) * p->in[1] + across + columns.first * p->stride[1];
-    add_row(p, of, tap, of->x + first, row * p->out[1] + columns.first, (rondo_span){0, columns.last - columns.first});
+  const size_t *kernel = p->kernel, *stride = p->stride;
+  size_t deep, down, across;
+  const rondo_span deeps = inside(p, 0, tap / kernel[2] / kernel[1], &deep);
+  const rondo_span rows = inside(p, 1, tap / kernel[2] % kernel[1], &down);
+  const rondo_span columns = inside(p, 2, tap % kernel[2], &across), all = {0, columns.last - columns.first};
+  for (size_t z = deeps.first; z < deeps.last; z++) {
+    for (size_t row = rows.first; row < rows.last && columns.first < columns.last; row++) {
+      const size_t line = (z * stride[0] + deep) * p->in[1] + row * stride[1] + down;
+      const size_t first = line * p->in[2] + across + columns.first * stride[2];
+      add_row(p, of, tap, of->x + first, (z * p->out[1] + row) * p->out[2] + columns.first, all);
+    }
   }
 }
 
+static size_t product_of(const size_t *sizes) { return sizes[0] * sizes[1] * sizes[2]; }
+
 /* The products of a plane of x, a window and a plane of y. The room is for a copy of each. */
 static void add_products(const problem *p, size_t x_plane, size_t window, size_t y_plane, float *room, float *sums) {
-  const size_t in = p->in[0] * p->in[1], taps = p->kernel[0] * p->kernel[1], out = p->out[0] * p->out[1];
+  const size_t in = product_of(p->in), taps = product_of(p->kernel), out = product_of(p->out);
   const planes of = {.x = read_plane_of(p, p->x, x_plane, in, room),
                      .window = read_plane_of(p, p->weight, window, taps, room + in),
                      .y = read_plane_of(p, p->y, y_plane, out, room + in + taps),
@@ -184,7 +193,7 @@ static size_t planes_of(const problem *p) {
 
 static size_t plane_size(const problem *p) {
   const size_t *sizes = p->pass == CUDNN_FORWARD ? p->out : p->pass == CUDNN_INPUT_GRADIENT ? p->in : p->kernel;
-  return sizes[0] * sizes[1];
+  return product_of(sizes);
 }
 
 static void *result_of(const problem *p) {
@@ -210,7 +219,7 @@ static void convolve_plane(const problem *p, size_t plane, float *room, float *s
 static void convolve_cpu(rondo_blocks blocks, void *const *args) {
   const problem *p = args[0];
   const size_t size = plane_size(p);
-  const size_t room = p->in[0] * p->in[1] + p->kernel[0] * p->kernel[1] + p->out[0] * p->out[1];
+  const size_t room = product_of(p->in) + product_of(p->kernel) + product_of(p->out);
   float *sums = malloc((size + room) * sizeof *sums);
   if (sums == NULL) abort();
   for (size_t plane = blocks.first; plane < blocks.last; plane++) {
@@ -332,10 +341,10 @@ static const struct {
     {CUDNN_TENSOR, CUDNN_TENSOR_NUMBER, CUDNN_OF_INT64, 1},
     {CUDNN_WINDOW, CUDNN_WINDOW_COMPUTE, CUDNN_OF_TYPE, 1},
     {CUDNN_WINDOW, CUDNN_WINDOW_MODE, CUDNN_OF_MODE, 1},
-    {CUDNN_WINDOW, CUDNN_WINDOW_DILATION, CUDNN_OF_INT64, 2},
-    {CUDNN_WINDOW, CUDNN_WINDOW_STRIDE, CUDNN_OF_INT64, 2},
-    {CUDNN_WINDOW, CUDNN_WINDOW_AFTER, CUDNN_OF_INT64, 2},
-    {CUDNN_WINDOW, CUDNN_WINDOW_BEFORE, CUDNN_OF_INT64, 2},
+    {CUDNN_WINDOW, CUDNN_WINDOW_DILATION, CUDNN_OF_INT64, AXES},
+    {CUDNN_WINDOW, CUDNN_WINDOW_STRIDE, CUDNN_OF_INT64, AXES},
+    {CUDNN_WINDOW, CUDNN_WINDOW_AFTER, CUDNN_OF_INT64, AXES},
+    {CUDNN_WINDOW, CUDNN_WINDOW_BEFORE, CUDNN_OF_INT64, AXES},
     {CUDNN_WINDOW, CUDNN_WINDOW_AXES, CUDNN_OF_INT64, 1},
 #define OPERATION(kind, first)                                                                 \
   {kind, first, CUDNN_OF_FLOAT, 1}, {kind, first + CUDNN_AFTER_ALPHA_BETA, CUDNN_OF_FLOAT, 1}, \
@@ -391,7 +400,8 @@ int fake_descriptor_set(cudnn_descriptor of, int name, int type, int64_t count, 
   if (d->is_final || find(d, name) != NULL) return misuse(CUDNN_BAD_VALUE, "an attribute is set twice or late");
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
     if (rows[i].kind != d->kind || rows[i].attribute != name) continue;
-    if (rows[i].type != type || rows[i].count != count) break;
+    const bool is_flat = rows[i].count > 1 && d->kind != CUDNN_PACK && count == rows[i].count - 1; /* without a depth */
+    if (rows[i].type != type || (rows[i].count != count && !is_flat)) break;
     attribute *to = &d->attributes[d->count++];
     *to = (attribute){.name = name, .count = count};
     memcpy(&to->of, elements, (size_t)count * element_bytes(type));
@@ -413,21 +423,17 @@ static bool has_all(descriptor *d) {
 static int finalize_tensor(descriptor *d) {
   const int64_t *sizes = find(d, CUDNN_TENSOR_SIZES)->of.numbers, *strides = find(d, CUDNN_TENSOR_STRIDES)->of.numbers;
   int64_t stride = 1;
-  for (int i = RANK - 1; i >= 0; stride *= sizes[i--])
+  for (int64_t i = find(d, CUDNN_TENSOR_SIZES)->count - 1; i >= 0; stride *= sizes[i--])
     if (sizes[i] < 1 || strides[i] != stride) return misuse(CUDNN_BAD_VALUE, "no packed tensor");
   return CUDNN_OK;
 }
 
-static void read_axes(descriptor *window, int name, size_t *out) {
-  const int64_t *numbers = find(window, name)->of.numbers;
-  out[0] = (size_t)numbers[0];
-  out[1] = (size_t)numbers[1];
-}
-
-static void read_plane(descriptor *tensor, size_t *out) {
-  const int64_t *sizes = find(tensor, CUDNN_TENSOR_SIZES)->of.numbers;
-  out[0] = (size_t)sizes[2];
-  out[1] = (size_t)sizes[3];
+/* The last numbers of an attribute, for each axis; `none` for the depth of flat images. */
+static void read_axes(descriptor *of, int name, size_t none, size_t *out) {
+  const attribute *numbers = find(of, name);
+  const int64_t axes = name == CUDNN_TENSOR_SIZES ? numbers->count - 2 : numbers->count;
+  out[0] = none;
+  for (int64_t i = 1; i <= axes; i++) out[AXES - i] = (size_t)numbers->of.numbers[numbers->count - i];
 }
 
 static size_t size_at(descriptor *tensor, int dimension) {
@@ -436,8 +442,9 @@ static size_t size_at(descriptor *tensor, int dimension) {
 
 /* Whether the sizes belong together; as the window moves. */
 static bool fits(const problem *p, size_t y_images) {
-  for (int axis = 0; axis < 2; axis++) {
-    const size_t extent = p->dilation[axis] * (p->kernel[axis] - 1) + 1, padded = p->in[axis] + 2 * p->padding[axis];
+  for (int axis = 0; axis < AXES; axis++) {
+    const size_t extent = p->dilation[axis] * (p->kernel[axis] - 1) + 1;
+    const size_t padded = p->in[axis] + p->padding[axis] + p->after[axis];
     if (padded < extent || (padded - extent) / p->stride[axis] + 1 != p->out[axis]) return false;
   }
   return y_images == p->images && p->in_channels % p->group_in == 0 && p->out_channels % p->group_out == 0;
@@ -453,17 +460,18 @@ static int read_problem(descriptor *d, int first, problem *p) {
   p->out_channels = size_at(weight, 0);
   p->group_in = size_at(weight, 1);
   p->group_out = p->out_channels / (p->in_channels / p->group_in);
-  read_plane(x, p->in);
-  read_plane(y, p->out);
-  read_plane(weight, p->kernel);
-  read_axes(w, CUDNN_WINDOW_STRIDE, p->stride);
-  read_axes(w, CUDNN_WINDOW_BEFORE, p->padding);
-  read_axes(w, CUDNN_WINDOW_DILATION, p->dilation);
+  read_axes(x, CUDNN_TENSOR_SIZES, 1, p->in);
+  read_axes(y, CUDNN_TENSOR_SIZES, 1, p->out);
+  read_axes(weight, CUDNN_TENSOR_SIZES, 1, p->kernel);
+  read_axes(w, CUDNN_WINDOW_STRIDE, 1, p->stride);
+  read_axes(w, CUDNN_WINDOW_BEFORE, 0, p->padding);
+  read_axes(w, CUDNN_WINDOW_AFTER, 0, p->after);
+  read_axes(w, CUDNN_WINDOW_DILATION, 1, p->dilation);
   if (!fits(p, size_at(y, 0)) || size_at(y, 1) != p->out_channels || find(y, CUDNN_TENSOR_TYPE)->of.word != type ||
       find(w, CUDNN_WINDOW_MODE)->of.word != CUDNN_CORRELATION || find(d, first)->of.factor != 1)
     return misuse(CUDNN_BAD_VALUE, "no convolution");
   /* As of some engines of the real one: a window may not lie in the padding alone. */
-  for (int axis = 0; axis < 2; axis++)
+  for (int axis = 0; axis < AXES; axis++)
     if (p->padding[axis] > p->dilation[axis] * (p->kernel[axis] - 1)) return CUDNN_NO_SUCH;
   return CUDNN_OK;
 }

@@ -19,13 +19,13 @@ static struct {
 
 static rondo_status build(void) {
   const rondo_program_options options = {RONDO_PROGRAM_OPTIONS_INIT, .name = "small", .allocator = &allocator.table};
-  rondo_conv2d_options window = {RONDO_CONV2D_OPTIONS_INIT, .padding = {1, 1}};
+  rondo_conv_options window = {RONDO_CONV_OPTIONS_INIT, .padding = {1, 1}};
   rondo_value x, weight, y, gradients[2];
   TRY(rondo_program_create(&options, &work.program));
   TRY(rondo_program_input(work.program, "x", RONDO_F32, (const size_t[]){2, 3, 4, 4}, 4, &x));
   TRY(rondo_program_input(work.program, "weight", RONDO_F32, (const size_t[]){5, 3, 3, 3}, 4, &weight));
   TRY(rondo_program_input(work.program, "bias", RONDO_F32, (const size_t[]){BIAS}, 1, &window.bias));
-  TRY(rondo_op_conv2d(work.program, x, weight, &window, &y));
+  TRY(rondo_op_conv(work.program, x, weight, &window, &y));
   TRY(rondo_op_square(work.program, y, &y));
   TRY(rondo_op_sum(work.program, y, NULL, 0, false, &y));
   TRY(rondo_program_gradients(work.program, y, (const rondo_value[]){x, weight}, 2, gradients));

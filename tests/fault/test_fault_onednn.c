@@ -100,13 +100,13 @@ static void watch_library(void) {
 static rondo_status build(void) {
   const rondo_program_options options = {RONDO_PROGRAM_OPTIONS_INIT, .name = "small",
                                          .allocator = &work.allocator.table};
-  rondo_conv2d_options window = {RONDO_CONV2D_OPTIONS_INIT, .stride = {2, 2}, .padding = {1, 1}};
+  rondo_conv_options window = {RONDO_CONV_OPTIONS_INIT, .stride = {2, 2}, .padding = {1, 1}};
   rondo_value x, weight, y, loss, gradients[2];
   RONDO_TRY(rondo_program_create(&options, &work.program));
   RONDO_TRY(rondo_program_input(work.program, "x", RONDO_F32, (const size_t[]){IMAGES, 6, 7, 7}, 4, &x));
   RONDO_TRY(rondo_program_input(work.program, "weight", RONDO_F32, (const size_t[]){32, 6, 3, 3}, 4, &weight));
   RONDO_TRY(rondo_program_input(work.program, "bias", RONDO_F32, (const size_t[]){BIAS}, 1, &window.bias));
-  RONDO_TRY(rondo_op_conv2d(work.program, x, weight, &window, &y));
+  RONDO_TRY(rondo_op_conv(work.program, x, weight, &window, &y));
   RONDO_TRY(rondo_op_square(work.program, y, &loss));
   RONDO_TRY(rondo_op_sum(work.program, loss, NULL, 0, false, &loss));
   RONDO_TRY(rondo_program_gradients(work.program, loss, (const rondo_value[]){x, weight}, 2, gradients));

@@ -39,13 +39,13 @@ static rondo_status add_network(rondo_value x, rondo_value *out_value) {
 static rondo_status add_image(rondo_value x, rondo_value *out_value) {
   const size_t image[] = {1, BATCH, STEPS, 2 * STATES}, kernel[] = {BATCH, BATCH, 2, 2};
   rondo_interpolate_options larger = {RONDO_INTERPOLATE_OPTIONS_INIT, .mode = RONDO_INTERPOLATE_LINEAR, .size = {5, 7}};
-  rondo_conv_transpose2d_options wide = {RONDO_CONV_TRANSPOSE2D_OPTIONS_INIT, .stride = {2, 2}};
+  rondo_conv_transpose_options wide = {RONDO_CONV_TRANSPOSE_OPTIONS_INIT, .stride = {2, 2}};
   rondo_value y, weight, scale;
   TRY(rondo_program_state(made.program, "kernel", RONDO_F32, kernel, 4, &weight));
   TRY(rondo_program_state(made.program, "scale", RONDO_F32, (const size_t[]){BATCH}, 1, &scale));
   TRY(rondo_op_reshape(made.program, x, image, 4, &y));
   wide.bias = scale;
-  ADD(rondo_op_conv_transpose2d(made.program, y, weight, &wide, &y), y);
+  ADD(rondo_op_conv_transpose(made.program, y, weight, &wide, &y), y);
   ADD(rondo_op_group_norm(made.program, y, 1, scale, scale, 0, &y), y);
   ADD(rondo_op_interpolate(made.program, y, &larger, &y), y);
   ADD(rondo_op_pad(made.program, y, (const int64_t[]){0, 0, 1, 1}, (const int64_t[]){0, 0, 2, 2}, RONDO_PAD_REFLECT, 0,

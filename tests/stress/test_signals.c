@@ -176,14 +176,14 @@ DEVICE_TEST(test_fw4_products_are_the_same_under_signals) { check_products(&note
 
 /* Convolutions, then products; each trained, so that all their gradients are computed. */
 static rondo_value build(rondo_program *program, bool convolves) {
-  const rondo_conv2d_options same = {RONDO_CONV2D_OPTIONS_INIT, .padding = {1, 1}};
+  const rondo_conv_options same = {RONDO_CONV_OPTIONS_INIT, .padding = {1, 1}};
   rondo_value x, weight, none = {0}, loss;
   if (convolves) {
     assert_ok(rondo_program_state(program, "x", RONDO_F32, (size_t[]){IMAGES, CHANNELS, PLANE, PLANE}, 4, &x));
     assert_ok(rondo_program_state(program, "3x3", RONDO_F32, (size_t[]){CHANNELS, CHANNELS, 3, 3}, 4, &weight));
-    assert_ok(rondo_op_conv2d(program, x, weight, &same, &x));
+    assert_ok(rondo_op_conv(program, x, weight, &same, &x));
     assert_ok(rondo_program_state(program, "1x1", RONDO_F32, (size_t[]){CHANNELS, CHANNELS, 1, 1}, 4, &weight));
-    assert_ok(rondo_op_conv2d(program, x, weight, NULL, &x));
+    assert_ok(rondo_op_conv(program, x, weight, NULL, &x));
   } else {
     assert_ok(rondo_program_state(program, "x", RONDO_F32, (size_t[]){FEATURES, FEATURES}, 2, &x));
     for (int i = 0; i < 2; i++) {

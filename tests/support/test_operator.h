@@ -22,7 +22,7 @@
 #include "support/rondo_test.h"
 
 #define TEST_MAX_TENSORS 6
-#define TEST_MAX_DRAWN 24
+#define TEST_MAX_DRAWN 32
 
 /* An input. */
 typedef struct test_tensor {

@@ -11,7 +11,7 @@
 
 #define RONDO_MAX_OPERANDS 8
 #define RONDO_MAX_RESULTS 8
-#define RONDO_MAX_SIZES 18
+#define RONDO_MAX_SIZES 20
 #define RONDO_NO_VALUE UINT32_MAX
 #define RONDO_MAX_TERMS 3 /* inputs of an elementwise operator */
 

@@ -68,16 +68,16 @@
   ROW(lstm_general)             \
   ROW(gru_general)              \
   ROW(rnn_general)              \
-  ROW(conv2d)                   \
-  ROW(conv2d_input_gradient)    \
-  ROW(conv2d_weight_gradient)   \
-  ROW(conv_transpose2d)         \
+  ROW(conv)                     \
+  ROW(conv_input_gradient)      \
+  ROW(conv_weight_gradient)     \
+  ROW(conv_transpose)           \
   ROW(resize)                   \
   ROW(resize_gradient)          \
-  ROW(max_pool2d)               \
-  ROW(max_pool2d_gradient)      \
-  ROW(avg_pool2d)               \
-  ROW(avg_pool2d_gradient)      \
+  ROW(max_pool)                 \
+  ROW(max_pool_gradient)        \
+  ROW(avg_pool)                 \
+  ROW(avg_pool_gradient)        \
   ROW(sum)                      \
   ROW(mean)                     \
   ROW(max)                      \

@@ -83,23 +83,38 @@ static void drop(cudnn_descriptor *descriptor) {
   *descriptor = NULL;
 }
 
-#define RANK 4
+#define AXES RONDO_CONVOLUTION_AXES
+#define RANK (2 + AXES)
 #define ALIGNMENT 16 /* bytes; all engines accept it, and all values have it */
 
 static int type_of(rondo_type type) {
   return type == RONDO_F16 ? CUDNN_F16 : type == RONDO_BF16 ? CUDNN_BF16 : CUDNN_F32;
 }
 
+/* The first axis that the library sees: flat images have no depth, for which it has more engines. */
+static size_t first_axis(const rondo_convolution_shape *s) {
+  return s->in[0] == 1 && s->out[0] == 1 && s->kernel[0] == 1 && s->padding[0] == 0 ? 1 : 0;
+}
+
+/* Copies the sizes along the axes that the library sees; returns how many. */
+static int64_t copy_axes(const rondo_convolution_shape *s, const size_t *sizes, int64_t *to) {
+  int64_t count = 0;
+  for (size_t axis = first_axis(s); axis < AXES; axis++) to[count++] = (int64_t)sizes[axis];
+  return count;
+}
+
 /* The plan identifies the tensor by its index among the descriptors. */
-static rondo_status make_tensor(rondo_convolution *c, int which, size_t count, size_t channels, const size_t *plane) {
-  const int64_t sizes[RANK] = {(int64_t)count, (int64_t)channels, (int64_t)plane[0], (int64_t)plane[1]};
-  const int64_t strides[RANK] = {sizes[1] * sizes[2] * sizes[3], sizes[2] * sizes[3], sizes[3], 1};
+static rondo_status make_tensor(rondo_convolution *c, int which, size_t count, size_t channels, const size_t *image) {
+  int64_t sizes[RANK] = {(int64_t)count, (int64_t)channels}, strides[RANK];
+  const int64_t rank = 2 + copy_axes(&c->shape, image, sizes + 2);
   const int64_t number = which, alignment = ALIGNMENT;
   const int type = type_of(c->shape.type);
+  strides[rank - 1] = 1;
+  for (int64_t i = rank - 1; i > 0; i--) strides[i - 1] = strides[i] * sizes[i];
   return make(
       c, which, CUDNN_TENSOR,
       SETTINGS({CUDNN_TENSOR_NUMBER, CUDNN_OF_INT64, 1, &number}, {CUDNN_TENSOR_TYPE, CUDNN_OF_TYPE, 1, &type},
-               {CUDNN_TENSOR_SIZES, CUDNN_OF_INT64, RANK, sizes}, {CUDNN_TENSOR_STRIDES, CUDNN_OF_INT64, RANK, strides},
+               {CUDNN_TENSOR_SIZES, CUDNN_OF_INT64, rank, sizes}, {CUDNN_TENSOR_STRIDES, CUDNN_OF_INT64, rank, strides},
                {CUDNN_TENSOR_ALIGNMENT, CUDNN_OF_INT64, 1, &alignment}));
 }
 
@@ -116,22 +131,21 @@ static rondo_status make_y(rondo_convolution *c) {
   return make_tensor(c, Y, s->images, s->groups * s->out_channels, s->out);
 }
 
-#define AXES 2
-
 static rondo_status make_window(rondo_convolution *c) {
   const rondo_convolution_shape *s = &c->shape;
-  const int64_t axes = AXES;
-  const int64_t stride[AXES] = {(int64_t)s->stride[0], (int64_t)s->stride[1]};
-  const int64_t padding[AXES] = {(int64_t)s->padding[0], (int64_t)s->padding[1]};
-  const int64_t dilation[AXES] = {(int64_t)s->dilation[0], (int64_t)s->dilation[1]};
+  int64_t stride[AXES], before[AXES], after[AXES], dilation[AXES];
+  const int64_t axes = copy_axes(s, s->stride, stride);
+  (void)copy_axes(s, s->padding, before);
+  (void)copy_axes(s, s->after, after);
+  (void)copy_axes(s, s->dilation, dilation);
   const int compute = CUDNN_F32, mode = CUDNN_CORRELATION;
   return make(
       c, WINDOW, CUDNN_WINDOW,
       SETTINGS({CUDNN_WINDOW_AXES, CUDNN_OF_INT64, 1, &axes}, {CUDNN_WINDOW_COMPUTE, CUDNN_OF_TYPE, 1, &compute},
-               {CUDNN_WINDOW_MODE, CUDNN_OF_MODE, 1, &mode}, {CUDNN_WINDOW_BEFORE, CUDNN_OF_INT64, AXES, padding},
-               {CUDNN_WINDOW_AFTER, CUDNN_OF_INT64, AXES, padding},
-               {CUDNN_WINDOW_DILATION, CUDNN_OF_INT64, AXES, dilation},
-               {CUDNN_WINDOW_STRIDE, CUDNN_OF_INT64, AXES, stride}));
+               {CUDNN_WINDOW_MODE, CUDNN_OF_MODE, 1, &mode}, {CUDNN_WINDOW_BEFORE, CUDNN_OF_INT64, axes, before},
+               {CUDNN_WINDOW_AFTER, CUDNN_OF_INT64, axes, after},
+               {CUDNN_WINDOW_DILATION, CUDNN_OF_INT64, axes, dilation},
+               {CUDNN_WINDOW_STRIDE, CUDNN_OF_INT64, axes, stride}));
 }
 
 static rondo_status make_operation(rondo_convolution *c) {
@@ -175,12 +189,14 @@ static const char choosing[] = "choosing the engine of a convolution";
  * good use of more. */
 #define MIN_WORKSPACE ((double)(4 << 20))
 
+static double product_of(const size_t *sizes) { return (double)sizes[0] * (double)sizes[1] * (double)sizes[2]; }
+
 static double workspace_limit(const rondo_convolution_shape *s) {
-  const double planes_in = (double)s->images * (double)s->groups * (double)s->in_channels;
-  const double planes_out = (double)s->images * (double)s->groups * (double)s->out_channels;
-  const double weights = (double)s->groups * (double)s->out_channels * (double)s->in_channels * (double)s->kernel[0];
-  const double elements = planes_in * (double)s->in[0] * (double)s->in[1] +
-                          planes_out * (double)s->out[0] * (double)s->out[1] + weights * (double)s->kernel[1];
+  const double channels_in = (double)s->images * (double)s->groups * (double)s->in_channels;
+  const double channels_out = (double)s->images * (double)s->groups * (double)s->out_channels;
+  const double weights = (double)s->groups * (double)s->out_channels * (double)s->in_channels;
+  const double elements =
+      channels_in * product_of(s->in) + channels_out * product_of(s->out) + weights * product_of(s->kernel);
   return MIN_WORKSPACE + 2 * elements * (double)rondo_type_bytes(s->type);
 }
 
@@ -288,17 +304,17 @@ static rondo_status make_ready(void *user) {
 }
 
 static void log_unsupported(const rondo_convolution_shape *s) {
-  rondo_log(
-      RONDO_LOG_DEBUG, "tensor",
-      "cuDNN has no suitable engine for pass %d of a convolution of %zu images [%zu, %zu, %zu] by %zu windows [%zu, "
-      "%zu, %zu] of each of %zu groups",
-      (int)s->pass, s->images, s->groups * s->in_channels, s->in[0], s->in[1], s->out_channels, s->in_channels,
-      s->kernel[0], s->kernel[1], s->groups);
+  rondo_log(RONDO_LOG_DEBUG, "tensor",
+            "cuDNN has no suitable engine for pass %d of a convolution of %zu images [%zu, %zu, %zu, %zu] by %zu "
+            "windows [%zu, "
+            "%zu, %zu, %zu] of each of %zu groups",
+            (int)s->pass, s->images, s->groups * s->in_channels, s->in[0], s->in[1], s->in[2], s->out_channels,
+            s->in_channels, s->kernel[0], s->kernel[1], s->kernel[2], s->groups);
 }
 
 static bool is_worth_while(const rondo_convolution_shape *s) {
-  const double results = (double)s->images * (double)s->groups * (double)s->out_channels * (double)s->out[0];
-  const double each = (double)s->out[1] * (double)s->in_channels * (double)s->kernel[0] * (double)s->kernel[1];
+  const double results = (double)s->images * (double)s->groups * (double)s->out_channels * product_of(s->out);
+  const double each = (double)s->in_channels * product_of(s->kernel);
   return results * each >= (double)rondo_option_number(RONDO_OPTION_CUDNN_LEAST);
 }
 

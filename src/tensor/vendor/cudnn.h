@@ -23,14 +23,19 @@ typedef enum rondo_convolution_pass {
 } rondo_convolution_pass;
 
 /* x [images, groups in_channels, in], weight [groups out_channels, in_channels, kernel], y [images, groups
- * out_channels, out], all of one floating-point type, stored by rows. Pairs of sizes are height, then width. */
+ * out_channels, out], all of one floating-point type, stored by rows. Sizes are depth, height, width; flat images have
+ * a depth of 1. */
+#define RONDO_CONVOLUTION_AXES 3
+
 typedef struct rondo_convolution_shape {
   rondo_convolution_pass pass;
   rondo_type type;
   bool adds; /* adds to the values of the result; unless they are F32, this rounds twice */
   size_t images, groups;
   size_t in_channels, out_channels; /* of a group */
-  size_t in[2], out[2], kernel[2], stride[2], padding[2], dilation[2];
+  size_t in[RONDO_CONVOLUTION_AXES], out[RONDO_CONVOLUTION_AXES], kernel[RONDO_CONVOLUTION_AXES];
+  size_t stride[RONDO_CONVOLUTION_AXES], padding[RONDO_CONVOLUTION_AXES], after[RONDO_CONVOLUTION_AXES];
+  size_t dilation[RONDO_CONVOLUTION_AXES];
 } rondo_convolution_shape;
 
 /* The state that convolutions of a device share. */

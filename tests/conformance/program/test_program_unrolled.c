@@ -54,7 +54,7 @@ static rondo_value split_off(rondo_program *program, rondo_value x, size_t steps
 /* All of x, by operators that each step adds again. The images of a pool are single pixels. */
 static rondo_value pass_whole(rondo_program *program, way by, rondo_value x, size_t steps) {
   const size_t image[] = {1, steps, 1, WIDTH}, column[] = {steps, 1, WIDTH};
-  const rondo_pool2d_options pixel = {RONDO_POOL2D_OPTIONS_INIT, .kernel = {1, 1}};
+  const rondo_pooling_options pixel = {RONDO_POOLING_OPTIONS_INIT, .kernel = {1, 1}};
   rondo_value whole;
   if (by == THROUGH_TRANSPOSE) assert_ok(rondo_op_transpose(program, x, 0, 1, &whole));
   if (by == THROUGH_SCALE) assert_ok(rondo_op_scale(program, x, 1.0f, &whole));
@@ -64,7 +64,7 @@ static rondo_value pass_whole(rondo_program *program, way by, rondo_value x, siz
   }
   if (by == THROUGH_POOL) {
     assert_ok(rondo_op_reshape(program, x, image, 4, &whole));
-    assert_ok(rondo_op_max_pool2d(program, whole, &pixel, &whole));
+    assert_ok(rondo_op_max_pool(program, whole, &pixel, &whole, NULL));
   }
   return whole;
 }

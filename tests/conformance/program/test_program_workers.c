@@ -41,16 +41,16 @@ static rondo_value build(rondo_program *program, const work *of) {
   assert_ok(rondo_program_state(program, "x", RONDO_F32, of->x, of->rank, &x));
   assert_ok(rondo_program_state(program, "w", RONDO_F32, of->w, of->rank, &w));
   assert_ok(rondo_program_state(program, "bias", RONDO_F32, &of->bias, 1, &bias));
-  const rondo_conv2d_options options = {RONDO_CONV2D_OPTIONS_INIT,
-                                        .groups = of->groups,
-                                        .stride = {of->stride, of->stride},
-                                        .padding = {of->padding, of->padding},
-                                        .dilation = {of->dilation, of->dilation},
-                                        .bias = bias};
+  const rondo_conv_options options = {RONDO_CONV_OPTIONS_INIT,
+                                      .groups = of->groups,
+                                      .stride = {of->stride, of->stride},
+                                      .padding = {of->padding, of->padding},
+                                      .dilation = {of->dilation, of->dilation},
+                                      .bias = bias};
   if (of->rank == 2)
     assert_ok(rondo_op_matmul(program, x, w, bias, &y));
   else
-    assert_ok(rondo_op_conv2d(program, x, w, &options, &y));
+    assert_ok(rondo_op_conv(program, x, w, &options, &y));
   assert_ok(rondo_program_output(program, "y", y));
   assert_ok(rondo_op_square(program, y, &loss));
   assert_ok(rondo_op_mean(program, loss, (const size_t[]){0, 1, 2, 3}, of->rank, false, &loss));

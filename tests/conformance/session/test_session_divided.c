@@ -634,7 +634,7 @@ TEST(test_se9_wrong_options) {
 /* Devices that are all the session's, and rules that nothing meets, divide nothing. */
 TEST(test_se9_a_model_that_is_not_divided_after_all) {
   const pair p = {.devices = {t->device, t->device}};
-  const rondo_placement_rule none[] = {{.operator_name = "conv2d", .place = 1}};
+  const rondo_placement_rule none[] = {{.operator_name = "conv", .place = 1}};
   for (size_t i = 0; i < 2; i++) {
     rondo_session *session = open_empty(&p, (rondo_session_options){.streams = 2});
     test_scorer_add(session, "scorer", divided_by(&p, i == 0 ? rules : none, 1));

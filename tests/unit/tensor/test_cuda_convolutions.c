@@ -47,9 +47,9 @@ static rondo_program *make_program(void) {
                                 &windows));
   assert_ok(rondo_program_input(program, "bias", RONDO_F32, (const size_t[]){OUT}, 1, &added));
   assert_ok(rondo_program_input(program, "slope", RONDO_F32, (const size_t[]){IMAGES, OUT, HIGH, WIDE}, 4, &slopes));
-  const rondo_conv2d_options options = {RONDO_CONV2D_OPTIONS_INIT, .groups = GROUPS, .stride = {STRIDE, STRIDE},
-                                        .padding = {PADDING, PADDING}, .bias = added};
-  assert_ok(rondo_op_conv2d(program, image, windows, &options, &y));
+  const rondo_conv_options options = {RONDO_CONV_OPTIONS_INIT, .groups = GROUPS, .stride = {STRIDE, STRIDE},
+                                      .padding = {PADDING, PADDING}, .bias = added};
+  assert_ok(rondo_op_conv(program, image, windows, &options, &y));
   assert_ok(rondo_program_output(program, "y", y));
   assert_ok(rondo_op_mul(program, y, slopes, &loss));
   assert_ok(rondo_op_sum(program, loss, NULL, 0, false, &loss));
@@ -184,7 +184,7 @@ CONVOLUTION_TEST(test_workspaces_are_in_the_memory_map) {
   char *text = NULL;
   assert_ok(compile(t, RONDO_RECORD_ALWAYS, &compiled));
   assert_ok(rondo_compiled_report(compiled, &options, &text));
-  assert_non_null(strstr(text, "workspace of conv2d 0"));
+  assert_non_null(strstr(text, "workspace of conv 0"));
   rondo_text_free(text);
   assert_ok(rondo_compiled_destroy(compiled));
 }
@@ -193,7 +193,7 @@ CONVOLUTION_TEST(test_workspaces_are_in_the_memory_map) {
  */
 static uint64_t share_of(test_fixture *t, rondo_type type, bool with_bias, size_t channels, size_t padding,
                          const char *least) {
-  rondo_conv2d_options options = {RONDO_CONV2D_OPTIONS_INIT, .padding = {padding, padding}};
+  rondo_conv_options options = {RONDO_CONV_OPTIONS_INIT, .padding = {padding, padding}};
   rondo_program *program = test_new_program();
   rondo_compiled *compiled = NULL;
   rondo_value image, windows, y;
@@ -202,7 +202,7 @@ static uint64_t share_of(test_fixture *t, rondo_type type, bool with_bias, size_
   assert_ok(rondo_program_input(program, "x", type, (const size_t[]){1, channels, 4, 4}, 4, &image));
   assert_ok(rondo_program_input(program, "weight", type, (const size_t[]){5, channels, 2, 2}, 4, &windows));
   if (with_bias) assert_ok(rondo_program_input(program, "bias", type, (const size_t[]){5}, 1, &options.bias));
-  assert_ok(rondo_op_conv2d(program, image, windows, &options, &y));
+  assert_ok(rondo_op_conv(program, image, windows, &options, &y));
   assert_ok(rondo_program_output(program, "y", y));
   const rondo_status status = rondo_compile(program, t->device, NULL, &compiled);
   rondo_program_destroy(program);
@@ -267,7 +267,7 @@ CONVOLUTION_TEST(test_each_refusal_while_compiling_is_reported) {
     }
     assert_int_equal(status, RONDO_EXECUTION_FAILED);
     assert_null(compiled);
-    assert_message("conv2d");
+    assert_message("conv");
     assert_message("of program 'images'");
     assert_message("was told to fail");
     assert_message("RONDO_CUDNN_LIBRARY=none");

@@ -244,11 +244,11 @@ UNIT_TEST(test_wrong_parts_of_images_are_refused) {
   const rondo_value x = sized(program, "x", RONDO_F32, 4, (const size_t[]){1, 2, 4, 4});
   const rondo_value weight = sized(program, "weight", RONDO_F32, 4, (const size_t[]){3, 2, 1, 1});
   const rondo_value few = input(program, "few", RONDO_F32, 1, 2, 0);
-  const rondo_conv2d_options convolution = {RONDO_CONV2D_OPTIONS_INIT, .bias = few};
+  const rondo_conv_options convolution = {RONDO_CONV_OPTIONS_INIT, .bias = few};
   const rondo_batch_norm_options statistics = {RONDO_BATCH_NORM_OPTIONS_INIT, .momentum = 0.1f, .running_mean = few,
                                                .running_variance = few};
   rondo_value y;
-  assert_error(rondo_op_conv2d(program, x, weight, &convolution, &y), BAD, RONDO_REASON_SHAPE);
+  assert_error(rondo_op_conv(program, x, weight, &convolution, &y), BAD, RONDO_REASON_SHAPE);
   assert_message("the bias has 2 elements; it needs one for each of the 3 channels");
   assert_error(rondo_op_batch_norm(program, x, &statistics, &y), BAD, RONDO_REASON_TYPE);
   assert_message("must be a state");

@@ -5,15 +5,13 @@
 
 struct resize_shape {
   size_t outer, in, out, inner;
-  double factor, addend, divisor, cubic;
-  unsigned mode, nearest;
+  double factor, addend, divisor, cubic, squeeze, outside;
+  unsigned mode, nearest, excludes_outside, crops;
 };
 
 /* As rondo_interpolation and rondo_nearest. */
 enum { NEAREST, LINEAR, CUBIC };
 enum { FLOOR, CEIL, ROUND_PREFER_FLOOR, ROUND_PREFER_CEIL };
-
-#define TAPS 4
 
 __device__ inline double nearest_of(unsigned rounding, double x) {
   if (rounding == CEIL) return ceil(x);
@@ -30,24 +28,45 @@ __device__ inline size_t inside(double index, size_t size) {
   return index < 0 ? 0 : index > (double)(size - 1) ? size - 1 : (size_t)index;
 }
 
+/* The neighbours of an element: indices from `first` on, at the edges the last one again. */
 struct taps {
-  unsigned count;
-  size_t at[TAPS];
-  float weights[TAPS];
+  size_t count;
+  double first, rest, total;
 };
 
+__device__ inline double weight_at_distance(const resize_shape &s, double distance) {
+  if (s.mode == LINEAR) return distance < 1 ? 1 - distance : 0;
+  return distance < 2 ? cubic_weight(s.cubic, distance) : 0;
+}
+
+__device__ inline double raw_weight(const resize_shape &s, const taps &t, size_t k) {
+  const double index = t.first + (double)k, from_low = (double)k + 1 - (double)(t.count / 2);
+  if (s.excludes_outside != 0 && (index < 0 || index > (double)(s.in - 1))) return 0;
+  return weight_at_distance(s, fabs(from_low - t.rest) * s.squeeze);
+}
+
+__device__ inline float weight_of_tap(const resize_shape &s, const taps &t, size_t k) {
+  return t.count == 1 ? 1.0f : (float)(raw_weight(s, t, k) / t.total);
+}
+
 __device__ inline taps taps_of(const resize_shape &s, size_t i) {
-  const double x = __dadd_rn(__dmul_rn(s.factor, (double)i), s.addend) / s.divisor, low = floor(x), rest = x - low;
-  const double first = s.mode == NEAREST ? nearest_of(s.nearest, x) : s.mode == LINEAR ? low : low - 1;
-  taps t;
-  t.count = s.mode == NEAREST ? 1 : s.mode == LINEAR ? 2 : TAPS;
-#pragma unroll
-  for (unsigned k = 0; k < TAPS; k++) {
-    if (k >= t.count) break;
-    t.at[k] = inside(first + k, s.in);
-    t.weights[k] = s.mode == NEAREST  ? 1.0f
-                   : s.mode == LINEAR ? (float)(k == 0 ? 1 - rest : rest)
-                                      : (float)cubic_weight(s.cubic, fabs(rest + 1 - k));
+  const double x = __dadd_rn(__dmul_rn(s.factor, (double)i), s.addend) / s.divisor, low = floor(x);
+  taps t = {0, 0, x - low, 1};
+  if (s.crops != 0 && (x < 0 || x > (double)(s.in - 1))) return t;
+  if (s.mode == NEAREST) {
+    t.count = 1;
+    t.first = nearest_of(s.nearest, x);
+    return t;
+  }
+  const double before = floor((s.mode == LINEAR ? -1 : -2) / s.squeeze) + 1;
+  t.count = (size_t)(2 - 2 * before);
+  t.first = low + before;
+  if (s.squeeze == 1 && s.excludes_outside == 0) return t;
+  t.total = 0;
+  for (size_t k = 0; k < t.count; k++) t.total += raw_weight(s, t, k);
+  if (t.total == 0) { /* all of them are outside */
+    t.count = 1;
+    t.first = low;
   }
   return t;
 }
@@ -57,8 +76,9 @@ __device__ inline void readers_of(const resize_shape &s, size_t at, size_t *firs
   *first = 0;
   *last = s.out;
   if (s.factor <= 0) return;
-  const double from = floor((((double)at - 3) * s.divisor - s.addend) / s.factor);
-  const double end = ceil((((double)at + 3) * s.divisor - s.addend) / s.factor) + 1;
+  const double far = 1 + 2 / s.squeeze; /* more than any tap is away */
+  const double from = floor((((double)at - far) * s.divisor - s.addend) / s.factor);
+  const double end = ceil((((double)at + far) * s.divisor - s.addend) / s.factor) + 1;
   if (at > 0 && from > 0) *first = inside(from, s.out);
   if (at + 1 < s.in && end < (double)s.out) *last = end < 0 ? 0 : (size_t)end;
 }
@@ -68,9 +88,11 @@ extern "C" __global__ void resize_TYPE(resize_shape shape, const element *__rest
   for (size_t i = first_element(); i < shape.outer * along; i += element_stride()) {
     const size_t outer = i / along, at = i % along / shape.inner, inner = i % shape.inner;
     const taps t = taps_of(shape, at);
-    float sum = 0;
-    for (unsigned k = 0; k < t.count; k++)
-      sum += t.weights[k] * to_float(x[(outer * shape.in + t.at[k]) * shape.inner + inner]);
+    float sum = t.count == 0 ? (float)shape.outside : 0.0f;
+    for (size_t k = 0; k < t.count; k++) {
+      const size_t from = outer * shape.in + inside(t.first + (double)k, shape.in);
+      sum += weight_of_tap(shape, t, k) * to_float(x[from * shape.inner + inner]);
+    }
     y[i] = to_element(sum);
   }
 }
@@ -86,7 +108,8 @@ extern "C" __global__ void resize_gradient_TYPE(resize_shape shape, const elemen
     for (size_t from = first; from < last; from++) {
       const taps t = taps_of(shape, from);
       float weight = 0;
-      for (unsigned k = 0; k < t.count; k++) weight += t.at[k] == at ? t.weights[k] : 0.0f;
+      for (size_t k = 0; k < t.count; k++)
+        weight += inside(t.first + (double)k, shape.in) == at ? weight_of_tap(shape, t, k) : 0.0f;
       if (weight != 0) sum += weight * to_float(dy[(outer * shape.out + from) * shape.inner + inner]);
     }
     dx[i] = to_element(sum);

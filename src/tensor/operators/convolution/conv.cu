@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The CUDA kernels of conv2d_tile.c: implicit matrix products. A block computes a tile of 64 x 64 results. Each step of
+ * The CUDA kernels of conv_tile.c: implicit matrix products. A block computes a tile of 64 x 64 results. Each step of
  * 16 in depth is gathered into shared memory, from which each thread computes 4 x 4 results. One thread sums a result,
  * in the order of the depth.
  */
@@ -11,26 +11,25 @@
 #define SIDE 16 /* of the square of threads */
 #define LOADS (EDGE * DEPTH / BLOCK_THREADS)
 
-struct conv2d_shape {
+struct conv_shape {
   window w;
   size_t images, groups, in_channels, out_channels, edge;
 };
 
-__device__ inline size_t taps_of(const conv2d_shape &s) { return s.w.kernel[HEIGHT] * s.w.kernel[WIDTH]; }
-__device__ inline size_t in_of(const conv2d_shape &s) { return s.w.in[HEIGHT] * s.w.in[WIDTH]; }
-__device__ inline size_t out_of(const conv2d_shape &s) { return s.w.out[HEIGHT] * s.w.out[WIDTH]; }
+__device__ inline size_t taps_of(const conv_shape &s) { return volume_of(s.w.kernel); }
+__device__ inline size_t in_of(const conv_shape &s) { return volume_of(s.w.in); }
+__device__ inline size_t out_of(const conv_shape &s) { return volume_of(s.w.out); }
 
-/* The element of the plane at tap `tap` of window `out`; 0 in the padding. */
-__device__ inline float tap_at(const conv2d_shape &s, const element *plane, size_t tap, size_t out) {
-  size_t y, x;
-  if (!window_tap(s.w, HEIGHT, out / s.w.out[WIDTH], tap / s.w.kernel[WIDTH], y)) return 0.0f;
-  if (!window_tap(s.w, WIDTH, out % s.w.out[WIDTH], tap % s.w.kernel[WIDTH], x)) return 0.0f;
-  return to_float(plane[y * s.w.in[WIDTH] + x]);
+/* The element of a channel at tap `tap` of window `out`; 0 in the padding. */
+__device__ inline float tap_at(const conv_shape &s, const element *channel, size_t tap, size_t out) {
+  position in;
+  if (!window_tap(s.w, position_of(s.w.out, out), position_of(s.w.kernel, tap), in)) return 0.0f;
+  return to_float(channel[index_of(s.w.in, in)]);
 }
 
-/* The three products of conv2d.h, and access to the elements of their factors. */
+/* The three products of conv.h, and access to the elements of their factors. */
 struct forward {
-  const conv2d_shape &s;
+  const conv_shape &s;
   const element *x, *weight, *bias;
   __device__ size_t rows() const { return s.out_channels; }
   __device__ size_t columns() const { return out_of(s); }
@@ -49,7 +48,7 @@ struct forward {
 };
 
 struct input_gradient {
-  const conv2d_shape &s;
+  const conv_shape &s;
   const element *weight, *dy;
   __device__ size_t rows() const { return s.in_channels; }
   __device__ size_t columns() const { return in_of(s); }
@@ -60,17 +59,16 @@ struct input_gradient {
     return to_float(weight[(out * s.in_channels + row) * taps + k % taps]);
   }
   __device__ float right(size_t product, size_t k, size_t column) const {
-    const size_t taps = taps_of(s), tap = k % taps;
-    size_t y, x;
-    if (!window_at(s.w, HEIGHT, column / s.w.in[WIDTH], tap / s.w.kernel[WIDTH], y)) return 0.0f;
-    if (!window_at(s.w, WIDTH, column % s.w.in[WIDTH], tap % s.w.kernel[WIDTH], x)) return 0.0f;
-    return to_float(dy[(product * s.out_channels + k / taps) * out_of(s) + y * s.w.out[WIDTH] + x]);
+    const size_t taps = taps_of(s);
+    position out;
+    if (!window_at(s.w, position_of(s.w.in, column), position_of(s.w.kernel, k % taps), out)) return 0.0f;
+    return to_float(dy[(product * s.out_channels + k / taps) * out_of(s) + index_of(s.w.out, out)]);
   }
   __device__ float first(size_t, size_t) const { return 0.0f; }
 };
 
 struct weight_gradient {
-  const conv2d_shape &s;
+  const conv_shape &s;
   const element *x, *dy;
   __device__ size_t rows() const { return s.out_channels; }
   __device__ size_t columns() const { return s.in_channels * taps_of(s); }
@@ -161,26 +159,26 @@ __device__ inline void make_tiles(const P &p, element *to) {
     make_tile(p, tile / (across * down), tile / across % down * EDGE, tile % across * EDGE, shared, to);
 }
 
-extern "C" __global__ void conv2d_TYPE(conv2d_shape shape, const element *__restrict__ x,
-                                       const element *__restrict__ weight, const element *__restrict__ bias,
-                                       element *__restrict__ y) {
+extern "C" __global__ void conv_TYPE(conv_shape shape, const element *__restrict__ x,
+                                     const element *__restrict__ weight, const element *__restrict__ bias,
+                                     element *__restrict__ y) {
   const forward p = {shape, x, weight, bias};
   make_tiles(p, y);
 }
 
-extern "C" __global__ void conv2d_input_gradient_TYPE(conv2d_shape shape, const element *__restrict__ weight,
-                                                      const element *__restrict__ dy, element *__restrict__ dx) {
+extern "C" __global__ void conv_input_gradient_TYPE(conv_shape shape, const element *__restrict__ weight,
+                                                    const element *__restrict__ dy, element *__restrict__ dx) {
   const input_gradient p = {shape, weight, dy};
   make_tiles(p, dx);
 }
 
-extern "C" __global__ void conv2d_weight_gradient_TYPE(conv2d_shape shape, const element *__restrict__ x,
-                                                       const element *__restrict__ dy, element *__restrict__ dweight) {
+extern "C" __global__ void conv_weight_gradient_TYPE(conv_shape shape, const element *__restrict__ x,
+                                                     const element *__restrict__ dy, element *__restrict__ dweight) {
   const weight_gradient p = {shape, x, dy};
   make_tiles(p, dweight);
 }
 
-extern "C" __global__ void conv2d_bias_TYPE(size_t count, size_t places, size_t channels,
-                                            const element *__restrict__ bias, element *__restrict__ y) {
+extern "C" __global__ void conv_bias_TYPE(size_t count, size_t places, size_t channels,
+                                          const element *__restrict__ bias, element *__restrict__ y) {
   for (size_t i = first_element(); i < count; i += element_stride()) y[i] = bias[i / places % channels];
 }

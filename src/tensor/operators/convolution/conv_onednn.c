@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Convolutions by oneDNN: the decision whether to use it, the preparation, and the kernels whose blocks call it.
- * Threads: as conv2d_onednn.h says.
+ * Threads: as conv_onednn.h says.
  */
-#include "tensor/operators/convolution/conv2d_onednn.h"
+#include "tensor/operators/convolution/conv_onednn.h"
 
 #include <assert.h>
 #include <string.h>
@@ -51,7 +51,7 @@ typedef struct part {
 struct rondo_onednn_convolution {
   rondo_allocator allocator;
   rondo_convolution_pass pass;
-  rondo_conv2d_shape shape; /* of a slice */
+  rondo_conv_shape shape; /* of a slice */
   bool has_bias;
   size_t slices, image_parts; /* slices of the output channels; parts of the images in each slice */
   size_t part_images, batch;  /* images of a part except the last; images of a call */
@@ -126,40 +126,53 @@ static int describe_operand(operand *o, onednn_layout *any, int rank, const int6
   return code != ONEDNN_OK ? code : rondo_onednn.layout_by_tag(any, rank, dims, ONEDNN_F32, ONEDNN_ANY_LAYOUT);
 }
 
-static int describe_images(operand *o, onednn_layout *any, size_t images, size_t channels, const size_t *plane) {
-  const onednn_dims dims = {(int64_t)images, (int64_t)channels, (int64_t)plane[0], (int64_t)plane[1]};
-  return describe_operand(o, any, 4, dims);
+/* The first axis that the library sees: flat images have no depth. */
+static int first_axis(const rondo_window *w) {
+  return rondo_window_is_trivial(w, RONDO_DEPTH) ? RONDO_HEIGHT : RONDO_DEPTH;
 }
 
-static int describe_weights(operand *o, onednn_layout *any, const rondo_conv2d_shape *s) {
-  const onednn_dims dims = {(int64_t)s->groups, (int64_t)s->out_channels, (int64_t)s->in_channels,
-                            (int64_t)s->window.kernel[0], (int64_t)s->window.kernel[1]};
-  return s->groups > 1 ? describe_operand(o, any, 5, dims) : describe_operand(o, any, 4, dims + 1);
+/* Appends the sizes along the axes; returns the number of dimensions. */
+static int append_sizes(const rondo_window *w, const size_t *sizes, int64_t *dims, int rank) {
+  for (int axis = first_axis(w); axis < RONDO_WINDOW_AXES; axis++) dims[rank++] = (int64_t)sizes[axis];
+  return rank;
+}
+
+static int describe_images(operand *o, onednn_layout *any, const rondo_window *w, size_t images, size_t channels,
+                           const size_t *sizes) {
+  onednn_dims dims = {(int64_t)images, (int64_t)channels};
+  return describe_operand(o, any, append_sizes(w, sizes, dims, 2), dims);
+}
+
+static int describe_weights(operand *o, onednn_layout *any, const rondo_conv_shape *s) {
+  onednn_dims dims = {(int64_t)s->groups, (int64_t)s->out_channels, (int64_t)s->in_channels};
+  const int rank = append_sizes(&s->window, s->window.kernel, dims, 3);
+  return s->groups > 1 ? describe_operand(o, any, rank, dims) : describe_operand(o, any, rank - 1, dims + 1);
 }
 
 static int describe_operands(rondo_onednn_convolution *c, onednn_layout *any) {
-  const rondo_conv2d_shape *s = &c->shape;
+  const rondo_conv_shape *s = &c->shape;
   const int64_t channels = (int64_t)s->out_channels * (int64_t)s->groups, one = 1;
-  int code = describe_images(&c->operands[X], &any[X], c->batch, s->groups * s->in_channels, s->window.in);
+  const rondo_window *w = &s->window;
+  int code = describe_images(&c->operands[X], &any[X], w, c->batch, s->groups * s->in_channels, w->in);
   if (code == ONEDNN_OK) code = describe_weights(&c->operands[WEIGHT], &any[WEIGHT], s);
   if (code == ONEDNN_OK)
-    code = describe_images(&c->operands[Y], &any[Y], c->batch, s->groups * s->out_channels, s->window.out);
+    code = describe_images(&c->operands[Y], &any[Y], w, c->batch, s->groups * s->out_channels, w->out);
   return code != ONEDNN_OK ? code : rondo_onednn.layout_by_strides(&c->bias, 1, &channels, ONEDNN_F32, &one);
 }
 
 typedef struct steps {
-  int64_t stride[2], dilation[2], before[2], after[2];
+  int64_t stride[RONDO_WINDOW_AXES], dilation[RONDO_WINDOW_AXES], before[RONDO_WINDOW_AXES], after[RONDO_WINDOW_AXES];
 } steps;
 
 /* The library counts the elements that a dilation skips, and the padding at the end only as far as windows need it. */
 static steps steps_of(const rondo_window *w) {
-  steps made;
-  for (int i = 0; i < 2; i++) {
-    const int64_t extent = (int64_t)(w->dilation[i] * (w->kernel[i] - 1) + 1);
-    made.stride[i] = (int64_t)w->stride[i];
-    made.dilation[i] = (int64_t)w->dilation[i] - 1;
-    made.before[i] = (int64_t)w->padding[i];
-    made.after[i] = ((int64_t)w->out[i] - 1) * made.stride[i] + extent - (int64_t)w->in[i] - made.before[i];
+  steps made = {.stride = {0}};
+  for (int axis = first_axis(w), i = 0; axis < RONDO_WINDOW_AXES; axis++, i++) {
+    const int64_t extent = (int64_t)(w->dilation[axis] * (w->kernel[axis] - 1) + 1);
+    made.stride[i] = (int64_t)w->stride[axis];
+    made.dilation[i] = (int64_t)w->dilation[axis] - 1;
+    made.before[i] = (int64_t)w->padding[axis];
+    made.after[i] = ((int64_t)w->out[axis] - 1) * made.stride[i] + extent - (int64_t)w->in[axis] - made.before[i];
   }
   return made;
 }
@@ -282,7 +295,7 @@ static size_t take(size_t *end, size_t bytes) {
 }
 
 static size_t weight_elements(const rondo_onednn_convolution *c) {
-  return c->shape.groups * c->shape.out_channels * c->shape.in_channels * rondo_conv2d_taps(&c->shape);
+  return c->shape.groups * c->shape.out_channels * c->shape.in_channels * rondo_conv_taps(&c->shape);
 }
 
 /* Takes `count` copies of an operand from the workspace. */
@@ -317,9 +330,9 @@ static void lay_out(rondo_onednn_convolution *c) {
 
 /* Whether to use the library --------------------------------------------------------------------------------------- */
 
-static double multiplications(const rondo_conv2d_shape *s) {
-  return (double)s->images * (double)s->groups * (double)s->out_channels * (double)rondo_conv2d_out(s) *
-         (double)s->in_channels * (double)rondo_conv2d_taps(s);
+static double multiplications(const rondo_conv_shape *s) {
+  return (double)s->images * (double)s->groups * (double)s->out_channels * (double)rondo_conv_out(s) *
+         (double)s->in_channels * (double)rondo_conv_taps(s);
 }
 
 #define SHALLOW 16        /* multiplications of a result; with fewer, copying costs more */
@@ -331,14 +344,14 @@ static double multiplications(const rondo_conv2d_shape *s) {
  * processor with AVX-512. Not faster: windows of one element and stride 1, for which the own products gather nothing
  * (0.4 to 0.8); results of few multiplications (0.7 to 1.0); depthwise convolutions of large planes (0.2 to 1.4; of
  * small planes 1.0 to 5). */
-static bool is_quicker(const rondo_onednn_convolution *c, const rondo_conv2d_shape *s) {
-  const size_t taps = rondo_conv2d_taps(s), stride = s->window.stride[0] * s->window.stride[1];
-  if (rondo_conv2d_is_depthwise(s))
-    return rondo_conv2d_in(s) <= SMALL_PLANE && (!makes_weights(c) || taps <= SMALL_WINDOW);
+static bool is_quicker(const rondo_onednn_convolution *c, const rondo_conv_shape *s) {
+  const size_t *strides = s->window.stride, taps = rondo_conv_taps(s);
+  const size_t stride = strides[RONDO_DEPTH] * strides[RONDO_HEIGHT] * strides[RONDO_WIDTH];
+  if (rondo_conv_is_depthwise(s)) return rondo_conv_in(s) <= SMALL_PLANE && (!makes_weights(c) || taps <= SMALL_WINDOW);
   if (taps == 1 && stride == 1) return false;
   if (taps * s->in_channels < SHALLOW && c->pass != RONDO_CONVOLUTION_INPUT_GRADIENT) return false;
   return !makes_weights(c) ||
-         (double)s->out_channels * (double)taps <= FEWER_WEIGHTS * (double)s->images * (double)rondo_conv2d_in(s);
+         (double)s->out_channels * (double)taps <= FEWER_WEIGHTS * (double)s->images * (double)rondo_conv_in(s);
 }
 
 /* The library computes with ints: for larger sizes, 2.6.3 divides by zero or does not return. */
@@ -354,16 +367,16 @@ static bool is_small(const rondo_window *w, int axis) {
 }
 
 /* Whether the library can compute a call. */
-static bool fits_library(const rondo_onednn_convolution *c, const rondo_conv2d_shape *s) {
+static bool fits_library(const rondo_onednn_convolution *c, const rondo_conv_shape *s) {
   const double groups = (double)s->groups, in = (double)s->in_channels, out = (double)s->out_channels;
   const double images = groups * (double)c->batch;
-  return is_small(&s->window, RONDO_HEIGHT) && is_small(&s->window, RONDO_WIDTH) &&
-         images * in * (double)rondo_conv2d_in(s) < MAX_ELEMENTS &&
-         images * out * (double)rondo_conv2d_out(s) < MAX_ELEMENTS &&
-         groups * in * out * (double)rondo_conv2d_taps(s) < MAX_ELEMENTS;
+  return is_small(&s->window, RONDO_DEPTH) && is_small(&s->window, RONDO_HEIGHT) && is_small(&s->window, RONDO_WIDTH) &&
+         images * in * (double)rondo_conv_in(s) < MAX_ELEMENTS &&
+         images * out * (double)rondo_conv_out(s) < MAX_ELEMENTS &&
+         groups * in * out * (double)rondo_conv_taps(s) < MAX_ELEMENTS;
 }
 
-static bool is_worth_while(const rondo_onednn_convolution *c, const rondo_conv2d_shape *shape) {
+static bool is_worth_while(const rondo_onednn_convolution *c, const rondo_conv_shape *shape) {
   const double least = (double)rondo_option_number(RONDO_OPTION_ONEDNN_LEAST);
   if (!fits_library(c, shape)) return false;
   if (least <= 1) return true;
@@ -375,12 +388,12 @@ static bool is_worth_while(const rondo_onednn_convolution *c, const rondo_conv2d
 #define MAX_MEMORY 3.0
 #define ANY_MEMORY 0x1p24
 
-static bool takes_little(const rondo_onednn_convolution *c, const rondo_conv2d_shape *s) {
+static bool takes_little(const rondo_onednn_convolution *c, const rondo_conv_shape *s) {
   const double images = (double)s->images * (double)s->groups;
   const double elements =
-      images * (double)s->in_channels * (double)rondo_conv2d_in(s) +
-      images * (double)s->out_channels * (double)rondo_conv2d_out(s) +
-      (double)s->groups * (double)s->in_channels * (double)s->out_channels * (double)rondo_conv2d_taps(s);
+      images * (double)s->in_channels * (double)rondo_conv_in(s) +
+      images * (double)s->out_channels * (double)rondo_conv_out(s) +
+      (double)s->groups * (double)s->in_channels * (double)s->out_channels * (double)rondo_conv_taps(s);
   return (double)c->workspace_bytes <= MAX_MEMORY * elements * sizeof(float) + ANY_MEMORY;
 }
 
@@ -396,7 +409,7 @@ static rondo_status make_ready(rondo_onednn_convolution *c, int *out_code) {
 }
 
 rondo_status rondo_onednn_convolution_create(const rondo_allocator *allocator, rondo_convolution_pass pass,
-                                             const rondo_conv2d_shape *shape, bool has_bias,
+                                             const rondo_conv_shape *shape, bool has_bias,
                                              rondo_onednn_convolution **out) {
   int code = ONEDNN_OK;
   rondo_onednn_convolution *c;
@@ -498,7 +511,7 @@ static unsigned char *shared_image(const rondo_onednn_convolution *c, size_t ima
 }
 
 static float *plain_image(const rondo_onednn_convolution *c, size_t image, float *x) {
-  return x + image * c->shape.groups * c->shape.in_channels * rondo_conv2d_in(&c->shape);
+  return x + image * c->shape.groups * c->shape.in_channels * rondo_conv_in(&c->shape);
 }
 
 static bool arrange_images(rondo_onednn_convolution *c, float *x, unsigned char *workspace) {
@@ -536,7 +549,7 @@ typedef struct call {
   float *operands[OPERANDS];
   float *bias;
   unsigned char *slot;
-  rondo_conv2d_shape shape; /* of the call */
+  rondo_conv_shape shape; /* of the call */
 } call;
 
 static bool run_convolution(const rondo_onednn_convolution *c, part *p, unsigned char *slot) {
@@ -564,26 +577,26 @@ static bool run_library(const rondo_onednn_convolution *c, part *p, const call *
 
 /* Computes the call by the own kernels, all tiles in this thread. */
 static void run_own(const rondo_onednn_convolution *c, call *made) {
-  rondo_conv2d_shape *s = &made->shape;
+  rondo_conv_shape *s = &made->shape;
   float **of = made->operands;
-  s->edge = RONDO_CONV2D_EDGE;
-  const rondo_conv2d_product product = c->pass == RONDO_CONVOLUTION_FORWARD          ? rondo_conv2d_forward(s)
-                                       : c->pass == RONDO_CONVOLUTION_INPUT_GRADIENT ? rondo_conv2d_input_gradient(s)
-                                                                                     : rondo_conv2d_weight_gradient(s);
-  const size_t tiles = rondo_conv2d_tiles(s, product);
+  s->edge = RONDO_CONV_EDGE;
+  const rondo_conv_product product = c->pass == RONDO_CONVOLUTION_FORWARD          ? rondo_conv_forward(s)
+                                     : c->pass == RONDO_CONVOLUTION_INPUT_GRADIENT ? rondo_conv_input_gradient(s)
+                                                                                   : rondo_conv_weight_gradient(s);
+  const size_t tiles = rondo_conv_tiles(s, product);
   assert(tiles > 0 && tiles <= UINT32_MAX);
   const rondo_blocks all = {.first = 0, .last = tiles, .grid = {.x = (uint32_t)tiles, .y = 1, .z = 1}};
   if (c->pass == RONDO_CONVOLUTION_FORWARD)
-    rondo_conv2d_cpu(RONDO_F32, all, (void *[]){s, &of[X], &of[WEIGHT], &made->bias, &of[Y]});
+    rondo_conv_cpu(RONDO_F32, all, (void *[]){s, &of[X], &of[WEIGHT], &made->bias, &of[Y]});
   if (c->pass == RONDO_CONVOLUTION_INPUT_GRADIENT)
-    rondo_conv2d_input_gradient_cpu(RONDO_F32, all, (void *[]){s, &of[WEIGHT], &of[Y], &of[X]});
-  if (makes_weights(c)) rondo_conv2d_weight_gradient_cpu(RONDO_F32, all, (void *[]){s, &of[X], &of[Y], &of[WEIGHT]});
+    rondo_conv_input_gradient_cpu(RONDO_F32, all, (void *[]){s, &of[WEIGHT], &of[Y], &of[X]});
+  if (makes_weights(c)) rondo_conv_weight_gradient_cpu(RONDO_F32, all, (void *[]){s, &of[X], &of[Y], &of[WEIGHT]});
 }
 
 /* The call for the images from `image` on, in part `index`. */
 static call call_of(const rondo_onednn_convolution *c, size_t index, size_t image, void *const *args) {
-  const rondo_conv2d_shape *s = &c->shape;
-  const size_t slice = index / c->image_parts, out = s->groups * s->out_channels * rondo_conv2d_out(s);
+  const rondo_conv_shape *s = &c->shape;
+  const size_t slice = index / c->image_parts, out = s->groups * s->out_channels * rondo_conv_out(s);
   unsigned char *workspace = RONDO_ARG(unsigned char *, 5);
   assert(index < part_count(c) && image < s->images);
   call made = {.slot = workspace + c->slots_at + index * c->slot_bytes, .shape = c->shape};
@@ -637,17 +650,17 @@ static const rondo_kernel_options arrange_code = {
     RONDO_KERNEL_OPTIONS_INIT, .name = "onednn_weights", .cpu = arrange,
     .params = {RONDO_SCALAR(void *), RONDO_READS, RONDO_READS, RONDO_WRITES}};
 static const rondo_kernel_options part_code[] = {
-    [RONDO_CONVOLUTION_FORWARD] = {RONDO_KERNEL_OPTIONS_INIT, .name = "onednn_conv2d", .cpu = run_parts,
+    [RONDO_CONVOLUTION_FORWARD] = {RONDO_KERNEL_OPTIONS_INIT, .name = "onednn_conv", .cpu = run_parts,
                                    .params = {RONDO_SCALAR(void *), RONDO_READS, RONDO_READS, RONDO_WRITES, RONDO_READS,
                                               RONDO_UPDATES}},
-    [RONDO_CONVOLUTION_INPUT_GRADIENT] = {RONDO_KERNEL_OPTIONS_INIT, .name = "onednn_conv2d_input_gradient",
+    [RONDO_CONVOLUTION_INPUT_GRADIENT] = {RONDO_KERNEL_OPTIONS_INIT, .name = "onednn_conv_input_gradient",
                                           .cpu = run_parts,
                                           .params = {RONDO_SCALAR(void *), RONDO_WRITES, RONDO_READS, RONDO_READS,
                                                      RONDO_READS, RONDO_UPDATES}},
     [RONDO_CONVOLUTION_WEIGHT_GRADIENT] = {
-        RONDO_KERNEL_OPTIONS_INIT, .name = "onednn_conv2d_weight_gradient", .cpu = run_parts,
+        RONDO_KERNEL_OPTIONS_INIT, .name = "onednn_conv_weight_gradient", .cpu = run_parts,
         .params = {RONDO_SCALAR(void *), RONDO_READS, RONDO_WRITES, RONDO_READS, RONDO_READS, RONDO_UPDATES}}};
-static const rondo_kernel_options sum_code = {RONDO_KERNEL_OPTIONS_INIT, .name = "onednn_conv2d_sum", .cpu = add_parts,
+static const rondo_kernel_options sum_code = {RONDO_KERNEL_OPTIONS_INIT, .name = "onednn_conv_sum", .cpu = add_parts,
                                               .params = {RONDO_SCALAR(void *), RONDO_READS, RONDO_WRITES}};
 
 rondo_status rondo_onednn_convolution_emit(rondo_emitter *emitter, rondo_onednn_convolution *convolution,

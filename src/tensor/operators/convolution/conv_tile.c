@@ -7,19 +7,19 @@
 #include <string.h>
 
 #include "tensor/operators/common/operator_rows.h"
-#include "tensor/operators/convolution/conv2d.h"
+#include "tensor/operators/convolution/conv.h"
 #include "tensor/operators/matmul/gemm.h"
 
-#define EDGE RONDO_CONV2D_EDGE
+#define EDGE RONDO_CONV_EDGE
 #define DEPTH 128 /* of a panel */
 
 typedef struct conv_data {
-  const rondo_conv2d_shape *shape;
+  const rondo_conv_shape *shape;
   rondo_type type;
   const void *image, *weight; /* image: x, or for dx dy; weight: for dweight dy */
   const void *bias;           /* NULL: none */
   void *to;                   /* y, dx or dweight */
-  rondo_conv2d_product product;
+  rondo_conv_product product;
 } conv_data;
 
 typedef struct conv_tile {
@@ -27,7 +27,7 @@ typedef struct conv_tile {
 } conv_tile;
 
 static conv_tile tile_at(const conv_data *d, size_t number) {
-  const rondo_conv2d_product *p = &d->product;
+  const rondo_conv_product *p = &d->product;
   const size_t edge = d->shape->edge;
   const size_t across = rondo_divide_up(p->columns, edge), down = rondo_divide_up(p->rows, edge);
   conv_tile t = {
@@ -51,9 +51,41 @@ static void load_line(const conv_data *d, size_t first, size_t step, size_t coun
   for (size_t i = 0; i < count; i++) to[i] = rondo_load_one(d->type, d->image, first + i * step);
 }
 
-/* Whether the stride is 1 and the width is kept, so that one tap of all windows is the shifted image. */
+/* Whether the image is flat, the stride is 1 and the width is kept, so that one tap of all windows is the shifted
+ * image. */
 static bool is_shift(const rondo_window *w) {
-  return w->stride[RONDO_HEIGHT] == 1 && w->stride[RONDO_WIDTH] == 1 && w->in[RONDO_WIDTH] == w->out[RONDO_WIDTH];
+  return w->stride[RONDO_HEIGHT] == 1 && w->stride[RONDO_WIDTH] == 1 && w->in[RONDO_WIDTH] == w->out[RONDO_WIDTH] &&
+         rondo_window_is_trivial(w, RONDO_DEPTH);
+}
+
+/* A tap by its place along each axis. */
+typedef struct tap_place {
+  size_t in, down, across;
+} tap_place;
+
+static tap_place place_of(const rondo_window *w, size_t tap) {
+  const size_t row = tap / w->kernel[RONDO_WIDTH];
+  return (tap_place){row / w->kernel[RONDO_HEIGHT], row % w->kernel[RONDO_HEIGHT], tap % w->kernel[RONDO_WIDTH]};
+}
+
+/* The row of the image, of all of its planes, that a tap of the windows of row `out` has; false in the padding. */
+static bool row_of_tap(const rondo_window *w, size_t out, const tap_place *tap, size_t *in) {
+  const size_t height = w->out[RONDO_HEIGHT];
+  size_t z = 0, y = 0;
+  if (!rondo_window_tap(w, RONDO_DEPTH, out / height, tap->in, &z)) return false;
+  if (!rondo_window_tap(w, RONDO_HEIGHT, out % height, tap->down, &y)) return false;
+  *in = z * w->in[RONDO_HEIGHT] + y;
+  return true;
+}
+
+/* The row of windows whose tap is in row `in` of the image; false if there is none. */
+static bool row_of_windows(const rondo_window *w, size_t in, const tap_place *tap, size_t *out) {
+  const size_t height = w->in[RONDO_HEIGHT];
+  size_t z = 0, y = 0;
+  if (!rondo_window_at(w, RONDO_DEPTH, in / height, tap->in, &z)) return false;
+  if (!rondo_window_at(w, RONDO_HEIGHT, in % height, tap->down, &y)) return false;
+  *out = z * w->out[RONDO_HEIGHT] + y;
+  return true;
 }
 
 /* The distance from a window to one of its taps, modulo 2^64 as all differences here. */
@@ -87,11 +119,12 @@ static void gather_shifted(const conv_data *d, size_t plane, size_t shift, rondo
 /* One tap of the windows first .. first + count - 1 of the plane that begins at element `plane`. */
 static void gather_tap(const conv_data *d, size_t plane, size_t tap, size_t first, size_t count, float *to) {
   const rondo_window *w = &d->shape->window;
-  const size_t width = w->out[RONDO_WIDTH], down = tap / w->kernel[RONDO_WIDTH], across = tap % w->kernel[RONDO_WIDTH];
-  const rondo_span inside = rondo_window_inside(w, RONDO_WIDTH, across);
+  const size_t width = w->out[RONDO_WIDTH];
+  const tap_place at = place_of(w, tap);
+  const rondo_span inside = rondo_window_inside(w, RONDO_WIDTH, at.across);
   if (is_shift(w)) {
-    gather_shifted(d, plane, shift_of(w, down, across), rondo_window_inside(w, RONDO_HEIGHT, down), inside, first,
-                   count, to);
+    gather_shifted(d, plane, shift_of(w, at.down, at.across), rondo_window_inside(w, RONDO_HEIGHT, at.down), inside,
+                   first, count, to);
     return;
   }
   for (size_t i = 0, length; i < count; i += length) {
@@ -99,11 +132,11 @@ static void gather_tap(const conv_data *d, size_t plane, size_t tap, size_t firs
     size_t y = 0, x = 0;
     length = rondo_smaller(width - out, count - i);
     const size_t begin = rondo_larger(inside.first, out), end = rondo_smaller(inside.last, out + length);
-    if (begin >= end || !rondo_window_tap(w, RONDO_HEIGHT, (first + i) / width, down, &y)) {
+    if (begin >= end || !row_of_tap(w, (first + i) / width, &at, &y)) {
       memset(to + i, 0, length * sizeof *to);
       continue;
     }
-    (void)rondo_window_tap(w, RONDO_WIDTH, begin, across, &x);
+    (void)rondo_window_tap(w, RONDO_WIDTH, begin, at.across, &x);
     memset(to + i, 0, (begin - out) * sizeof *to);
     load_line(d, plane + y * w->in[RONDO_WIDTH] + x, w->stride[RONDO_WIDTH], end - begin, to + i + begin - out);
     memset(to + i + end - out, 0, (out + length - end) * sizeof *to);
@@ -113,13 +146,13 @@ static void gather_tap(const conv_data *d, size_t plane, size_t tap, size_t firs
 /* For the image's elements first .. first + count - 1, the values of the windows whose tap covers them; else zero. */
 static void gather_windows(const conv_data *d, size_t plane, size_t tap, size_t first, size_t count, float *to) {
   const rondo_window *w = &d->shape->window;
-  const size_t width = w->in[RONDO_WIDTH], down = tap / w->kernel[RONDO_WIDTH], across = tap % w->kernel[RONDO_WIDTH];
-  const size_t step = w->stride[RONDO_WIDTH], from = across * w->dilation[RONDO_WIDTH];
-  const rondo_span inside = rondo_window_inside(w, RONDO_WIDTH, across);
+  const tap_place at = place_of(w, tap);
+  const size_t width = w->in[RONDO_WIDTH], step = w->stride[RONDO_WIDTH], from = at.across * w->dilation[RONDO_WIDTH];
+  const rondo_span inside = rondo_window_inside(w, RONDO_WIDTH, at.across);
   if (is_shift(w)) {
-    const size_t shift = shift_of(w, down, across);
-    const rondo_span rows = rondo_window_inside(w, RONDO_HEIGHT, down);
-    gather_shifted(d, plane, 0 - shift, move_span(rows, down * w->dilation[RONDO_HEIGHT] - w->padding[RONDO_HEIGHT]),
+    const size_t shift = shift_of(w, at.down, at.across);
+    const rondo_span rows = rondo_window_inside(w, RONDO_HEIGHT, at.down);
+    gather_shifted(d, plane, 0 - shift, move_span(rows, at.down * w->dilation[RONDO_HEIGHT] - w->padding[RONDO_HEIGHT]),
                    move_span(inside, from - w->padding[RONDO_WIDTH]), first, count, to);
     return;
   }
@@ -128,7 +161,7 @@ static void gather_windows(const conv_data *d, size_t plane, size_t tap, size_t 
     const size_t in = (first + i) % width, padded = in + w->padding[RONDO_WIDTH];
     size_t y = 0;
     length = rondo_smaller(width - in, count - i);
-    if (!rondo_window_at(w, RONDO_HEIGHT, (first + i) / width, down, &y) || padded + length <= from) continue;
+    if (!row_of_windows(w, (first + i) / width, &at, &y) || padded + length <= from) continue;
     const size_t begin = rondo_larger(inside.first, padded > from ? rondo_divide_up(padded - from, step) : 0);
     const size_t end = rondo_smaller(inside.last, rondo_divide_up(padded + length - from, step));
     const size_t line = plane + y * w->out[RONDO_WIDTH];
@@ -186,14 +219,16 @@ static void store_tile(const conv_data *d, const conv_tile *t, const float *sums
 /* Whether the windows are the images themselves, in F32. The factors are then multiplied in place. */
 static bool is_pointwise(const conv_data *d) {
   const rondo_window *w = &d->shape->window;
-  return d->type == RONDO_F32 && rondo_conv2d_taps(d->shape) == 1 && is_shift(w) && w->padding[RONDO_HEIGHT] == 0 &&
-         w->padding[RONDO_WIDTH] == 0;
+  bool is_same = d->type == RONDO_F32 && rondo_conv_taps(d->shape) == 1;
+  for (int axis = 0; axis < RONDO_WINDOW_AXES; axis++)
+    is_same = is_same && w->stride[axis] == 1 && w->padding[axis] == 0 && w->in[axis] == w->out[axis];
+  return is_same;
 }
 
 /* Computes each tile of the product, in place or from panels. */
 static void make_tiles(const conv_data *d, rondo_blocks blocks, void (*in_place)(const conv_data *, const conv_tile *),
                        void (*from_panels)(const conv_data *, const conv_tile *)) {
-  const size_t tiles = rondo_conv2d_tiles(d->shape, d->product);
+  const size_t tiles = rondo_conv_tiles(d->shape, d->product);
   RONDO_EACH_TILE(number, blocks, tiles) {
     const conv_tile t = tile_at(d, number);
     (is_pointwise(d) ? in_place : from_panels)(d, &t);
@@ -203,7 +238,7 @@ static void make_tiles(const conv_data *d, rondo_blocks blocks, void (*in_place)
 /* Forward ---------------------------------------------------------------------------------------------------------- */
 
 static void convolve_pointwise(const conv_data *d, const conv_tile *t) {
-  const rondo_conv2d_product p = d->product;
+  const rondo_conv_product p = d->product;
   const size_t first = t->product % d->shape->groups * p.rows + t->row;
   const float *bias = d->bias;
   float *corner = (float *)d->to + corner_of(d, t);
@@ -221,9 +256,9 @@ static void convolve_pointwise(const conv_data *d, const conv_tile *t) {
 }
 
 static void convolve(const conv_data *d, const conv_tile *t) {
-  const rondo_conv2d_shape *s = d->shape;
-  const rondo_conv2d_product p = d->product;
-  const size_t taps = rondo_conv2d_taps(s), group = t->product % s->groups;
+  const rondo_conv_shape *s = d->shape;
+  const rondo_conv_product p = d->product;
+  const size_t taps = rondo_conv_taps(s), group = t->product % s->groups;
   const size_t first = group * s->out_channels + t->row;
   float left[EDGE * DEPTH], right[EDGE * DEPTH], sums[EDGE * EDGE];
   for (size_t i = 0; i < t->rows * t->columns; i++)
@@ -235,28 +270,28 @@ static void convolve(const conv_data *d, const conv_tile *t) {
         load_rows(d->type, d->weight, first * p.depth + from, p.depth, t->rows, depth, left, &stride);
     for (size_t k = 0; k < depth; k++) {
       const size_t plane = t->product * s->in_channels + (from + k) / taps;
-      gather_tap(d, plane * rondo_conv2d_in(s), (from + k) % taps, t->column, t->columns, right + k * t->columns);
+      gather_tap(d, plane * rondo_conv_in(s), (from + k) % taps, t->column, t->columns, right + k * t->columns);
     }
     multiply(t, depth, weights, stride, false, right, false, sums);
   }
   store_tile(d, t, sums);
 }
 
-void rondo_conv2d_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
+void rondo_conv_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
   const conv_data d = {args[0],
                        type,
                        .image = RONDO_ARG(const void *, 1),
                        .weight = RONDO_ARG(const void *, 2),
                        .bias = RONDO_ARG(const void *, 3),
                        .to = RONDO_ARG(void *, 4),
-                       .product = rondo_conv2d_forward(args[0])};
+                       .product = rondo_conv_forward(args[0])};
   make_tiles(&d, blocks, convolve_pointwise, convolve);
 }
 
 /* Gradients -------------------------------------------------------------------------------------------------------- */
 
 static void make_input_gradient_pointwise(const conv_data *d, const conv_tile *t) {
-  const rondo_conv2d_product p = d->product;
+  const rondo_conv_product p = d->product;
   const float *weight = (const float *)d->weight + t->product % d->shape->groups * p.depth * p.rows + t->row;
   const rondo_gemm gemm = {
       t->rows,
@@ -269,9 +304,9 @@ static void make_input_gradient_pointwise(const conv_data *d, const conv_tile *t
 }
 
 static void make_input_gradient(const conv_data *d, const conv_tile *t) {
-  const rondo_conv2d_shape *s = d->shape;
-  const rondo_conv2d_product p = d->product;
-  const size_t taps = rondo_conv2d_taps(s), group = t->product % s->groups;
+  const rondo_conv_shape *s = d->shape;
+  const rondo_conv_product p = d->product;
+  const size_t taps = rondo_conv_taps(s), group = t->product % s->groups;
   float left[EDGE * DEPTH], right[EDGE * DEPTH], sums[EDGE * EDGE];
   memset(sums, 0, t->rows * t->columns * sizeof *sums);
   for (size_t from = 0; from < p.depth; from += DEPTH) {
@@ -281,7 +316,7 @@ static void make_input_gradient(const conv_data *d, const conv_tile *t) {
       const size_t weight = ((group * s->out_channels + out) * s->in_channels + t->row) * taps + tap;
       for (size_t i = 0; i < t->rows; i++)
         left[k * t->rows + i] = rondo_load_one(d->type, d->weight, weight + i * taps);
-      gather_windows(d, (t->product * s->out_channels + out) * rondo_conv2d_out(s), tap, t->column, t->columns,
+      gather_windows(d, (t->product * s->out_channels + out) * rondo_conv_out(s), tap, t->column, t->columns,
                      right + k * t->columns);
     }
     multiply(t, depth, left, t->rows, true, right, false, sums);
@@ -289,35 +324,35 @@ static void make_input_gradient(const conv_data *d, const conv_tile *t) {
   store_tile(d, t, sums);
 }
 
-void rondo_conv2d_input_gradient_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
+void rondo_conv_input_gradient_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
   const conv_data d = {args[0],
                        type,
                        .weight = RONDO_ARG(const void *, 1),
                        .image = RONDO_ARG(const void *, 2),
                        .to = RONDO_ARG(void *, 3),
-                       .product = rondo_conv2d_input_gradient(args[0])};
+                       .product = rondo_conv_input_gradient(args[0])};
   make_tiles(&d, blocks, make_input_gradient_pointwise, make_input_gradient);
 }
 
 /* Adds the products of an image's positions from .. from + depth - 1. */
 static void add_places(const conv_data *d, const conv_tile *t, size_t image, size_t from, size_t depth, float *sums) {
-  const rondo_conv2d_shape *s = d->shape;
-  const size_t taps = rondo_conv2d_taps(s), product = image * s->groups + t->product;
+  const rondo_conv_shape *s = d->shape;
+  const size_t taps = rondo_conv_taps(s), product = image * s->groups + t->product;
   float left[EDGE * DEPTH], right[EDGE * DEPTH];
-  const size_t places = rondo_conv2d_out(s);
+  const size_t places = rondo_conv_out(s);
   size_t stride;
   const float *gradients = load_rows(d->type, d->weight, (product * s->out_channels + t->row) * places + from, places,
                                      t->rows, depth, left, &stride);
   for (size_t j = 0; j < t->columns; j++) {
     const size_t plane = product * s->in_channels + (t->column + j) / taps;
-    gather_tap(d, plane * rondo_conv2d_in(s), (t->column + j) % taps, from, depth, right + j * depth);
+    gather_tap(d, plane * rondo_conv_in(s), (t->column + j) % taps, from, depth, right + j * depth);
   }
   multiply(t, depth, gradients, stride, false, right, true, sums);
 }
 
 static void make_weight_gradient_pointwise(const conv_data *d, const conv_tile *t) {
-  const rondo_conv2d_product p = d->product;
-  const size_t places = rondo_conv2d_out(d->shape);
+  const rondo_conv_product p = d->product;
+  const size_t places = rondo_conv_out(d->shape);
   for (size_t image = 0; image < d->shape->images; image++) {
     const size_t product = image * d->shape->groups + t->product;
     const rondo_gemm gemm = {t->rows,
@@ -331,22 +366,22 @@ static void make_weight_gradient_pointwise(const conv_data *d, const conv_tile *
 }
 
 static void make_weight_gradient(const conv_data *d, const conv_tile *t) {
-  const rondo_conv2d_shape *s = d->shape;
+  const rondo_conv_shape *s = d->shape;
   float sums[EDGE * EDGE];
   memset(sums, 0, t->rows * t->columns * sizeof *sums);
   for (size_t image = 0; image < s->images; image++) {
-    for (size_t from = 0; from < rondo_conv2d_out(s); from += DEPTH)
-      add_places(d, t, image, from, rondo_smaller(DEPTH, rondo_conv2d_out(s) - from), sums);
+    for (size_t from = 0; from < rondo_conv_out(s); from += DEPTH)
+      add_places(d, t, image, from, rondo_smaller(DEPTH, rondo_conv_out(s) - from), sums);
   }
   store_tile(d, t, sums);
 }
 
-void rondo_conv2d_weight_gradient_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
+void rondo_conv_weight_gradient_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
   const conv_data d = {args[0],
                        type,
                        .image = RONDO_ARG(const void *, 1),
                        .weight = RONDO_ARG(const void *, 2),
                        .to = RONDO_ARG(void *, 3),
-                       .product = rondo_conv2d_weight_gradient(args[0])};
+                       .product = rondo_conv_weight_gradient(args[0])};
   make_tiles(&d, blocks, make_weight_gradient_pointwise, make_weight_gradient);
 }

@@ -12,12 +12,12 @@
  * Threads: one thread at a time creates or destroys a convolution. Each part has its own memory objects and stream, so
  * blocks can run at once. Runs of one convolution must not overlap, because they share a workspace.
  */
-#ifndef RONDO_TENSOR_OPERATORS_CONVOLUTION_CONV2D_ONEDNN_H
-#define RONDO_TENSOR_OPERATORS_CONVOLUTION_CONV2D_ONEDNN_H
+#ifndef RONDO_TENSOR_OPERATORS_CONVOLUTION_CONV_ONEDNN_H
+#define RONDO_TENSOR_OPERATORS_CONVOLUTION_CONV_ONEDNN_H
 
 #include "base/allocation.h"
 #include "tensor/compile/emit.h"
-#include "tensor/operators/convolution/conv2d.h"
+#include "tensor/operators/convolution/conv.h"
 
 typedef struct rondo_onednn_convolution rondo_onednn_convolution;
 
@@ -25,9 +25,8 @@ typedef struct rondo_onednn_convolution rondo_onednn_convolution;
  * in use, the convolution has fewer multiplications than RONDO_ONEDNN_LEAST, the own kernels are as fast, or the
  * library does not support it. Errors: OUT_OF_MEMORY. */
 RONDO_MUST_USE rondo_status rondo_onednn_convolution_create(const rondo_allocator *allocator,
-                                                            rondo_convolution_pass pass,
-                                                            const rondo_conv2d_shape *shape, bool has_bias,
-                                                            rondo_onednn_convolution **out);
+                                                            rondo_convolution_pass pass, const rondo_conv_shape *shape,
+                                                            bool has_bias, rondo_onednn_convolution **out);
 void rondo_onednn_convolution_destroy(void *convolution); /* NULL is fine */
 
 size_t rondo_onednn_convolution_workspace(const rondo_onednn_convolution *convolution);

@@ -13,10 +13,10 @@
 #include <string.h>
 
 #include "tensor/operators/common/operator_rows.h"
-#include "tensor/operators/convolution/conv2d.h"
+#include "tensor/operators/convolution/conv.h"
 
-#define EXTENT RONDO_CONV2D_DEPTHWISE_EXTENT
-#define STRIDE RONDO_CONV2D_DEPTHWISE_STRIDE
+#define EXTENT RONDO_CONV_DEPTHWISE_EXTENT
+#define STRIDE RONDO_CONV_DEPTHWISE_STRIDE
 #define WIDEST 128 /* columns of a patch times the stride */
 #define ROOM 8192  /* elements of all planes */
 #define SLACK (RONDO_LANES + EXTENT)
@@ -86,7 +86,7 @@ static patch patch_at(const rondo_window *w, size_t height, size_t width, size_t
   const size_t across = rondo_divide_up(width, widest);
   patch p = {.row = number / across * tallest,
              .column = number % across * widest,
-             .reach = {reach_of(w, RONDO_HEIGHT), reach_of(w, RONDO_WIDTH)}};
+             .reach = {[RONDO_HEIGHT] = reach_of(w, RONDO_HEIGHT), [RONDO_WIDTH] = reach_of(w, RONDO_WIDTH)}};
   p.rows = rondo_smaller(tallest, height - p.row);
   p.columns = rondo_smaller(widest, width - p.column);
   p.pitch = p.columns + p.reach[RONDO_WIDTH];
@@ -183,15 +183,15 @@ static void update_taps(const rondo_window *w, const patch *p, patch *held, tap 
 
 /* Forward ---------------------------------------------------------------------------------------------------------- */
 
-static void convolve(const source *x, const rondo_conv2d_shape *s, const patch *p, size_t plane, const tap *taps,
+static void convolve(const source *x, const rondo_conv_shape *s, const patch *p, size_t plane, const tap *taps,
                      float first, void *y) {
   const rondo_window *w = &s->window;
   const size_t width = w->out[RONDO_WIDTH];
   float buffer[ROOM + SLACK], sums[ROOM + RONDO_LANES];
-  gather_phases(x, w, p, plane * rondo_conv2d_in(s), buffer);
-  correlate(buffer, taps, rondo_conv2d_taps(s), first, p->rows * p->pitch, sums);
+  gather_phases(x, w, p, plane * rondo_conv_in(s), buffer);
+  correlate(buffer, taps, rondo_conv_taps(s), first, p->rows * p->pitch, sums);
   for (size_t i = 0; i < p->rows; i++) {
-    const size_t at = plane * rondo_conv2d_out(s) + (p->row + i) * width + p->column;
+    const size_t at = plane * rondo_conv_out(s) + (p->row + i) * width + p->column;
     rondo_store_floats(x->type, y, at, p->columns, sums + i * p->pitch);
   }
 }
@@ -200,12 +200,12 @@ static void load_weights(rondo_type type, const void *weight, size_t first, size
   for (size_t t = 0; t < taps; t++) to[t].weight = rondo_load_one(type, weight, first + t);
 }
 
-void rondo_conv2d_depthwise_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
-  const rondo_conv2d_shape *s = args[0];
+void rondo_conv_depthwise_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
+  const rondo_conv_shape *s = args[0];
   const rondo_window *w = &s->window;
   const source x = {type, RONDO_ARG(const void *, 1), w->in};
   const void *weight = RONDO_ARG(const void *, 2), *bias = RONDO_ARG(const void *, 3);
-  const size_t patches = forward_patches(w), count = rondo_conv2d_taps(s);
+  const size_t patches = forward_patches(w), count = rondo_conv_taps(s);
   tap taps[EXTENT * EXTENT];
   patch held = {.pitch = 0};
   RONDO_EACH_TILE(number, blocks, patches * s->images * s->groups) {
@@ -272,29 +272,29 @@ static void store_phase(const source *dx, const rondo_window *w, const patch *p,
   }
 }
 
-static void make_input_gradient(const source *dy, const rondo_conv2d_shape *s, const patch *p, size_t plane,
+static void make_input_gradient(const source *dy, const rondo_conv_shape *s, const patch *p, size_t plane,
                                 const tap *weights, void *to) {
   const rondo_window *w = &s->window;
   const source dx = {.type = dy->type, .size = w->in};
   float buffer[ROOM + SLACK], sums[ROOM + RONDO_LANES];
   tap taps[EXTENT * EXTENT];
-  gather_windows(dy, w, p, plane * rondo_conv2d_out(s), buffer);
+  gather_windows(dy, w, p, plane * rondo_conv_out(s), buffer);
   for (size_t down = 0; down < w->stride[RONDO_HEIGHT]; down++) {
     for (size_t across = 0; across < w->stride[RONDO_WIDTH]; across++) {
       const size_t count = list_taps(w, p, down, across, weights, taps);
       correlate(buffer, taps, count, 0.0f, p->rows * p->pitch, sums);
-      store_phase(&dx, w, p, plane * rondo_conv2d_in(s), down, across, sums, to);
+      store_phase(&dx, w, p, plane * rondo_conv_in(s), down, across, sums, to);
     }
   }
 }
 
-void rondo_conv2d_depthwise_input_gradient_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
-  const rondo_conv2d_shape *s = args[0];
+void rondo_conv_depthwise_input_gradient_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
+  const rondo_conv_shape *s = args[0];
   const rondo_window *w = &s->window;
   const void *weight = RONDO_ARG(const void *, 1);
   const source dy = {type, RONDO_ARG(const void *, 2), w->out};
   const size_t height = count_strides(w, RONDO_HEIGHT), width = count_strides(w, RONDO_WIDTH);
-  const size_t patches = gradient_patches(w), taps = rondo_conv2d_taps(s);
+  const size_t patches = gradient_patches(w), taps = rondo_conv_taps(s);
   tap weights[EXTENT * EXTENT];
   RONDO_EACH_TILE(number, blocks, patches * s->images * s->groups) {
     const size_t plane = number / patches;
@@ -307,25 +307,25 @@ void rondo_conv2d_depthwise_input_gradient_cpu(rondo_type type, rondo_blocks blo
 /* dweight ---------------------------------------------------------------------------------------------------------- */
 
 /* Adds the gradient of each tap from the patch's windows. Between the rows of `gradients` there are zeros. */
-static void add_patch(const source *x, const source *dy, const rondo_conv2d_shape *s, const patch *p, size_t plane,
+static void add_patch(const source *x, const source *dy, const rondo_conv_shape *s, const patch *p, size_t plane,
                       const tap *taps, float *sums) {
   const rondo_window *w = &s->window;
   float buffer[ROOM + SLACK], gradients[ROOM];
-  gather_phases(x, w, p, plane * rondo_conv2d_in(s), buffer);
+  gather_phases(x, w, p, plane * rondo_conv_in(s), buffer);
   for (size_t i = 0; i < p->rows; i++) {
     float *row = gradients + i * p->pitch;
-    gather_line(dy, plane * rondo_conv2d_out(s), (int64_t)(p->row + i), (int64_t)p->column, 1, p->columns, row);
+    gather_line(dy, plane * rondo_conv_out(s), (int64_t)(p->row + i), (int64_t)p->column, 1, p->columns, row);
     memset(row + p->columns, 0, p->reach[RONDO_WIDTH] * sizeof *row);
   }
-  for (size_t t = 0; t < rondo_conv2d_taps(s); t++)
+  for (size_t t = 0; t < rondo_conv_taps(s); t++)
     add_dot(gradients, buffer + taps[t].offset, p->rows * p->pitch, &sums[t]);
 }
 
-void rondo_conv2d_depthwise_weight_gradient_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
-  const rondo_conv2d_shape *s = args[0];
+void rondo_conv_depthwise_weight_gradient_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
+  const rondo_conv_shape *s = args[0];
   const rondo_window *w = &s->window;
   const source x = {type, RONDO_ARG(const void *, 1), w->in}, dy = {type, RONDO_ARG(const void *, 2), w->out};
-  const size_t patches = forward_patches(w), count = rondo_conv2d_taps(s);
+  const size_t patches = forward_patches(w), count = rondo_conv_taps(s);
   tap taps[EXTENT * EXTENT];
   patch held = {.pitch = 0};
   RONDO_EACH_TILE(group, blocks, s->groups) {
@@ -341,21 +341,21 @@ void rondo_conv2d_depthwise_weight_gradient_cpu(rondo_type type, rondo_blocks bl
 
 /* Blocks ----------------------------------------------------------------------------------------------------------- */
 
-bool rondo_conv2d_is_depthwise(const rondo_conv2d_shape *s) {
+bool rondo_conv_is_depthwise(const rondo_conv_shape *s) {
   const rondo_window *w = &s->window;
-  if (s->in_channels != 1 || s->out_channels != 1) return false;
+  if (s->in_channels != 1 || s->out_channels != 1 || !rondo_window_is_trivial(w, RONDO_DEPTH)) return false;
   for (int axis = 0; axis < RONDO_WINDOW_AXES; axis++) {
     if ((w->kernel[axis] - 1) * w->dilation[axis] >= EXTENT || w->stride[axis] > STRIDE) return false;
   }
   return true;
 }
 
-size_t rondo_conv2d_depthwise_tiles(const rondo_conv2d_shape *s) {
+size_t rondo_conv_depthwise_tiles(const rondo_conv_shape *s) {
   return s->images * s->groups * forward_patches(&s->window);
 }
 
-size_t rondo_conv2d_depthwise_input_gradient_tiles(const rondo_conv2d_shape *s) {
+size_t rondo_conv_depthwise_input_gradient_tiles(const rondo_conv_shape *s) {
   return s->images * s->groups * gradient_patches(&s->window);
 }
 
-size_t rondo_conv2d_depthwise_weight_gradient_tiles(const rondo_conv2d_shape *s) { return s->groups; }
+size_t rondo_conv_depthwise_weight_gradient_tiles(const rondo_conv_shape *s) { return s->groups; }
