@@ -241,8 +241,8 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_rnn(rondo_program *program, rondo
  *           0.5 of the value (half_pixel), at i (size - 1) / (size' - 1) (align_corners), at i / scale (asymmetric), or
  *           at that of half_pixel but 0 if there is one element (half_pixel_or_0, pytorch_half_pixel of ONNX). With
  *           half_pixel_symmetric, the centres of both are at one place, if the size is not the scaled one; with crop,
- *           elements lie between crop_first and crop_last (tf_crop_and_resize of ONNX). PyTorch's antialias is antialias
- *           with exclude_outside and a `cubic` of -0.5. Dimensions before the third: reshape [a, b, ..] to [1, 1, a, b,
+ *           elements lie between crop_first and crop_last (tf_crop_and_resize of ONNX). PyTorch's antialias is
+ * antialias with exclude_outside and a `cubic` of -0.5. Dimensions before the third: reshape [a, b, ..] to [1, 1, a, b,
  *           ..].
  *           PyTorch's nearest is asymmetric with floor, its nearest-exact half_pixel with round_prefer_ceil, and its
  *           bilinear half_pixel, or align_corners. The zero options, half_pixel with floor, are neither of its nearest.
@@ -339,6 +339,110 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_lp_pool(rondo_program *program, r
                                                        const rondo_pooling_options *options, rondo_value *out_value);
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_max_unpool(rondo_program *program, rondo_value x, rondo_value indices,
                                                           const size_t *size, rondo_value *out_value);
+
+/* Sampling and detection -------------------------------------------------------------------------------------------
+ * All compute in F32.
+ *   grid_sample: value [n, c, h, w] and grid [n, h', w', 2], or [n, c, d, h, w] and [n, d', h', w', 3], any floats ->
+ * [n, c, h', w'] or [n, c, d', h', w'], of the value's type: the value at the grid's coordinates, which are x, y (and
+ * z) from -1 to 1, by the mode of interpolate; cubic is of images. -1 and 1 are the outer edges of the outer elements,
+ * or their centres (align_corners). Outside there are zeros, the nearest element, or the value mirrored (Jaderberg et
+ * al. 2015, Spatial Transformer Networks). On CUDA, the gradient of the value is added by one thread for each channel,
+ * to have the same bits each time, which is slow for few channels. options may be NULL: nearest, zeros. OUT_OF_RANGE:
+ * another mode or padding. affine_grid: theta [n, 2, 3] or [n, 3, 4], any float -> the grid of grid_sample with theta
+ * (x, y, 1) at each element of an image with these sizes, [n, h', w', 2] or [n, d', h', w', 3]: a product. roi_align:
+ * value [n, c, h, w] of any float, rois [r, 4] F32, each x1, y1, x2, y2, and images [r], I32 or I64, the image of each
+ * -> [r, c, size[0], size[1]]: the mean or the largest product of samples in bins of equal size (He et al. 2017, Mask
+ * R-CNN; RoiAlign of ONNX). No gradient. A wrong image fails the run. max_roi_pool: the same with rois [r, 5], each
+ * image, x1, y1, x2, y2: the maximum of the elements in each bin, 0 if there are none (Girshick 2015, Fast R-CNN;
+ * MaxRoiPool of ONNX). No gradient. non_max_suppression: boxes [n, b, 4] and scores [n, classes, b], F32 -> the indices
+ * of boxes that overlap no better one of their class, [bound, 3] I32, each image, class, box: by image, by class, the
+ * best first; the rows after the last are -1. And how many there are, [1] I32. Boxes are y1, x1, y2, x2, corners in any
+ * order, or x, y of the centre, width, height. No gradient. options may be NULL. OUT_OF_RANGE: a threshold is NaN.
+ *   local_response_norm: x [n, c, ..] / (bias + alpha / size * sum of x^2)^beta, summed over `size` neighbouring
+ *           channels, (size - 1) / 2 before and the rest after (Krizhevsky et al. 2012). Several operators, in F32.
+ *   fold:   x [n, c taps, l] -> [n, c, image ..]: adds each of the l windows to its place in the image, the gradient of
+ *           unfolding windows (torch.nn.functional.fold, Col2Im of ONNX): a conv_transpose with weights of 0 and 1, so
+ *           `taps` times as many multiplications as additions are needed. The options' bias and groups are not used.
+ *   dft:    x [.., m, .., 1 or 2], any float, numbers or pairs of real and imaginary parts -> [.., k, .., 2], F32: the
+ *           discrete Fourier transform along `dimension` by a product with a matrix of k x m sines and cosines, so the
+ *           cost grows with the square of the length. Its inverse is divided by k. options may be NULL.
+ *   stft:   signal [n, m, 1 or 2], any float -> [n, frames, k, 2], F32: the transforms of frames of `frame_length`
+ *           elements, `frame_step` apart, multiplied by a window [frame_length], or no value: 1. By a conv. k is
+ *           frame_length, or frame_length / 2 + 1 if onesided.
+ *   det:    x [.., m, m], any float -> [..]: the determinant of each matrix, m at most 256, by elimination with pivots.
+ *           No gradient. */
+typedef enum rondo_grid_padding {
+  RONDO_GRID_ZEROS = 0,
+  RONDO_GRID_BORDER = 1,
+  RONDO_GRID_REFLECTION = 2
+} rondo_grid_padding;
+
+typedef struct rondo_grid_sample_options {
+  uint32_t struct_size;
+  rondo_interpolation mode;
+  rondo_grid_padding padding;
+  bool align_corners;
+} rondo_grid_sample_options;
+#define RONDO_GRID_SAMPLE_OPTIONS_INIT .struct_size = sizeof(rondo_grid_sample_options)
+
+typedef struct rondo_roi_align_options {
+  uint32_t struct_size;
+  float spatial_scale;   /* of the coordinates; 0: 1 */
+  size_t size[2];        /* of the result */
+  size_t sampling_ratio; /* samples of a bin along each axis; 0: as many as it has elements, rounded up */
+  bool takes_max;        /* the largest product; otherwise the mean */
+  bool half_pixel;       /* coordinates are of corners, as torchvision's `aligned`; otherwise of centres */
+} rondo_roi_align_options;
+#define RONDO_ROI_ALIGN_OPTIONS_INIT .struct_size = sizeof(rondo_roi_align_options)
+
+typedef struct rondo_non_max_suppression_options {
+  uint32_t struct_size;
+  float iou_threshold;   /* a box overlaps another if the area of both is more than this share of that of either */
+  float score_threshold; /* boxes need a higher score; used if has_score_threshold */
+  bool has_score_threshold;
+  bool center_boxes;
+  size_t per_class; /* of an image, the most boxes; 0: all */
+  size_t bound;     /* rows of the result; 0: for all that can be selected */
+} rondo_non_max_suppression_options;
+#define RONDO_NON_MAX_SUPPRESSION_OPTIONS_INIT .struct_size = sizeof(rondo_non_max_suppression_options)
+
+typedef struct rondo_dft_options {
+  uint32_t struct_size;
+  bool inverse;
+  bool onesided;    /* only the first k / 2 + 1 results; not of an inverse */
+  size_t dimension; /* not the last */
+  size_t length;    /* k: the dimension is cut, or zeros are added; 0: its size */
+} rondo_dft_options;
+#define RONDO_DFT_OPTIONS_INIT .struct_size = sizeof(rondo_dft_options)
+
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_grid_sample(rondo_program *program, rondo_value value, rondo_value grid,
+                                                           const rondo_grid_sample_options *options,
+                                                           rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_affine_grid(rondo_program *program, rondo_value theta,
+                                                           const size_t *size, bool align_corners,
+                                                           rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_roi_align(rondo_program *program, rondo_value value, rondo_value rois,
+                                                         rondo_value images, const rondo_roi_align_options *options,
+                                                         rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_max_roi_pool(rondo_program *program, rondo_value value, rondo_value rois,
+                                                            const size_t size[2], float spatial_scale,
+                                                            rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_non_max_suppression(rondo_program *program, rondo_value boxes,
+                                                                   rondo_value scores,
+                                                                   const rondo_non_max_suppression_options *options,
+                                                                   rondo_value *out_selected, rondo_value *out_count);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_local_response_norm(rondo_program *program, rondo_value x, size_t size,
+                                                                   float alpha, float beta, float bias,
+                                                                   rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_fold(rondo_program *program, rondo_value x, const size_t *image,
+                                                    const size_t *kernel, const rondo_conv_options *options,
+                                                    size_t rank, rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_dft(rondo_program *program, rondo_value x,
+                                                   const rondo_dft_options *options, rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_stft(rondo_program *program, rondo_value signal, rondo_value window,
+                                                    size_t frame_step, size_t frame_length, bool onesided,
+                                                    rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_det(rondo_program *program, rondo_value x, rondo_value *out_value);
 
 /* Element-wise -----------------------------------------------------------------------------------------------------
  *   cast: any type to `type`; a value that already has this type is returned unchanged. Floats are truncated to

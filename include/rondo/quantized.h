@@ -16,12 +16,15 @@
  * (<rondo/weights.h>) hold them as three tensors. Arrays of another group size do not fit: their scales have another
  * shape, which adding the operator, or rondo_weights_apply, refuses by name.
  *
+ * The header also has products and convolutions of 8-bit integers, and the conversions between floats and integers, as
+ * ONNX's quantised models use them.
+ *
  * Component: rondo-tensor.
  */
 #ifndef RONDO_QUANTIZED_H
 #define RONDO_QUANTIZED_H
 
-#include <rondo/program.h>
+#include <rondo/operators.h>
 
 RONDO_EXTERN_C_BEGIN
 
@@ -83,6 +86,59 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_dequantize(rondo_program *program
                                                           rondo_value scales, rondo_value zeros,
                                                           const rondo_quantized_options *options,
                                                           rondo_value *out_value);
+
+/* Integers ---------------------------------------------------------------------------------------------------------
+ * None has a gradient, except that dequantize_linear has that of the scale.
+ *   matmul_integer: a [.., m, k] and b [.., k, n], each I8 or U8 -> [.., m, n]: the sums of (a - a_zero) (b - b_zero),
+ *           exact, modulo 2^32, as I32. Leading dimensions are broadcast, as in numpy.matmul. With a scale,
+ *           scale * (sum + bias) + result_zero, rounded to the nearest integer, to even, and limited to the range of
+ *           result_type.
+ *   conv_integer: x [n, c, ..] and weight [o, c / groups, ..], each I8 or U8, likewise, with a_zero of x and b_zero of
+ *           the weight; the padding counts as a_zero. `options` as of rondo_op_conv, without its bias; NULL: none.
+ *   Zeros are scalars of their factor's type; b_zero may also be [n] or [o], one for each column or output channel, and
+ *           so may scale, F32, and bias, I32, is that. products may be NULL. On a CPU, Rondo's own kernels compute
+ * both: oneDNN's integer products give wrong results on processors without VNNI. quantize_linear: x, any float -> I8 or
+ * U8: x / scale + zero, rounded and limited likewise. dequantize_linear: x, I8, U8 or I32 -> (x - zero) scale, a float.
+ * scale and zero are scalars, or have an element for each index of `dimension` ([size]), or, with a block, x's rank and
+ * in that dimension a size of its size / block, rounded up. zero has the integers' type, or is no value: 0. Chains of
+ * existing operators, in F32. dynamic_quantize_linear: x, any float -> U8, with the scale, F32, and the zero, U8, both
+ * [], for which the range of x and 0 is 0 .. 255 (DynamicQuantizeLinear of ONNX). */
+typedef struct rondo_integer_product_options {
+  uint32_t struct_size;
+  rondo_type result_type;     /* with a scale: I8 or U8; 0: U8 */
+  rondo_value a_zero, b_zero; /* no value: 0 */
+  rondo_value bias;           /* with a scale; no value: 0 */
+  rondo_value scale;          /* no value: the sums are the result */
+  rondo_value result_zero;    /* a scalar of the result's type, with a scale; no value: 0 */
+} rondo_integer_product_options;
+#define RONDO_INTEGER_PRODUCT_OPTIONS_INIT .struct_size = sizeof(rondo_integer_product_options)
+
+typedef struct rondo_quantize_linear_options {
+  uint32_t struct_size;
+  rondo_type type;  /* of the result: 0: U8, or the zero's type, of quantize_linear, and F32 of dequantize_linear */
+  size_t dimension; /* of scales that are not scalars */
+  size_t block;     /* elements of the dimension with one scale; 0: 1 */
+} rondo_quantize_linear_options;
+#define RONDO_QUANTIZE_LINEAR_OPTIONS_INIT .struct_size = sizeof(rondo_quantize_linear_options)
+
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_matmul_integer(rondo_program *program, rondo_value a, rondo_value b,
+                                                              const rondo_integer_product_options *products,
+                                                              rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_conv_integer(rondo_program *program, rondo_value x, rondo_value weight,
+                                                            const rondo_conv_options *options,
+                                                            const rondo_integer_product_options *products,
+                                                            rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_quantize_linear(rondo_program *program, rondo_value x, rondo_value scale,
+                                                               rondo_value zero,
+                                                               const rondo_quantize_linear_options *options,
+                                                               rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_dequantize_linear(rondo_program *program, rondo_value x,
+                                                                 rondo_value scale, rondo_value zero,
+                                                                 const rondo_quantize_linear_options *options,
+                                                                 rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_dynamic_quantize_linear(rondo_program *program, rondo_value x,
+                                                                       rondo_value *out_value, rondo_value *out_scale,
+                                                                       rondo_value *out_zero);
 
 RONDO_EXTERN_C_END
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * interpolate (PR-8): modes, coordinates, roundings, smoothing, and one to four dimensions. The reference computes each element
- * from all of its neighbours, in all dimensions at once.
+ * interpolate (PR-8): modes, coordinates, roundings, smoothing, and one to four dimensions. The reference computes each
+ * element from all of its neighbours, in all dimensions at once.
  */
 #include <math.h>
 #include <string.h>
@@ -64,7 +64,8 @@ static void draw_far(uint64_t *seed, test_call *call) {
 }
 
 static rondo_status build(const test_call *call, rondo_program *program, const rondo_value *in, rondo_value *result) {
-  rondo_interpolate_options options = {RONDO_INTERPOLATE_OPTIONS_INIT, .mode = (rondo_interpolation)call->sizes[MODE],
+  rondo_interpolate_options options = {RONDO_INTERPOLATE_OPTIONS_INIT,
+                                       .mode = (rondo_interpolation)call->sizes[MODE],
                                        .coordinates = (rondo_coordinates)call->sizes[COORDINATES],
                                        .nearest = (rondo_nearest)call->sizes[NEAREST],
                                        .antialias = call->sizes[ANTIALIAS] != 0,
@@ -144,7 +145,7 @@ static double sum_of(const test_call *call, const double *x, const size_t *at, s
   const test_tensor *value = &call->inputs[0];
   if (d == value->rank) return x[first];
   const double here = coordinate(call, d, at[d]), size = (double)value->shape[d];
-  const double reach = 3 + (call->sizes[ANTIALIAS] ? 2 * size / (double)call->sizes[OUT + d] : 0);
+  const double reach = 3 + ceil(call->sizes[ANTIALIAS] ? 2 * size / (double)call->sizes[OUT + d] : 0);
   double sum = 0, weights = 0;
   for (double k = floor(here) - reach; k <= floor(here) + reach; k++) {
     const double w = weight(call, d, here, k), inside = fmin(fmax(k, 0), size - 1);

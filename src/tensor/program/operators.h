@@ -78,6 +78,15 @@
   ROW(max_pool_gradient)        \
   ROW(avg_pool)                 \
   ROW(avg_pool_gradient)        \
+  ROW(grid_sample)              \
+  ROW(grid_sample_gradient)     \
+  ROW(grid_coordinate_gradient) \
+  ROW(roi_align)                \
+  ROW(max_roi_pool)             \
+  ROW(non_max_suppression)      \
+  ROW(det)                      \
+  ROW(matmul_integer)           \
+  ROW(conv_integer)             \
   ROW(sum)                      \
   ROW(mean)                     \
   ROW(max)                      \

@@ -24,6 +24,9 @@
   ROW(data_parallel)            \
   ROW(gather)                   \
   ROW(gradient_control)         \
+  ROW(grid_sample)              \
+  ROW(integer_product)          \
+  ROW(non_max_suppression)      \
   ROW(one_hot)                  \
   ROW(pad)                      \
   ROW(pair_loss_join)           \

@@ -2,9 +2,8 @@
  * interpolate: images of another size, as torch.nn.functional.interpolate and Resize of ONNX. All modes are products of
  * one interpolation for each dimension, so an operation, resize, interpolates along one: an element is a sum of up to
  * four neighbours (taps), or of more if images are smoothed while they shrink (antialias). Cubic weights are those of
- * Keys, "Cubic Convolution Interpolation for Digital Image Processing" (1981). The gradient adds, for each element, what
- * read it. Nothing is scattered.
- * Threads: as tensor/program/operator.h says.
+ * Keys, "Cubic Convolution Interpolation for Digital Image Processing" (1981). The gradient adds, for each element,
+ * what read it. Nothing is scattered. Threads: as tensor/program/operator.h says.
  */
 #include <assert.h>
 #include <math.h>
@@ -14,10 +13,20 @@
 
 #define TAPS 4
 
-enum { DIMENSION, SIZE, MODE, NEAREST, FACTOR, ADDEND, DIVISOR, SQUEEZE, SIZES }; /* sizes; from FACTOR on bits of a
-                                                                                     double */
-enum { CUBIC, OUTSIDE };                                                          /* numbers */
-enum { EXCLUDES_OUTSIDE, CROPS };                                                 /* flags */
+enum {
+  DIMENSION,
+  SIZE,
+  MODE,
+  NEAREST,
+  FACTOR,
+  ADDEND,
+  DIVISOR,
+  SQUEEZE,
+  SIZES
+};                                /* sizes; from FACTOR on bits of a
+                                     double */
+enum { CUBIC, OUTSIDE };          /* numbers */
+enum { EXCLUDES_OUTSIDE, CROPS }; /* flags */
 
 /* A scalar argument of the kernels; without padding. Images are [outer, in, inner] and [outer, out, inner]. Element i
  * of the dimension `out` is at (factor i + addend) / divisor of the dimension `in`: integers, if no scale is given, so

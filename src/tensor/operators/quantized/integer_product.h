@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT
+ * Products of 8-bit integers on a CPU: tiles of sums of (a - a_zero) (b - b_zero), exact, modulo 2^32, and what becomes
+ * of the sums. `a` is packed as 16-bit integers without its zero, `b` stays bytes; the zero of b is taken off by the
+ * sums of a. integer_product.c has an AVX2 and a plain form, which give the same bits. Threads: any.
+ */
+#ifndef RONDO_TENSOR_OPERATORS_QUANTIZED_INTEGER_PRODUCT_H
+#define RONDO_TENSOR_OPERATORS_QUANTIZED_INTEGER_PRODUCT_H
+
+#include <rondo/quantized.h>
+
+#include "tensor/operators/common/operator_tools.h"
+
+#define RONDO_INTEGER_ROWS 64    /* of a tile, at most */
+#define RONDO_INTEGER_COLUMNS 64 /* likewise; a multiple of RONDO_INTEGER_STEP */
+#define RONDO_INTEGER_STEP 16    /* columns of panels of b are a multiple of it */
+#define RONDO_INTEGER_DEPTH 512  /* of a panel, even */
+
+/* What becomes of the sums; part of a scalar argument of the kernels, without padding. */
+typedef struct rondo_integer_ending {
+  uint32_t a_unsigned, b_unsigned; /* 0: I8, 1: U8 */
+  uint32_t zeros_b;                /* elements of b_zero: 1, or one for each column, or row if by_row */
+  uint32_t scales, biases;         /* elements likewise; 0: none */
+  uint32_t has_scale;              /* 0: the result is I32 */
+  uint32_t result_unsigned, by_row;
+} rondo_integer_ending;
+
+/* The arrays of the ending. NULL: none. */
+typedef struct rondo_integer_arrays {
+  const void *a_zero, *b_zero, *result_zero;
+  const int32_t *bias;
+  const float *scale;
+  void *result;
+} rondo_integer_arrays;
+
+static inline int32_t rondo_byte_at(const void *bytes, uint32_t is_unsigned, size_t at) {
+  return is_unsigned != 0 ? ((const uint8_t *)bytes)[at] : ((const int8_t *)bytes)[at];
+}
+
+/* A tile of sums, and the panels for a part of its depth. */
+typedef struct rondo_integer_tile {
+  size_t rows, columns;
+  int32_t sums[RONDO_INTEGER_ROWS * RONDO_INTEGER_COLUMNS]; /* rows of RONDO_INTEGER_COLUMNS */
+  int16_t a[RONDO_INTEGER_ROWS * RONDO_INTEGER_DEPTH];      /* rows of RONDO_INTEGER_DEPTH, zeros after an odd depth */
+  uint8_t b[RONDO_INTEGER_DEPTH * RONDO_INTEGER_COLUMNS];   /* rows of RONDO_INTEGER_COLUMNS */
+} rondo_integer_tile;
+
+/* sums += a b for this depth. Bytes after the columns, up to a multiple of the step, are read and not used, and so is a
+ * row after an odd depth. */
+void rondo_integer_multiply(rondo_integer_tile *tile, size_t depth, bool b_unsigned);
+
+/* Takes the zeros of the columns of b off the sums, for this depth. */
+void rondo_integer_subtract(rondo_integer_tile *tile, size_t depth, const int32_t *zeros);
+
+/* Stores row `row` of the tile as elements `at` .. of the result. `channel`: the row's index in the arrays if by_row,
+ * else that of the first column. */
+void rondo_integer_store(const rondo_integer_ending *ending, const rondo_integer_arrays *arrays,
+                         const rondo_integer_tile *tile, size_t row, size_t channel, size_t at);
+
+/* Rows: the inputs after the two factors. */
+enum {
+  RONDO_INTEGER_A_ZERO = 2,
+  RONDO_INTEGER_B_ZERO,
+  RONDO_INTEGER_BIAS,
+  RONDO_INTEGER_SCALE,
+  RONDO_INTEGER_RESULT_ZERO,
+  RONDO_INTEGER_INPUTS
+};
+
+/* Checks the inputs after the factors, whose numbers are `a` and `b`, for results with this many channels; returns the
+ * result's type. flags[3] of the attributes: the result is U8. Errors: TYPE, SHAPE. */
+RONDO_MUST_USE rondo_status rondo_integer_require(const rondo_program *program, const rondo_operation *operation,
+                                                  size_t channels, rondo_type *out_type);
+rondo_integer_ending rondo_integer_ending_of(const rondo_emitter *emitter, const rondo_operation *operation,
+                                             bool by_row);
+
+/* Reads the options of a call; the inputs after the factors. */
+RONDO_MUST_USE rondo_status rondo_integer_read(const char *call, const rondo_integer_product_options *options,
+                                               rondo_value *out_inputs, rondo_attributes *out_attributes);
+
+#endif

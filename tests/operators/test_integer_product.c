@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: MIT
+ * Integers (ON-3): matmul_integer and conv_integer are exact, with zeros of both factors, scales and biases;
+ * quantize_linear, dequantize_linear and dynamic_quantize_linear.
+ */
+#include <math.h>
+#include <string.h>
+
+#include <rondo/quantized.h>
+
+#include "support/test_operator.h"
+#include "support/test_program.h"
+
+enum { M = 70, K = 1030, N = 83 }; /* several tiles and panels, none of them whole */
+
+static uint8_t bytes_a[M * K], bytes_b[K * N], zeros[N];
+static float scales[N];
+static int32_t biases[N];
+
+static int number_of(uint8_t byte, bool is_unsigned) { return is_unsigned ? byte : (int8_t)byte; }
+
+static void draw_all(uint64_t *seed) {
+  for (size_t i = 0; i < sizeof bytes_a; i++) bytes_a[i] = (uint8_t)test_random_below(seed, 256);
+  for (size_t i = 0; i < sizeof bytes_b; i++) bytes_b[i] = (uint8_t)test_random_below(seed, 256);
+  for (size_t i = 0; i < N; i++) {
+    zeros[i] = (uint8_t)test_random_below(seed, 256);
+    scales[i] = (float)(1 + test_random_below(seed, 9)) * 1e-5f;
+    biases[i] = (int32_t)test_random_below(seed, 100000) - 50000;
+  }
+}
+
+static int32_t sum_at(size_t i, size_t j, bool a_unsigned, bool b_unsigned, uint8_t a_zero) {
+  uint32_t sum = 0;
+  for (size_t k = 0; k < K; k++)
+    sum += (uint32_t)((number_of(bytes_a[i * K + k], a_unsigned) - number_of(a_zero, a_unsigned)) *
+                      (number_of(bytes_b[k * N + j], b_unsigned) - number_of(zeros[j], b_unsigned)));
+  return (int32_t)sum;
+}
+
+static rondo_value input(rondo_program *program, const char *name, rondo_type type, const size_t *shape, size_t rank) {
+  rondo_value made;
+  assert_ok(rondo_program_input(program, name, type, shape, rank, &made));
+  return made;
+}
+
+static void check_product(test_fixture *t, bool a_unsigned, bool b_unsigned) {
+  static int32_t sums[M * N];
+  static uint8_t rounded[M * N];
+  const rondo_type of_a = a_unsigned ? RONDO_U8 : RONDO_I8, of_b = b_unsigned ? RONDO_U8 : RONDO_I8;
+  uint8_t a_zero = 77, to_zero = 100;
+  rondo_program *program = test_new_program();
+  rondo_value y, z;
+  const rondo_value a = input(program, "a", of_a, (size_t[]){M, K}, 2), b = input(program, "b", of_b, (size_t[]){K, N}, 2);
+  rondo_integer_product_options options = {RONDO_INTEGER_PRODUCT_OPTIONS_INIT,
+                                           .a_zero = input(program, "a_zero", of_a, NULL, 0),
+                                           .b_zero = input(program, "b_zero", of_b, (size_t[]){N}, 1)};
+  assert_ok(rondo_op_matmul_integer(program, a, b, &options, &y));
+  options.scale = input(program, "scale", RONDO_F32, (size_t[]){N}, 1);
+  options.bias = input(program, "bias", RONDO_I32, (size_t[]){N}, 1);
+  options.result_zero = input(program, "to_zero", RONDO_U8, NULL, 0);
+  assert_ok(rondo_op_matmul_integer(program, a, b, &options, &z));
+  assert_ok(rondo_program_output(program, "y", y));
+  assert_ok(rondo_program_output(program, "z", z));
+  test_run_program(t, program,
+                   (const test_bytes[]){TEST_BYTES("a", bytes_a), TEST_BYTES("b", bytes_b), TEST_BYTES("a_zero", a_zero),
+                                        TEST_BYTES("b_zero", zeros), TEST_BYTES("scale", scales),
+                                        TEST_BYTES("bias", biases), TEST_BYTES("to_zero", to_zero), {.name = NULL}},
+                   (const test_bytes[]){TEST_BYTES("y", sums), TEST_BYTES("z", rounded), {.name = NULL}});
+  for (size_t i = 0; i < M * N; i++) {
+    const int32_t sum = sum_at(i / N, i % N, a_unsigned, b_unsigned, a_zero);
+    const float scaled = rintf((float)(sum + biases[i % N]) * scales[i % N]) + 100;
+    assert_int_equal(sums[i], sum);
+    assert_int_equal(rounded[i], (int)fminf(fmaxf(scaled, 0), 255));
+  }
+}
+
+TEST(test_products_are_exact) {
+  uint64_t seed = 1;
+  draw_all(&seed);
+  for (int i = 0; i < 4; i++) check_product(t, i % 2 != 0, i / 2 != 0);
+}
+
+/* conv_integer has the bits of conv on the same numbers, whose sums F32 holds exactly. */
+static void check_conv(test_fixture *t, uint64_t *seed, size_t groups, size_t stride, size_t before, size_t kernel) {
+  static uint8_t x[2 * 6 * 11 * 13], weight[6 * 6 * 9];
+  static int32_t sums[2 * 6 * 16 * 18];
+  static float exact[2 * 6 * 16 * 18];
+  const size_t in[] = {2, 6, 11, 13}, of[] = {6, 6 / groups, kernel, kernel};
+  const rondo_conv_options options = {RONDO_CONV_OPTIONS_INIT, .groups = (uint32_t)groups, .stride = {stride, stride},
+                                      .padding_before = {before, before}, .padding_after = {1, 1}};
+  rondo_integer_product_options products = {RONDO_INTEGER_PRODUCT_OPTIONS_INIT};
+  uint8_t x_zero = 9, own[6] = {0, 1, 255, 3, 200, 8};
+  rondo_program *program = test_new_program();
+  rondo_value numbers, weights, y, z, zero;
+  size_t shape[RONDO_MAX_DIMENSIONS], rank, count = 1;
+  rondo_type type;
+  for (size_t i = 0; i < sizeof x; i++) x[i] = (uint8_t)test_random_below(seed, 256);
+  for (size_t i = 0; i < sizeof weight; i++) weight[i] = (uint8_t)test_random_below(seed, 256);
+  numbers = input(program, "x", RONDO_U8, in, 4);
+  weights = input(program, "weight", RONDO_I8, of, 4);
+  products.a_zero = input(program, "x_zero", RONDO_U8, NULL, 0);
+  products.b_zero = input(program, "zeros", RONDO_I8, (size_t[]){6}, 1);
+  assert_ok(rondo_op_conv_integer(program, numbers, weights, &options, &products, &y));
+  assert_ok(rondo_program_output(program, "y", y));
+  assert_ok(rondo_op_cast(program, numbers, RONDO_F32, &numbers));
+  assert_ok(rondo_op_cast(program, products.a_zero, RONDO_F32, &zero));
+  assert_ok(rondo_op_sub(program, numbers, zero, &numbers));
+  assert_ok(rondo_op_cast(program, weights, RONDO_F32, &weights));
+  assert_ok(rondo_op_cast(program, products.b_zero, RONDO_F32, &zero));
+  assert_ok(rondo_op_reshape(program, zero, (size_t[]){6, 1, 1, 1}, 4, &zero));
+  assert_ok(rondo_op_sub(program, weights, zero, &weights));
+  assert_ok(rondo_op_conv(program, numbers, weights, &options, &z));
+  assert_ok(rondo_program_output(program, "z", z));
+  assert_ok(rondo_value_shape(program, y, &type, shape, &rank));
+  for (size_t i = 0; i < rank; i++) count *= shape[i];
+  assert_true(type == RONDO_I32 && count * sizeof(int32_t) <= sizeof sums);
+  test_run_program(t, program,
+                   (const test_bytes[]){TEST_BYTES("x", x), {"weight", weight, 6 * of[1] * kernel * kernel},
+                                        TEST_BYTES("x_zero", x_zero), TEST_BYTES("zeros", own), {.name = NULL}},
+                   (const test_bytes[]){{"y", sums, count * sizeof *sums}, {"z", exact, count * sizeof *exact},
+                                        {.name = NULL}});
+  for (size_t i = 0; i < count; i++) assert_true((float)sums[i] == exact[i]);
+}
+
+TEST(test_convolutions_are_exact) {
+  uint64_t seed = 2;
+  check_conv(t, &seed, 1, 1, 1, 3);
+  check_conv(t, &seed, 1, 2, 0, 3);
+  check_conv(t, &seed, 3, 1, 2, 2);
+  check_conv(t, &seed, 6, 2, 1, 3);
+  check_conv(t, &seed, 1, 1, 0, 1);
+}
+
+TEST(test_quantising_by_blocks_and_back) {
+  float x[2 * 5] = {-1, 0.4f, 0.6f, 2.5f, 300, 1, 2, 3, -400, 0.5f}, scale[2 * 3] = {1, 0.5f, 2, 1, 1, 2}, back[10];
+  int8_t zero[2 * 3] = {0, 1, 2, 3, 4, 5}, made[10];
+  const rondo_quantize_linear_options by_2 = {RONDO_QUANTIZE_LINEAR_OPTIONS_INIT, .dimension = 1, .block = 2};
+  rondo_program *program = test_new_program();
+  rondo_value q, d;
+  const rondo_value of_x = input(program, "x", RONDO_F32, (size_t[]){2, 5}, 2);
+  const rondo_value of_scale = input(program, "scale", RONDO_F32, (size_t[]){2, 3}, 2);
+  const rondo_value of_zero = input(program, "zero", RONDO_I8, (size_t[]){2, 3}, 2);
+  assert_ok(rondo_op_quantize_linear(program, of_x, of_scale, of_zero, &by_2, &q));
+  assert_ok(rondo_op_dequantize_linear(program, q, of_scale, of_zero, &by_2, &d));
+  assert_ok(rondo_program_output(program, "q", q));
+  assert_ok(rondo_program_output(program, "d", d));
+  test_run_program(t, program,
+                   (const test_bytes[]){TEST_BYTES("x", x), TEST_BYTES("scale", scale), TEST_BYTES("zero", zero),
+                                        {.name = NULL}},
+                   (const test_bytes[]){TEST_BYTES("q", made), TEST_BYTES("d", back), {.name = NULL}});
+  for (size_t i = 0; i < 10; i++) {
+    const size_t block = i / 5 * 3 + i % 5 / 2;
+    const float rounded = rintf(x[i] / scale[block]) + (float)zero[block];
+    assert_int_equal(made[i], (int)fminf(fmaxf(rounded, -128), 127));
+    assert_true(back[i] == (float)(made[i] - zero[block]) * scale[block]);
+  }
+}
+
+/* The example of ONNX's operator. */
+TEST(test_dynamic_quantisation) {
+  float x[6] = {0, 2, -3, -2.5f, 1.34f, 0.5f}, scale;
+  uint8_t made[6], zero;
+  const uint8_t wanted[6] = {153, 255, 0, 26, 221, 179};
+  rondo_program *program = test_new_program();
+  rondo_value q, of_scale, of_zero;
+  const rondo_value of_x = input(program, "x", RONDO_F32, (size_t[]){6}, 1);
+  assert_ok(rondo_op_dynamic_quantize_linear(program, of_x, &q, &of_scale, &of_zero));
+  assert_ok(rondo_program_output(program, "q", q));
+  assert_ok(rondo_program_output(program, "scale", of_scale));
+  assert_ok(rondo_program_output(program, "zero", of_zero));
+  test_run_program(t, program, (const test_bytes[]){TEST_BYTES("x", x), {.name = NULL}},
+                   (const test_bytes[]){TEST_BYTES("q", made), TEST_BYTES("scale", scale), TEST_BYTES("zero", zero),
+                                        {.name = NULL}});
+  assert_true(fabsf(scale - 0.0196078438f) < 1e-7f && zero == 153);
+  assert_memory_equal(made, wanted, sizeof made);
+}
+
+UNIT_TEST(test_what_has_no_integer_product) {
+  rondo_integer_product_options options = {RONDO_INTEGER_PRODUCT_OPTIONS_INIT};
+  rondo_program *program = test_new_program();
+  const rondo_value a = input(program, "a", RONDO_I8, (size_t[]){2, 3}, 2);
+  const rondo_value b = input(program, "b", RONDO_U8, (size_t[]){4, 5}, 2);
+  const rondo_value f = input(program, "f", RONDO_F32, (size_t[]){3, 2}, 2);
+  rondo_value y;
+  assert_error(rondo_op_matmul_integer(program, a, b, NULL, &y), RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE);
+  assert_error(rondo_op_matmul_integer(program, a, f, NULL, &y), RONDO_INVALID_ARGUMENT, RONDO_REASON_TYPE);
+  options.result_type = RONDO_F32;
+  assert_error(rondo_op_matmul_integer(program, a, b, &options, &y), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
+  assert_error(rondo_op_conv_integer(program, a, b, NULL, NULL, &y), RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE);
+  assert_error(rondo_op_quantize_linear(program, a, f, (rondo_value){0}, NULL, &y), RONDO_INVALID_ARGUMENT,
+               RONDO_REASON_TYPE);
+  assert_error(rondo_op_quantize_linear(program, f, f, (rondo_value){0}, NULL, &y), RONDO_INVALID_ARGUMENT,
+               RONDO_REASON_SHAPE);
+  assert_int_equal(y.id, 0);
+  rondo_program_destroy(program);
+}
+
+int main(void) { return test_run_registered(); }
