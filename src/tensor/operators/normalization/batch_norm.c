@@ -9,6 +9,7 @@
 #include <assert.h>
 #include <math.h>
 
+#include "tensor/operators/common/joined.h"
 #include "tensor/operators/common/operator_tools.h"
 
 enum { EPSILON };                                                 /* numbers */
@@ -33,27 +34,46 @@ RONDO_TYPED_KERNEL_OF(batch_norm_gradient, rondo_batch_norm_gradient_cpu, batch_
                       RONDO_READS, RONDO_READS, RONDO_WRITES, RONDO_WRITES, RONDO_WRITES);
 
 #define MAX_PARTS 64
-#define CUDA_WIDTH 32 /* channels of a tile: batch_norm.cu */
 #define CPU_PART 8192 /* the minimum number of elements in a part */
-#define CUDA_PART 2048
 
-static size_t max_parts(size_t images) { return rondo_smaller(images, MAX_PARTS); }
+static void cut_for_cpu(rondo_batch_norm_shape *s) {
+  if (s->inner == 1) s->width = RONDO_CHUNK;
+  const size_t of_tile = s->images * s->inner * rondo_smaller(s->channels, s->width);
+  const size_t parts = rondo_smaller(of_tile / CPU_PART + 1, MAX_PARTS);
+  s->share = rondo_divide_up(s->images, rondo_smaller(parts, s->images));
+}
 
-static rondo_batch_norm_shape shape_of(const rondo_emitter *emitter, const rondo_shape *value,
-                                       const rondo_operation *operation) {
-  const bool is_cuda = rondo_emit_is_cuda(emitter);
+/* On CUDA: channels of a tile and warps of a block (batch_norm.cu), the minimum number of elements in a part, and
+ * enough blocks to keep a large GPU busy. */
+#define CUDA_WIDTH 32
+#define CUDA_WARPS (RONDO_CUDA_THREADS / 32)
+#define CUDA_PART 1024
+#define ENOUGH_BLOCKS 512
+
+/* Runs are so long that each warp of a block has one. */
+static void cut_for_cuda(rondo_batch_norm_shape *s) {
+  if (s->inner == 1) s->width = CUDA_WIDTH;
+  const size_t of_tile = s->images * s->inner * rondo_smaller(s->channels, s->width);
+  const size_t max_parts = rondo_smaller(ENOUGH_BLOCKS / rondo_batch_norm_tiles(s) + 1, MAX_PARTS);
+  const size_t parts = rondo_smaller(of_tile / CUDA_PART + 1, max_parts);
+  const size_t of_warp = rondo_divide_up(s->images * s->inner, parts * CUDA_WARPS);
+  s->run = rondo_smaller(rondo_divide_up(of_warp, 32) * 32, s->inner);
+  s->cuts = rondo_divide_up(s->inner, s->run);
+  s->share = rondo_divide_up(s->images * s->cuts, parts);
+}
+
+static rondo_batch_norm_shape shape_of(bool is_cuda, const rondo_shape *value, const rondo_attributes *attributes) {
   rondo_batch_norm_shape s = {.images = value->dims[0],
                               .channels = value->dims[1],
                               .inner = 1,
                               .width = 1,
-                              .epsilon = operation->attributes.numbers[EPSILON],
-                              .is_fixed = operation->attributes.flags[FIXED]};
+                              .cuts = 1,
+                              .epsilon = attributes->numbers[EPSILON],
+                              .is_fixed = attributes->flags[FIXED]};
   for (uint32_t i = 2; i < value->rank; i++) s.inner *= value->dims[i];
-  if (s.inner == 1) s.width = is_cuda ? CUDA_WIDTH : RONDO_CHUNK;
-  const size_t of_tile = s.images * s.inner * rondo_smaller(s.channels, s.width);
-  const size_t parts = of_tile / (is_cuda ? CUDA_PART : CPU_PART) + 1;
-  s.share = rondo_divide_up(s.images, rondo_smaller(parts, max_parts(s.images)));
-  s.parts = rondo_divide_up(s.images, s.share);
+  s.run = s.inner;
+  (is_cuda ? cut_for_cuda : cut_for_cpu)(&s);
+  s.parts = rondo_divide_up(s.images * s.cuts, s.share);
   assert(s.parts > 0 && s.parts <= MAX_PARTS);
   return s;
 }
@@ -65,9 +85,11 @@ static rondo_grid grid_of(const rondo_emitter *emitter, const rondo_batch_norm_s
 /* The workspace has two numbers for each part and channel. */
 static rondo_status prepare_norm(rondo_resources *resources, const rondo_program *program, uint32_t operation,
                                  size_t *out_workspace_bytes) {
-  const rondo_shape *value = rondo_program_shape(program, program->operations.items[operation].inputs[VALUE]);
-  (void)resources;
-  *out_workspace_bytes = value->dims[1] * max_parts(value->dims[0]) * 2 * sizeof(float);
+  const rondo_operation *of = &program->operations.items[operation];
+  rondo_device_info info = {.struct_size = sizeof info};
+  RONDO_TRY(rondo_device_get_info(resources->device, &info));
+  const rondo_batch_norm_shape s = shape_of(info.cuda, rondo_operation_input(program, of, VALUE), &of->attributes);
+  *out_workspace_bytes = s.channels * s.parts * 2 * sizeof(float);
   return RONDO_OK;
 }
 
@@ -115,7 +137,7 @@ static rondo_status differentiate_norm(rondo_program *program, const rondo_opera
 
 static rondo_status emit_norm(rondo_emitter *emitter, const rondo_operation *operation) {
   const rondo_shape *value = rondo_emit_shape(emitter, operation->inputs[VALUE]);
-  const rondo_batch_norm_shape shape = shape_of(emitter, value, operation);
+  const rondo_batch_norm_shape shape = shape_of(rondo_emit_is_cuda(emitter), value, &operation->attributes);
   const rondo_grid grid = grid_of(emitter, &shape);
   if (shape.is_fixed == 0) {
     RONDO_TRY(rondo_emit_operands(emitter, operation, &batch_norm_statistics_code[value->type], grid,
@@ -145,7 +167,7 @@ static rondo_status infer_gradient(const rondo_program *program, const rondo_ope
 
 static rondo_status emit_gradient(rondo_emitter *emitter, const rondo_operation *operation) {
   const rondo_shape *value = rondo_emit_shape(emitter, operation->inputs[OF_VALUE]);
-  const rondo_batch_norm_shape shape = shape_of(emitter, value, operation);
+  const rondo_batch_norm_shape shape = shape_of(rondo_emit_is_cuda(emitter), value, &operation->attributes);
   const rondo_grid grid = grid_of(emitter, &shape);
   RONDO_TRY(rondo_emit_operands(emitter, operation, &batch_norm_gradient_sums_code[value->type], grid,
                                 RONDO_OPERANDS(RONDO_OBJECT(shape), RONDO_INPUT(OF_VALUE), RONDO_INPUT(OF_RESULT),
@@ -166,23 +188,33 @@ RONDO_OPERATOR(batch_norm_gradient, .inputs = {"value", "gradient", "mean", "var
 enum { RUNNING_MEAN, RUNNING_VARIANCE, MEAN, VARIANCE }; /* inputs */
 enum { MOMENTUM, UNBIASED };                             /* numbers; UNBIASED: the factor of the unbiased variance */
 
+/* A scalar argument of the kernel: the numbers of each of the joined updates. */
+typedef struct update_numbers {
+  float momentum[RONDO_MAX_JOINED], unbiased[RONDO_MAX_JOINED];
+} update_numbers;
+
 static void batch_norm_update_cpu(rondo_blocks blocks, void *const *args) {
-  float *running_mean = RONDO_ARG(float *, 3);
-  float *running_variance = RONDO_ARG(float *, 4);
-  const float *mean = RONDO_ARG(const float *, 5);
-  const float *variance = RONDO_ARG(const float *, 6);
-  const float momentum = RONDO_ARG(float, 7);
-  const float unbiased = RONDO_ARG(float, 8);
-  const size_t count = RONDO_ARG(size_t, 9);
-  if (!rondo_may_update(blocks, args)) return;
-  RONDO_EACH_ITEM(i, blocks, count) {
-    running_mean[i] += momentum * (mean[i] - running_mean[i]);
-    running_variance[i] += momentum * (variance[i] * unbiased - running_variance[i]);
+  const update_numbers *numbers = args[4];
+  if (!rondo_may_update(blocks, args + 1)) return;
+  for (size_t block = blocks.first; block < blocks.last; block++) {
+    const rondo_joined_share share = rondo_joined_share_of(args[0], block);
+    const size_t at = 5 + 4 * (size_t)share.operation;
+    float *running_mean = RONDO_ARG(float *, at), *running_variance = RONDO_ARG(float *, at + 1);
+    const float *mean = RONDO_ARG(const float *, at + 2), *variance = RONDO_ARG(const float *, at + 3);
+    const float momentum = numbers->momentum[share.operation], unbiased = numbers->unbiased[share.operation];
+    for (size_t i = share.span.first; i < share.span.last; i++) {
+      running_mean[i] += momentum * (mean[i] - running_mean[i]);
+      running_variance[i] += momentum * (variance[i] * unbiased - running_variance[i]);
+    }
   }
 }
 
-RONDO_UNTYPED_KERNEL(batch_norm_update, batch_norm_update, RONDO_GATE_PARAMETERS, RONDO_UPDATES, RONDO_UPDATES,
-                     RONDO_READS, RONDO_READS, RONDO_SCALAR(float), RONDO_SCALAR(float), RONDO_SCALAR(size_t));
+#define POINTERS RONDO_UPDATES, RONDO_UPDATES, RONDO_READS, RONDO_READS
+
+static const rondo_parameter update_parameters[] = {RONDO_SCALAR(rondo_joined_table), RONDO_GATE_PARAMETERS,
+                                                    RONDO_SCALAR(update_numbers), RONDO_JOINED_PARAMETERS(POINTERS)};
+
+RONDO_UNTYPED_KERNEL_LIST(batch_norm_update, batch_norm_update, update_parameters);
 
 static rondo_status infer_update(const rondo_program *program, const rondo_operation *operation, rondo_shape *results) {
   const size_t channels = rondo_shape_elements(rondo_operation_input(program, operation, MEAN));
@@ -197,18 +229,22 @@ static rondo_status infer_update(const rondo_program *program, const rondo_opera
   return RONDO_OK;
 }
 
-static rondo_status emit_update(rondo_emitter *emitter, const rondo_operation *operation) {
-  const float *numbers = operation->attributes.numbers;
-  const size_t count = rondo_shape_elements(rondo_emit_shape(emitter, operation->inputs[RUNNING_MEAN]));
-  return rondo_emit_operands(emitter, operation, &batch_norm_update_code,
-                             rondo_emit_grid(emitter, count, RONDO_ELEMENTWISE_GRAIN),
-                             RONDO_OPERANDS(RONDO_GATE, RONDO_INPUT(RUNNING_MEAN), RONDO_INPUT(RUNNING_VARIANCE),
-                                            RONDO_INPUT(MEAN), RONDO_INPUT(VARIANCE), RONDO_OBJECT(numbers[MOMENTUM]),
-                                            RONDO_OBJECT(numbers[UNBIASED]), RONDO_OBJECT(count)));
+static rondo_status emit_updates(rondo_emitter *emitter, const rondo_operation *const *operations, uint32_t count) {
+  static const uint32_t values[] = {RUNNING_MEAN, RUNNING_VARIANCE, MEAN, VARIANCE};
+  const rondo_joined_kernel kernel = {&batch_norm_update_code, values, 4, RUNNING_MEAN, RONDO_ELEMENTWISE_GRAIN, NULL,
+                                      RONDO_MAX_JOINED};
+  update_numbers numbers = {.momentum = {0}};
+  for (uint32_t i = 0; i < count; i++) {
+    numbers.momentum[i] = operations[i]->attributes.numbers[MOMENTUM];
+    numbers.unbiased[i] = operations[i]->attributes.numbers[UNBIASED];
+  }
+  return rondo_emit_joined(emitter, &kernel, operations, count, RONDO_OPERANDS(RONDO_GATE, RONDO_OBJECT(numbers)));
 }
 
+static const rondo_join update_join = {.max = RONDO_MAX_JOINED, .of_any_attributes = true, .emit = emit_updates};
+
 RONDO_OPERATOR(batch_norm_update, .inputs = {"running_mean", "running_variance", "mean", "variance"}, .required = 4,
-               .updates = 1u << RUNNING_MEAN | 1u << RUNNING_VARIANCE, .infer = infer_update, .emit = emit_update);
+               .updates = 1u << RUNNING_MEAN | 1u << RUNNING_VARIANCE, .infer = infer_update, .join = &update_join);
 
 /* Building --------------------------------------------------------------------------------------------------------- */
 

@@ -1,33 +1,35 @@
 /* SPDX-License-Identifier: MIT
- * The CUDA kernels of batch_norm.c (batch_norm.h describes tiles and parts). A block computes a part of a tile. Each of
- * its warps reads an image; the lanes read the elements of the channel or, if the tile has several channels, a channel
+ * The CUDA kernels of batch_norm.c (batch_norm.h describes tiles, runs and parts). A block computes a part of a tile.
+ * Each of its warps reads a run; the lanes read the elements of the run or, if the tile has several channels, a channel
  * each. The sum of a channel is over all threads, or over the threads with its lane, in a fixed order.
  */
 #include "tensor/operators/common/element.cuh"
 #include "tensor/operators/common/operator_rows.cuh"
 
 struct norm_shape {
-  size_t images, channels, inner, width, parts, share;
+  size_t images, channels, inner, width, run, cuts, parts, share;
   float epsilon;
   unsigned is_fixed;
 };
 
-/* A thread's elements: for (image = first; image < last; image += WARPS) for (i = lane; i < inner; i += step) */
+/* A thread's elements: for (run = first; run < last; run += WARPS) for (i = lane; i < elements; i += step) */
 struct norm_walk {
   size_t channel, part, first, last, lane, step;
   bool is_column, is_in, is_writer; /* is_writer: writes the numbers of the channel */
 };
 
+__device__ inline size_t tiles_of(const norm_shape &s) { return (s.channels + s.width - 1) / s.width; }
+
 __device__ inline norm_walk walk_of(const norm_shape &s, size_t unit) {
   norm_walk w;
   const unsigned lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
-  const size_t tile = unit / s.parts;
+  const size_t tile = unit / s.parts, runs = s.images * s.cuts;
   w.is_column = s.width > 1;
   w.part = unit - tile * s.parts;
   w.channel = w.is_column ? tile * WARP + lane : tile;
   w.is_in = w.channel < s.channels;
   w.first = w.part * s.share + warp;
-  w.last = s.images - w.part * s.share < s.share ? s.images : (w.part + 1) * s.share;
+  w.last = runs - w.part * s.share < s.share ? runs : (w.part + 1) * s.share;
   w.lane = w.is_column ? 0 : lane;
   w.step = WARP;
   w.is_writer = w.is_in && (w.is_column ? warp == 0 : threadIdx.x == 0);
@@ -35,12 +37,25 @@ __device__ inline norm_walk walk_of(const norm_shape &s, size_t unit) {
   return w;
 }
 
-/* Calls at(i) for each element of the thread. */
-template <class function>
-__device__ inline void each_element(const norm_shape &s, const norm_walk &w, const function &at) {
-  for (size_t image = w.first; w.is_in && image < w.last; image += WARPS) {
-    const size_t from = (image * s.channels + w.channel) * s.inner;
-    for (size_t i = w.lane; i < s.inner; i += w.step) at(from + i);
+/* Elements of a run that are read before the first is used, so that several reads are in flight. */
+#define BATCH 4
+
+/* Calls use(i, read(i)) for each element of the thread. */
+template <class reader, class user>
+__device__ inline void each_element(const norm_shape &s, const norm_walk &w, const reader &read, const user &use) {
+  for (size_t run = w.first; w.is_in && run < w.last; run += WARPS) {
+    const size_t image = s.cuts == 1 ? run : run <= 0xffffffffu ? (unsigned)run / (unsigned)s.cuts : run / s.cuts;
+    const size_t begin = (run - image * s.cuts) * s.run, left = s.inner - begin;
+    const size_t from = (image * s.channels + w.channel) * s.inner + begin, count = left < s.run ? left : s.run;
+    for (size_t i = w.lane; i < count; i += BATCH * w.step) {
+      decltype(read(from)) batch[BATCH];
+#pragma unroll
+      for (unsigned k = 0; k < BATCH; k++)
+        if (i + k * w.step < count) batch[k] = read(from + i + k * w.step);
+#pragma unroll
+      for (unsigned k = 0; k < BATCH; k++)
+        if (i + k * w.step < count) use(from + i + k * w.step, batch[k]);
+    }
   }
 }
 
@@ -57,22 +72,27 @@ __device__ inline float channel_sum(const norm_walk &w, float value) {
   return value;
 }
 
-__device__ inline size_t images_of(const norm_shape &s, size_t part) {
-  const size_t left = s.images - part * s.share;
-  return left < s.share ? left : s.share;
+/* The elements of a channel before a run. */
+__device__ inline size_t elements_before(const norm_shape &s, size_t run) {
+  const size_t image = run / s.cuts, begin = (run - image * s.cuts) * s.run;
+  return image * s.inner + (begin < s.inner ? begin : s.inner);
+}
+
+/* The elements of a part of a channel. */
+__device__ inline float part_elements(const norm_shape &s, size_t part) {
+  const size_t runs = s.images * s.cuts, first = part * s.share, left = runs - first;
+  return (float)(elements_before(s, first + (left < s.share ? left : s.share)) - elements_before(s, first));
 }
 
 extern "C" __global__ void batch_norm_statistics_TYPE(norm_shape s, const element *__restrict__ x,
                                                       float *__restrict__ sums) {
-  for (size_t unit = blockIdx.x; unit < (s.channels + s.width - 1) / s.width * s.parts; unit += gridDim.x) {
+  const auto read = [&](size_t i) { return to_float(x[i]); };
+  for (size_t unit = blockIdx.x; unit < tiles_of(s) * s.parts; unit += gridDim.x) {
     const norm_walk w = walk_of(s, unit);
     float sum = 0, squares = 0;
-    each_element(s, w, [&](size_t i) { sum += to_float(x[i]); });
-    const float mean = channel_sum(w, sum) / (float)(images_of(s, w.part) * s.inner);
-    each_element(s, w, [&](size_t i) {
-      const float off = to_float(x[i]) - mean;
-      squares += off * off;
-    });
+    each_element(s, w, read, [&](size_t, float value) { sum += value; });
+    const float mean = channel_sum(w, sum) / part_elements(s, w.part);
+    each_element(s, w, read, [&](size_t, float value) { squares += (value - mean) * (value - mean); });
     squares = channel_sum(w, squares);
     if (w.is_writer) {
       sums[(w.channel * s.parts + w.part) * 2] = mean;
@@ -86,11 +106,11 @@ __device__ inline void join_statistics(const norm_shape &s, const float *sums, s
                                        float *variance) {
   const float *pairs = sums + channel * s.parts * 2, count = (float)(s.images * s.inner);
   float sum = 0, squares = 0;
-  for (size_t part = 0; part < s.parts; part++) sum += (float)(images_of(s, part) * s.inner) * pairs[part * 2];
+  for (size_t part = 0; part < s.parts; part++) sum += part_elements(s, part) * pairs[part * 2];
   *mean = sum / count;
   for (size_t part = 0; part < s.parts; part++) {
     const float off = pairs[part * 2] - *mean;
-    squares += pairs[part * 2 + 1] + (float)(images_of(s, part) * s.inner) * off * off;
+    squares += pairs[part * 2 + 1] + part_elements(s, part) * off * off;
   }
   *variance = squares / count;
 }
@@ -100,7 +120,7 @@ extern "C" __global__ void batch_norm_TYPE(norm_shape s, const element *__restri
                                            const float *__restrict__ given_mean,
                                            const float *__restrict__ given_variance, element *__restrict__ y,
                                            float *__restrict__ of_mean, float *__restrict__ of_variance) {
-  for (size_t unit = blockIdx.x; unit < (s.channels + s.width - 1) / s.width * s.parts; unit += gridDim.x) {
+  for (size_t unit = blockIdx.x; unit < tiles_of(s) * s.parts; unit += gridDim.x) {
     const norm_walk w = walk_of(s, unit);
     float mean, variance;
     if (s.is_fixed) {
@@ -115,24 +135,34 @@ extern "C" __global__ void batch_norm_TYPE(norm_shape s, const element *__restri
     }
     const float factor = (scale != 0 ? scale[w.channel] : 1.0f) / sqrtf(variance + s.epsilon);
     const float offset = shift != 0 ? shift[w.channel] : 0.0f;
-    each_element(s, w, [&](size_t i) { y[i] = to_element((to_float(x[i]) - mean) * factor + offset); });
+    each_element(
+        s, w, [&](size_t i) { return to_float(x[i]); },
+        [&](size_t i, float value) { y[i] = to_element((value - mean) * factor + offset); });
   }
 }
+
+struct norm_pair {
+  float x, dy;
+};
 
 extern "C" __global__ void batch_norm_gradient_sums_TYPE(norm_shape s, const element *__restrict__ x,
                                                          const element *__restrict__ dy,
                                                          const float *__restrict__ means,
                                                          const float *__restrict__ variances,
                                                          float *__restrict__ sums) {
-  for (size_t unit = blockIdx.x; unit < (s.channels + s.width - 1) / s.width * s.parts; unit += gridDim.x) {
+  for (size_t unit = blockIdx.x; unit < tiles_of(s) * s.parts; unit += gridDim.x) {
     const norm_walk w = walk_of(s, unit);
     const float mean = means[w.channel], deviation = 1.0f / sqrtf(variances[w.channel] + s.epsilon);
     float g = 0, gh = 0;
-    each_element(s, w, [&](size_t i) {
-      const float here = to_float(dy[i]);
-      g += here;
-      gh += here * ((to_float(x[i]) - mean) * deviation);
-    });
+    each_element(
+        s, w,
+        [&](size_t i) {
+          return norm_pair{to_float(x[i]), to_float(dy[i])};
+        },
+        [&](size_t, const norm_pair &at) {
+          g += at.dy;
+          gh += at.dy * ((at.x - mean) * deviation);
+        });
     g = channel_sum(w, g);
     gh = channel_sum(w, gh);
     if (w.is_writer) {
@@ -147,7 +177,7 @@ extern "C" __global__ void batch_norm_gradient_TYPE(norm_shape s, const element 
                                                     const float *__restrict__ variances, const float *__restrict__ sums,
                                                     const float *__restrict__ scale, element *__restrict__ dx,
                                                     float *__restrict__ dscale, float *__restrict__ dshift) {
-  for (size_t unit = blockIdx.x; unit < (s.channels + s.width - 1) / s.width * s.parts; unit += gridDim.x) {
+  for (size_t unit = blockIdx.x; unit < tiles_of(s) * s.parts; unit += gridDim.x) {
     const norm_walk w = walk_of(s, unit);
     const float mean = means[w.channel], deviation = 1.0f / sqrtf(variances[w.channel] + s.epsilon);
     const float factor = (scale != 0 ? scale[w.channel] : 1.0f) * deviation;
@@ -163,9 +193,14 @@ extern "C" __global__ void batch_norm_gradient_TYPE(norm_shape s, const element 
       if (dshift != 0) dshift[w.channel] = g;
     }
     const float of_g = s.is_fixed ? 0.0f : g / count, of_gh = s.is_fixed ? 0.0f : gh / count;
-    each_element(s, w, [&](size_t i) {
-      const float h = (to_float(x[i]) - mean) * deviation;
-      dx[i] = to_element(factor * (to_float(dy[i]) - of_g - h * of_gh));
-    });
+    each_element(
+        s, w,
+        [&](size_t i) {
+          return norm_pair{to_float(x[i]), to_float(dy[i])};
+        },
+        [&](size_t i, const norm_pair &at) {
+          const float h = (at.x - mean) * deviation;
+          dx[i] = to_element(factor * (at.dy - of_g - h * of_gh));
+        });
   }
 }

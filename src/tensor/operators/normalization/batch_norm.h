@@ -2,9 +2,10 @@
  * batch_norm: what its kernels share, and their CPU functions (batch_norm_tile.c).
  *
  * A value [images, channels, inner] is split into tiles of one channel or, if inner is 1, of several neighbouring
- * channels. Each tile is split into parts of the images, by the shape alone. A first kernel computes two numbers for
- * each part and channel: its mean and its sum of (x - mean)^2, or for the gradient the sums of g and g h. A second
- * kernel combines the numbers of its channel, in their order, and computes the elements of its part.
+ * channels. An image has a run of elements of a tile; on CUDA, it has several runs if it is large. A part has some of
+ * the runs of a tile, by the shape alone. A first kernel computes two numbers for each part and channel: its mean and
+ * its sum of (x - mean)^2, or for the gradient the sums of g and g h. A second kernel combines the numbers of its
+ * channel, in their order, and computes the elements of its part.
  */
 #ifndef RONDO_TENSOR_OPERATORS_NORMALIZATION_BATCH_NORM_H
 #define RONDO_TENSOR_OPERATORS_NORMALIZATION_BATCH_NORM_H
@@ -15,13 +16,22 @@
 typedef struct rondo_batch_norm_shape {
   size_t images, channels, inner;
   size_t width;        /* channels of a tile, the last may have fewer; 1 unless inner is 1 */
-  size_t parts, share; /* share: images of a part; the last may have fewer */
+  size_t run, cuts;    /* elements of a channel in a run, and runs of an image; the last may have fewer */
+  size_t parts, share; /* share: runs of a part; the last may have fewer */
   float epsilon;
   uint32_t is_fixed; /* mean and variance are given */
 } rondo_batch_norm_shape;
 
 static inline size_t rondo_batch_norm_tiles(const rondo_batch_norm_shape *s) {
   return rondo_divide_up(s->channels, s->width);
+}
+
+/* The image of a run, and the elements of the image's channel before it. */
+static inline size_t rondo_batch_norm_image(const rondo_batch_norm_shape *s, size_t run) {
+  return s->cuts == 1 ? run : run / s->cuts;
+}
+static inline size_t rondo_batch_norm_begin(const rondo_batch_norm_shape *s, size_t run) {
+  return (run - rondo_batch_norm_image(s, run) * s->cuts) * s->run;
 }
 
 /* shape, x, sums */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Tiles of batch_norm on a CPU; one thread computes a part. In each image a tile has a run of contiguous elements: all
- * of one channel, or one of each of its channels. Sums are kept in slots, one for each element of a chunk of the run,
- * so that both cases are loops over lanes. For one channel, the slots are then added up. Threads: any.
+ * Tiles of batch_norm on a CPU; one thread computes a part. A run has contiguous elements of an image: of one channel,
+ * or one of each of the tile's channels. Sums are kept in slots, one for each element of a chunk of the run, so that
+ * both cases are loops over lanes. For one channel, the slots are then added up. Threads: any.
  */
 #include <assert.h>
 #include <math.h>
@@ -11,34 +11,37 @@
 
 typedef struct norm_tile {
   size_t channel, channels;
-  size_t part, first, last; /* images first .. last - 1 */
-  size_t run, slots;
+  size_t part, first, last; /* runs first .. last - 1 */
+  size_t run, slots;        /* run: elements; the last of an image may have fewer */
 } norm_tile;
 
 static norm_tile tile_at(const rondo_batch_norm_shape *s, size_t number) {
   assert(number < rondo_batch_norm_tiles(s) * s->parts);
   const size_t channel = number / s->parts * s->width, part = number % s->parts, first = part * s->share;
   const size_t channels = s->channels - channel < s->width ? s->channels - channel : s->width;
-  const size_t run = s->inner == 1 ? channels : s->inner;
+  const size_t run = s->inner == 1 ? channels : s->run, runs = s->images * s->cuts;
   return (norm_tile){.channel = channel,
                      .channels = channels,
                      .part = part,
                      .first = first,
-                     .last = s->images - first < s->share ? s->images : first + s->share,
+                     .last = runs - first < s->share ? runs : first + s->share,
                      .run = run,
                      .slots = run < RONDO_CHUNK ? run : RONDO_CHUNK};
 }
 
-/* The first element of the tile's run in an image. */
-static size_t run_of(const rondo_batch_norm_shape *s, const norm_tile *t, size_t image) {
-  return (image * s->channels + t->channel) * s->inner;
+/* The first element of a run, and its number of elements. */
+static size_t run_of(const rondo_batch_norm_shape *s, const norm_tile *t, size_t run) {
+  return (rondo_batch_norm_image(s, run) * s->channels + t->channel) * s->inner + rondo_batch_norm_begin(s, run);
+}
+static size_t run_end(const rondo_batch_norm_shape *s, const norm_tile *t, size_t run) {
+  return s->cuts == 1 ? t->run : rondo_smaller(t->run, s->inner - rondo_batch_norm_begin(s, run));
 }
 
-/* The pieces of a tile's runs, image by image: `length` elements from `first` on. */
-#define EACH_PIECE(s, t, first, length)                       \
-  for (size_t image = (t)->first; image < (t)->last; image++) \
-    for (size_t at = 0, first = run_of(s, t, image), length;  \
-         at < (t)->run && (length = rondo_chunk_length(at, (t)->run)) > 0; at += length, first += length)
+/* The pieces of a tile's runs, run by run: `length` elements from `first` on. */
+#define EACH_PIECE(s, t, first, length)                                              \
+  for (size_t run = (t)->first; run < (t)->last; run++)                              \
+    for (size_t at = 0, end = run_end(s, t, run), first = run_of(s, t, run), length; \
+         at < end && (length = rondo_chunk_length(at, end)) > 0; at += length, first += length)
 
 static bool is_one_channel(const norm_tile *t) { return t->run != t->channels; }
 
@@ -92,23 +95,27 @@ static void add_part(rondo_type type, const rondo_batch_norm_shape *s, const nor
   add_up(t, sums);
 }
 
+/* The elements of a channel before a run, and those of a part of a channel. */
+static size_t elements_before(const rondo_batch_norm_shape *s, size_t run) {
+  return rondo_batch_norm_image(s, run) * s->inner + rondo_smaller(rondo_batch_norm_begin(s, run), s->inner);
+}
+static float part_elements(const rondo_batch_norm_shape *s, size_t part) {
+  const size_t first = part * s->share, last = rondo_smaller(first + s->share, s->images * s->cuts);
+  return (float)(elements_before(s, last) - elements_before(s, first));
+}
+
 void rondo_batch_norm_statistics_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
   const rondo_batch_norm_shape *s = args[0];
   const void *x = RONDO_ARG(const void *, 1);
   float *sums = RONDO_ARG(float *, 2), means[RONDO_CHUNK], squares[RONDO_CHUNK];
   RONDO_EACH_ITEM(number, blocks, rondo_batch_norm_tiles(s) * s->parts) {
     const norm_tile t = tile_at(s, number);
-    const float count = (float)((t.last - t.first) * s->inner);
+    const float count = part_elements(s, t.part);
     add_part(type, s, &t, x, NULL, means);
     for (size_t i = 0; i < t.slots; i++) means[i] /= count;
     add_part(type, s, &t, x, means, squares);
     store_sums(s, &t, means, squares, sums);
   }
-}
-
-/* The elements of a part in each channel. */
-static float part_elements(const rondo_batch_norm_shape *s, size_t part) {
-  return (float)(rondo_smaller(s->images - part * s->share, s->share) * s->inner);
 }
 
 /* The mean and variance of a channel, from those of its parts. */
