@@ -3,8 +3,8 @@
  * embedding_rows its values from the gradient of the result: as embedding_gradient, but for the rows alone that were
  * read. Sums are in the order of the indices, and a block has whole sums, so they do not depend on the workers.
  *
- * On a CPU one block sorts all indices by their digits. On CUDA each block sorts a tile, and a second kernel finds the
- * place of each key among those of all tiles.
+ * On a CPU one block sorts all indices by their digits. On CUDA each block sorts a tile. If there are several, a second
+ * kernel finds the place of each key among those of all tiles.
  *
  * sort_accumulated and accumulated_rows are the same for what accumulate_rows.c keeps. They run after it, with the
  * updates, and do nothing in a run that a control does not let update. Threads: as tensor/program/operator.h says.
@@ -107,22 +107,26 @@ static rondo_status prepare_sort(rondo_resources *resources, const rondo_program
   return RONDO_OK;
 }
 
+/* Sorts each tile, from the indices to `to`. */
+static rondo_status emit_tiles(rondo_emitter *emitter, const rondo_operation *operation, const sort_shape *shape,
+                               int64_t *to) {
+  int64_t *const other = (int64_t *)rondo_emit_workspace(emitter) + shape->count;
+  return rondo_emit_operands(emitter, operation, &sort_tiles_code,
+                             rondo_tile_grid(rondo_divide_up(shape->count, shape->tile)),
+                             RONDO_OPERANDS(RONDO_OBJECT(*shape), RONDO_INPUT(SORTED), RONDO_OBJECT(to),
+                                            RONDO_OBJECT(other), RONDO_INPUT(SORTING_CONTROL)));
+}
+
 static rondo_status emit_sort(rondo_emitter *emitter, const rondo_operation *operation) {
   const rondo_shape *indices = rondo_emit_shape(emitter, operation->inputs[SORTED]);
   sort_shape shape = {.count = rondo_shape_elements(indices),
                       .rows = operation->attributes.sizes[ROWS],
                       .is_wide = indices->type == RONDO_I64};
-  int64_t *tiles = rondo_emit_workspace(emitter), *other = tiles + shape.count;
-  const bool is_cuda = rondo_emit_is_cuda(emitter);
-  shape.tile = is_cuda ? SORT_TILE : shape.count;
-  if (!is_cuda)
-    return rondo_emit_operands(emitter, operation, &sort_tiles_code, (rondo_grid){.x = 1},
-                               RONDO_OPERANDS(RONDO_OBJECT(shape), RONDO_INPUT(SORTED), RONDO_RESULT(0),
-                                              RONDO_OBJECT(other), RONDO_INPUT(SORTING_CONTROL)));
-  RONDO_TRY(rondo_emit_operands(emitter, operation, &sort_tiles_code,
-                                rondo_tile_grid(rondo_divide_up(shape.count, SORT_TILE)),
-                                RONDO_OPERANDS(RONDO_OBJECT(shape), RONDO_INPUT(SORTED), RONDO_OBJECT(tiles),
-                                               RONDO_OBJECT(other), RONDO_INPUT(SORTING_CONTROL))));
+  shape.tile = rondo_emit_is_cuda(emitter) ? SORT_TILE : shape.count;
+  if (shape.count <= shape.tile)
+    return emit_tiles(emitter, operation, &shape, rondo_emit_address(emitter, operation->results[0]));
+  int64_t *tiles = rondo_emit_workspace(emitter);
+  RONDO_TRY(emit_tiles(emitter, operation, &shape, tiles));
   return rondo_emit_operands(
       emitter, operation, &sort_merge_code, rondo_emit_grid(emitter, shape.count, RONDO_ELEMENTWISE_GRAIN),
       RONDO_OPERANDS(RONDO_OBJECT(shape), RONDO_OBJECT(tiles), RONDO_RESULT(0), RONDO_INPUT(SORTING_CONTROL)));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The CUDA kernels of sort_indices.c. A block sorts a tile of keys in shared memory, by a network of comparisons
- * (Batcher 1968). A key's place among all is the number of smaller keys: its place in its tile, and what a binary
- * search finds in each of the others. No two keys are equal.
+ * (Batcher 1968) that is no larger than the tile's keys need. A key's place among all is the number of smaller keys:
+ * its place in its tile, and what a binary search finds in each of the others. No two keys are equal.
  */
 #include "tensor/operators/common/sparse_rows.cuh"
 #include "tensor/operators/embedding/embedding_bags.cuh"
@@ -19,8 +19,8 @@ __device__ inline u64 key_of(const sort_shape &shape, const void *indices, size_
 }
 
 /* One step: exchanges keys at this distance that are in the wrong order. */
-__device__ inline void exchange(u64 *keys, unsigned size, unsigned distance) {
-  for (unsigned i = threadIdx.x; i < TILE / 2; i += BLOCK_THREADS) {
+__device__ inline void exchange(u64 *keys, unsigned padded, unsigned size, unsigned distance) {
+  for (unsigned i = threadIdx.x; i < padded / 2; i += BLOCK_THREADS) {
     const unsigned low = 2 * i - (i & (distance - 1)), high = low + distance;
     const u64 a = keys[low], b = keys[high];
     if ((a > b) == ((low & size) == 0)) keys[low] = b, keys[high] = a;
@@ -33,17 +33,20 @@ extern "C" __global__ void sort_tiles(sort_shape shape, const void *__restrict__
   __shared__ u64 keys[TILE];
   if (!control_applies(control)) return;
   for (size_t first = (size_t)blockIdx.x * TILE; first < shape.count; first += (size_t)gridDim.x * TILE) {
+    const unsigned count = shape.count - first < TILE ? (unsigned)(shape.count - first) : TILE;
+    unsigned padded = 1; /* to a power of two */
+    while (padded < count) padded *= 2;
     __syncthreads(); /* the tile before has been stored */
-    for (unsigned i = threadIdx.x; i < TILE; i += BLOCK_THREADS)
-      keys[i] = first + i < shape.count ? key_of(shape, indices, first + i) : ~(u64)0;
-    for (unsigned size = 2; size <= TILE; size *= 2) {
+    for (unsigned i = threadIdx.x; i < padded; i += BLOCK_THREADS)
+      keys[i] = i < count ? key_of(shape, indices, first + i) : ~(u64)0;
+    for (unsigned size = 2; size <= padded; size *= 2) {
       for (unsigned distance = size / 2; distance > 0; distance /= 2) {
         __syncthreads();
-        exchange(keys, size, distance);
+        exchange(keys, padded, size, distance);
       }
     }
     __syncthreads();
-    for (unsigned i = threadIdx.x; i < TILE && first + i < shape.count; i += BLOCK_THREADS) tiles[first + i] = keys[i];
+    for (unsigned i = threadIdx.x; i < count; i += BLOCK_THREADS) tiles[first + i] = keys[i];
   }
 }
 
@@ -74,15 +77,31 @@ extern "C" __global__ void sort_merge(sort_shape shape, const u64 *__restrict__ 
   }
 }
 
-/* The gradient of column k of the row that begins at a slot. */
+/* Slots whose gradients are read before the first is added, so that several reads are in flight. */
+#define BATCH 8
+
+/* The gradient of column k of the row that begins at a slot. Keys are sorted: after the first of another row, there is
+ * none of this row. */
 __device__ inline float row_sum(const gather_shape &shape, const long long *keys, const float *dy, const int *offsets,
                                 const float *weights, size_t slot, size_t k) {
   const long long row = keys[slot] >> 32;
   float sum = 0;
-  for (size_t j = slot; j < shape.count && keys[j] >> 32 == row; j++) {
-    const size_t i = (size_t)(keys[j] & 0xffffffffll), bag = bag_of(shape, offsets, i);
-    const float factor = bag_factor(shape, offsets, bag) * (weights != 0 ? weights[i] : 1.0f);
-    sum = fmaf(factor, dy[bag * shape.columns + k], sum);
+  bool goes_on = true;
+  for (size_t j = slot; goes_on; j += BATCH) {
+    float factors[BATCH], values[BATCH];
+    bool is_there[BATCH];
+#pragma unroll
+    for (unsigned n = 0; n < BATCH; n++) {
+      const long long key = j + n < shape.count ? keys[j + n] : -1;
+      is_there[n] = key >> 32 == row;
+      const size_t i = is_there[n] ? (size_t)(key & 0xffffffffll) : 0, bag = bag_of(shape, offsets, i);
+      factors[n] = is_there[n] ? bag_factor(shape, offsets, bag) * (weights != 0 ? weights[i] : 1.0f) : 0.0f;
+      values[n] = is_there[n] ? dy[bag * shape.columns + k] : 0.0f;
+    }
+#pragma unroll
+    for (unsigned n = 0; n < BATCH; n++)
+      if (is_there[n]) sum = fmaf(factors[n], values[n], sum);
+    goes_on = is_there[BATCH - 1];
   }
   return sum;
 }
