@@ -20,7 +20,7 @@
 #define RANK (2 + AXES)
 #define MOST_ATTRIBUTES 7
 #define NONDETERMINISTIC 4 /* CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC */
-#define WINOGRAD 5         /* CUDNN_NUMERICAL_NOTE_WINOGRAD */
+#define LARGE_TILES 8      /* CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13 */
 #define NOT_FINAL 2004     /* CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED */
 
 struct cudnn_context {
@@ -284,10 +284,14 @@ typedef struct way {
 static const way ways[] = {
     {.notes = {NONDETERMINISTIC}, .note_count = 1, .of_f32 = true, .of_half = true},
     {.notes = {CUDNN_NOTE_TENSOR_CORE, CUDNN_NOTE_ROUNDS_FACTORS}, .note_count = 2, .of_f32 = true},
-    {.notes = {WINOGRAD}, .note_count = 1, .of_f32 = true, .of_half = true},
+    {.notes = {CUDNN_NOTE_WINOGRAD}, .note_count = 1, .of_half = true},
+    {.notes = {CUDNN_NOTE_WINOGRAD, LARGE_TILES}, .note_count = 2, .of_f32 = true},
     {.of_f32 = true, .of_half = true, .workspace = MORE_THAN_THERE_IS},
     {.of_f32 = true, .of_half = true, .cannot_be_made = true},
-    {.of_f32 = true, .workspace = OF_THE_RESULT},
+    {.notes = {CUDNN_NOTE_WINOGRAD, CUDNN_NOTE_WINOGRAD_4},
+     .note_count = 2,
+     .of_f32 = true,
+     .workspace = OF_THE_RESULT},
     {.notes = {CUDNN_NOTE_TENSOR_CORE}, .note_count = 1, .of_half = true},
     {.notes = {CUDNN_NOTE_STRICT_NOT_NUMBER}, .note_count = 1, .of_f32 = true, .of_half = true, .is_safe = true},
 };
@@ -608,7 +612,8 @@ static void count_run(const way *w) {
   convolutions++;
   workspaces += w->workspace != NO_WORKSPACE;
   in_tf32 += has_note(w, CUDNN_NOTE_ROUNDS_FACTORS);
-  inexact += has_note(w, NONDETERMINISTIC) || has_note(w, WINOGRAD);
+  inexact +=
+      has_note(w, NONDETERMINISTIC) || has_note(w, LARGE_TILES) || (has_note(w, CUDNN_NOTE_WINOGRAD) && w->of_half);
   pthread_mutex_unlock(&lock);
 }
 

@@ -19,7 +19,7 @@ typedef struct fake_cudnn_control {
   uint64_t (*convolutions)(void); /* plans that were executed */
   uint64_t (*workspaces)(void);   /* those of them that needed a workspace */
   uint64_t (*in_tf32)(void);      /* those of them that might use TF32 */
-  uint64_t (*inexact)(void);      /* those that give other bits each time, or are no sums of products in F32 */
+  uint64_t (*inexact)(void);      /* those that give other bits each time, or are less accurate than F32 */
   uint64_t (*violations)(void);   /* calls that the library's manual forbids */
   /* The next call of a function returns the code and does nothing; NULL: none does. */
   void (*refuse)(const char *symbol, int code);

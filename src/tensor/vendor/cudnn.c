@@ -200,15 +200,31 @@ static double workspace_limit(const rondo_convolution_shape *s) {
   return MIN_WORKSPACE + 2 * elements * (double)rondo_type_bytes(s->type);
 }
 
-/* Accepts only engines that sum products of unrounded factors in F32, in a fixed order. */
-static bool may_take(const rondo_convolution *c, const int *notes, int64_t count) {
-  const bool is_f32 = c->shape.type == RONDO_F32, in_tf32 = is_f32 && c->maker->allow_tf32;
-  for (int64_t i = 0; i < count; i++) {
-    if (notes[i] == CUDNN_NOTE_STRICT_NOT_NUMBER) continue;
-    if (notes[i] == CUDNN_NOTE_TENSOR_CORE && (!is_f32 || in_tf32)) continue;
-    if (notes[i] == CUDNN_NOTE_ROUNDS_FACTORS && in_tf32) continue;
-    return false;
+/* Whether an engine with this numerical note may be used. F32 may be computed by transforms, whose rounding errors are
+ * those of F32 as long as Winograd's tiles are small. Values of 16 bits may not, because they would be rounded after
+ * the transform. All other notes are refused: results that differ from run to run, sums in less than F32, large tiles.
+ */
+static bool is_accepted(int note, bool is_f32, bool allow_tf32) {
+  switch (note) {
+    case CUDNN_NOTE_STRICT_NOT_NUMBER:
+      return true;
+    case CUDNN_NOTE_TENSOR_CORE:
+      return !is_f32 || allow_tf32;
+    case CUDNN_NOTE_ROUNDS_FACTORS:
+      return is_f32 && allow_tf32;
+    case CUDNN_NOTE_FOURIER:
+    case CUDNN_NOTE_WINOGRAD:
+    case CUDNN_NOTE_WINOGRAD_4:
+    case CUDNN_NOTE_WINOGRAD_6:
+      return is_f32;
+    default:
+      return false;
   }
+}
+
+static bool may_take(const rondo_convolution *c, const int *notes, int64_t count) {
+  for (int64_t i = 0; i < count; i++)
+    if (!is_accepted(notes[i], c->shape.type == RONDO_F32, c->maker->allow_tf32)) return false;
   return true;
 }
 

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * Convolutions by cuDNN (compute_libraries.h: RONDO_CUDNN_LIBRARY, else libcudnn.so.9). The library's
- * heuristics choose an engine once for each shape. Only engines are used that give the same bits each time and sum
- * products in F32: none that adds partial results in order of completion, and none that uses transforms (Winograd,
- * Fourier). The caller provides the workspace.
+ * heuristics list the engines for each shape, the fastest first, and the first that is acceptable is used. It gives
+ * the same bits each time, and sums in F32: no partial results are added in order of completion. F32 may be computed by
+ * Winograd's or Fourier's transform, as in PyTorch. Engines say these things of themselves in notes; some that
+ * transform have no note of it (gradients of weights by "winograd_nonfused", seen with cuDNN 9). The caller provides
+ * the workspace.
  *
  * Threads: a convolution and a maker belong to one thread at a time, but bound convolutions may run concurrently.
  */
