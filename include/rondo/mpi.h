@@ -18,7 +18,8 @@
  *
  * MPI must be initialized with MPI_THREAD_MULTIPLE, because workers and the progress thread call it. Destroy the
  * communicator, and all graphs and execs that captured its collectives, before MPI_Finalize. An exec that still runs is
- * freed when it is done, so synchronize the device between the two.
+ * freed when it is done, so synchronize the device between the two. After an MPI_Finalize that came too early,
+ * collectives fail with INVALID_STATE; but if one was in progress, MPICH 4.0 may end the program.
  *
  * Checks. All ranks must call the same collectives (<rondo/collective.h>). The first collective of each description,
  * and every 256th, compare what the ranks called so far before any data moves, and fail on all ranks if it differs. An
