@@ -92,16 +92,18 @@ static void draw(uint64_t *seed, test_call *call) {
   add_inputs(seed, call);
 }
 
-/* Several blocks of sequences, and states of several chunks. */
+/* Several blocks of sequences, and states of several chunks; on CUDA, several blocks of units, with products of which
+ * several warps compute parts, where rows are aligned for wide reads or not. */
 static void draw_large(uint64_t *seed, test_call *call) {
   size_t *s = call->sizes;
   s[LAYERS] = 1;
   s[HAS_STATES] = s[HAS_LENGTHS] = 1;
   s[BIASES] = 3;
   s[T] = 3;
-  s[B] = test_draw_between(seed, 9, 13);
+  s[B] = test_random_below(seed, 3) == 0 ? test_draw_between(seed, 4, 8) : test_draw_between(seed, 9, 13);
   s[N] = 4;
-  s[H] = test_random_below(seed, 8) == 0 ? 270 : test_draw_between(seed, 16, 30);
+  const size_t wide = test_random_below(seed, 2) == 0 ? 256 : 270;
+  s[H] = test_random_below(seed, 8) == 0 ? wide : test_draw_between(seed, 16, 30);
   add_inputs(seed, call);
   call->inputs[WEIGHTS].low = -0.1;
   call->inputs[WEIGHTS].high = 0.1;

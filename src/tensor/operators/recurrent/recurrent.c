@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * lstm, gru and rnn: one layer in one direction over all steps, as torch.nn.LSTM, GRU and RNN define them (Hochreiter
- * and Schmidhuber 1997, Cho et al. 2014). A block has some sequences of the batch and computes all their steps: the
- * product of their states with the weights, then the gates. Sequences do not depend on each other, so blocks need not
- * wait for each other.
+ * and Schmidhuber 1997, Cho et al. 2014). A step is the product of the states with the weights, then the gates.
+ *
+ * On a CPU, a launch computes all steps. A block has some sequences of the batch; these do not depend on each other, so
+ * blocks need not wait for each other. On CUDA, a launch computes one step: a block has some sequences and some units,
+ * which are elements of their states. The CPU functions can do both.
  *
  * A sequence that is shorter than the others keeps its state in the steps that it does not have, whose results are 0.
  * States are rounded to the type after each step; cells are kept in F32. The gradient walks back over the steps and
@@ -16,12 +18,14 @@
 
 #include "tensor/operators/common/operator_tools.h"
 #include "tensor/operators/matmul/gemm_packed.h"
+#include "tensor/operators/shape/strided.h"
 
 #define MAX_GATES 4
 
 /* Products with the weights ---------------------------------------------------------------------------------------- */
 
-/* The factor b' of the product, as the weights [g h, h] are in memory: their transpose, or of the gradient not. */
+/* The factor b' of the product, as the weights [g h, h] are in memory: their transpose, or of the gradient not, where
+ * they may have been transposed themselves. */
 typedef struct weight_factor {
   size_t k, n;
   rondo_gemm_factor b;
@@ -29,6 +33,8 @@ typedef struct weight_factor {
 
 static weight_factor factor_of(const rondo_recurrent_shape *s, const float *weight, bool of_gradient) {
   const size_t wide = s->gates * s->hidden;
+  if (s->is_transposed != 0)
+    return (weight_factor){wide, s->hidden, {.at = weight, .stride = wide, .is_transposed = true}};
   return (weight_factor){.k = of_gradient ? wide : s->hidden,
                          .n = of_gradient ? s->hidden : wide,
                          .b = {.at = weight, .stride = s->hidden, .is_transposed = !of_gradient}};
@@ -42,6 +48,16 @@ static void multiply(const rondo_recurrent_shape *s, const weight_factor *f, siz
   } else {
     rondo_gemm_run(&(rondo_gemm){rows, f->n, f->k, left, f->b, c});
   }
+}
+
+/* The same of some columns, first .. first + count - 1, of weights that are not packed. */
+static void multiply_columns(const weight_factor *f, size_t first, size_t count, size_t rows, const float *a,
+                             rondo_gemm_result c) {
+  rondo_gemm_factor b = f->b;
+  assert(b.is_transposed);
+  b.at += first * b.stride;
+  c.at += first;
+  rondo_gemm_run(&(rondo_gemm){rows, count, f->k, {.at = a, .stride = f->k}, b, c});
 }
 
 /* The arguments of the kernel that packs. A block packs one panel. */
@@ -132,18 +148,32 @@ RONDO_VECTORISED(relu_slope, (const float *restrict y, const float *restrict dh,
 
 /* Blocks ----------------------------------------------------------------------------------------------------------- */
 
-/* The sequences of one block, and where its first is in workspaces. */
+/* The sequences of one block, first .. first + count - 1, and its units begin .. end - 1. */
 typedef struct block_rows {
   const rondo_recurrent_shape *shape;
   rondo_type type;
   const void *lengths;
-  size_t first, count;
+  size_t first, count, begin, end;
 } block_rows;
 
 static block_rows block_of(rondo_type type, const rondo_recurrent_shape *s, const void *lengths, size_t block) {
-  const size_t first = block * s->rows;
-  return (block_rows){s, type, lengths, first, rondo_smaller(s->rows, s->batch - first)};
+  const size_t across = rondo_divide_up(s->batch, s->rows), first = block % across * s->rows;
+  const size_t begin = block / across * s->units;
+  return (block_rows){.shape = s,
+                      .type = type,
+                      .lengths = lengths,
+                      .first = first,
+                      .count = rondo_smaller(s->rows, s->batch - first),
+                      .begin = begin,
+                      .end = rondo_smaller(begin + s->units, s->hidden)};
 }
+
+/* Whether a block has some of the units only. Other blocks then read the states that it writes, so that steps use two
+ * buffers in turn. */
+static bool is_partial(const rondo_recurrent_shape *s) { return s->units < s->hidden; }
+
+/* The buffer that a step writes. It reads that of the step before, `number` + 1. */
+static size_t buffer_of(const rondo_recurrent_shape *s, size_t number) { return is_partial(s) ? number % 2 : 0; }
 
 /* Whether a sequence has this step. */
 static bool has_step(const block_rows *b, size_t row, size_t step) {
@@ -164,6 +194,13 @@ static void read_floats(rondo_type type, const void *memory, size_t first, size_
   }
 }
 
+/* Reads the block's units of states [b, h] into `to`, the first row of the block. */
+static void read_units(const block_rows *b, const void *memory, float *to) {
+  const size_t hidden = b->shape->hidden;
+  for (size_t row = 0; row < b->count; row++)
+    read_floats(b->type, memory, (b->first + row) * hidden + b->begin, b->end - b->begin, to + row * hidden + b->begin);
+}
+
 /* Writes floats as elements of `type`, zeros if there are none; nothing without memory. */
 static void write_floats(rondo_type type, void *memory, size_t first, size_t count, const float *from) {
   const size_t bytes = rondo_type_bytes(type);
@@ -173,6 +210,13 @@ static void write_floats(rondo_type type, void *memory, size_t first, size_t cou
     length = rondo_chunk_length(at, count);
     rondo_store_floats(type, memory, first + at, length, from + at);
   }
+}
+
+static void write_units(const block_rows *b, void *memory, const float *from) {
+  const size_t hidden = b->shape->hidden;
+  for (size_t row = 0; row < b->count; row++)
+    write_floats(b->type, memory, (b->first + row) * hidden + b->begin, b->end - b->begin,
+                 from + row * hidden + b->begin);
 }
 
 /* Forward ---------------------------------------------------------------------------------------------------------- */
@@ -199,7 +243,7 @@ typedef struct forward_memory {
   const float *weight, *bias;
   void *y, *previous, *activated;
   float *cells;
-  float *h, *c, *products; /* of the block, in the workspace: [rows, h], [rows, h], [rows, g h] */
+  float *h[2], *c, *products; /* of the block, in the workspace: [rows, h], but products [rows, g h] */
 } forward_memory;
 
 static forward_memory forward_memory_of(const block_rows *b, void *const *args) {
@@ -213,9 +257,9 @@ static forward_memory forward_memory_of(const block_rows *b, void *const *args) 
                           .previous = RONDO_ARG(void *, AT_PREVIOUS),
                           .activated = RONDO_ARG(void *, AT_ACTIVATED),
                           .cells = RONDO_ARG(float *, AT_CELLS),
-                          .h = workspace + b->first * s->hidden,
-                          .c = workspace + states + b->first * s->hidden,
-                          .products = workspace + 2 * states + b->first * s->gates * s->hidden};
+                          .h = {workspace + b->first * s->hidden, workspace + states + b->first * s->hidden},
+                          .c = workspace + 2 * states + b->first * s->hidden,
+                          .products = workspace + 3 * states + b->first * s->gates * s->hidden};
 }
 
 /* The cell of some elements: x and p are the gates' inputs and products, g gets what they are after activation. */
@@ -238,15 +282,16 @@ static void run_cell(const rondo_recurrent_shape *s, const float *const *x, cons
   }
 }
 
-/* One step of a sequence: `place` is its position among all steps of all sequences, `row` that in the block. */
-static void run_row(const block_rows *b, const forward_memory *m, size_t place, size_t row) {
+/* One step of a sequence: `place` is its position among all steps of all sequences, `row` that in the block.
+ * state: that before the step, which becomes that after it. */
+static void run_row(const block_rows *b, const forward_memory *m, size_t place, size_t row, float *state) {
   const rondo_recurrent_shape *s = b->shape;
   const size_t hidden = s->hidden;
   float inputs[MAX_GATES][RONDO_CHUNK], activated[MAX_GATES][RONDO_CHUNK], buffer[RONDO_CHUNK];
   float *const g[] = {activated[0], activated[1], activated[2], activated[3]};
-  RONDO_EACH_CHUNK(at, length, 0, hidden) {
+  RONDO_EACH_CHUNK(at, length, b->begin, b->end) {
     const float *x[MAX_GATES], *p[MAX_GATES];
-    float *h = m->h + row * hidden + at, *c = m->c + row * hidden + at;
+    float *h = state + at, *c = m->c + row * hidden + at;
     for (size_t k = 0; k < s->gates; k++) {
       x[k] = rondo_load_chunk(b->type, m->gates, (place * s->gates + k) * hidden + at, length, inputs[k]);
       p[k] = m->products + (row * s->gates + k) * hidden + at;
@@ -262,39 +307,69 @@ static void run_row(const block_rows *b, const forward_memory *m, size_t place, 
   }
 }
 
-static void run_step(const block_rows *b, const forward_memory *m, size_t step) {
+static void multiply_states(const block_rows *b, const forward_memory *m, const float *states) {
   const rondo_recurrent_shape *s = b->shape;
-  const size_t hidden = s->hidden;
   const weight_factor factor = factor_of(s, m->weight, false);
-  multiply(s, &factor, b->count, m->h, (rondo_gemm_result){.at = m->products, .stride = factor.n});
+  const rondo_gemm_result products = {.at = m->products, .stride = factor.n};
+  if (!is_partial(s)) multiply(s, &factor, b->count, states, products);
+  for (size_t k = 0; is_partial(s) && k < s->gates; k++)
+    multiply_columns(&factor, k * s->hidden + b->begin, b->end - b->begin, b->count, states, products);
+}
+
+static void run_step(const block_rows *b, const forward_memory *m, size_t number) {
+  const rondo_recurrent_shape *s = b->shape;
+  const size_t hidden = s->hidden, step = step_at(s, number), units = b->end - b->begin;
+  const float *before = m->h[buffer_of(s, number + 1)];
+  float *after = m->h[buffer_of(s, number)];
+  multiply_states(b, m, before);
   for (size_t row = 0; row < b->count; row++) {
-    const size_t place = step * s->batch + b->first + row;
+    const size_t place = step * s->batch + b->first + row, own = row * hidden + b->begin;
+    if (after != before) memcpy(after + own, before + own, units * sizeof *after);
     if (has_step(b, b->first + row, step)) {
-      run_row(b, m, place, row);
+      run_row(b, m, place, row, after + row * hidden);
       continue;
     }
-    write_floats(b->type, m->y, place * hidden, hidden, NULL);
-    write_floats(b->type, m->previous, place * hidden, hidden, NULL);
+    write_floats(b->type, m->y, place * hidden + b->begin, units, NULL);
+    write_floats(b->type, m->previous, place * hidden + b->begin, units, NULL);
   }
 }
 
 static void recurrent_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
   const rondo_recurrent_shape *s = args[0];
+  const size_t end = s->first + s->count;
   for (size_t block = blocks.first; block < blocks.last; block++) {
     const block_rows b = block_of(type, s, RONDO_ARG(const void *, AT_LENGTHS), block);
     const forward_memory m = forward_memory_of(&b, args);
-    const size_t first = b.first * s->hidden, count = b.count * s->hidden;
-    read_floats(type, RONDO_ARG(const void *, AT_HIDDEN), first, count, m.h);
-    read_floats(type, RONDO_ARG(const void *, AT_CELL), first, count, m.c);
-    for (size_t number = 0; number < s->steps; number++) run_step(&b, &m, step_at(s, number));
-    write_floats(type, RONDO_ARG(void *, AT_LAST), first, count, m.h);
-    write_floats(type, RONDO_ARG(void *, AT_LAST_CELL), first, count, m.c);
+    if (s->first == 0 && !is_partial(s)) {
+      read_units(&b, RONDO_ARG(const void *, AT_HIDDEN), m.h[0]);
+      read_units(&b, RONDO_ARG(const void *, AT_CELL), m.c);
+    }
+    for (size_t number = s->first; number < end; number++) run_step(&b, &m, number);
+    if (end < s->steps) continue;
+    write_units(&b, RONDO_ARG(void *, AT_LAST), m.h[buffer_of(s, end + 1)]);
+    write_units(&b, RONDO_ARG(void *, AT_LAST_CELL), m.c);
   }
 }
 
+/* Launches of one step have the states in the workspace, which recurrent_begin or the launch before wrote. */
 RONDO_TYPED_KERNEL(recurrent, recurrent, RONDO_SCALAR(rondo_recurrent_shape), RONDO_READS, RONDO_READS, RONDO_READS,
-                   RONDO_READS, RONDO_READS, RONDO_READS, RONDO_WRITES, RONDO_WRITES, RONDO_WRITES, RONDO_WRITES,
+                   RONDO_READS, RONDO_READS, RONDO_READS, RONDO_UPDATES, RONDO_WRITES, RONDO_WRITES, RONDO_WRITES,
                    RONDO_WRITES, RONDO_WRITES, RONDO_WRITES);
+
+/* The states before the first of several launches, whose blocks read each other's units. */
+static void recurrent_begin_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
+  const rondo_recurrent_shape *s = args[0];
+  const void *hidden = RONDO_ARG(const void *, 1), *cell = RONDO_ARG(const void *, 2);
+  const size_t states = s->batch * s->hidden;
+  float *workspace = RONDO_ARG(float *, 3), *h = workspace + buffer_of(s, 1) * states, *c = workspace + 2 * states;
+  RONDO_EACH_ITEM(i, blocks, states) {
+    h[i] = hidden == NULL ? 0 : rondo_load_one(type, hidden, i);
+    c[i] = cell == NULL ? 0 : rondo_load_one(type, cell, i);
+  }
+}
+
+RONDO_TYPED_KERNEL(recurrent_begin, recurrent, RONDO_SCALAR(rondo_recurrent_shape), RONDO_READS, RONDO_READS,
+                   RONDO_WRITES);
 
 /* Gradient --------------------------------------------------------------------------------------------------------- */
 
@@ -324,22 +399,23 @@ typedef struct backward_memory {
   const float *weight;
   const void *states, *dy, *activated;
   void *d_gates, *d_product;
-  float *dh, *dc, *slopes; /* of the block, in the workspace: as forward_memory has them */
+  float *slopes[2], *dh, *dc; /* of the block, in the workspace: [rows, g h], [rows, h], [rows, h] */
 } backward_memory;
 
 static backward_memory backward_memory_of(const block_rows *b, void *const *args) {
   const rondo_recurrent_shape *s = b->shape;
   float *workspace = RONDO_ARG(float *, AT_ROOM);
-  const size_t states = s->batch * s->hidden;
+  const size_t states = s->batch * s->hidden, wide = s->gates * s->hidden;
+  float *slopes = workspace + b->first * wide, *dh = workspace + 2 * s->batch * wide + b->first * s->hidden;
   return (backward_memory){.weight = RONDO_ARG(const float *, AT_OF_WEIGHT),
                            .states = RONDO_ARG(const void *, AT_STATES),
                            .dy = RONDO_ARG(const void *, AT_DY),
                            .activated = RONDO_ARG(const void *, AT_SAVED),
                            .d_gates = RONDO_ARG(void *, AT_D_GATES),
                            .d_product = RONDO_ARG(void *, AT_D_PRODUCT),
-                           .dh = workspace + b->first * s->hidden,
-                           .dc = workspace + states + b->first * s->hidden,
-                           .slopes = workspace + 2 * states + b->first * s->gates * s->hidden};
+                           .dh = dh,
+                           .dc = dh + states,
+                           .slopes = {slopes, slopes + s->batch * wide}};
 }
 
 /* d gets the gradients of the gates, and of the product that gru multiplies; dh and dc become those that the step
@@ -360,13 +436,14 @@ static void differentiate_cell(const rondo_recurrent_shape *s, const float *cons
   memset(dh, 0, count * sizeof *dh);
 }
 
-static void back_row(const block_rows *b, const backward_memory *m, size_t place, size_t row) {
+/* slopes: of the products, [g h]. */
+static void back_row(const block_rows *b, const backward_memory *m, size_t place, size_t row, float *slopes) {
   const rondo_recurrent_shape *s = b->shape;
   const size_t hidden = s->hidden;
   const rondo_type state_type = s->kind == RONDO_CELL_LSTM ? RONDO_F32 : b->type;
-  float saved[MAX_GATES][RONDO_CHUNK], slopes[MAX_GATES][RONDO_CHUNK], buffer[RONDO_CHUNK];
-  float *const d[] = {slopes[0], slopes[1], slopes[2], slopes[3]};
-  RONDO_EACH_CHUNK(at, length, 0, hidden) {
+  float saved[MAX_GATES][RONDO_CHUNK], own[MAX_GATES][RONDO_CHUNK], buffer[RONDO_CHUNK];
+  float *const d[] = {own[0], own[1], own[2], own[3]};
+  RONDO_EACH_CHUNK(at, length, b->begin, b->end) {
     const float *g[MAX_GATES] = {NULL};
     float *dh = m->dh + row * hidden + at, *dc = m->dc + row * hidden + at;
     for (size_t k = 0; m->activated != NULL && k < MAX_GATES; k++)
@@ -380,51 +457,75 @@ static void back_row(const block_rows *b, const backward_memory *m, size_t place
       const float *of_product = s->kind == RONDO_CELL_GRU && k == 2 ? d[3] : d[k];
       rondo_store_floats(b->type, m->d_gates, to, length, d[k]);
       if (m->d_product != NULL) rondo_store_floats(b->type, m->d_product, to, length, of_product);
-      memcpy(m->slopes + (row * s->gates + k) * hidden + at, of_product, length * sizeof *of_product);
+      memcpy(slopes + k * hidden + at, of_product, length * sizeof *of_product);
     }
   }
 }
 
-static void back_step(const block_rows *b, const backward_memory *m, size_t step) {
+/* The gradients of a sequence that does not have the step. */
+static void back_no_row(const block_rows *b, const backward_memory *m, size_t place, float *slopes) {
   const rondo_recurrent_shape *s = b->shape;
-  const size_t hidden = s->hidden, wide = s->gates * hidden;
-  for (size_t row = 0; row < b->count; row++) {
-    const size_t place = step * s->batch + b->first + row;
-    if (has_step(b, b->first + row, step)) {
-      back_row(b, m, place, row);
-      continue;
-    }
-    write_floats(b->type, m->d_gates, place * wide, wide, NULL);
-    write_floats(b->type, m->d_product, place * wide, wide, NULL);
-    memset(m->slopes + row * wide, 0, wide * sizeof *m->slopes);
+  const size_t units = b->end - b->begin;
+  for (size_t k = 0; k < s->gates; k++) {
+    const size_t gate = k * s->hidden + b->begin, to = place * s->gates * s->hidden + gate;
+    write_floats(b->type, m->d_gates, to, units, NULL);
+    write_floats(b->type, m->d_product, to, units, NULL);
+    memset(slopes + gate, 0, units * sizeof *slopes);
   }
+}
+
+/* dh += what the products of the step after this one pass to its state. */
+static void multiply_back(const block_rows *b, const backward_memory *m, const float *slopes) {
+  const rondo_recurrent_shape *s = b->shape;
   const weight_factor factor = factor_of(s, m->weight, true);
-  multiply(s, &factor, b->count, m->slopes, (rondo_gemm_result){.at = m->dh, .stride = hidden, .accumulates = true});
+  const rondo_gemm_result dh = {.at = m->dh, .stride = s->hidden, .accumulates = true};
+  if (is_partial(s)) {
+    multiply_columns(&factor, b->begin, b->end - b->begin, b->count, slopes, dh);
+  } else {
+    multiply(s, &factor, b->count, slopes, dh);
+  }
+}
+
+/* Steps in the order of the gradient: number 0 is the last. Number `steps` completes the gradient of the states before
+ * the first. */
+static void back_step(const block_rows *b, const backward_memory *m, size_t number) {
+  const rondo_recurrent_shape *s = b->shape;
+  float *slopes = m->slopes[buffer_of(s, number)];
+  if (number > 0) multiply_back(b, m, m->slopes[buffer_of(s, number + 1)]);
+  for (size_t row = 0; number < s->steps && row < b->count; row++) {
+    const size_t step = step_at(s, s->steps - 1 - number), place = step * s->batch + b->first + row;
+    float *of_row = slopes + row * s->gates * s->hidden;
+    if (has_step(b, b->first + row, step))
+      back_row(b, m, place, row, of_row);
+    else
+      back_no_row(b, m, place, of_row);
+  }
 }
 
 static void recurrent_gradient_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
   const rondo_recurrent_shape *s = args[0];
+  const size_t end = s->first + s->count;
   for (size_t block = blocks.first; block < blocks.last; block++) {
     const block_rows b = block_of(type, s, RONDO_ARG(const void *, AT_OF_LENGTHS), block);
     const backward_memory m = backward_memory_of(&b, args);
-    const size_t first = b.first * s->hidden, count = b.count * s->hidden;
-    read_floats(type, RONDO_ARG(const void *, AT_D_LAST), first, count, m.dh);
-    read_floats(type, RONDO_ARG(const void *, AT_D_LAST_CELL), first, count, m.dc);
-    for (size_t number = s->steps; number > 0; number--) back_step(&b, &m, step_at(s, number - 1));
-    write_floats(type, RONDO_ARG(void *, AT_D_HIDDEN), first, count, m.dh);
-    write_floats(type, RONDO_ARG(void *, AT_D_CELL), first, count, m.dc);
+    if (s->first == 0) {
+      read_units(&b, RONDO_ARG(const void *, AT_D_LAST), m.dh);
+      read_units(&b, RONDO_ARG(const void *, AT_D_LAST_CELL), m.dc);
+    }
+    for (size_t number = s->first; number < end; number++) back_step(&b, &m, number);
+    if (end <= s->steps) continue;
+    write_units(&b, RONDO_ARG(void *, AT_D_HIDDEN), m.dh);
+    write_units(&b, RONDO_ARG(void *, AT_D_CELL), m.dc);
   }
 }
 
 RONDO_TYPED_KERNEL(recurrent_gradient, recurrent, RONDO_SCALAR(rondo_recurrent_shape), RONDO_READS, RONDO_READS,
-                   RONDO_READS, RONDO_READS, RONDO_READS, RONDO_READS, RONDO_READS, RONDO_WRITES, RONDO_WRITES,
+                   RONDO_READS, RONDO_READS, RONDO_READS, RONDO_READS, RONDO_READS, RONDO_UPDATES, RONDO_WRITES,
                    RONDO_WRITES, RONDO_WRITES, RONDO_WRITES);
 
 /* Rows ------------------------------------------------------------------------------------------------------------- */
 
 static size_t gates_of(const rondo_operator *row) { return ((const rondo_recurrent_family *)row->family)->gates; }
-
-#define CUDA_ROWS 4 /* of a block: ROWS in recurrent.cuh */
 
 /* Some blocks for some workers, but not so few sequences that a block reads the weights for little work. By the shape
  * alone. */
@@ -438,43 +539,82 @@ rondo_recurrent_shape rondo_recurrent_shape_of(const rondo_emitter *emitter, con
   const rondo_recurrent_family *family = operation->row->family;
   const rondo_shape *gates = rondo_emit_shape(emitter, gates_value);
   const rondo_shape *lengths = lengths_value == RONDO_NO_VALUE ? NULL : rondo_emit_shape(emitter, lengths_value);
-  const size_t batch = gates->dims[1];
+  const size_t batch = gates->dims[1], hidden = gates->dims[2] / family->gates;
   return (rondo_recurrent_shape){.steps = gates->dims[0],
                                  .batch = batch,
-                                 .hidden = gates->dims[2] / family->gates,
+                                 .hidden = hidden,
                                  .gates = family->gates,
-                                 .rows = rondo_emit_is_cuda(emitter) ? CUDA_ROWS : rows_of(batch),
+                                 .rows = rondo_emit_is_cuda(emitter) ? RONDO_RECURRENT_CUDA_ROWS : rows_of(batch),
+                                 .units = hidden,
+                                 .count = gates->dims[0],
                                  .kind = family->kind,
                                  .is_reversed = operation->attributes.flags[RONDO_RECURRENT_REVERSED],
                                  .is_relu = operation->attributes.flags[RONDO_RECURRENT_IS_RELU],
                                  .wide_lengths = lengths != NULL && lengths->type == RONDO_I64};
 }
 
-/* Packing takes as long as a few steps of one sequence. */
+/* What a warp multiplies in recurrent.cu: TEAM sequences and columns. */
+#define CUDA_TEAM 4
+#define CUDA_WARPS (RONDO_CUDA_THREADS / 32)
+
+/* Blocks that keep most of a large GPU busy, and the least depth of a product of which a warp computes a part. */
+#define ENOUGH_BLOCKS 128
+#define LEAST_DEPTH 128
+
+/* Makes a launch one step, of so many sequences and units in a block that each weight is read for many sequences and
+ * each state for many units. If that leaves few blocks, several warps share each product. `columns` of the weight, of
+ * this depth, are those of a unit. By the shape alone, because sums depend on it. */
+static void tile_steps(rondo_recurrent_shape *shape, size_t columns, size_t depth) {
+  uint32_t rows = shape->batch > 2 * CUDA_TEAM ? 4 : shape->batch > CUDA_TEAM ? 2 : 1, parts = 1;
+  for (;;) {
+    const size_t width = CUDA_WARPS / (rows * parts) * CUDA_TEAM;
+    shape->rows = rows * (size_t)CUDA_TEAM;
+    shape->units = rondo_smaller(rondo_larger(width / columns, 1), shape->hidden);
+    shape->row_teams = rows;
+    shape->parts = parts;
+    const size_t blocks = rondo_divide_up(shape->batch, shape->rows) * rondo_divide_up(shape->hidden, shape->units);
+    if (blocks >= ENOUGH_BLOCKS || depth / (2 * parts) < LEAST_DEPTH || parts == CUDA_WARPS) break;
+    if (rows * parts == CUDA_WARPS) rows /= 2;
+    parts *= 2;
+  }
+  shape->count = 1;
+}
+
+/* The weight in another form, in the workspace: packed on a CPU, which takes as long as a few steps of one sequence; on
+ * CUDA transposed for the gradient, so that a product's factors are contiguous. */
+typedef enum weight_form { AS_IT_IS, PACKED, TRANSPOSED } weight_form;
+
 #define LEAST_STEPS_TO_PACK 4
 
-/* The floats of the workspace: the states, the cells and the gates of a step; then, on a CPU, the packed weights. */
+static weight_form form_of(const rondo_shape *gates, bool of_gradient, bool is_cuda) {
+  if (is_cuda) return of_gradient ? TRANSPOSED : AS_IT_IS;
+  return gates->dims[0] >= LEAST_STEPS_TO_PACK ? PACKED : AS_IT_IS;
+}
+
+/* The floats of the workspace: three states and the gates of a step, or twice the gates and two states; then the
+ * weights in another form. */
 typedef struct workspace_layout {
-  size_t packed, all;
+  size_t weight, all;
 } workspace_layout;
 
-static workspace_layout layout_of(const rondo_shape *gates, size_t gate_count, bool of_gradient, bool is_cuda) {
+static workspace_layout layout_of(const rondo_shape *gates, size_t gate_count, bool of_gradient, weight_form form) {
   const size_t wide = gates->dims[2], hidden = wide / gate_count, line = RONDO_PANEL;
   const size_t k = of_gradient ? wide : hidden, n = of_gradient ? hidden : wide;
-  const size_t rooms = rondo_divide_up(gates->dims[1] * (wide + 2 * hidden), line) * line;
-  const bool is_packed = !is_cuda && gates->dims[0] >= LEAST_STEPS_TO_PACK;
-  return (workspace_layout){is_packed ? rooms : 0, rooms + (is_packed ? rondo_gemm_panels(n) * line * k : 0)};
+  const size_t states = of_gradient ? 2 * (hidden + wide) : 3 * hidden + wide;
+  const size_t rooms = rondo_divide_up(gates->dims[1] * states, line) * line;
+  const size_t weight = form == PACKED ? rondo_gemm_panels(n) * line * k : form == TRANSPOSED ? n * k : 0;
+  return (workspace_layout){rooms, rooms + weight};
 }
 
 static rondo_status prepare_workspace(const rondo_resources *resources, const rondo_program *program, uint32_t number,
                                       bool of_gradient, size_t *out_bytes) {
   const rondo_operation *operation = &program->operations.items[number];
-  const uint32_t gates = of_gradient ? operation->results[D_GATES] : operation->inputs[RONDO_RECURRENT_GATES];
+  const uint32_t value = of_gradient ? operation->results[D_GATES] : operation->inputs[RONDO_RECURRENT_GATES];
+  const rondo_shape *gates = rondo_program_shape(program, value);
   rondo_device_info info = {.struct_size = sizeof info};
   RONDO_TRY(rondo_device_get_info(resources->device, &info));
-  const workspace_layout layout =
-      layout_of(rondo_program_shape(program, gates), gates_of(operation->row), of_gradient, info.cuda);
-  *out_bytes = layout.all * sizeof(float);
+  const weight_form form = form_of(gates, of_gradient, info.cuda);
+  *out_bytes = layout_of(gates, gates_of(operation->row), of_gradient, form).all * sizeof(float);
   return RONDO_OK;
 }
 
@@ -488,21 +628,39 @@ static rondo_status prepare_gradient(rondo_resources *resources, const rondo_pro
   return prepare_workspace(resources, program, number, true, out_workspace_bytes);
 }
 
-/* The weights as the kernel reads them: packed by a kernel before it, or as they are. */
-static rondo_status emit_weight(rondo_emitter *emitter, const rondo_shape *gates, uint32_t value, bool of_gradient,
-                                rondo_recurrent_shape *shape, const float **out_weight) {
+static rondo_status emit_transposed(rondo_emitter *emitter, const rondo_recurrent_shape *shape, const float *weight,
+                                    float *transposed) {
+  const rondo_shape result = rondo_shape_matrix(RONDO_F32, shape->hidden, shape->gates * shape->hidden);
+  const rondo_strided copy = rondo_strided_make(&result, 0, (size_t[]){1, shape->hidden});
+  return rondo_emit_strided_at(emitter, &copy, weight, transposed);
+}
+
+static rondo_status emit_packed(rondo_emitter *emitter, const rondo_recurrent_shape *shape, bool of_gradient,
+                                const float *weight, float *packed) {
   const uint32_t gradient = of_gradient;
-  const workspace_layout layout = layout_of(gates, shape->gates, of_gradient, rondo_emit_is_cuda(emitter));
-  const float *weight = rondo_emit_address(emitter, value);
-  float *packed = (float *)rondo_emit_workspace(emitter) + layout.packed;
-  *out_weight = weight;
-  shape->is_packed = layout.packed > 0;
-  rondo_gemm_prepare();
-  if (layout.packed == 0) return RONDO_OK;
-  *out_weight = packed;
   const size_t panels = rondo_gemm_panels(factor_of(shape, weight, of_gradient).n);
   return rondo_emit_kernel(emitter, &pack_code, rondo_tile_grid(panels),
                            RONDO_ARGS(shape, &gradient, &weight, &packed));
+}
+
+/* The weights as the kernel reads them; a kernel before it may bring them into that form. */
+static rondo_status emit_weight(rondo_emitter *emitter, const rondo_shape *gates, uint32_t value, bool of_gradient,
+                                rondo_recurrent_shape *shape, const float **out_weight) {
+  const weight_form form = form_of(gates, of_gradient, rondo_emit_is_cuda(emitter));
+  const workspace_layout layout = layout_of(gates, shape->gates, of_gradient, form);
+  const float *weight = rondo_emit_address(emitter, value);
+  float *other = (float *)rondo_emit_workspace(emitter) + layout.weight;
+  rondo_gemm_prepare();
+  *out_weight = form == AS_IT_IS ? weight : other;
+  if (form == PACKED) RONDO_TRY(emit_packed(emitter, shape, of_gradient, weight, other));
+  if (form == TRANSPOSED) RONDO_TRY(emit_transposed(emitter, shape, weight, other));
+  shape->is_packed = form == PACKED;
+  shape->is_transposed = form == TRANSPOSED;
+  return RONDO_OK;
+}
+
+static rondo_grid step_grid(const rondo_recurrent_shape *shape) {
+  return rondo_tile_grid(rondo_divide_up(shape->batch, shape->rows) * rondo_divide_up(shape->hidden, shape->units));
 }
 
 static rondo_status require_shape(const rondo_program *program, const rondo_operation *operation, uint32_t input,
@@ -553,6 +711,24 @@ static uint32_t gradient_of(const rondo_operation *operation, const uint32_t *gr
   return result < operation->row->result_count ? gradients[result] : RONDO_NO_VALUE;
 }
 
+/* Adds the launches of all steps: one of shape->count, or several. `operands` begins with the shape. */
+static rondo_status emit_steps(rondo_emitter *emitter, const rondo_operation *operation,
+                               const rondo_kernel_options *code, rondo_recurrent_shape *shape, size_t steps,
+                               const rondo_operand *operands, size_t count) {
+  assert(operands[0].object == shape && steps % shape->count == 0);
+  for (shape->first = 0; shape->first < steps; shape->first += shape->count)
+    RONDO_TRY(rondo_emit_operands(emitter, operation, code, step_grid(shape), operands, count));
+  return RONDO_OK;
+}
+
+static rondo_status emit_begin(rondo_emitter *emitter, const rondo_operation *operation, rondo_type type,
+                               const rondo_recurrent_shape *shape) {
+  const rondo_grid grid = rondo_emit_grid(emitter, shape->batch * shape->hidden, RONDO_ELEMENTWISE_GRAIN);
+  return rondo_emit_operands(emitter, operation, &recurrent_begin_code[type], grid,
+                             RONDO_OPERANDS(RONDO_OBJECT(*shape), RONDO_INPUT(RONDO_RECURRENT_HIDDEN),
+                                            RONDO_INPUT(RONDO_RECURRENT_CELL), RONDO_WORKSPACE));
+}
+
 static rondo_status emit_layer(rondo_emitter *emitter, const rondo_operation *operation) {
   rondo_recurrent_shape shape = rondo_recurrent_shape_of(emitter, operation, operation->inputs[RONDO_RECURRENT_GATES],
                                                          operation->inputs[RONDO_RECURRENT_LENGTHS]);
@@ -561,15 +737,16 @@ static rondo_status emit_layer(rondo_emitter *emitter, const rondo_operation *op
   void *cells = rondo_emit_address(emitter, result_of(operation, RONDO_RECURRENT_CELLS));
   const rondo_shape *gates = rondo_emit_shape(emitter, operation->inputs[RONDO_RECURRENT_GATES]);
   const float *weight;
+  if (rondo_emit_is_cuda(emitter)) tile_steps(&shape, shape.gates, shape.hidden);
   RONDO_TRY(emit_weight(emitter, gates, operation->inputs[RONDO_RECURRENT_WEIGHT], false, &shape, &weight));
-  return rondo_emit_operands(
-      emitter, operation, &recurrent_code[gates->type], rondo_tile_grid(rondo_divide_up(shape.batch, shape.rows)),
-      RONDO_OPERANDS(RONDO_OBJECT(shape), RONDO_INPUT(RONDO_RECURRENT_GATES), RONDO_OBJECT(weight),
-                     RONDO_INPUT(RONDO_RECURRENT_HIDDEN), RONDO_INPUT(RONDO_RECURRENT_CELL),
-                     RONDO_INPUT(RONDO_RECURRENT_LENGTHS), RONDO_INPUT(RONDO_RECURRENT_BIAS), RONDO_WORKSPACE,
-                     RONDO_RESULT(RONDO_RECURRENT_Y), RONDO_RESULT(RONDO_RECURRENT_LAST),
-                     RONDO_RESULT(RONDO_RECURRENT_PREVIOUS), RONDO_OBJECT(activated), RONDO_OBJECT(last_cell),
-                     RONDO_OBJECT(cells)));
+  if (rondo_emit_is_cuda(emitter)) RONDO_TRY(emit_begin(emitter, operation, gates->type, &shape));
+  return emit_steps(emitter, operation, &recurrent_code[gates->type], &shape, shape.steps,
+                    RONDO_OPERANDS(RONDO_OBJECT(shape), RONDO_INPUT(RONDO_RECURRENT_GATES), RONDO_OBJECT(weight),
+                                   RONDO_INPUT(RONDO_RECURRENT_HIDDEN), RONDO_INPUT(RONDO_RECURRENT_CELL),
+                                   RONDO_INPUT(RONDO_RECURRENT_LENGTHS), RONDO_INPUT(RONDO_RECURRENT_BIAS),
+                                   RONDO_WORKSPACE, RONDO_RESULT(RONDO_RECURRENT_Y), RONDO_RESULT(RONDO_RECURRENT_LAST),
+                                   RONDO_RESULT(RONDO_RECURRENT_PREVIOUS), RONDO_OBJECT(activated),
+                                   RONDO_OBJECT(last_cell), RONDO_OBJECT(cells)));
 }
 
 /* dweight = d_products' previous, over all steps of all sequences; F32 as the weight is. */
@@ -653,16 +830,18 @@ static rondo_status emit_layer_gradient(rondo_emitter *emitter, const rondo_oper
   void *other = rondo_emit_address(emitter, result_of(operation, D_PRODUCT_OR_CELL)), *none = NULL;
   void **product = shape.kind == RONDO_CELL_GRU ? &other : &none,
        **cell = shape.kind == RONDO_CELL_LSTM ? &other : &none;
+  const bool of_states = rondo_emit_address(emitter, operation->results[D_HIDDEN]) != NULL || *cell != NULL;
+  const size_t steps = shape.steps + of_states;
   const rondo_shape *gates = rondo_emit_shape(emitter, operation->results[D_GATES]);
   const float *weight;
+  shape.count = steps;
+  if (rondo_emit_is_cuda(emitter)) tile_steps(&shape, 1, shape.gates * shape.hidden);
   RONDO_TRY(emit_weight(emitter, gates, operation->inputs[OF_WEIGHT], true, &shape, &weight));
-  return rondo_emit_operands(
-      emitter, operation, &recurrent_gradient_code[gates->type],
-      rondo_tile_grid(rondo_divide_up(shape.batch, shape.rows)),
-      RONDO_OPERANDS(RONDO_OBJECT(shape), RONDO_OBJECT(weight), RONDO_INPUT(STATES), RONDO_INPUT(DY),
-                     RONDO_INPUT(D_LAST), RONDO_INPUT(D_LAST_CELL), RONDO_INPUT(ACTIVATED), RONDO_INPUT(OF_LENGTHS),
-                     RONDO_WORKSPACE, RONDO_RESULT(D_GATES), RONDO_RESULT(D_HIDDEN), RONDO_OBJECT(*product),
-                     RONDO_OBJECT(*cell)));
+  return emit_steps(emitter, operation, &recurrent_gradient_code[gates->type], &shape, steps,
+                    RONDO_OPERANDS(RONDO_OBJECT(shape), RONDO_OBJECT(weight), RONDO_INPUT(STATES), RONDO_INPUT(DY),
+                                   RONDO_INPUT(D_LAST), RONDO_INPUT(D_LAST_CELL), RONDO_INPUT(ACTIVATED),
+                                   RONDO_INPUT(OF_LENGTHS), RONDO_WORKSPACE, RONDO_RESULT(D_GATES),
+                                   RONDO_RESULT(D_HIDDEN), RONDO_OBJECT(*product), RONDO_OBJECT(*cell)));
 }
 
 #define FAMILY(row, own_kind, own_gates)                                                \

@@ -54,12 +54,17 @@ typedef struct rondo_recurrent_family {
   const rondo_operator *gradient;
 } rondo_recurrent_family;
 
-/* A scalar argument of the kernels; without padding. A block has `rows` sequences of the batch. */
+/* A scalar argument of the kernels; without padding. */
 typedef struct rondo_recurrent_shape {
-  size_t steps, batch, hidden, gates, rows;
+  size_t steps, batch, hidden, gates;
+  size_t rows, units;  /* of a block: sequences of the batch, and elements of their states */
+  size_t first, count; /* the steps of this launch, in the order in which they are computed */
   uint32_t kind, is_reversed, is_relu, wide_lengths;
-  uint64_t is_packed; /* the weights are (gemm_packed.h) */
+  uint32_t is_packed, is_transposed; /* the weights: as gemm_packed.h says; [h, g h] */
+  uint32_t row_teams, parts;         /* of the warps of a CUDA block (recurrent.cu) */
 } rondo_recurrent_shape;
+
+#define RONDO_RECURRENT_CUDA_ROWS 4 /* of a block of general rows: ROWS in recurrent_general.cu */
 
 /* The shape of an operation by its values of gates and of lengths, which may be omitted. */
 rondo_recurrent_shape rondo_recurrent_shape_of(const rondo_emitter *emitter, const rondo_operation *operation,

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * The CUDA kernel of recurrent_general.c.
+ * The CUDA kernel of recurrent_general.c. A block has ROWS sequences and computes all their steps. A warp computes a
+ * gate's products for all of them, so that it reads the weights once.
  */
 #include "tensor/operators/recurrent/recurrent.cuh"
+
+#define ROWS 4 /* RONDO_RECURRENT_CUDA_ROWS */
 
 /* rondo_recurrent_activation_kind */
 enum {
@@ -59,6 +62,50 @@ __device__ inline float activate(const general_shape &s, unsigned which, float x
       return (x < 0 ? 0 : x) + rondo_log(1 + rondo_exp(x < 0 ? x : -x));
   }
   return rondo_tanh(x);
+}
+
+/* The block's sequences first .. first + count - 1. */
+struct block_rows {
+  const recurrent_shape &s;
+  const void *lengths;
+  size_t first, count;
+};
+
+__device__ inline block_rows rows_of(const recurrent_shape &s, const void *lengths) {
+  const size_t first = (size_t)blockIdx.x * ROWS;
+  return {s, lengths, first, s.batch - first < ROWS ? s.batch - first : ROWS};
+}
+
+__device__ inline void read_states(const block_rows &b, const element *from, float *to) {
+  for (size_t i = threadIdx.x; i < b.count * b.s.hidden; i += BLOCK_THREADS)
+    to[i] = from == 0 ? 0.0f : to_float(from[b.first * b.s.hidden + i]);
+}
+
+__device__ inline void write_states(const block_rows &b, const float *from, element *to) {
+  for (size_t i = threadIdx.x; to != 0 && i < b.count * b.s.hidden; i += BLOCK_THREADS)
+    to[b.first * b.s.hidden + i] = to_element(from[i]);
+}
+
+/* products [rows, g h] = states [rows, h] times the transpose of the weights [g h, h], of the gates from `first` on. */
+__device__ inline void multiply(const block_rows &b, const float *__restrict__ weight, const float *states,
+                                float *products, size_t first = 0) {
+  const size_t hidden = b.s.hidden, wide = b.s.gates * hidden;
+  const unsigned lane = threadIdx.x % WARP;
+  for (size_t j = first * hidden + threadIdx.x / WARP; j < wide; j += WARPS) {
+    float sums[ROWS] = {0};
+    for (size_t k = lane; k < hidden; k += WARP) {
+      const float w = weight[j * hidden + k];
+#pragma unroll
+      for (unsigned r = 0; r < ROWS; r++)
+        if (r < b.count) sums[r] += w * states[r * hidden + k];
+    }
+#pragma unroll
+    for (unsigned r = 0; r < ROWS; r++) {
+      for (unsigned distance = WARP / 2; distance > 0; distance /= 2)
+        sums[r] += __shfl_xor_sync(ALL_LANES, sums[r], distance);
+      if (lane == 0 && r < b.count) products[r * wide + j] = sums[r];
+    }
+  }
 }
 
 struct general_memory {
@@ -136,14 +183,14 @@ extern "C" __global__ void recurrent_general_TYPE(general_shape shape, const ele
   read_states(b, hidden, m.h);
   read_states(b, cell, m.c);
   for (size_t number = 0; number < s.steps; number++) {
-    const size_t step = b.step_at(number);
+    const size_t step = step_at(s, number);
     __syncthreads();
     multiply(b, weight, m.h, m.products);
     __syncthreads();
     if (shape.resets_first != 0) reset_first(shape, b, m, weight, step);
     for (size_t i = threadIdx.x; i < b.count * s.hidden; i += BLOCK_THREADS) {
       const size_t row = i / s.hidden, at = i - row * s.hidden, place = step * s.batch + b.first + row;
-      const bool runs = b.has_step(row, step);
+      const bool runs = has_step(s, lengths, b.first + row, step);
       const element state = to_element(runs ? state_of(shape, b, m, row, at, place) : 0.0f);
       y[place * s.hidden + at] = state;
       if (runs) m.h[i] = to_float(state);

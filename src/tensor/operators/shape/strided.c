@@ -145,10 +145,11 @@ static void strided_transpose_cpu(rondo_blocks blocks, void *const *args) {
 RONDO_UNTYPED_KERNEL(strided_copy, strided, RONDO_SCALAR(rondo_strided), RONDO_READS, RONDO_WRITES);
 RONDO_UNTYPED_KERNEL(strided_transpose, strided, RONDO_SCALAR(rondo_strided), RONDO_READS, RONDO_WRITES);
 
-rondo_status rondo_emit_strided(rondo_emitter *emitter, const rondo_strided *copy, uint32_t from_value,
-                                uint32_t to_value) {
-  const void *from = rondo_emit_address(emitter, from_value);
-  void *to = rondo_emit_address(emitter, to_value);
+rondo_status rondo_emit_strided(rondo_emitter *emitter, const rondo_strided *copy, uint32_t from, uint32_t to) {
+  return rondo_emit_strided_at(emitter, copy, rondo_emit_address(emitter, from), rondo_emit_address(emitter, to));
+}
+
+rondo_status rondo_emit_strided_at(rondo_emitter *emitter, const rondo_strided *copy, const void *from, void *to) {
   rondo_strided wide = *copy;
   widen(&wide);
   if (wide.strides[LAST] != 1 && wide.strides[LAST - 1] == 1) {

@@ -26,9 +26,11 @@ rondo_strided rondo_strided_make(const rondo_shape *result, size_t offset, const
 /* The first unit, in the source, of group `number` of the dimensions before `end`. */
 size_t rondo_strided_place(const rondo_strided *copy, size_t number, uint32_t end);
 
-/* Adds the copy between two values. */
+/* Adds the copy between two values, or between addresses. */
 RONDO_MUST_USE rondo_status rondo_emit_strided(rondo_emitter *emitter, const rondo_strided *copy, uint32_t from,
                                                uint32_t to);
+RONDO_MUST_USE rondo_status rondo_emit_strided_at(rondo_emitter *emitter, const rondo_strided *copy, const void *from,
+                                                  void *to);
 
 /* For rows that add to a sum in place (rondo_operator.is_in_place): copies the sum so far to the result, unless both
  * have one address. */
