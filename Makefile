@@ -79,7 +79,7 @@ check-source: build
 	scripts/check-hardening build/release
 
 asan tsan:
-	@$(SETUP) build test
+	@$(SETUP) build test check
 	JOBS=$(JOBS) scripts/test $@
 
 fuzz:
