@@ -42,6 +42,26 @@ __device__ inline void put(const reduction &shape, void *to, size_t at, float va
   }
 }
 
+/* Elements that are read before the first is combined, so that several reads are in flight. */
+#define BATCH 8
+
+/* Reduces the elements x[offset(i)] for i = first, first + stride, .. before end, in this order. */
+template <class join, class F>
+__device__ inline float join_every(const element *__restrict__ x, size_t first, size_t end, size_t stride, F offset) {
+  float value = join::none();
+  for (; first < end; first += BATCH * stride) {
+    float read[BATCH];
+#pragma unroll
+    for (unsigned i = 0; i < BATCH; i++) {
+      const size_t at = first + i * stride;
+      read[i] = at < end ? to_float(x[offset(at)]) : join::none();
+    }
+#pragma unroll
+    for (unsigned i = 0; i < BATCH; i++) value = join::of(value, read[i]);
+  }
+  return value;
+}
+
 /* A team reduces a part of a row. */
 template <class join>
 __device__ inline void reduce_rows(const reduction &shape, const element *__restrict__ x, void *__restrict__ to,
@@ -51,39 +71,16 @@ __device__ inline void reduce_rows(const reduction &shape, const element *__rest
     const size_t row = item / shape.parts;
     const size_t begin = (item - row * shape.parts) * shape.part, end = part_end(shape, begin);
     const element *from = x + offset_of(shape.kept_rank, shape.kept_dims, shape.kept_strides, row);
-    float value = join::none();
-    if (shape.reduced_rank == 1) {
-#pragma unroll 8
-      for (size_t i = begin + team.lane; i < end; i += team.lanes) value = join::of(value, to_float(from[i]));
-    } else {
-      for (size_t i = begin + team.lane; i < end; i += team.lanes) {
-        const size_t offset = offset_of(shape.reduced_rank, shape.reduced_dims, shape.reduced_strides, i);
-        value = join::of(value, to_float(from[offset]));
-      }
-    }
+    float value;
+    if (shape.reduced_rank == 1)
+      value = join_every<join>(from, begin + team.lane, end, team.lanes, [](size_t i) { return i; });
+    else
+      value = join_every<join>(from, begin + team.lane, end, team.lanes, [&](size_t i) {
+        return offset_of(shape.reduced_rank, shape.reduced_dims, shape.reduced_strides, i);
+      });
     value = team_join<join>(team, value);
     if (team.lane == 0) put(shape, to, item, value, factor);
   }
-}
-
-/* Rows that are read before the first is combined, so that several reads are in flight. */
-#define BATCH 8
-
-/* Reduces every WARPS-th row from `row` on; x[offset(row)] is the element of a row. */
-template <class join, class F>
-__device__ inline float join_column(const element *__restrict__ x, size_t row, size_t end, F offset) {
-  float value = join::none();
-  for (; row < end; row += BATCH * WARPS) {
-    float read[BATCH];
-#pragma unroll
-    for (unsigned i = 0; i < BATCH; i++) {
-      const size_t at = row + i * WARPS;
-      read[i] = at < end ? to_float(x[offset(at)]) : join::none();
-    }
-#pragma unroll
-    for (unsigned i = 0; i < BATCH; i++) value = join::of(value, read[i]);
-  }
-  return value;
 }
 
 /* Combines the values of a block's warps, in order. Each lane has a column; the lanes of the first warp call
@@ -115,7 +112,7 @@ __device__ inline void reduce_columns(const reduction &shape, const element *__r
     const element *from = x + offset_of(shape.kept_rank - 1, shape.kept_dims, shape.kept_strides, outer) + column;
     float value = join::none();
     if (column < columns)
-      value = join_column<join>(from, begin + warp, end, [&](size_t row) {
+      value = join_every<join>(from, begin + warp, end, WARPS, [&](size_t row) {
         return offset_of(shape.reduced_rank, shape.reduced_dims, shape.reduced_strides, row);
       });
     join_warps<join>(value, column < columns,

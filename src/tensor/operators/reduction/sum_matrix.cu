@@ -19,7 +19,7 @@ __device__ inline void sum_matrix(const columns_shape &shape, const element *__r
     const size_t column = first + lane;
     float sum = 0.0f;
     if (column < columns)
-      sum = join_column<sum_joining>(x + column, warp, shape.rows, [&](size_t row) { return row * columns; });
+      sum = join_every<sum_joining>(x + column, warp, shape.rows, WARPS, [&](size_t row) { return row * columns; });
     join_warps<sum_joining>(sum, column < columns, [&](float all) { y[column] = to_element(all); });
   }
 }
