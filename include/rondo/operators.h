@@ -540,13 +540,14 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_is_finite(rondo_program *program,
                                                          rondo_value *out_value);
 
 /* Operators of one number without a gradient:
- *   sign: -1, 0 or 1, 0 of NaN; floor, ceil; round: to the nearest integer, to the even one of two that are equally
- *         near.
+ *   sign: -1, 0 or 1, 0 of NaN; floor, ceil; trunc: towards 0; round: to the nearest integer, to the even one of two
+ *         that are equally near.
  *   bitwise_not: the complement of an integer or BOOL. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_sign(rondo_program *program, rondo_value value, rondo_value *out_value);
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_floor(rondo_program *program, rondo_value value, rondo_value *out_value);
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_ceil(rondo_program *program, rondo_value value, rondo_value *out_value);
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_round(rondo_program *program, rondo_value value, rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_trunc(rondo_program *program, rondo_value value, rondo_value *out_value);
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_bitwise_not(rondo_program *program, rondo_value value,
                                                            rondo_value *out_value);
 
@@ -557,9 +558,11 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_bitwise_not(rondo_program *progra
  *          highest. Use infinities for no limit. The gradient is 0 outside. Of integers, the limits are the integers
  *          within lowest .. highest; maximum and minimum have limits that an F32 does not hold. OUT_OF_RANGE: a limit
  *          is NaN.
- *   sin, cos: of x in radians.
- *   abs: |x|, its gradient is 0 at 0; square: x^2; sqrt; rsqrt: 1 / sqrt(x); exp; log: the natural logarithm.
- *   relu: max(0, x), its gradient is 0 at 0; sigmoid: 1 / (1 + exp(-x)); tanh; silu: x sigmoid(x).
+ *   sin, cos, tan: of x in radians; asin, acos, atan; sinh, cosh, asinh, acosh, atanh; erf: the error function.
+ *   abs: |x|, its gradient is 0 at 0; square: x^2; sqrt; rsqrt: 1 / sqrt(x); reciprocal: 1 / x; exp; log: the natural
+ *        logarithm; expm1: exp(x) - 1; log1p: log(1 + x), both precise near 0.
+ *   relu: max(0, x), its gradient is 0 at 0; sigmoid: 1 / (1 + exp(-x)); tanh; silu: x sigmoid(x); softsign: x / (1 +
+ *         |x|); mish: x tanh(log(1 + exp(x))) (Misra 2019); log_sigmoid: log(sigmoid(x)).
  *   gelu: x Phi(x), Phi the distribution function of the normal distribution (Hendrycks and Gimpel 2016, Gaussian Error
  *         Linear Units), or by their approximation x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2, which PyTorch
  *         calls gelu(approximate="tanh"). OUT_OF_RANGE for another form. */
@@ -584,10 +587,63 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_sigmoid(rondo_program *program, r
                                                        rondo_value *out_value);
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_tanh(rondo_program *program, rondo_value value, rondo_value *out_value);
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_silu(rondo_program *program, rondo_value value, rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_tan(rondo_program *program, rondo_value value, rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_asin(rondo_program *program, rondo_value value, rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_acos(rondo_program *program, rondo_value value, rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_atan(rondo_program *program, rondo_value value, rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_sinh(rondo_program *program, rondo_value value, rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_cosh(rondo_program *program, rondo_value value, rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_asinh(rondo_program *program, rondo_value value, rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_acosh(rondo_program *program, rondo_value value, rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_atanh(rondo_program *program, rondo_value value, rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_erf(rondo_program *program, rondo_value value, rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_reciprocal(rondo_program *program, rondo_value value,
+                                                          rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_expm1(rondo_program *program, rondo_value value, rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_log1p(rondo_program *program, rondo_value value, rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_softsign(rondo_program *program, rondo_value value,
+                                                        rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_mish(rondo_program *program, rondo_value value, rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_log_sigmoid(rondo_program *program, rondo_value value,
+                                                           rondo_value *out_value);
 
 typedef enum rondo_gelu_form { RONDO_GELU_ERF = 0, RONDO_GELU_TANH = 1 } rondo_gelu_form;
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_gelu(rondo_program *program, rondo_value value, rondo_gelu_form form,
                                                     rondo_value *out_value);
+
+/* Activations with numbers, of one float value, with a gradient. OUT_OF_RANGE: a number that is NaN.
+ *   leaky_relu:  x, but slope x below 0 (0.01 in PyTorch and ONNX).
+ *   elu:         x, but alpha (exp(x) - 1) below 0 (Clevert et al. 2016); alpha is usually 1.
+ *   celu:        x, but alpha (exp(x / alpha) - 1) below 0 (Barron 2017); alpha is not 0.
+ *   selu:        1.0507 elu(x) with alpha 1.6733 (Klambauer et al. 2017).
+ *   hardsigmoid: alpha x + beta, limited to 0 .. 1: 1 / 6 and 1 / 2 in PyTorch, 0.2 and 1 / 2 in ONNX. The gradient is
+ * 0 where it is limited. hardswish:   x hardsigmoid(x) with 1 / 6 and 1 / 2 (Howard et al. 2019). softplus:    log(1 +
+ * exp(beta x)) / beta; beta is not 0, and usually 1. threshold:   x where it is above the threshold or NaN, else the
+ * replacement. thresholded_relu of ONNX has 0. shrink:      0 within -lambda .. lambda, else x - bias above and x +
+ * bias below; lambda is not negative. softshrink of PyTorch has a bias of lambda, hardshrink 0. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_leaky_relu(rondo_program *program, rondo_value value, float slope,
+                                                          rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_elu(rondo_program *program, rondo_value value, float alpha,
+                                                   rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_celu(rondo_program *program, rondo_value value, float alpha,
+                                                    rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_selu(rondo_program *program, rondo_value value, rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_hardsigmoid(rondo_program *program, rondo_value value, float alpha,
+                                                           float beta, rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_hardswish(rondo_program *program, rondo_value value,
+                                                         rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_softplus(rondo_program *program, rondo_value value, float beta,
+                                                        rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_threshold(rondo_program *program, rondo_value value, float threshold,
+                                                         float replacement, rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_shrink(rondo_program *program, rondo_value value, float lambda,
+                                                      float bias, rondo_value *out_value);
+
+/*   prelu: x, but slope x below 0, of any numbers. The slope has the value's type and is broadcast to its shape; both
+ *          have a gradient (He et al. 2015). For a slope for each channel of [n, c, h, w], as in PyTorch, reshape it to
+ *          [c, 1, 1]. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_prelu(rondo_program *program, rondo_value value, rondo_value slope,
+                                                     rondo_value *out_value);
 
 /* Reductions -------------------------------------------------------------------------------------------------------
  *   sum, mean, max, min: over the `dim_count` dimensions in `dims`, counted from 0, in any order; dims NULL: over all.

@@ -66,6 +66,10 @@ static double rsqrt(double x) { return 1 / sqrt(x); }
 static double sigmoid(double x) { return 1 / (1 + exp(-x)); }
 static double silu(double x) { return x / (1 + exp(-x)); }
 static double square(double x) { return x * x; }
+static double inverse(double x) { return 1 / x; }
+static double softsign(double x) { return x / (1 + fabs(x)); }
+static double mish(double x) { return x * tanh(log1p(exp(x))); }
+static double log_sigmoid(double x) { return -log1p(exp(-x)); }
 
 /* Operators with a number ------------------------------------------------------------------------------------------ */
 
@@ -213,6 +217,32 @@ TEST(test_large_angles) {
   }
 }
 
+/* expm1 and log1p keep their relative accuracy for arguments of all magnitudes. */
+TEST(test_near_zero) {
+  float x[2000], y[2][2000];
+  const size_t count = 2000;
+  for (size_t i = 0; i < count; i++) {
+    x[i] = ldexpf((float)(i * 2654435761u % 65536) / 65536 + 0.5f, (int)(i % 131) - 125);
+    if (i % 3 == 0) x[i] = -fminf(x[i], 0.9999f);
+  }
+  rondo_program *program = test_new_program();
+  rondo_value in, out[2];
+  assert_ok(rondo_program_input(program, "x", RONDO_F32, &count, 1, &in));
+  assert_ok(rondo_op_expm1(program, in, &out[0]));
+  assert_ok(rondo_op_log1p(program, in, &out[1]));
+  assert_ok(rondo_program_output(program, "expm1", out[0]));
+  assert_ok(rondo_program_output(program, "log1p", out[1]));
+  test_run_program(t, program, (const test_bytes[]){TEST_BYTES("x", x), {.name = NULL}},
+                   (const test_bytes[]){TEST_BYTES("expm1", y[0]), TEST_BYTES("log1p", y[1]), {.name = NULL}});
+  for (size_t i = 0; i < count; i++) {
+    const double wanted[] = {expm1((double)x[i]), log1p((double)x[i])};
+    for (int k = 0; k < 2; k++) {
+      if (fabs((double)y[k][i] - wanted[k]) > 4e-7 * fabs(wanted[k]) + 1e-37)
+        fail_msg("%s(%.9g) is %.9g, not %.9g", k == 0 ? "expm1" : "log1p", (double)x[i], (double)y[k][i], wanted[k]);
+    }
+  }
+}
+
 /* Special values --------------------------------------------------------------------------------------------------- */
 
 static rondo_status gelu_exact(rondo_program *program, rondo_value value, rondo_value *out_value) {
@@ -273,6 +303,16 @@ TEST(test_ends) {
       {"sqrt", rondo_op_sqrt, {0, NAN, INF, NAN, 1e15f, NAN, NAN}, {INF, NAN, 0, NAN, 5e-16f, NAN, NAN}},
       {"rsqrt", rondo_op_rsqrt, {INF, NAN, 0, NAN, 1e-15f, NAN, NAN}, {-INF, NAN, 0, NAN, 0, NAN, NAN}},
       {"log", rondo_op_log, {-INF, NAN, INF, NAN, 69.0775528f, NAN, NAN}, {INF, 0, 0, NAN, 1e-30f, -1e-30f, -1}},
+      {"expm1", rondo_op_expm1, {0, -1, INF, NAN, INF, -1, -0.632120559f}, {1, 0, INF, NAN, INF, 0, 0.367879441f}},
+      {"log1p", rondo_op_log1p, {0, NAN, INF, NAN, 69.0775528f, NAN, -INF}, {1, 0, 0, NAN, 1e-30f, -1e-30f, INF}},
+      {"reciprocal", rondo_op_reciprocal, {INF, 0, 0, NAN, 1e-30f, -1e-30f, -1}, {-INF, 0, 0, NAN, 0, 0, -1}},
+      {"erf", rondo_op_erf, {0, -1, 1, NAN, 1, -1, -0.842700793f}, {1.12837917f, 0, 0, NAN, 0, 0, 0.415107497f}},
+      {"asinh",
+       rondo_op_asinh,
+       {0, -INF, INF, NAN, 69.7707f, -69.7707f, -0.881373587f},
+       {1, 0, 0, NAN, 0, 0, 0.707106781f}},
+      {"softsign", rondo_op_softsign, {0, NAN, NAN, NAN, 1, -1, -0.5f}, {1, 0, 0, NAN, 0, 0, 0.25f}},
+      {"mish", rondo_op_mish, {0, NAN, INF, NAN, 1e30f, 0, -0.303401461f}, {0.6f, NAN, NAN, NAN, 1, 0, 0.0592167559f}},
       {"sigmoid", rondo_op_sigmoid, {0.5f, 0, 1, NAN, 1, 0, 0.268941432f}, {0.25f, 0, 0, NAN, 0, 0, 0.196611941f}},
       {"tanh", rondo_op_tanh, {0, -1, 1, NAN, 1, -1, -0.761594156f}, {1, 0, 0, NAN, 0, 0, 0.419974342f}},
       {"sin",
@@ -318,6 +358,24 @@ static const test_operator rows[] = {
     {.name = "floor", INTEGERS(rondo_op_floor, same)},
     {.name = "ceil", INTEGERS(rondo_op_ceil, same)},
     {.name = "round", INTEGERS(rondo_op_round, same)},
+    {.name = "trunc", INTEGERS(rondo_op_trunc, same)},
+    {.name = "trunc", UNARY(rondo_op_trunc, trunc, -9, 9), .has_no_gradient = true},
+    {.name = "erf", UNARY(rondo_op_erf, erf, -4, 4)},
+    {.name = "expm1", UNARY(rondo_op_expm1, expm1, -4, 3)},
+    {.name = "log1p", UNARY(rondo_op_log1p, log1p, -0.9, 8)},
+    {.name = "reciprocal", UNARY(rondo_op_reciprocal, inverse, 0.2, 4)},
+    {.name = "softsign", UNARY(rondo_op_softsign, softsign, -9, 9)},
+    {.name = "mish", UNARY(rondo_op_mish, mish, -9, 9)},
+    {.name = "log_sigmoid", UNARY(rondo_op_log_sigmoid, log_sigmoid, -9, 9)},
+    {.name = "tan", UNARY(rondo_op_tan, tan, -1.2, 1.2)},
+    {.name = "asin", UNARY(rondo_op_asin, asin, -0.9, 0.9)},
+    {.name = "acos", UNARY(rondo_op_acos, acos, -0.9, 0.9)},
+    {.name = "atan", UNARY(rondo_op_atan, atan, -5, 5)},
+    {.name = "sinh", UNARY(rondo_op_sinh, sinh, -3, 3)},
+    {.name = "cosh", UNARY(rondo_op_cosh, cosh, -3, 3)},
+    {.name = "asinh", UNARY(rondo_op_asinh, asinh, -5, 5)},
+    {.name = "acosh", UNARY(rondo_op_acosh, acosh, 1.2, 8)},
+    {.name = "atanh", UNARY(rondo_op_atanh, atanh, -0.9, 0.9)},
     {.name = "sign", UNARY(rondo_op_sign, sign, -3, 3), .has_no_gradient = true},
     {.name = "floor", UNARY(rondo_op_floor, floor, -9, 9), .has_no_gradient = true},
     {.name = "ceil", UNARY(rondo_op_ceil, ceil, -9, 9), .has_no_gradient = true},

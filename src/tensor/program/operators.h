@@ -136,6 +136,7 @@
   ROW(floor)                    \
   ROW(ceil)                     \
   ROW(round)                    \
+  ROW(trunc)                    \
   ROW(select)                   \
   ROW(select_gradient_a)        \
   ROW(select_gradient_b)        \
@@ -172,6 +173,50 @@
   ROW(gelu_gradient)            \
   ROW(gelu_tanh)                \
   ROW(gelu_tanh_gradient)       \
+  ROW(erf)                      \
+  ROW(erf_gradient)             \
+  ROW(expm1)                    \
+  ROW(expm1_gradient)           \
+  ROW(log1p)                    \
+  ROW(log1p_gradient)           \
+  ROW(reciprocal)               \
+  ROW(reciprocal_gradient)      \
+  ROW(mish)                     \
+  ROW(mish_gradient)            \
+  ROW(softsign)                 \
+  ROW(softsign_gradient)        \
+  ROW(tan)                      \
+  ROW(tan_gradient)             \
+  ROW(asin)                     \
+  ROW(asin_gradient)            \
+  ROW(acos)                     \
+  ROW(acos_gradient)            \
+  ROW(atan)                     \
+  ROW(atan_gradient)            \
+  ROW(sinh)                     \
+  ROW(sinh_gradient)            \
+  ROW(cosh)                     \
+  ROW(cosh_gradient)            \
+  ROW(asinh)                    \
+  ROW(asinh_gradient)           \
+  ROW(acosh)                    \
+  ROW(acosh_gradient)           \
+  ROW(atanh)                    \
+  ROW(atanh_gradient)           \
+  ROW(leaky_relu)               \
+  ROW(leaky_relu_gradient)      \
+  ROW(elu)                      \
+  ROW(elu_gradient)             \
+  ROW(hardsigmoid)              \
+  ROW(hardsigmoid_gradient)     \
+  ROW(hardswish)                \
+  ROW(hardswish_gradient)       \
+  ROW(softplus)                 \
+  ROW(softplus_gradient)        \
+  ROW(threshold)                \
+  ROW(threshold_gradient)       \
+  ROW(shrink)                   \
+  ROW(shrink_gradient)          \
   ROW(softmax)                  \
   ROW(softmax_gradient)         \
   ROW(log_softmax)              \

@@ -49,6 +49,7 @@
   ROW(clamp)                      \
   ROW(dropout)                    \
   ROW(expand)                     \
+  ROW(parametric_activations)     \
   ROW(select)                     \
   ROW(select_gradient)            \
   ROW(unary_operators)

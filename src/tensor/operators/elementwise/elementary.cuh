@@ -16,9 +16,17 @@ __device__ inline float rondo_choose(unsigned mask, float a, float b) {
   return rondo_float_of((rondo_float_bits(a) & mask) | (rondo_float_bits(b) & ~mask));
 }
 
+__device__ inline unsigned rondo_magnitude(float x) { return rondo_float_bits(x) & 0x7fffffffu; }
+
+/* All ones if the condition is true, else 0; and if x is above 0. */
+__device__ inline unsigned rondo_mask(bool condition) { return 0u - (unsigned)condition; }
+__device__ inline unsigned rondo_positive_mask(float x) { return rondo_mask(rondo_float_bits(x) - 1u < 0x7f800000u); }
+
 __device__ inline float rondo_exp(float x) { return expf(x); }
 __device__ inline float rondo_exp_negative(float x) { return expf(x); }
+__device__ inline float rondo_expm1(float x) { return expm1f(x); }
 __device__ inline float rondo_log(float x) { return logf(x); }
+__device__ inline float rondo_log1p(float x) { return log1pf(x); }
 __device__ inline float rondo_erf(float x) { return erff(x); }
 __device__ inline float rondo_tanh(float x) { return tanhf(x); }
 __device__ inline float rondo_sin(float x) { return sinf(x); }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * exp, log, tanh, erf, sigmoid, sin, cos and pow in a form that compilers vectorise: no branch, no table, no call, and
- * no comparison of floats, which could trap. The relative error of all is at most 4e-7; NaN gives NaN. Threads: any.
+ * exp, expm1, log, log1p, tanh, erf, sigmoid, sin, cos and pow in a form that compilers vectorise: no branch, no table,
+ * no call, and no comparison of floats, which could trap. The relative error of all is at most 4e-7; NaN gives NaN.
+ * Threads: any.
  *
  * Method (Muller, Elementary Functions, 3rd ed., chapters 3 and 11): y = n ln 2 + r with |r| <= ln 2 / 2, and
  * exp(y) - 1 = 2^n q(r) + (2^n - 1), q the Taylor polynomial of exp(r) - 1, which keeps the relative accuracy near 0.
@@ -18,6 +19,12 @@
 
 /* Integers that wrap around. */
 #define WRAP(a, operator, b) (int64_t)((uint64_t)(a) operator(uint64_t)(b))
+
+RONDO_INLINE uint32_t rondo_magnitude(float x) { return rondo_float_bits(x) & 0x7fffffffu; }
+
+/* All ones if the condition is true, else 0; and if x is above 0. */
+RONDO_INLINE uint32_t rondo_mask(bool condition) { return 0u - (uint32_t)condition; }
+RONDO_INLINE uint32_t rondo_positive_mask(float x) { return rondo_mask(rondo_float_bits(x) - 1u < 0x7f800000u); }
 
 /* q(r) for |y| < 105; the low bits of *out_exponent are n. */
 RONDO_INLINE float rondo_reduce_exponent(float y, uint32_t *out_exponent) {
@@ -75,6 +82,17 @@ RONDO_INLINE float rondo_exp(float x) {
   return rondo_float_of(result | (magnitude & rondo_nan_mask(magnitude)));
 }
 
+/* exp(x) - 1. Beyond 17, the 1 is smaller than what F32 rounds; below -18, the result is -1. */
+RONDO_INLINE float rondo_expm1(float x) {
+  const uint32_t magnitude = rondo_magnitude(x), sign = rondo_float_bits(x) & 0x80000000u;
+  float power;
+  const float q =
+      rondo_split_exponent(rondo_float_of((magnitude < 0x41900000u ? magnitude : 0x41900000u) | sign), &power);
+  const uint32_t result = (rondo_float_bits(power * q + (power - 1.0f)) & 0x7fffffffu) | sign;
+  const float near = rondo_float_of(result | (magnitude & rondo_nan_mask(magnitude)));
+  return rondo_choose(rondo_positive_mask(x) & rondo_mask(magnitude > 0x41880000u), rondo_exp(x), near);
+}
+
 /* x = 2^e (1 + f) with 1 + f between sqrt(1/2) and sqrt(2); log(1 + f) = 2 atanh(s), s = f / (2 + f), by its series. */
 RONDO_INLINE float rondo_log(float x) {
   const uint32_t bits = rondo_float_bits(x);
@@ -93,6 +111,14 @@ RONDO_INLINE float rondo_log(float x) {
   const uint32_t is_kept = 0u - (uint32_t)(bits >= 0x7f800000u && bits <= 0x7fffffffu); /* infinite, not a number */
   return rondo_float_of((rondo_float_bits(rondo_choose(is_kept, x, result)) & ~is_zero & ~is_invalid) |
                         (is_zero & 0xff800000u) | (is_invalid & 0x7fc00000u));
+}
+
+/* log(1 + x): the logarithm of the rounded sum, plus the relative error of the sum. */
+RONDO_INLINE float rondo_log1p(float x) {
+  const float sum = 1.0f + x, log = rondo_log(sum);
+  const uint32_t is_finite = rondo_mask(rondo_magnitude(sum) - 1u < 0x7f7fffffu);
+  const float corrected = rondo_choose(is_finite, log + (x - (sum - 1.0f)) / sum, log);
+  return rondo_choose(rondo_mask(rondo_float_bits(sum) == 0x3f800000u), x, corrected);
 }
 
 /* Up to 1, a polynomial in x^2; from there to 4, a polynomial for the logarithm of 1 - erf. Both are Chebyshev fits. */
