@@ -646,12 +646,19 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_prelu(rondo_program *program, ron
                                                      rondo_value *out_value);
 
 /* Reductions -------------------------------------------------------------------------------------------------------
- *   sum, mean, max, min: over the `dim_count` dimensions in `dims`, counted from 0, in any order; dims NULL: over all.
- *         Reduced dimensions are removed from the shape, or have size 1 if `keeps`. Any float. If several elements are
- *         the maximum, they share its gradient equally, as in PyTorch's amax; likewise for min. The result is NaN if an
+ *   sum, mean, prod, max, min: over the `dim_count` dimensions in `dims`, counted from 0, in any order; dims NULL: over
+ *         all. Reduced dimensions are removed from the shape, or have size 1 if `keeps`. Any number, but mean takes
+ * floats alone; max and min of BOOL too. The result has the value's type; sums and products of integers wrap around,
+ *         and have no gradient: cast I8, U8 and I32 to I64 first where PyTorch does. If several elements are the
+ *         maximum, they share its gradient equally, as in PyTorch's amax; likewise for min. The result is NaN if an
  *         element is NaN.
- *   argmax, argmin: the index of the maximum or minimum along one dimension, any type -> I32. The first one if there
- *         are several; the first NaN if there is one. No gradient. */
+ *   any, all: whether an element is not 0, or all are not; any type -> BOOL. No gradient.
+ *   log_sum_exp: log(sum of exp(x)), any float, without overflow: as torch.logsumexp, also of infinities.
+ *   vector_norm: (sum of |x|^order)^(1 / order), any float, as torch.linalg.vector_norm. Infinite orders give the
+ * largest and the smallest |x|, and 0 how many elements are not 0. The gradient of zeros is 0. OUT_OF_RANGE: the order
+ * is NaN. argmax, argmin: the index of the maximum or minimum along one dimension, any type -> I32. The first one if
+ * there are several; the first NaN if there is one. No gradient. argmax_last, argmin_last: the same, but the last one.
+ */
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_sum(rondo_program *program, rondo_value value, const size_t *dims,
                                                    size_t dim_count, bool keeps, rondo_value *out_value);
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_mean(rondo_program *program, rondo_value value, const size_t *dims,
@@ -660,10 +667,26 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_max(rondo_program *program, rondo
                                                    size_t dim_count, bool keeps, rondo_value *out_value);
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_min(rondo_program *program, rondo_value value, const size_t *dims,
                                                    size_t dim_count, bool keeps, rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_prod(rondo_program *program, rondo_value value, const size_t *dims,
+                                                    size_t dim_count, bool keeps, rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_any(rondo_program *program, rondo_value value, const size_t *dims,
+                                                   size_t dim_count, bool keeps, rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_all(rondo_program *program, rondo_value value, const size_t *dims,
+                                                   size_t dim_count, bool keeps, rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_log_sum_exp(rondo_program *program, rondo_value value,
+                                                           const size_t *dims, size_t dim_count, bool keeps,
+                                                           rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_vector_norm(rondo_program *program, rondo_value value, float order,
+                                                           const size_t *dims, size_t dim_count, bool keeps,
+                                                           rondo_value *out_value);
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_argmax(rondo_program *program, rondo_value value, size_t dimension,
                                                       bool keeps, rondo_value *out_value);
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_argmin(rondo_program *program, rondo_value value, size_t dimension,
                                                       bool keeps, rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_argmax_last(rondo_program *program, rondo_value value, size_t dimension,
+                                                           bool keeps, rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_argmin_last(rondo_program *program, rondo_value value, size_t dimension,
+                                                           bool keeps, rondo_value *out_value);
 
 /*   cumsum: the sums of the elements up to each one along a dimension, without itself if `exclusive`, from the end if
  *         `reversed`. Floats and integers, which wrap around and have no gradient. Sums of floats are kept in F32. */

@@ -89,6 +89,7 @@
   ROW(conv_integer)             \
   ROW(sum)                      \
   ROW(mean)                     \
+  ROW(prod)                     \
   ROW(max)                      \
   ROW(min)                      \
   ROW(cumsum)                   \

@@ -39,9 +39,9 @@ struct join_max {
 };
 
 /* Combines the values of the team's lanes; every lane gets the result. All lanes of the team must call it. */
-template <class join>
-__device__ inline float team_join(const row_team &team, float value) {
-  __shared__ float parts[WARPS];
+template <class join, class number_type>
+__device__ inline number_type team_join(const row_team &team, number_type value) {
+  __shared__ number_type parts[WARPS];
   for (unsigned distance = WARP / 2; distance > 0; distance /= 2)
     value = join::of(value, __shfl_xor_sync(ALL_LANES, value, distance));
   if (team.lanes == WARP) return value;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * argmax and argmin: the index of the largest or smallest element along a dimension, as I32. The first of equal
- * elements wins; NaN wins over all numbers. They have no gradient. Threads: as tensor/program/operator.h says.
+ * elements wins, or the last one for argmax_last and argmin_last; NaN wins over all numbers. They have no gradient.
+ * Threads: as tensor/program/operator.h says.
  */
 #include <assert.h>
 #include <math.h>
@@ -8,12 +9,13 @@
 #include "tensor/operators/common/operator_rows.h"
 #include "tensor/operators/common/operator_tools.h"
 
-enum { DIMENSION };     /* sizes */
-enum { KEEPS, IS_MIN }; /* flags */
+enum { DIMENSION };              /* sizes */
+enum { KEEPS, IS_MIN, IS_LAST }; /* flags */
 
 /* A scalar argument of the kernels. The value is [outer, size, inner]. */
 typedef struct argmax_shape {
-  size_t outer, size, inner, is_min;
+  size_t outer, size, inner;
+  uint32_t is_min, is_last;
 } argmax_shape;
 
 /* Some of the results of one of `outer`: at most RONDO_CHUNK of `inner`. */
@@ -31,35 +33,36 @@ static argmax_tile tile_at(const argmax_shape *shape, size_t number) {
 
 /* Defines functions for a number type: whether x is better than the best so far; the index in the row of `size`
  * elements from `first` on; and the indices in all columns of a tile. */
-#define ARGMAX(name, number, load, is_nan)                                                                   \
-  static inline bool name##_is_better(number x, number best, bool is_min) {                                  \
-    return (is_min ? x < best : x > best) || (is_nan(x) && !is_nan(best));                                   \
-  }                                                                                                          \
-  static int32_t name##_in_row(rondo_type type, const argmax_shape *s, const void *x, size_t first) {        \
-    number best = 0, buffer[RONDO_CHUNK];                                                                    \
-    size_t best_at = 0;                                                                                      \
-    for (size_t at = 0; at < s->size; at += RONDO_CHUNK) {                                                   \
-      const size_t length = rondo_chunk_length(at, s->size);                                                 \
-      const number *chunk = load(type, x, first + at, length, buffer);                                       \
-      for (size_t i = 0; i < length; i++) {                                                                  \
-        if (at + i > 0 && !name##_is_better(chunk[i], best, s->is_min != 0)) continue;                       \
-        best = chunk[i];                                                                                     \
-        best_at = at + i;                                                                                    \
-      }                                                                                                      \
-    }                                                                                                        \
-    return (int32_t)best_at;                                                                                 \
-  }                                                                                                          \
-  static void name##_in_columns(rondo_type type, const argmax_shape *s, const argmax_tile *t, const void *x, \
-                                int32_t *indices) {                                                          \
-    number best[RONDO_CHUNK] = {0}, buffer[RONDO_CHUNK];                                                     \
-    for (size_t at = 0; at < s->size; at++) {                                                                \
-      const number *chunk = load(type, x, t->first + at * s->inner, t->width, buffer);                       \
-      for (size_t i = 0; i < t->width; i++) {                                                                \
-        if (at > 0 && !name##_is_better(chunk[i], best[i], s->is_min != 0)) continue;                        \
-        best[i] = chunk[i];                                                                                  \
-        indices[i] = (int32_t)at;                                                                            \
-      }                                                                                                      \
-    }                                                                                                        \
+#define ARGMAX(name, number, load, is_nan)                                                                          \
+  static inline bool name##_is_better(number x, number best, const argmax_shape *s) {                               \
+    const bool is_equal = x == best || (is_nan(x) && is_nan(best));                                                 \
+    return (s->is_min != 0 ? x < best : x > best) || (is_nan(x) && !is_nan(best)) || (s->is_last != 0 && is_equal); \
+  }                                                                                                                 \
+  static int32_t name##_in_row(rondo_type type, const argmax_shape *s, const void *x, size_t first) {               \
+    number best = 0, buffer[RONDO_CHUNK];                                                                           \
+    size_t best_at = 0;                                                                                             \
+    for (size_t at = 0; at < s->size; at += RONDO_CHUNK) {                                                          \
+      const size_t length = rondo_chunk_length(at, s->size);                                                        \
+      const number *chunk = load(type, x, first + at, length, buffer);                                              \
+      for (size_t i = 0; i < length; i++) {                                                                         \
+        if (at + i > 0 && !name##_is_better(chunk[i], best, s)) continue;                                           \
+        best = chunk[i];                                                                                            \
+        best_at = at + i;                                                                                           \
+      }                                                                                                             \
+    }                                                                                                               \
+    return (int32_t)best_at;                                                                                        \
+  }                                                                                                                 \
+  static void name##_in_columns(rondo_type type, const argmax_shape *s, const argmax_tile *t, const void *x,        \
+                                int32_t *indices) {                                                                 \
+    number best[RONDO_CHUNK] = {0}, buffer[RONDO_CHUNK];                                                            \
+    for (size_t at = 0; at < s->size; at++) {                                                                       \
+      const number *chunk = load(type, x, t->first + at * s->inner, t->width, buffer);                              \
+      for (size_t i = 0; i < t->width; i++) {                                                                       \
+        if (at > 0 && !name##_is_better(chunk[i], best[i], s)) continue;                                            \
+        best[i] = chunk[i];                                                                                         \
+        indices[i] = (int32_t)at;                                                                                   \
+      }                                                                                                             \
+    }                                                                                                               \
   }
 #define NEVER(x) false
 
@@ -108,7 +111,8 @@ static rondo_status emit_argmax(rondo_emitter *emitter, const rondo_operation *o
   const argmax_shape shape = {.outer = rondo_shape_elements_of(value, 0, dimension),
                               .size = value->dims[dimension],
                               .inner = rondo_shape_elements_of(value, dimension + 1, value->rank),
-                              .is_min = operation->attributes.flags[IS_MIN]};
+                              .is_min = operation->attributes.flags[IS_MIN],
+                              .is_last = operation->attributes.flags[IS_LAST]};
   assert(dimension < value->rank && shape.outer * shape.size * shape.inner == rondo_shape_elements(value));
   const bool is_cuda = rondo_emit_is_cuda(emitter);
   const rondo_grain grain = {4096 / shape.size / rondo_smaller(shape.inner, RONDO_CHUNK) + 1,
@@ -126,15 +130,21 @@ static rondo_status emit_argmax(rondo_emitter *emitter, const rondo_operation *o
 RONDO_OPERATOR(argmax, ARGMAX_ROW);
 RONDO_OPERATOR(argmin, ARGMAX_ROW);
 
-rondo_status rondo_op_argmax(rondo_program *program, rondo_value value, size_t dimension, bool keeps,
-                             rondo_value *out_value) {
-  const rondo_attributes attributes = {.sizes = {dimension}, .size_count = 1, .flags = {[KEEPS] = keeps}};
-  return rondo_program_apply(program, &rondo_operator_argmax, &value, 1, &attributes, out_value);
+static rondo_status add_argmax(rondo_program *program, const rondo_operator *row, bool is_last, rondo_value value,
+                               size_t dimension, bool keeps, rondo_value *out_value) {
+  const rondo_attributes attributes = {
+      .sizes = {dimension},
+      .size_count = 1,
+      .flags = {[KEEPS] = keeps, [IS_MIN] = row == &rondo_operator_argmin, [IS_LAST] = is_last}};
+  return rondo_program_apply(program, row, &value, 1, &attributes, out_value);
 }
 
-rondo_status rondo_op_argmin(rondo_program *program, rondo_value value, size_t dimension, bool keeps,
-                             rondo_value *out_value) {
-  const rondo_attributes attributes = {
-      .sizes = {dimension}, .size_count = 1, .flags = {[KEEPS] = keeps, [IS_MIN] = true}};
-  return rondo_program_apply(program, &rondo_operator_argmin, &value, 1, &attributes, out_value);
-}
+#define PUBLIC_FUNCTION(name, operator, is_last)                                                         \
+  rondo_status rondo_op_##name(rondo_program *program, rondo_value value, size_t dimension, bool keeps,  \
+                               rondo_value *out_value) {                                                 \
+    return add_argmax(program, &rondo_operator_##operator, is_last, value, dimension, keeps, out_value); \
+  }
+PUBLIC_FUNCTION(argmax, argmax, false)
+PUBLIC_FUNCTION(argmin, argmin, false)
+PUBLIC_FUNCTION(argmax_last, argmax, true)
+PUBLIC_FUNCTION(argmin_last, argmin, true)

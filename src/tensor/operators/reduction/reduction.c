@@ -4,6 +4,7 @@
 #include "tensor/operators/reduction/reduction.h"
 
 #include <assert.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "tensor/program/operation.h"
@@ -84,36 +85,63 @@ static rondo_reduction lay_out(const rondo_shape *x, const rondo_operation *oper
 
 /* Kernels ---------------------------------------------------------------------------------------------------------- */
 
+static size_t number_bytes(rondo_type type) { return rondo_is_integer(type) ? sizeof(int64_t) : sizeof(float); }
+
+/* Numbers that are combined: float, or int64_t of integers. */
 typedef struct accumulator {
   const rondo_joining *joining;
+  bool is_integer;
   size_t width, merged;
-  float values[RONDO_CHUNK], totals[RONDO_CHUNK];
+  rondo_chunk_buffer values, totals;
 } accumulator;
 
-static void start(accumulator *a, const rondo_joining *joining, size_t width) {
+static void clear(const accumulator *a, rondo_chunk_buffer *numbers) {
+  if (a->is_integer) {
+    for (size_t i = 0; i < a->width; i++) numbers->integers[i] = a->joining->no_integer;
+  } else {
+    for (size_t i = 0; i < a->width; i++) numbers->floats[i] = a->joining->no_float;
+  }
+}
+
+static void merge(const accumulator *a, rondo_chunk_buffer *into, const void *x, size_t count) {
+  if (a->is_integer)
+    a->joining->merge_integers(into->integers, x, count);
+  else
+    a->joining->merge_floats(into->floats, x, count);
+}
+
+/* Number i of an array. */
+static const void *number_at(bool is_integer, const void *numbers, size_t i) {
+  return is_integer ? (const void *)((const int64_t *)numbers + i) : (const void *)((const float *)numbers + i);
+}
+
+static void start(accumulator *a, rondo_type type, const rondo_joining *joining, size_t width) {
   a->joining = joining;
+  a->is_integer = rondo_is_integer(type);
   a->width = width;
   a->merged = 0;
-  for (size_t i = 0; i < width; i++) a->values[i] = a->totals[i] = joining->none;
+  clear(a, &a->values);
+  clear(a, &a->totals);
 }
 
 static void settle(accumulator *a) {
-  a->joining->merge(a->totals, a->values, a->width);
-  for (size_t i = 0; i < a->width; i++) a->values[i] = a->joining->none;
+  merge(a, &a->totals, &a->values, a->width);
+  clear(a, &a->values);
   a->merged = 0;
 }
 
-static void take(accumulator *a, const float *x, size_t count) {
-  a->joining->merge(a->values, x, count);
+static void take(accumulator *a, const void *x, size_t count) {
+  merge(a, &a->values, x, count);
   if (++a->merged == RONDO_JOINED_AT_ONCE) settle(a);
 }
 
 /* Combines all values pair by pair; the width is a power of two. */
-static float join_all(accumulator *a) {
+static const void *join_all(accumulator *a) {
   settle(a);
   assert((a->width & (a->width - 1)) == 0);
-  for (size_t half = a->width / 2; half > 0; half /= 2) a->joining->merge(a->totals, a->totals + half, half);
-  return a->totals[0];
+  for (size_t half = a->width / 2; half > 0; half /= 2)
+    merge(a, &a->totals, number_at(a->is_integer, &a->totals, half), half);
+  return &a->totals;
 }
 
 static size_t offset_of(size_t rank, const size_t *dims, const size_t *strides, size_t index) {
@@ -140,11 +168,14 @@ static rondo_span part_span(const rondo_reduction *shape, size_t part) {
 }
 
 /* Stores a result or, if there are several parts, that of a part. */
-static void put(rondo_type type, const rondo_reduction *shape, void *to, size_t at, float value, float factor) {
+static void put(rondo_type type, const rondo_reduction *shape, void *to, size_t at, const void *number, float factor) {
+  const bool is_integer = rondo_is_integer(type);
   if (shape->parts > 1)
-    ((float *)to)[at] = value;
+    memcpy(is_integer ? (void *)((int64_t *)to + at) : (void *)((float *)to + at), number, number_bytes(type));
+  else if (is_integer)
+    rondo_store_integers(type, to, at, 1, number);
   else
-    rondo_store_one(type, to, at, value * factor);
+    rondo_store_one(type, to, at, *(const float *)number * factor);
 }
 
 /* The smallest power of two that is at least RONDO_LANES and `count`, but at most a chunk. */
@@ -154,27 +185,26 @@ static size_t width_for(size_t count) {
   return width;
 }
 
-static float reduce_row(rondo_type type, const rondo_reduction *shape, const rondo_joining *joining, const void *x,
-                        size_t base, rondo_span span) {
+static void reduce_row(rondo_type type, const rondo_reduction *shape, const rondo_joining *joining, const void *x,
+                       size_t base, rondo_span span, accumulator *a) {
   const size_t max_run = shape->reduced_dims[shape->reduced_rank - 1];
-  accumulator a;
-  float buffer[RONDO_CHUNK];
-  start(&a, joining, width_for(rondo_smaller(max_run, span.last - span.first)));
+  rondo_chunk_buffer buffer;
+  start(a, type, joining, width_for(rondo_smaller(max_run, span.last - span.first)));
   for (size_t at = span.first, length; at < span.last; at += length) {
     length = rondo_smaller(rondo_smaller(max_run - at % max_run, span.last - at), RONDO_CHUNK);
-    take(&a, rondo_load_chunk(type, x, base + reduced_offset(shape, at), length, buffer), length);
+    take(a, rondo_load_numbers(type, x, base + reduced_offset(shape, at), length, &buffer), length);
   }
-  return join_all(&a);
 }
 
 void rondo_reduce_rows_cpu(rondo_type type, const rondo_joining *joining, rondo_blocks blocks, void *const *args) {
   const rondo_reduction *shape = args[0];
   const void *x = RONDO_ARG(const void *, 1);
   void *to = RONDO_ARG(void *, 2);
+  accumulator a;
   RONDO_EACH_ITEM(item, blocks, shape->kept * shape->parts) {
     const size_t base = kept_offset(shape, item / shape->parts);
-    const float value = reduce_row(type, shape, joining, x, base, part_span(shape, item % shape->parts));
-    put(type, shape, to, item, value, RONDO_ARG(float, 3));
+    reduce_row(type, shape, joining, x, base, part_span(shape, item % shape->parts), &a);
+    put(type, shape, to, item, join_all(&a), RONDO_ARG(float, 3));
   }
 }
 
@@ -185,34 +215,35 @@ void rondo_reduce_columns_cpu(rondo_type type, const rondo_joining *joining, ron
   const size_t columns = shape->kept_dims[shape->kept_rank - 1];
   const size_t tiles = rondo_divide_up(columns, CPU_TILE);
   accumulator a;
-  float buffer[CPU_TILE];
+  rondo_chunk_buffer buffer;
   RONDO_EACH_ITEM(item, blocks, column_tiles(shape, CPU_TILE) * shape->parts) {
     const size_t tile = item / shape->parts;
     const size_t first = tile / tiles * columns + tile % tiles * CPU_TILE; /* result */
     const size_t width = rondo_chunk_length(tile % tiles * CPU_TILE, columns);
     const rondo_span span = part_span(shape, item % shape->parts);
     const size_t base = kept_offset(shape, first);
-    start(&a, joining, width);
+    start(&a, type, joining, width);
     for (size_t r = span.first; r < span.last; r++) {
-      take(&a, rondo_load_chunk(type, x, base + reduced_offset(shape, r), width, buffer), width);
+      take(&a, rondo_load_numbers(type, x, base + reduced_offset(shape, r), width, &buffer), width);
     }
     settle(&a);
     for (size_t i = 0; i < width; i++) {
-      put(type, shape, to, (first + i) * shape->parts + item % shape->parts, a.totals[i], RONDO_ARG(float, 3));
+      put(type, shape, to, (first + i) * shape->parts + item % shape->parts, number_at(a.is_integer, &a.totals, i),
+          RONDO_ARG(float, 3));
     }
   }
 }
 
 void rondo_reduce_parts_cpu(rondo_type type, const rondo_joining *joining, rondo_blocks blocks, void *const *args) {
   rondo_reduction shape = *(const rondo_reduction *)args[0];
-  const float *from = RONDO_ARG(const float *, 1);
+  const void *from = RONDO_ARG(const void *, 1);
   void *y = RONDO_ARG(void *, 2);
   const size_t parts = shape.parts;
   shape.parts = 1;
   RONDO_EACH_ITEM(k, blocks, shape.kept) {
     accumulator a;
-    start(&a, joining, width_for(parts));
-    RONDO_EACH_CHUNK(at, length, 0, parts) take(&a, from + k * parts + at, length);
+    start(&a, type, joining, width_for(parts));
+    RONDO_EACH_CHUNK(at, length, 0, parts) take(&a, number_at(a.is_integer, from, k * parts + at), length);
     put(type, &shape, y, k, join_all(&a), RONDO_ARG(float, 3));
   }
 }
@@ -244,7 +275,7 @@ static rondo_shape result_shape(const rondo_shape *x, const rondo_operation *ope
 
 rondo_status rondo_infer_reduction(const rondo_program *program, const rondo_operation *operation,
                                    rondo_shape *results) {
-  RONDO_TRY(rondo_require_float(program, operation, 0, RONDO_ANY_RANK));
+  if (operation->row->types == 0) RONDO_TRY(rondo_require_float(program, operation, 0, RONDO_ANY_RANK));
   RONDO_TRY(check_dimensions(program, operation));
   results[0] = result_shape(rondo_operation_input(program, operation, 0), operation,
                             operation->attributes.flags[RONDO_REDUCE_KEEPS]);
@@ -262,16 +293,17 @@ size_t rondo_reduction_elements(const rondo_program *program, const rondo_operat
   return lay_out(rondo_operation_input(program, operation, 0), operation).reduced;
 }
 
-static size_t workspace_bytes(const rondo_reduction *shape) {
-  return shape->parts > 1 ? shape->kept * shape->parts * sizeof(float) : 0;
+static size_t workspace_bytes(rondo_type type, const rondo_reduction *shape) {
+  return shape->parts > 1 ? shape->kept * shape->parts * number_bytes(type) : 0;
 }
 
 rondo_status rondo_prepare_reduction(rondo_resources *resources, const rondo_program *program, uint32_t operation,
                                      size_t *out_workspace_bytes) {
   (void)resources;
   const rondo_operation *of = &program->operations.items[operation];
-  const rondo_reduction shape = lay_out(rondo_operation_input(program, of, 0), of);
-  *out_workspace_bytes = workspace_bytes(&shape);
+  const rondo_shape *value = rondo_operation_input(program, of, 0);
+  const rondo_reduction shape = lay_out(value, of);
+  *out_workspace_bytes = workspace_bytes(value->type, &shape);
   return RONDO_OK;
 }
 

@@ -33,12 +33,16 @@ __device__ inline size_t part_end(const reduction &shape, size_t begin) {
   return shape.reduced - begin < shape.part ? shape.reduced : begin + shape.part;
 }
 
+/* The factor is for floats alone. */
+__device__ inline float scaled(float value, float factor) { return value * factor; }
+__device__ inline i64 scaled(i64 value, float) { return value; }
+
 /* Stores a result or, if there are several parts, that of a part. */
-__device__ inline void put(const reduction &shape, void *to, size_t at, float value, float factor) {
+__device__ inline void put(const reduction &shape, void *to, size_t at, number value, float factor) {
   if (shape.parts > 1) {
-    ((float *)to)[at] = value;
+    ((number *)to)[at] = value;
   } else {
-    ((element *)to)[at] = to_element(value * factor);
+    ((element *)to)[at] = to_element(scaled(value, factor));
   }
 }
 
@@ -47,14 +51,14 @@ __device__ inline void put(const reduction &shape, void *to, size_t at, float va
 
 /* Reduces the elements x[offset(i)] for i = first, first + stride, .. before end, in this order. */
 template <class join, class F>
-__device__ inline float join_every(const element *__restrict__ x, size_t first, size_t end, size_t stride, F offset) {
-  float value = join::none();
+__device__ inline number join_every(const element *__restrict__ x, size_t first, size_t end, size_t stride, F offset) {
+  number value = join::none();
   for (; first < end; first += BATCH * stride) {
-    float read[BATCH];
+    number read[BATCH];
 #pragma unroll
     for (unsigned i = 0; i < BATCH; i++) {
       const size_t at = first + i * stride;
-      read[i] = at < end ? to_float(x[offset(at)]) : join::none();
+      read[i] = at < end ? to_number(x[offset(at)]) : join::none();
     }
 #pragma unroll
     for (unsigned i = 0; i < BATCH; i++) value = join::of(value, read[i]);
@@ -71,7 +75,7 @@ __device__ inline void reduce_rows(const reduction &shape, const element *__rest
     const size_t row = item / shape.parts;
     const size_t begin = (item - row * shape.parts) * shape.part, end = part_end(shape, begin);
     const element *from = x + offset_of(shape.kept_rank, shape.kept_dims, shape.kept_strides, row);
-    float value;
+    number value;
     if (shape.reduced_rank == 1)
       value = join_every<join>(from, begin + team.lane, end, team.lanes, [](size_t i) { return i; });
     else
@@ -86,8 +90,8 @@ __device__ inline void reduce_rows(const reduction &shape, const element *__rest
 /* Combines the values of a block's warps, in order. Each lane has a column; the lanes of the first warp call
  * put(value). All threads must call it. */
 template <class join, class F>
-__device__ inline void join_warps(float value, bool has_column, F put) {
-  __shared__ float joined[WARPS][WARP];
+__device__ inline void join_warps(number value, bool has_column, F put) {
+  __shared__ number joined[WARPS][WARP];
   const unsigned lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
   joined[warp][lane] = value;
   __syncthreads();
@@ -110,26 +114,26 @@ __device__ inline void reduce_columns(const reduction &shape, const element *__r
     const size_t outer = tile / tiles, column = (tile - outer * tiles) * WARP + lane;
     const size_t begin = part * shape.part, end = part_end(shape, begin);
     const element *from = x + offset_of(shape.kept_rank - 1, shape.kept_dims, shape.kept_strides, outer) + column;
-    float value = join::none();
+    number value = join::none();
     if (column < columns)
       value = join_every<join>(from, begin + warp, end, WARPS, [&](size_t row) {
         return offset_of(shape.reduced_rank, shape.reduced_dims, shape.reduced_strides, row);
       });
     join_warps<join>(value, column < columns,
-                     [&](float all) { put(shape, to, (outer * columns + column) * shape.parts + part, all, factor); });
+                     [&](number all) { put(shape, to, (outer * columns + column) * shape.parts + part, all, factor); });
   }
 }
 
 /* A team combines the parts of a result. */
 template <class join>
-__device__ inline void reduce_parts(const reduction &shape, const float *__restrict__ from, element *__restrict__ y,
+__device__ inline void reduce_parts(const reduction &shape, const number *__restrict__ from, element *__restrict__ y,
                                     float factor) {
   const row_team team = team_of(shape.parts);
   for (size_t result = team.first; result < shape.kept; result += team.stride) {
-    float value = join::none();
+    number value = join::none();
     for (size_t i = team.lane; i < shape.parts; i += team.lanes)
       value = join::of(value, from[result * shape.parts + i]);
     value = team_join<join>(team, value);
-    if (team.lane == 0) y[result] = to_element(value * factor);
+    if (team.lane == 0) y[result] = to_element(scaled(value, factor));
   }
 }

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: MIT
- * Reductions of floats over any set of dimensions. Neighbouring dimensions that are all reduced or all kept are merged.
- * Whether the last is reduced ("rows") or kept ("columns") determines the kernel. If there are too few results to keep
- * a large GPU busy, each is computed in parts: a first kernel writes the parts' results, as F32, into a workspace
- * [kept, parts], and a second kernel combines them. The shape alone determines the parts, so results do not depend on
- * the number of workers. Threads: any.
+ * Reductions over any set of dimensions, of floats in F32 and of integers with 64 bits. Neighbouring dimensions that
+ * are all reduced or all kept are merged. Whether the last is reduced ("rows") or kept ("columns") determines the
+ * kernel. If there are too few results to keep a large GPU busy, each is computed in parts: a first kernel writes the
+ * parts' results, as numbers, into a workspace [kept, parts], and a second kernel combines them. The shape alone
+ * determines the parts, so results do not depend on the number of workers. Threads: any.
  *
- * A reduction's CUDA source has the kernels <name>_rows_TYPE, _columns_TYPE and _parts_TYPE(shape, from, to, factor).
+ * A reduction's CUDA source has the kernels <name>_rows_TYPE, _columns_TYPE and _parts_TYPE(shape, from, to, factor),
+ * or _NUMBER. The factor is for floats alone.
  */
 #ifndef RONDO_TENSOR_OPERATORS_REDUCTION_REDUCTION_H
 #define RONDO_TENSOR_OPERATORS_REDUCTION_REDUCTION_H
 
 #include "tensor/operators/common/element.h"
 #include "tensor/operators/common/operator_rows.h"
+#include "tensor/operators/elementwise/broadcast.h"
 #include "tensor/program/operators.h"
 #include "tensor/program/program_internal.h"
 #include "tensor/program/shape.h"
@@ -28,10 +30,13 @@ typedef struct rondo_reduction {
 /* On a CPU, this many chunks are accumulated before they are added to the total, so that rounding errors stay small. */
 #define RONDO_JOINED_AT_ONCE 256
 
-/* merge: into[i] = the combination of into[i] and x[i]; none: the neutral element. */
+/* How numbers are combined: float, or int64_t for integers. merge: into[i] = the combination of into[i] and x[i]; none:
+ * the neutral element. */
 typedef struct rondo_joining {
-  void (*merge)(float *restrict into, const float *restrict x, size_t count);
-  float none;
+  void (*merge_floats)(float *restrict into, const float *restrict x, size_t count);
+  void (*merge_integers)(int64_t *restrict into, const int64_t *restrict x, size_t count);
+  float no_float;
+  int64_t no_integer;
 } rondo_joining;
 
 /* The CPU functions of the kernels. */

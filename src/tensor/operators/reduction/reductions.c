@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The reductions over dimensions: sum, mean, max and min. reductions.inc has a row for each way to combine elements.
- * This file turns a row into its kernels, and defines the operators and their gradients.
+ * The reductions over dimensions: sum, mean, prod, max and min. reductions.inc has a row for each way to combine
+ * elements. This file turns a row into its kernels, and defines the operators and their gradients.
  *
  * The sum of the columns of a matrix, such as the gradient of a bias, has a kernel of its own, so that several sums can
  * be joined. Its bits are those of reduction.h without parts. Threads: as tensor/program/operator.h says.
@@ -20,18 +20,23 @@
   static void name##_##kernel##_cpu(rondo_type type, rondo_blocks blocks, void *const *args) { \
     rondo_reduce_##kernel##_cpu(type, &name##_joining, blocks, args);                          \
   }                                                                                            \
-  RONDO_TYPED_KERNEL(name##_##kernel, name, RONDO_REDUCTION_PARAMETERS);
+  RONDO_NUMBER_KERNEL(name##_##kernel, name, RONDO_REDUCTION_PARAMETERS);
 
-#define REDUCTION(name, formula, none_value)                                                                       \
-  RONDO_INLINE float name##_of(float joined, float x) { return formula; }                                          \
-  RONDO_VECTORISED(name##_take, (float *restrict into, const float *restrict x, size_t count), (into, x, count)) { \
-    RONDO_EACH_LANE(i, lane, count, into[i] = name##_of(into[i], x[i]));                                           \
-  }                                                                                                                \
-  static const rondo_joining name##_joining = {name##_take, none_value};                                           \
-  KERNEL(name, rows)                                                                                               \
-  KERNEL(name, columns)                                                                                            \
-  KERNEL(name, parts)                                                                                              \
-  static const rondo_reduction_row name##_family = {name##_rows_code, name##_columns_code, name##_parts_code,      \
+#define MERGE(name, number, formula)                                                                                  \
+  RONDO_INLINE number name##_of(number joined, number x) { return formula; }                                          \
+  RONDO_VECTORISED(name##_merge, (number *restrict into, const number *restrict x, size_t count), (into, x, count)) { \
+    RONDO_EACH_LANE(i, lane, count, into[i] = name##_of(into[i], x[i]));                                              \
+  }
+
+#define REDUCTION(name, formula, none_value, integers_formula, no_integer_value)                              \
+  MERGE(name##_floats, float, formula)                                                                        \
+  MERGE(name##_integers, int64_t, integers_formula)                                                           \
+  static const rondo_joining name##_joining = {name##_floats_merge, name##_integers_merge, none_value,        \
+                                               no_integer_value};                                             \
+  KERNEL(name, rows)                                                                                          \
+  KERNEL(name, columns)                                                                                       \
+  KERNEL(name, parts)                                                                                         \
+  static const rondo_reduction_row name##_family = {name##_rows_code, name##_columns_code, name##_parts_code, \
                                                     .is_mean = false};
 
 #include "tensor/operators/reduction/reductions.inc"
@@ -99,8 +104,9 @@ static const rondo_parameter joined_parameters[] = {RONDO_SCALAR(rondo_joined_ta
 RONDO_TYPED_KERNEL_LIST(sum_matrix_joined, sum_matrix, joined_parameters);
 
 static bool sums_matrix(const rondo_program *program, const rondo_operation *operation) {
+  const rondo_shape *value = rondo_operation_input(program, operation, 0);
   rondo_columns unused;
-  return rondo_reduces_columns(rondo_operation_input(program, operation, 0), operation, &unused);
+  return rondo_shape_is_float(value) && rondo_reduces_columns(value, operation, &unused);
 }
 
 static rondo_status emit_joined(rondo_emitter *emitter, const rondo_operation *const *operations, uint32_t count) {
@@ -131,7 +137,8 @@ static rondo_status prepare_sum(rondo_resources *resources, const rondo_program 
 static rondo_status emit_sum(rondo_emitter *emitter, const rondo_operation *operation) {
   const rondo_shape *value = rondo_emit_shape(emitter, operation->inputs[0]);
   rondo_columns shape;
-  if (!rondo_reduces_columns(value, operation, &shape)) return rondo_emit_reduction(emitter, operation);
+  if (!rondo_shape_is_float(value) || !rondo_reduces_columns(value, operation, &shape))
+    return rondo_emit_reduction(emitter, operation);
   return rondo_emit_operands(emitter, operation, &sum_matrix_code[value->type],
                              rondo_emit_grid(emitter, shape.columns, MATRIX_GRAIN),
                              RONDO_OPERANDS(RONDO_OBJECT(shape), RONDO_INPUT(0), RONDO_RESULT(0)));
@@ -168,9 +175,47 @@ static rondo_status differentiate_extreme(rondo_program *program, const rondo_op
                            &input_gradients[0]);
 }
 
-#define OPERATOR(operator, differentiates, prepares, emits, joins)                                                  \
+/* The product of the other elements where an element is the only one that is 0; elsewhere anything. `filled` is x with
+ * 1 for 0, and `ones` are 1 where x is 0. */
+static rondo_status add_product_of_others(rondo_program *program, const rondo_attributes *kept, uint32_t filled,
+                                          uint32_t ones, uint32_t *out_value) {
+  const rondo_attributes less_one = {.numbers = {1, -1}};
+  uint32_t zeros, more, is_only, product;
+  RONDO_TRY(rondo_program_add(program, &rondo_operator_prod, &filled, 1, kept, &product));
+  RONDO_TRY(rondo_program_add(program, &rondo_operator_sum, &ones, 1, kept, &zeros));
+  RONDO_TRY(rondo_program_add(program, &rondo_operator_add_constant, &zeros, 1, &less_one, &more));
+  RONDO_TRY(rondo_program_add(program, &rondo_operator_logical_not, &more, 1, NULL, &is_only));
+  return rondo_program_add(program, &rondo_operator_select_gradient_a, (uint32_t[]){is_only, product}, 2, NULL,
+                           out_value);
+}
+
+/* dy y / x where x is not 0, and dy times the product of the others where it is. */
+static rondo_status differentiate_prod(rondo_program *program, const rondo_operation *operation,
+                                       const uint32_t *result_gradients, uint32_t *input_gradients) {
+  const uint32_t x = operation->inputs[0];
+  const rondo_attributes type = {.sizes = {rondo_program_shape(program, x)->type}, .size_count = 1};
+  rondo_attributes kept = operation->attributes;
+  uint32_t y, dy, is_zero, ones, filled, others, parts[2];
+  kept.flags[RONDO_REDUCE_KEEPS] = true;
+  RONDO_TRY(rondo_add_kept(program, operation, operation->results[0], &y));
+  RONDO_TRY(rondo_add_kept(program, operation, result_gradients[0], &dy));
+  RONDO_TRY(rondo_program_add(program, &rondo_operator_logical_not, &x, 1, NULL, &is_zero));
+  RONDO_TRY(rondo_program_add(program, &rondo_operator_cast, &is_zero, 1, &type, &ones));
+  RONDO_TRY(rondo_program_add(program, &rondo_operator_add, (uint32_t[]){x, ones}, 2, NULL, &filled));
+  RONDO_TRY(add_product_of_others(program, &kept, filled, ones, &others));
+  RONDO_TRY(rondo_program_add(program, &rondo_operator_mul, (uint32_t[]){dy, others}, 2, NULL, &others));
+  RONDO_TRY(rondo_program_add(program, &rondo_operator_mul, (uint32_t[]){dy, y}, 2, NULL, &y));
+  RONDO_TRY(rondo_program_add(program, &rondo_operator_div, (uint32_t[]){y, filled}, 2, NULL, &y));
+  RONDO_TRY(
+      rondo_program_add(program, &rondo_operator_select_gradient_a, (uint32_t[]){is_zero, others}, 2, NULL, &parts[0]));
+  RONDO_TRY(
+      rondo_program_add(program, &rondo_operator_select_gradient_b, (uint32_t[]){is_zero, y}, 2, NULL, &parts[1]));
+  return rondo_program_add(program, &rondo_operator_add, parts, 2, NULL, &input_gradients[0]);
+}
+
+#define OPERATOR(operator, takes, differentiates, prepares, emits, joins)                                           \
   const rondo_operator rondo_operator_##operator= {.name = #operator,                                               \
-                                                   .types = RONDO_FLOATS,                                           \
+                                                   .types = takes,                                                  \
                                                    .inputs = {"value"},                                             \
                                                    .required = 1,                                                   \
                                                    .result_count = 1,                                               \
@@ -185,7 +230,8 @@ static rondo_status differentiate_extreme(rondo_program *program, const rondo_op
     return rondo_apply_reduction(program, &rondo_operator_##operator, value, dims, dim_count, keeps, out_value);    \
   }
 
-OPERATOR(sum, differentiate_sum, prepare_sum, emit_sum, &sum_matrix_join)
-OPERATOR(mean, differentiate_mean, rondo_prepare_reduction, rondo_emit_reduction, NULL)
-OPERATOR(max, differentiate_extreme, rondo_prepare_reduction, rondo_emit_reduction, NULL)
-OPERATOR(min, differentiate_extreme, rondo_prepare_reduction, rondo_emit_reduction, NULL)
+OPERATOR(sum, RONDO_NUMBERS, differentiate_sum, prepare_sum, emit_sum, &sum_matrix_join)
+OPERATOR(mean, RONDO_FLOATS, differentiate_mean, rondo_prepare_reduction, rondo_emit_reduction, NULL)
+OPERATOR(prod, RONDO_NUMBERS, differentiate_prod, rondo_prepare_reduction, rondo_emit_reduction, NULL)
+OPERATOR(max, RONDO_ALL_TYPES, differentiate_extreme, rondo_prepare_reduction, rondo_emit_reduction, NULL)
+OPERATOR(min, RONDO_ALL_TYPES, differentiate_extreme, rondo_prepare_reduction, rondo_emit_reduction, NULL)
