@@ -785,21 +785,40 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_batch_norm(rondo_program *program
  *                  bag gives zeros. Offsets ascend from 0; otherwise the run fails. weights have the table's type and
  *                  the indices' shape, or are no value: each row is multiplied by its weight; a mean is still divided
  *                  by the number of indices.
- *   gather:        along a dimension: value of any type, indices I32 or I64 with the same sizes in the other dimensions
- *                  -> the indices' shape. For a matrix and dimension 1, y[i, j] = x[i, indices[i, j]]. An index out of
- *                  range fails the run and picks element 0.
- *   index_select:  the same with indices [k] for all: -> the value's shape with size k in the dimension. For a matrix
- *                  and dimension 1, y[i, j] = x[i, indices[j]].
+ *   gather:        along a dimension: value of any type, indices I32 or I64 with at most the value's sizes in the other
+ *                  dimensions -> the indices' shape. For a matrix and dimension 1, y[i, j] = x[i, indices[i, j]]. An
+ *                  index out of range fails the run and picks element 0.
+ *   index_select:  the same with indices [...] for all: -> the value's shape with the indices' dimensions instead of
+ *                  the dimension, as numpy.take. For a matrix, dimension 1 and indices [k], y[i, j] = x[i, indices[j]].
  *   scatter:       the value with updates along a dimension: value of any type, indices I32 or I64 and updates of one
- *                  shape, with the value's sizes in the other dimensions. For a matrix and dimension 1, y[i, indices[i,
- *                  j]] becomes updates[i, j]; of several updates of an element, the last one stays. An index out of
- *                  range fails the run, and its update is left out. If several updates replace one element, each gets
- *                  its whole gradient, as in PyTorch.
- *   scatter_add:   the same, but adds the updates, in order; not of BOOL. F16 and BF16 are rounded each time.
- *   scatter_reduce: the same with another reduction: products, maxima or minima, which have no gradient. OUT_OF_RANGE:
- *                  another reduction.
+ *                  shape, with at most the value's sizes in the other dimensions. For a matrix and dimension 1, y[i,
+ * indices[i, j]] becomes updates[i, j]; of several updates of an element, the last one stays. An index out of range
+ * fails the run, and its update is left out. If several updates replace one element, each gets its whole gradient, as
+ * in PyTorch. scatter_add:   the same, but adds the updates, in order; not of BOOL. F16 and BF16 are rounded each time.
+ *   scatter_reduce: the same with any reduction; products, maxima and minima have no gradient. OUT_OF_RANGE: another
+ *                  reduction.
+ *   gather_nd:     parts of a value of any type: indices [b.., m.., k] I32 or I64, of which the first
+ *                  `batch_dimensions` are the value's, too -> [b.., m.., the value's dimensions after its next k]. For
+ *                  no common dimensions and k = 2, y[i] = x[indices[i, 0], indices[i, 1]], as GatherND of ONNX.
+ *                  Negative indices count from the end. A wrong index fails the run and names row 0.
+ *   scatter_nd:    the value with updates of such parts, updates [m.., the value's dimensions after the first k]: as
+ *                  ScatterND of ONNX, with any reduction. The updates of a part are combined in order: of replacements
+ *                  the last one stays, and sums of F16 and BF16 are rounded once. BOOL: replaced only. A wrong index
+ * fails the run, and its update is left out. Replacements and sums have a gradient, as those of scatter. wrap_indices:
+ * adds the size to indices, I32 or I64, that are negative, for operators above whose indices count from 0 alone.
  *   one_hot:       indices [...] I32 or I64 -> [..., size] of any type: 1 at the index, else 0. An index outside
- *                  0 <= i < size fails the run, and its row is zeros. */
+ *                  0 <= i < size fails the run, and its row is zeros.
+ *   one_hot_values: the same along any dimension of the result, with `on` at the index, else `off`, which are one
+ *                  element each, of one type. Negative indices count from the end; a wrong one gives `off` everywhere,
+ * and the run does not fail, as OneHot of ONNX. on and off have a gradient. non_zero:      the places of the elements
+ * of a value of any type that are not 0, in their order: I64 [rank, bound], a row for each dimension (a scalar has
+ * one), and how many there are, an I64 scalar. Places after the count are zeros. `bound` is the number of places that
+ * there is memory for, and 0 means all elements; if the count is more than the bound, the others are left out. The
+ * count is right in any case. No gradient. compress:      the parts of a value of any type along a dimension where the
+ * condition, BOOL [n], is true, n at most the size of the dimension: as Compress of ONNX, with `bound` of them, 0 for
+ * n. Those after the count are zeros. reverse_sequence: the first lengths[i] elements along the time dimension of each
+ * i of the batch dimension in the reversed order, the others as they are. lengths I32 or I64 [batch]. A length above
+ * the size fails the run; 0 and 1 change nothing. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_embedding(rondo_program *program, rondo_value table, rondo_value indices,
                                                          rondo_value *out_value);
 
@@ -816,6 +835,7 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_index_select(rondo_program *progr
                                                             rondo_value indices, size_t dimension,
                                                             rondo_value *out_value);
 typedef enum rondo_scatter_reduction {
+  RONDO_SCATTER_REPLACE = 0,
   RONDO_SCATTER_ADD = 1,
   RONDO_SCATTER_MUL = 2,
   RONDO_SCATTER_MAX = 3,
@@ -832,8 +852,26 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_scatter_reduce(rondo_program *pro
                                                               size_t dimension, rondo_value indices,
                                                               rondo_value updates, rondo_scatter_reduction reduction,
                                                               rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_gather_nd(rondo_program *program, rondo_value value, rondo_value indices,
+                                                         size_t batch_dimensions, rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_scatter_nd(rondo_program *program, rondo_value value,
+                                                          rondo_value indices, rondo_value updates,
+                                                          rondo_scatter_reduction reduction, rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_wrap_indices(rondo_program *program, rondo_value indices, size_t size,
+                                                            rondo_value *out_value);
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_one_hot(rondo_program *program, rondo_value indices, size_t size,
                                                        rondo_type type, rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_one_hot_values(rondo_program *program, rondo_value indices, size_t size,
+                                                              size_t dimension, rondo_value off, rondo_value on,
+                                                              rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_non_zero(rondo_program *program, rondo_value value, size_t bound,
+                                                        rondo_value *out_indices, rondo_value *out_count);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_compress(rondo_program *program, rondo_value value,
+                                                        rondo_value condition, size_t dimension, size_t bound,
+                                                        rondo_value *out_value, rondo_value *out_count);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_reverse_sequence(rondo_program *program, rondo_value value,
+                                                                rondo_value lengths, size_t time_dimension,
+                                                                size_t batch_dimension, rondo_value *out_value);
 
 /* Random -----------------------------------------------------------------------------------------------------------
  *   dropout: any float: each element is 0 with a probability, else divided by 1 - probability (Srivastava et al. 2014).

@@ -2,6 +2,8 @@
  * Operators with indices: embedding, embedding_bag (bags of one size and bags at offsets, empty ones among them; sums
  * and means; weights), gather, index_select and one_hot, by indices of both types; wrong indices and offsets.
  */
+#include <string.h>
+
 #include "support/test_operator.h"
 #include "support/test_program.h"
 
@@ -66,7 +68,12 @@ static void draw_gather(uint64_t *seed, test_call *call) {
   if (shares && test_random_below(seed, 8) == 0) shape[rank - 1] = test_draw_between(seed, 200, 600);
   test_add_float(call, shape, rank, -2, 2);
   const size_t size = shape[dimension], picked = shape[dimension] = test_draw_between(seed, 1, 9);
-  test_tensor *indices = shares ? test_add_index(call, &picked, 1, size) : test_add_index(call, shape, rank, size);
+  for (size_t d = 0; !shares && d < rank && test_random_below(seed, 3) == 0; d++)
+    if (d != dimension) shape[d] = test_draw_between(seed, 1, shape[d]);
+  const size_t list[] = {test_draw_between(seed, 1, 3), picked},
+               list_rank = rank > 3 ? 1 : test_draw_between(seed, 0, 2);
+  test_tensor *indices = shares ? test_add_index(call, list_rank == 1 ? &picked : list, list_rank, size)
+                                : test_add_index(call, shape, rank, size);
   if (test_random_below(seed, 2) == 0) indices->type = RONDO_I64;
   call->sizes[DIMENSION] = dimension;
 }
@@ -81,28 +88,32 @@ static void reference_picks(const test_call *call, double *const *in, double *y)
   const test_tensor *value = &call->inputs[0], *indices = &call->inputs[1];
   const size_t dimension = call->sizes[DIMENSION];
   const bool shares = call->op->family != NULL;
-  const size_t picks = indices->shape[shares ? 0 : dimension];
-  const size_t inner = test_elements(value->shape + dimension + 1, value->rank - dimension - 1);
-  for (size_t o = 0; o < test_elements(value->shape, dimension); o++) {
-    for (size_t k = 0; k < picks; k++) {
-      for (size_t i = 0; i < inner; i++, y++) {
-        const double picked = in[1][shares ? k : (o * picks + k) * inner + i];
-        *y = in[0][(o * value->shape[dimension] + (size_t)picked) * inner + i];
-      }
+  size_t sizes[RONDO_MAX_DIMENSIONS];
+  memcpy(sizes, shares ? value->shape : indices->shape, sizeof sizes);
+  if (shares) sizes[dimension] = test_input_elements(call, 1);
+  for (size_t at = 0; at < test_elements(sizes, value->rank); at++) {
+    size_t rest = at, from = 0, stride = 1;
+    for (size_t d = value->rank; d > 0; d--) {
+      const size_t i = rest % sizes[d - 1];
+      from += (d - 1 == dimension ? (size_t)in[1][shares ? i : at] : i) * stride;
+      stride *= value->shape[d - 1];
+      rest /= sizes[d - 1];
     }
+    y[at] = in[0][from];
   }
 }
 
 TEST(test_wrong_indices_gather) {
   rondo_program *program = test_new_program();
-  rondo_value value, indices, y;
+  rondo_value value, indices, many, y;
   const int32_t wrong[] = {0, 2, 1, 3};
   float result[4];
   assert_ok(rondo_program_input(program, "value", RONDO_F32, (size_t[]){2, 3}, 2, &value));
   assert_ok(rondo_program_input(program, "indices", RONDO_I32, (size_t[]){2, 2}, 2, &indices));
   assert_invalid(rondo_op_gather(program, value, indices, 2, &y), RONDO_REASON_SHAPE);
   assert_message("there is no dimension 2: value has 2, counted from 0");
-  assert_invalid(rondo_op_gather(program, value, indices, 0, &y), RONDO_REASON_SHAPE);
+  assert_ok(rondo_program_input(program, "many", RONDO_I32, (size_t[]){3, 2}, 2, &many));
+  assert_invalid(rondo_op_gather(program, value, many, 1, &y), RONDO_REASON_SHAPE);
   assert_invalid(rondo_op_gather(program, value, value, 1, &y), RONDO_REASON_TYPE);
   assert_ok(rondo_op_gather(program, value, indices, 1, &y));
   test_wrong_index(
@@ -120,7 +131,8 @@ TEST(test_wrong_indices_index_select) {
   assert_ok(rondo_op_reshape(program, value, (size_t[]){2, 3}, 2, &value));
   assert_ok(rondo_program_input(program, "indices", RONDO_I32, (size_t[]){2}, 1, &indices));
   assert_invalid(rondo_op_index_select(program, value, indices, 2, &y), RONDO_REASON_SHAPE);
-  assert_invalid(rondo_op_index_select(program, value, value, 1, &y), RONDO_REASON_SHAPE);
+  assert_ok(rondo_program_input(program, "floats", RONDO_F32, (size_t[]){2}, 1, &y));
+  assert_invalid(rondo_op_index_select(program, value, y, 1, &y), RONDO_REASON_TYPE);
   assert_ok(rondo_op_index_select(program, value, indices, 1, &y));
   test_wrong_index(
       t, program, y, wrong, sizeof wrong,

@@ -25,6 +25,8 @@ static void draw(uint64_t *seed, test_call *call) {
   const size_t dimension = call->sizes[DIMENSION] = test_draw_between(seed, 0, rank - 1), size = shape[dimension];
   test_add_float(call, shape, rank, -2, 2);
   shape[dimension] = test_draw_between(seed, 1, 7);
+  for (size_t d = 0; d < rank && test_random_below(seed, 3) == 0; d++)
+    if (d != dimension) shape[d] = test_draw_between(seed, 1, shape[d]);
   test_tensor *indices = test_add_index(call, shape, rank, size);
   if (test_random_below(seed, 2) == 0) indices->type = RONDO_I64;
   test_add_float(call, shape, rank, -2, 2);
@@ -67,16 +69,25 @@ static rondo_status build(const test_call *call, rondo_program *program, const r
   return family->op(program, in[VALUE], call->sizes[DIMENSION], in[INDICES], in[UPDATES], y);
 }
 
+/* Where update `at` goes. */
+static size_t place_of(const test_call *call, size_t at, size_t index) {
+  const test_tensor *value = &call->inputs[VALUE], *updates = &call->inputs[UPDATES];
+  size_t place = 0, stride = 1;
+  for (size_t d = value->rank; d > 0; d--) {
+    place += (d - 1 == call->sizes[DIMENSION] ? index : at % updates->shape[d - 1]) * stride;
+    at /= updates->shape[d - 1];
+    stride *= value->shape[d - 1];
+  }
+  return place;
+}
+
 static void reference(const test_call *call, double *const *in, double *y) {
   const scatter *family = call->op->family;
-  const test_tensor *value = &call->inputs[VALUE], *updates = &call->inputs[UPDATES];
-  const size_t dimension = call->sizes[DIMENSION], size = value->shape[dimension], picked = updates->shape[dimension];
-  const size_t inner = test_elements(value->shape + dimension + 1, value->rank - dimension - 1);
   memcpy(y, in[VALUE], test_input_elements(call, VALUE) * sizeof *y);
   for (size_t i = 0; i < test_input_elements(call, UPDATES); i++) {
-    double *to = &y[(i / (picked * inner) * size + (size_t)in[INDICES][i]) * inner + i % inner];
+    double *to = &y[place_of(call, i, (size_t)in[INDICES][i])];
     *to = family->combine(*to, in[UPDATES][i]);
-    if (value->type == RONDO_I8) *to = (double)(int8_t)(uint8_t)(int)*to;
+    if (call->inputs[VALUE].type == RONDO_I8) *to = (double)(int8_t)(uint8_t)(int)*to;
   }
 }
 
@@ -121,20 +132,21 @@ TEST(test_wrong_indices_of_scatter) {
 
 UNIT_TEST(test_what_cannot_be_scattered) {
   rondo_program *program = test_new_program();
-  rondo_value x, half, indices, few, updates, flags, y;
+  rondo_value x, half, indices, many, few, updates, flags, y;
   assert_ok(rondo_program_input(program, "x", RONDO_F32, (size_t[]){3, 4}, 2, &x));
   assert_ok(rondo_program_input(program, "half", RONDO_F16, (size_t[]){2, 4}, 2, &half));
   assert_ok(rondo_program_input(program, "indices", RONDO_I32, (size_t[]){2, 4}, 2, &indices));
+  assert_ok(rondo_program_input(program, "many", RONDO_I32, (size_t[]){3, 4}, 2, &many));
   assert_ok(rondo_program_input(program, "few", RONDO_I32, (size_t[]){2, 3}, 2, &few));
   assert_ok(rondo_program_input(program, "updates", RONDO_F32, (size_t[]){2, 4}, 2, &updates));
   assert_ok(rondo_program_input(program, "flags", RONDO_BOOL, (size_t[]){3, 4}, 2, &flags));
   assert_error(rondo_op_scatter(program, x, 2, indices, updates, &y), RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE);
-  assert_error(rondo_op_scatter(program, x, 1, indices, updates, &y), RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE);
+  assert_error(rondo_op_scatter(program, updates, 1, many, x, &y), RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE);
   assert_error(rondo_op_scatter(program, x, 0, few, updates, &y), RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE);
   assert_error(rondo_op_scatter(program, x, 0, indices, half, &y), RONDO_INVALID_ARGUMENT, RONDO_REASON_TYPE);
   assert_error(rondo_op_scatter(program, x, 0, updates, updates, &y), RONDO_INVALID_ARGUMENT, RONDO_REASON_TYPE);
   assert_error(rondo_op_scatter_add(program, flags, 0, indices, flags, &y), RONDO_INVALID_ARGUMENT, RONDO_REASON_TYPE);
-  assert_error(rondo_op_scatter_reduce(program, x, 0, indices, updates, (rondo_scatter_reduction)0, &y),
+  assert_error(rondo_op_scatter_reduce(program, x, 0, indices, updates, (rondo_scatter_reduction)5, &y),
                RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
   assert_true(y.id == 0);
   assert_ok(rondo_op_scatter(program, x, 0, indices, updates, &y));

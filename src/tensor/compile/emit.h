@@ -126,6 +126,9 @@ typedef struct rondo_check_memory {
 RONDO_MUST_USE rondo_status rondo_emit_index_check(rondo_emitter *emitter, uint32_t input, size_t bound,
                                                    rondo_check_memory *out);
 
+/* For messages: the check that was emitted last is of rows of indices, and column i has bound i. */
+void rondo_emit_index_bounds(rondo_emitter *emitter, const size_t *bounds, uint32_t columns);
+
 /* What a kernel reads before it changes a state (rondo_may_update): its first three arguments, or those after the table
  * of joined operations. Every kernel that changes a state has them. An operation that changes none gets the marks of
  * the checks that were emitted before it. */

@@ -242,7 +242,8 @@ rondo_status rondo_emit_index_check(rondo_emitter *emitter, uint32_t input, size
                                    .operation = emitter->operation,
                                    .input = operation->row->inputs[input],
                                    .rule = rule == NULL ? "row 0 was used instead" : rule,
-                                   .bound = bound,
+                                   .bounds = {bound},
+                                   .columns = 1,
                                    .is_wide = indices != NULL && indices->type == RONDO_I64};
   rondo_update_gate *gate = emitter->compiled->gate;
   const size_t number = emitter->compiled->checks.items.count;
@@ -252,6 +253,13 @@ rondo_status rondo_emit_index_check(rondo_emitter *emitter, uint32_t input, size
     *out = (rondo_check_memory){out->cell, &gate->run, &gate->failed[number], number == 0 ? &gate->begun : NULL};
   emitter->checks[emitter->check_count++] = *out;
   return RONDO_OK;
+}
+
+void rondo_emit_index_bounds(rondo_emitter *emitter, const size_t *bounds, uint32_t columns) {
+  rondo_index_check *check = &emitter->compiled->checks.items.items[emitter->compiled->checks.items.count - 1];
+  assert(emitter->check_count > 0 && columns > 0 && columns <= RONDO_MAX_DIMENSIONS);
+  memcpy(check->bounds, bounds, columns * sizeof *bounds);
+  check->columns = columns;
 }
 
 /* The first update sets the number of the next run: all checks of this run are done by then. */

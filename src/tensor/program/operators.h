@@ -27,6 +27,11 @@
   ROW(scatter)                  \
   ROW(scatter_add)              \
   ROW(scatter_reduce)           \
+  ROW(non_zero)                 \
+  ROW(ravel_indices)            \
+  ROW(scatter_nd)               \
+  ROW(scatter_nd_add)           \
+  ROW(scatter_nd_reduce)        \
   ROW(gather_gradient)          \
   ROW(gather_add)               \
   ROW(reshape)                  \

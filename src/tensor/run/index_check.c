@@ -43,15 +43,16 @@ void rondo_index_checks_clear(rondo_index_checks *checks) {
 static rondo_status tell(const rondo_index_check *check, uint64_t found) {
   assert(found != 0);
   const int32_t index = (int32_t)(uint32_t)found;
-  if (check->bound == 0)
+  const uint32_t position = (uint32_t)(found >> 32) - 1;
+  const size_t bound = check->bounds[position % check->columns];
+  if (bound == 0)
     return rondo_fail(RONDO_EXECUTION_FAILED, RONDO_REASON_OUT_OF_RANGE,
                       "a run failed on rank %d, which found an index out of range, so it changed no state on any rank",
                       index);
   const char *nearest = !check->is_wide ? "" : index == INT32_MAX ? " or more" : index == INT32_MIN ? " or less" : "";
   return rondo_fail(RONDO_EXECUTION_FAILED, RONDO_REASON_OUT_OF_RANGE,
                     "%s (operator %u): %s has %d%s at position %u, which is not in 0 .. %zu; %s", check->operator_name,
-                    check->operation, check->input, index, nearest, (uint32_t)(found >> 32) - 1, check->bound - 1,
-                    check->rule);
+                    check->operation, check->input, index, nearest, position, bound - 1, check->rule);
 }
 
 rondo_status rondo_index_checks_judge(rondo_index_checks *checks) {

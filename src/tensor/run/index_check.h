@@ -21,16 +21,18 @@
 #define RONDO_TENSOR_RUN_INDEX_CHECK_H
 
 #include <rondo/device.h>
+#include <rondo/program.h>
 
 #include "base/array.h"
 
 typedef struct rondo_index_check {
   const char *operator_name; /* static */
   uint32_t operation;
-  const char *input; /* the name of the operator's indices; static */
-  const char *rule;  /* the end of the message; static */
-  size_t bound;      /* right: 0 <= index < bound; 0: the index is a rank on which the run failed */
-  bool is_wide;      /* indices are I64; the cell holds the nearest I32 */
+  const char *input;                   /* the name of the operator's indices; static */
+  const char *rule;                    /* the end of the message; static */
+  size_t bounds[RONDO_MAX_DIMENSIONS]; /* right: 0 <= index < bound; 0: the index is a rank on which the run failed */
+  uint32_t columns;                    /* an index at position i has bound i % columns */
+  bool is_wide;                        /* indices are I64; the cell holds the nearest I32 */
 } rondo_index_check;
 
 /* In device memory; zeroed before the first run. Updates read it from `begun` on. Checks that find nothing write

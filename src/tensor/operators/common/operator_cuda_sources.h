@@ -31,6 +31,7 @@
   ROW(pad)                      \
   ROW(pair_loss_join)           \
   ROW(rate)                     \
+  ROW(ravel_indices)            \
   ROW(recurrent_lengths)        \
   ROW(rotary_angles)            \
   ROW(route_indices)            \

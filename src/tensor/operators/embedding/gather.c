@@ -10,7 +10,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "tensor/operators/common/operator_tools.h"
+#include "tensor/operators/common/composition.h"
 #include "tensor/operators/embedding/gather.h"
 #include "tensor/operators/shape/strided.h"
 
@@ -147,18 +147,63 @@ static rondo_status emit_gather(rondo_emitter *emitter, const rondo_operation *o
 RONDO_OPERATOR(gather, .infer = infer_gather, GATHER_ROW);
 RONDO_OPERATOR(index_select, .infer = infer_index_select, GATHER_ROW);
 
+/* Of a value that is larger than the indices in the other dimensions, the first elements are taken. */
+static rondo_status add_gather(rondo_program *program, rondo_value value, rondo_value indices, size_t dimension,
+                               rondo_value *out_value) {
+  const rondo_shape of_value = rondo_shape_at(program, value), of_indices = rondo_shape_at(program, indices);
+  const rondo_attributes attributes = {.sizes = {dimension}, .size_count = 1};
+  rondo_value inputs[] = {value, indices};
+  size_t starts[RONDO_MAX_DIMENSIONS] = {0}, lengths[RONDO_MAX_DIMENSIONS];
+  bool is_part = false, fits = of_value.rank == of_indices.rank && dimension < of_value.rank;
+  for (uint32_t d = 0; fits && d < of_value.rank; d++) {
+    lengths[d] = d == dimension ? of_value.dims[d] : of_indices.dims[d];
+    is_part = is_part || lengths[d] < of_value.dims[d];
+    fits = lengths[d] <= of_value.dims[d];
+  }
+  if (fits && is_part) RONDO_TRY(rondo_op_slice(program, value, starts, lengths, NULL, &inputs[VALUE]));
+  return rondo_program_apply(program, &rondo_operator_gather, inputs, 2, &attributes, out_value);
+}
+
 rondo_status rondo_op_gather(rondo_program *program, rondo_value value, rondo_value indices, size_t dimension,
                              rondo_value *out_value) {
-  const rondo_value inputs[] = {value, indices};
-  const rondo_attributes attributes = {.sizes = {dimension}, .size_count = 1};
-  return rondo_program_apply(program, &rondo_operator_gather, inputs, 2, &attributes, out_value);
+  rondo_shape unused;
+  rondo_value made = {0};
+  RONDO_TRY(rondo_program_begin(program, "gather", out_value));
+  RONDO_TRY(rondo_given_shape(program, value, "gather", "value", &unused));
+  RONDO_TRY(rondo_given_shape(program, indices, "gather", "indices", &unused));
+  const rondo_program_mark mark = rondo_program_get_mark(program);
+  const rondo_status status = add_gather(program, value, indices, dimension, &made);
+  return rondo_compose_end(program, mark, status, made, out_value);
+}
+
+/* Indices of any rank: the dimension of the result becomes theirs. */
+static rondo_status add_index_select(rondo_program *program, rondo_value value, rondo_value indices, size_t dimension,
+                                     rondo_value *out_value) {
+  const rondo_shape of_value = rondo_shape_at(program, value), of_indices = rondo_shape_at(program, indices);
+  const rondo_attributes attributes = {.sizes = {dimension}, .size_count = 1, .flags = {[SHARES] = true}};
+  const size_t count = rondo_shape_elements(&of_indices);
+  rondo_value inputs[] = {value, indices};
+  size_t dims[2 * RONDO_MAX_DIMENSIONS];
+  if (of_indices.rank != 1) RONDO_TRY(rondo_op_reshape(program, indices, &count, 1, &inputs[INDICES]));
+  RONDO_TRY(rondo_program_apply(program, &rondo_operator_index_select, inputs, 2, &attributes, out_value));
+  if (of_indices.rank == 1) return RONDO_OK;
+  memcpy(dims, of_value.dims, dimension * sizeof *dims);
+  memcpy(dims + dimension, of_indices.dims, of_indices.rank * sizeof *dims);
+  memcpy(dims + dimension + of_indices.rank, of_value.dims + dimension + 1,
+         (of_value.rank - dimension - 1) * sizeof *dims);
+  return rondo_op_reshape(program, *out_value, dims, of_value.rank + of_indices.rank - 1, out_value);
 }
 
 rondo_status rondo_op_index_select(rondo_program *program, rondo_value value, rondo_value indices, size_t dimension,
                                    rondo_value *out_value) {
-  const rondo_value inputs[] = {value, indices};
-  const rondo_attributes attributes = {.sizes = {dimension}, .size_count = 1, .flags = {[SHARES] = true}};
-  return rondo_program_apply(program, &rondo_operator_index_select, inputs, 2, &attributes, out_value);
+  rondo_shape unused;
+  rondo_value made = {0};
+  RONDO_TRY(rondo_program_begin(program, "index_select", out_value));
+  RONDO_TRY(rondo_given_shape(program, value, "index_select", "value", &unused));
+  RONDO_TRY(rondo_given_shape(program, indices, "index_select", "indices", &unused));
+  const rondo_program_mark mark = rondo_program_get_mark(program);
+  const rondo_status status = add_index_select(program, value, indices, dimension, &made);
+  return rondo_compose_end(program, mark, status, made, out_value);
 }
 
 /* Gradient --------------------------------------------------------------------------------------------------------- */

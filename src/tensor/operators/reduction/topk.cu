@@ -4,6 +4,7 @@
  * units", 2012). It then collects the elements that are better, and the first of those that equal it, in their order,
  * and sorts them by counting how many are better than each.
  */
+#include "tensor/operators/common/count_before.cuh"
 #include "tensor/operators/common/element.cuh"
 
 struct topk_shape {
@@ -66,23 +67,6 @@ __device__ inline u64 find_threshold(const topk_column &c, size_t k, size_t *tie
   }
   *ties = left;
   return prefix;
-}
-
-/* How many threads before this one have the flag; *total: all threads of the block, which must all call it. */
-__device__ inline unsigned count_before(bool flag, unsigned *total) {
-  __shared__ unsigned parts[WARPS];
-  const unsigned lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
-  const unsigned votes = __ballot_sync(ALL_LANES, flag);
-  __syncthreads(); /* the previous parts have been read */
-  if (lane == 0) parts[warp] = __popc(votes);
-  __syncthreads();
-  unsigned before = 0, all = 0;
-  for (unsigned w = 0; w < WARPS; w++) {
-    if (w == warp) before = all;
-    all += parts[w];
-  }
-  *total = all;
-  return before + __popc(votes & ((1u << lane) - 1));
 }
 
 /* The indices of the k best elements, in their order. */

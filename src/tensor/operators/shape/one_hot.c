@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * one_hot: for each index, a row of zeros with a one at the index. A wrong index makes the run fail and gives zeros.
+ * one_hot_values has other numbers than 0 and 1, which are values, along any dimension; it compares positions.
  * Threads: as tensor/program/operator.h says.
  */
 #include <string.h>
 
-#include "tensor/operators/common/operator_tools.h"
+#include "tensor/operators/common/composition.h"
 
 enum { SIZE, TYPE }; /* sizes */
 
@@ -84,4 +85,58 @@ rondo_status rondo_op_one_hot(rondo_program *program, rondo_value indices, size_
                               rondo_value *out_value) {
   const rondo_attributes attributes = {.sizes = {size, (size_t)type}, .size_count = 2};
   return rondo_program_apply(program, &rondo_operator_one_hot, &indices, 1, &attributes, out_value);
+}
+
+/* one_hot_values --------------------------------------------------------------------------------------------------- */
+
+typedef struct one_hot_call {
+  rondo_value indices, off, on;
+  rondo_shape shape, values; /* of the indices, and of both values */
+  size_t size, dimension;
+} one_hot_call;
+
+static rondo_status add_values(rondo_program *program, const one_hot_call *of, rondo_value *out_value) {
+  const uint32_t rank = of->shape.rank + 1;
+  rondo_shape wide = {.rank = rank};
+  rondo_value indices, positions, is_on, off, on;
+  for (uint32_t d = 0; d < rank; d++)
+    wide.dims[d] = d == of->dimension ? 1 : of->shape.dims[d < of->dimension ? d : d - 1];
+  RONDO_TRY(rondo_op_cast(program, of->indices, RONDO_I64, &indices));
+  RONDO_TRY(rondo_op_wrap_indices(program, indices, of->size, &indices));
+  RONDO_TRY(rondo_compose_reshape(program, indices, &wide, &indices));
+  RONDO_TRY(rondo_compose_positions(program, of->size, 0, of->dimension, rank, &positions));
+  RONDO_TRY(rondo_op_equal(program, indices, positions, &is_on));
+  RONDO_TRY(rondo_op_reshape(program, of->off, NULL, 0, &off));
+  RONDO_TRY(rondo_op_reshape(program, of->on, NULL, 0, &on));
+  return rondo_op_select(program, is_on, on, off, out_value);
+}
+
+static rondo_status check_values(const rondo_program *program, one_hot_call *of) {
+  static const char name[] = "one_hot_values";
+  char texts[3][RONDO_SHAPE_TEXT];
+  rondo_shape on;
+  RONDO_TRY(rondo_given_shape(program, of->indices, name, "indices", &of->shape));
+  RONDO_TRY(rondo_given_shape(program, of->off, name, "off", &of->values));
+  RONDO_TRY(rondo_given_shape(program, of->on, name, "on", &on));
+  const bool has_type = (of->shape.type == RONDO_I32 || of->shape.type == RONDO_I64) && on.type == of->values.type;
+  if (has_type && of->shape.rank < RONDO_MAX_DIMENSIONS && of->dimension <= of->shape.rank && of->size > 0 &&
+      rondo_shape_elements(&on) == 1 && rondo_shape_elements(&of->values) == 1)
+    return RONDO_OK;
+  return rondo_fail(
+      RONDO_INVALID_ARGUMENT, has_type ? RONDO_REASON_SHAPE : RONDO_REASON_TYPE,
+      "%s: indices %s, off %s and on %s, with %zu positions in dimension %zu of the result: indices are i32 "
+      "or i64 with at most %d dimensions, and off and on are one element each, of one type",
+      name, rondo_shape_text(texts[0], &of->shape), rondo_shape_text(texts[1], &of->values),
+      rondo_shape_text(texts[2], &on), of->size, of->dimension, RONDO_MAX_DIMENSIONS - 1);
+}
+
+rondo_status rondo_op_one_hot_values(rondo_program *program, rondo_value indices, size_t size, size_t dimension,
+                                     rondo_value off, rondo_value on, rondo_value *out_value) {
+  one_hot_call of = {.indices = indices, .off = off, .on = on, .size = size, .dimension = dimension};
+  rondo_value made = {0};
+  RONDO_TRY(rondo_program_begin(program, "one_hot_values", out_value));
+  RONDO_TRY(check_values(program, &of));
+  const rondo_program_mark mark = rondo_program_get_mark(program);
+  const rondo_status status = add_values(program, &of, &made);
+  return rondo_compose_end(program, mark, status, made, out_value);
 }
