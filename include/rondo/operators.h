@@ -939,7 +939,19 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_bce_with_logits(rondo_program *pr
  *   split:     splits into 2 or more values along a dimension. The lengths add up to its size. One operator handles 8
  *              values, so more values need several operators in sequence: elements are copied twice for up to 64
  *              values, three times for up to 512, and so on. The same holds for concat and stack.
- *   stop_gradient: the value itself; gradients do not pass through it, as if it were an input. No copy. */
+ *   stop_gradient: the value itself; gradients do not pass through it, as if it were an input. No copy.
+ *   flip:      reverses the order along the `dim_count` dimensions in `dims`.
+ *   roll:      moves the elements along dimension dims[i] by shifts[i], which may be negative; those that leave at one
+ *              end come back at the other, as torch.roll.
+ *   tile:      repeats[i] copies of the value along each dimension i, as numpy.tile.
+ *   tril, triu: matrices [.., m, n] with zeros above the diagonal, or below it. Diagonal 1 is the one above the main
+ *              diagonal, 0, and -1 the one below.
+ *   depth_to_space: an image [n, c, h, w] of any type -> [n, c / block^2, h block, w block]: each block of the result
+ *              has an element of block^2 channels. Channel (i block + j) (c / block^2) + k goes to element [i, j] of a
+ *              block of channel k (DCR of ONNX); with channels_first, channel (k block + i) block + j (CRD, and
+ *              pixel_shuffle of PyTorch).
+ *   space_to_depth: the inverse of it, in either order (SpaceToDepth of ONNX; channels_first: pixel_unshuffle).
+ *   bitcast:   the bytes as another type, of which the last dimension then has as many. No copy, no gradient. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_reshape(rondo_program *program, rondo_value value, const size_t *shape,
                                                        size_t rank, rondo_value *out_value);
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_stop_gradient(rondo_program *program, rondo_value value,
@@ -966,16 +978,35 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_stack(rondo_program *program, con
                                                      size_t dimension, rondo_value *out_value);
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_split(rondo_program *program, rondo_value value, size_t dimension,
                                                      const size_t *lengths, size_t count, rondo_value *out_values);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_flip(rondo_program *program, rondo_value value, const size_t *dims,
+                                                    size_t dim_count, rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_roll(rondo_program *program, rondo_value value, const int64_t *shifts,
+                                                    const size_t *dims, size_t dim_count, rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_tile(rondo_program *program, rondo_value value, const size_t *repeats,
+                                                    rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_tril(rondo_program *program, rondo_value value, int64_t diagonal,
+                                                    rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_triu(rondo_program *program, rondo_value value, int64_t diagonal,
+                                                    rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_depth_to_space(rondo_program *program, rondo_value value, size_t block,
+                                                              bool channels_first, rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_space_to_depth(rondo_program *program, rondo_value value, size_t block,
+                                                              bool channels_first, rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_bitcast(rondo_program *program, rondo_value value, rondo_type type,
+                                                       rondo_value *out_value);
 
 /* Constants --------------------------------------------------------------------------------------------------------
  * Computed again in each run, in memory that is shared like that of other results. Any type, rounded to the nearest.
  *   full:   every element is `number`; zeros, ones.
  *   arange: [count]: first, first + step, ...
+ *   eye:    [rows, columns]: 1 on a diagonal, else 0. Diagonal 1 is the one above the main diagonal, 0.
  * OUT_OF_RANGE: a number that an integer type cannot represent; I64 up to 2^53. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_full(rondo_program *program, rondo_type type, const size_t *shape,
                                                     size_t rank, double number, rondo_value *out_value);
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_arange(rondo_program *program, rondo_type type, size_t count,
                                                       double first, double step, rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_eye(rondo_program *program, rondo_type type, size_t rows, size_t columns,
+                                                   int64_t diagonal, rondo_value *out_value);
 
 /* Lists ------------------------------------------------------------------------------------------------------------ */
 

@@ -37,6 +37,8 @@
   ROW(reshape)                  \
   ROW(permute)                  \
   ROW(stop_gradient)            \
+  ROW(bitcast)                  \
+  ROW(flip)                     \
   ROW(slice)                    \
   ROW(slice_gradient)           \
   ROW(slice_add)                \

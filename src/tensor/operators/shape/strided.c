@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Strided copies. One kernel copies rows of the result's last dimension. The other is for sources that are contiguous
- * along the result's second-last dimension; it copies in tiles, so that neighbours are read and written together on
- * both sides. Threads: any.
+ * Strided copies. Strides may be negative: they wrap around. One kernel copies rows of the result's last dimension. The
+ * other is for sources that are contiguous along the result's second-last dimension; it copies in tiles, so that
+ * neighbours are read and written together on both sides. Threads: any.
  */
 #include "tensor/operators/shape/strided.h"
 
@@ -43,7 +43,7 @@ static void widen(rondo_strided *copy) {
     for (uint32_t i = 0; i < LAST; i++) {
       if (copy->strides[i] % 2 != 0) return;
     }
-    for (uint32_t i = 0; i < LAST; i++) copy->strides[i] /= 2;
+    for (uint32_t i = 0; i < LAST; i++) copy->strides[i] = (size_t)((int64_t)copy->strides[i] / 2);
     copy->dims[LAST] /= 2;
     copy->offset /= 2;
     copy->count /= 2;
@@ -74,24 +74,25 @@ size_t rondo_strided_place(const rondo_strided *copy, size_t number, uint32_t en
 }
 
 /* Copies `count` units, which are `from_stride` and `to_stride` bytes apart. */
-static void copy_units(const unsigned char *from, size_t from_stride, unsigned char *to, size_t to_stride, size_t bytes,
-                       size_t count) {
-  for (size_t i = 0; i < count; i++, from += from_stride, to += to_stride) {
+static void copy_units(const unsigned char *from, int64_t from_stride, unsigned char *to, size_t to_stride,
+                       size_t bytes, size_t count) {
+  for (size_t i = 0; i < count; i++, to += to_stride) {
+    const unsigned char *unit = from + (int64_t)i * from_stride;
     switch (bytes) { /* constant sizes, so that compilers emit moves */
       case 1:
-        *to = *from;
+        *to = *unit;
         break;
       case 2:
-        memcpy(to, from, 2);
+        memcpy(to, unit, 2);
         break;
       case 4:
-        memcpy(to, from, 4);
+        memcpy(to, unit, 4);
         break;
       case 8:
-        memcpy(to, from, 8);
+        memcpy(to, unit, 8);
         break;
       default:
-        memcpy(to, from, 16);
+        memcpy(to, unit, 16);
     }
   }
 }
@@ -101,7 +102,7 @@ static void copy_row(const rondo_strided *copy, const unsigned char *from, unsig
   if (copy->strides[LAST] == 1)
     memcpy(to, from, copy->dims[LAST] * bytes);
   else
-    copy_units(from, copy->strides[LAST] * bytes, to, bytes, bytes, copy->dims[LAST]);
+    copy_units(from, (int64_t)(copy->strides[LAST] * bytes), to, bytes, bytes, copy->dims[LAST]);
 }
 
 static void strided_copy_cpu(rondo_blocks blocks, void *const *args) {
@@ -125,7 +126,7 @@ static void transpose_tile(const rondo_strided *copy, size_t number, const unsig
       from + (rondo_strided_place(copy, plane, LAST - 1) + column * copy->strides[LAST] + row) * bytes;
   unsigned char *target = to + (plane * rows * columns + row * columns + column) * bytes;
   for (size_t i = 0; i < rondo_smaller(TILE, rows - row); i++) {
-    copy_units(source + i * bytes, copy->strides[LAST] * bytes, target + i * columns * bytes, bytes, bytes,
+    copy_units(source + i * bytes, (int64_t)(copy->strides[LAST] * bytes), target + i * columns * bytes, bytes, bytes,
                rondo_smaller(TILE, columns - column));
   }
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Strided copies of elements of any type, for permute and slice. Contiguous dimensions are merged first, and elements
- * that are always copied together are copied as one unit of up to 16 bytes. Threads: any.
+ * Strided copies of elements of any type, for permute, slice and flip. Contiguous dimensions are merged first, and
+ * elements that are always copied together are copied as one unit of up to 16 bytes. Threads: any.
  */
 #ifndef RONDO_TENSOR_OPERATORS_SHAPE_STRIDED_H
 #define RONDO_TENSOR_OPERATORS_SHAPE_STRIDED_H
@@ -20,7 +20,7 @@ typedef struct rondo_strided {
 void rondo_strides_of(const rondo_shape *shape, size_t *strides);
 
 /* The copy from a source to `result`, in units of elements; strides: of the source, for each dimension of the result.
- */
+ * They may be negative, wrapped around. */
 rondo_strided rondo_strided_make(const rondo_shape *result, size_t offset, const size_t *strides);
 
 /* The first unit, in the source, of group `number` of the dimensions before `end`. */
