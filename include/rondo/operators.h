@@ -44,6 +44,16 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_matmul(rondo_program *program, ro
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_matmul_with(rondo_program *program, rondo_value a, rondo_value b,
                                                            const rondo_matmul_options *options, rondo_value *out_value);
 
+/*   einsum: products and sums of values by an equation, as numpy.einsum and Einsum of ONNX: "bij,bjk->bik" is a matmul
+ * of batches, "ii->i" a diagonal, "...i,i" a product with a vector. The values are numbers of one type, at most 32.
+ *           Each term has a letter for each dimension of a value, or ... for the others, which are broadcast. Letters
+ *           that are not in the result are summed; if it is left out, it has the dimensions of ..., and the letters
+ * that occur once, in alphabetical order. Values are multiplied from the first to the last. A product that sums is a
+ * matmul for floats; of integers, whose products are stored before they are summed, it needs more memory. Errors:
+ * OUT_OF_RANGE (the equation), ARGUMENT_COUNT. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_einsum(rondo_program *program, const char *equation,
+                                                      const rondo_value *values, size_t count, rondo_value *out_value);
+
 /* Attention --------------------------------------------------------------------------------------------------------
  *   attention: q [b, h, t, d], k and v [b, g, s, d], floats of one type, h a multiple of g (each group of h / g heads
  *           shares k and v), d at most 256 -> [b, h, t, d]: softmax(scale q kᵀ + mask) v (Vaswani et al. 2017). The
