@@ -469,6 +469,27 @@ TEST(test_pr8_wrong_lengths_fail_the_run) {
   }
 }
 
+/* The kernels of a layer of so many steps. */
+static uint32_t kernels_of(rondo_device *device, size_t steps) {
+  rondo_program *program = test_new_program();
+  const rondo_recurrent_options options = {RONDO_RECURRENT_OPTIONS_INIT};
+  rondo_compiled_info info = {.struct_size = sizeof info};
+  rondo_value x, y;
+  assert_ok(rondo_program_input(program, "x", RONDO_F32, (size_t[]){steps, 2, 3}, 3, &x));
+  const rondo_recurrent_weights w = {.input = matrix(program, "in", 16, 3), .hidden = matrix(program, "own", 16, 4)};
+  assert_ok(rondo_op_lstm(program, x, &w, &options, &y, NULL, NULL));
+  assert_ok(rondo_program_output(program, "y", y));
+  assert_ok(rondo_compiled_get_info(test_compile(program, device, NULL), &info));
+  return info.kernels;
+}
+
+/* On CUDA, each step is a kernel, so that the whole GPU takes part; on a CPU, one kernel computes them all. */
+TEST(test_pr8_kernels_of_steps) {
+  rondo_device_info device = {.struct_size = sizeof device};
+  assert_ok(rondo_device_get_info(t->device, &device));
+  assert_int_equal(kernels_of(t->device, 9) - kernels_of(t->device, 4), device.cuda ? 5 : 0);
+}
+
 /* In 16-bit types, the gates and each state are rounded. */
 #define NETWORK(own_kind, own_gates) \
   .build = build, .reference = reference, .family = &(const cell) { own_kind, own_gates }
