@@ -114,23 +114,24 @@ static bool find_result(const size_t *s, size_t at, size_t tap, size_t *out_resu
   return true;
 }
 
-/* Adds the products of element `at` of a channel, and the weights of a result's channel, to its plane. */
-static void scatter(const size_t *s, double x, size_t at, const double *weight, double *channel) {
-  for (size_t tap = 0; tap < volume(s, KERNEL); tap++) {
+/* Adds the products of element `at` of a channel, and its weights, to all result channels of the group. */
+static void scatter(const size_t *s, double x, size_t at, const double *weight, double *channels) {
+  const size_t results = results_of(s), taps = volume(s, KERNEL);
+  for (size_t tap = 0; tap < taps; tap++) {
     size_t to;
-    if (find_result(s, at, tap, &to)) channel[to] += x * weight[tap];
+    if (!find_result(s, at, tap, &to)) continue;
+    for (size_t o = 0; o < s[OUT]; o++) channels[o * results + to] += x * weight[o * taps + tap];
   }
 }
 
 static void reference(const test_call *call, double *const *in, double *y) {
-  const size_t *s = call->sizes, places = volume(s, SIZE), taps = volume(s, KERNEL);
+  const size_t *s = call->sizes, places = volume(s, SIZE), weights = s[OUT] * volume(s, KERNEL);
   const size_t results = results_of(s), channels = s[GROUPS] * s[OUT];
   for (size_t i = 0; i < s[IMAGES] * channels * results; i++) y[i] = s[HAS_BIAS] ? in[BIAS][i / results % channels] : 0;
   for (size_t i = 0; i < s[IMAGES] * s[GROUPS] * s[IN] * places; i++) {
     const size_t channel = i / places % (s[GROUPS] * s[IN]), image = i / places / (s[GROUPS] * s[IN]);
-    for (size_t o = 0; o < s[OUT]; o++)
-      scatter(s, in[X][i], i % places, in[WEIGHT] + (channel * s[OUT] + o) * taps,
-              y + (image * channels + channel / s[IN] * s[OUT] + o) * results);
+    scatter(s, in[X][i], i % places, in[WEIGHT] + channel * weights,
+            y + (image * channels + channel / s[IN] * s[OUT]) * results);
   }
 }
 

@@ -202,8 +202,11 @@ TEST(test_regions_of_interest) {
   assert_ok(rondo_program_output(program, "y", y));
   assert_ok(rondo_program_output(program, "z", z));
   test_run_program(t, program,
-                   (const test_bytes[]){TEST_BYTES("x", x), TEST_BYTES("rois", rois), TEST_BYTES("numbered", numbered),
-                                        TEST_BYTES("images", images), {.name = NULL}},
+                   (const test_bytes[]){TEST_BYTES("x", x),
+                                        TEST_BYTES("rois", rois),
+                                        TEST_BYTES("numbered", numbered),
+                                        TEST_BYTES("images", images),
+                                        {.name = NULL}},
                    (const test_bytes[]){TEST_BYTES("y", aligned), TEST_BYTES("z", largest), {.name = NULL}});
   const float means[8] = {2, 4, 2, 4, 101.75f, 105.25f, 101.75f, 105.25f};
   const float maxima[8] = {2, 4, 2, 4, 103, 107, 103, 107};
@@ -216,7 +219,8 @@ UNIT_TEST(test_what_cannot_be_detected) {
   const rondo_value x = input(program, "x", RONDO_F32, (size_t[]){1, 2, 3}, 3);
   const rondo_roi_align_options align = {RONDO_ROI_ALIGN_OPTIONS_INIT, .spatial_scale = NAN};
   const rondo_non_max_suppression_options nms = {RONDO_NON_MAX_SUPPRESSION_OPTIONS_INIT, .iou_threshold = NAN};
-  assert_error(rondo_op_non_max_suppression(program, x, x, NULL, &y, &count), RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE);
+  assert_error(rondo_op_non_max_suppression(program, x, x, NULL, &y, &count), RONDO_INVALID_ARGUMENT,
+               RONDO_REASON_SHAPE);
   assert_error(rondo_op_non_max_suppression(program, x, x, &nms, &y, &count), RONDO_INVALID_ARGUMENT,
                RONDO_REASON_OUT_OF_RANGE);
   assert_error(rondo_op_roi_align(program, x, x, x, &align, &y), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
@@ -225,7 +229,8 @@ UNIT_TEST(test_what_cannot_be_detected) {
   assert_error(rondo_op_local_response_norm(program, x, 0, 1, 1, 1, &y), RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE);
   assert_error(rondo_op_det(program, x, &y), RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE);
   assert_error(rondo_op_dft(program, x, NULL, &y), RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE);
-  assert_error(rondo_op_stft(program, x, (rondo_value){0}, 1, 1, false, &y), RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE);
+  assert_error(rondo_op_stft(program, x, (rondo_value){0}, 1, 1, false, &y), RONDO_INVALID_ARGUMENT,
+               RONDO_REASON_SHAPE);
   assert_error(rondo_op_fold(program, x, (size_t[]){4}, (size_t[]){5}, NULL, 1, &y), RONDO_INVALID_ARGUMENT,
                RONDO_REASON_SHAPE);
   assert_int_equal(y.id, 0);

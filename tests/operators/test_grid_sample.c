@@ -35,10 +35,9 @@ static void draw_cubic(uint64_t *seed, test_call *call) { draw_of(seed, call, RO
 static void draw_inside(uint64_t *seed, test_call *call) { draw_of(seed, call, RONDO_INTERPOLATE_CUBIC, 2, 0.4); }
 
 static rondo_status build(const test_call *call, rondo_program *program, const rondo_value *in, rondo_value *y) {
-  const rondo_grid_sample_options options = {RONDO_GRID_SAMPLE_OPTIONS_INIT,
-                                             .mode = (rondo_interpolation)call->sizes[MODE],
-                                             .padding = (rondo_grid_padding)call->sizes[PADDING],
-                                             .align_corners = call->sizes[ALIGNS] != 0};
+  const rondo_grid_sample_options options = {
+      RONDO_GRID_SAMPLE_OPTIONS_INIT, .mode = (rondo_interpolation)call->sizes[MODE],
+      .padding = (rondo_grid_padding)call->sizes[PADDING], .align_corners = call->sizes[ALIGNS] != 0};
   return rondo_op_grid_sample(program, in[VALUE], in[GRID], &options, y);
 }
 

@@ -49,7 +49,8 @@ static void check_product(test_fixture *t, bool a_unsigned, bool b_unsigned) {
   uint8_t a_zero = 77, to_zero = 100;
   rondo_program *program = test_new_program();
   rondo_value y, z;
-  const rondo_value a = input(program, "a", of_a, (size_t[]){M, K}, 2), b = input(program, "b", of_b, (size_t[]){K, N}, 2);
+  const rondo_value a = input(program, "a", of_a, (size_t[]){M, K}, 2),
+                    b = input(program, "b", of_b, (size_t[]){K, N}, 2);
   rondo_integer_product_options options = {RONDO_INTEGER_PRODUCT_OPTIONS_INIT,
                                            .a_zero = input(program, "a_zero", of_a, NULL, 0),
                                            .b_zero = input(program, "b_zero", of_b, (size_t[]){N}, 1)};
@@ -61,9 +62,14 @@ static void check_product(test_fixture *t, bool a_unsigned, bool b_unsigned) {
   assert_ok(rondo_program_output(program, "y", y));
   assert_ok(rondo_program_output(program, "z", z));
   test_run_program(t, program,
-                   (const test_bytes[]){TEST_BYTES("a", bytes_a), TEST_BYTES("b", bytes_b), TEST_BYTES("a_zero", a_zero),
-                                        TEST_BYTES("b_zero", zeros), TEST_BYTES("scale", scales),
-                                        TEST_BYTES("bias", biases), TEST_BYTES("to_zero", to_zero), {.name = NULL}},
+                   (const test_bytes[]){TEST_BYTES("a", bytes_a),
+                                        TEST_BYTES("b", bytes_b),
+                                        TEST_BYTES("a_zero", a_zero),
+                                        TEST_BYTES("b_zero", zeros),
+                                        TEST_BYTES("scale", scales),
+                                        TEST_BYTES("bias", biases),
+                                        TEST_BYTES("to_zero", to_zero),
+                                        {.name = NULL}},
                    (const test_bytes[]){TEST_BYTES("y", sums), TEST_BYTES("z", rounded), {.name = NULL}});
   for (size_t i = 0; i < M * N; i++) {
     const int32_t sum = sum_at(i / N, i % N, a_unsigned, b_unsigned, a_zero);
@@ -113,11 +119,14 @@ static void check_conv(test_fixture *t, uint64_t *seed, size_t groups, size_t st
   assert_ok(rondo_value_shape(program, y, &type, shape, &rank));
   for (size_t i = 0; i < rank; i++) count *= shape[i];
   assert_true(type == RONDO_I32 && count * sizeof(int32_t) <= sizeof sums);
-  test_run_program(t, program,
-                   (const test_bytes[]){TEST_BYTES("x", x), {"weight", weight, 6 * of[1] * kernel * kernel},
-                                        TEST_BYTES("x_zero", x_zero), TEST_BYTES("zeros", own), {.name = NULL}},
-                   (const test_bytes[]){{"y", sums, count * sizeof *sums}, {"z", exact, count * sizeof *exact},
-                                        {.name = NULL}});
+  test_run_program(
+      t, program,
+      (const test_bytes[]){TEST_BYTES("x", x),
+                           {"weight", weight, 6 * of[1] * kernel * kernel},
+                           TEST_BYTES("x_zero", x_zero),
+                           TEST_BYTES("zeros", own),
+                           {.name = NULL}},
+      (const test_bytes[]){{"y", sums, count * sizeof *sums}, {"z", exact, count * sizeof *exact}, {.name = NULL}});
   for (size_t i = 0; i < count; i++) assert_true((float)sums[i] == exact[i]);
 }
 
@@ -143,10 +152,10 @@ TEST(test_quantising_by_blocks_and_back) {
   assert_ok(rondo_op_dequantize_linear(program, q, of_scale, of_zero, &by_2, &d));
   assert_ok(rondo_program_output(program, "q", q));
   assert_ok(rondo_program_output(program, "d", d));
-  test_run_program(t, program,
-                   (const test_bytes[]){TEST_BYTES("x", x), TEST_BYTES("scale", scale), TEST_BYTES("zero", zero),
-                                        {.name = NULL}},
-                   (const test_bytes[]){TEST_BYTES("q", made), TEST_BYTES("d", back), {.name = NULL}});
+  test_run_program(
+      t, program,
+      (const test_bytes[]){TEST_BYTES("x", x), TEST_BYTES("scale", scale), TEST_BYTES("zero", zero), {.name = NULL}},
+      (const test_bytes[]){TEST_BYTES("q", made), TEST_BYTES("d", back), {.name = NULL}});
   for (size_t i = 0; i < 10; i++) {
     const size_t block = i / 5 * 3 + i % 5 / 2;
     const float rounded = rintf(x[i] / scale[block]) + (float)zero[block];
@@ -168,8 +177,8 @@ TEST(test_dynamic_quantisation) {
   assert_ok(rondo_program_output(program, "scale", of_scale));
   assert_ok(rondo_program_output(program, "zero", of_zero));
   test_run_program(t, program, (const test_bytes[]){TEST_BYTES("x", x), {.name = NULL}},
-                   (const test_bytes[]){TEST_BYTES("q", made), TEST_BYTES("scale", scale), TEST_BYTES("zero", zero),
-                                        {.name = NULL}});
+                   (const test_bytes[]){
+                       TEST_BYTES("q", made), TEST_BYTES("scale", scale), TEST_BYTES("zero", zero), {.name = NULL}});
   assert_true(fabsf(scale - 0.0196078438f) < 1e-7f && zero == 153);
   assert_memory_equal(made, wanted, sizeof made);
 }
