@@ -105,6 +105,28 @@ static rondo_status add_binary(rondo_onnx_node *node, const void *data) {
   return rondo_onnx_set_result(node, 0, y);
 }
 
+/* Operator set 6: the dimensions of the second value are those of the first from `axis` on, or the last ones. */
+static rondo_status add_aligned(rondo_onnx_node *node, const void *data) {
+  const binary_form *form = data;
+  const rondo_onnx_shape *a_shape = rondo_onnx_input_shape(node, 0), *b_shape = rondo_onnx_input_shape(node, 1);
+  rondo_onnx_shape aligned = *b_shape;
+  int64_t broadcast, axis;
+  rondo_program *program;
+  rondo_value a, b, y;
+  RONDO_TRY(rondo_onnx_attribute_int(node, "broadcast", 0, &broadcast));
+  RONDO_TRY(rondo_onnx_attribute_int(node, "axis", (int64_t)a_shape->rank - (int64_t)b_shape->rank, &axis));
+  if (axis < 0 || (uint64_t)axis + b_shape->rank > a_shape->rank)
+    return rondo_onnx_refuse_attribute(node, "axis", "%lld: input 1 has %zu dimensions, and input 0 has %zu",
+                                       (long long)axis, b_shape->rank, a_shape->rank);
+  while ((size_t)axis + aligned.rank < a_shape->rank) aligned.dims[aligned.rank++] = 1;
+  RONDO_TRY(rondo_onnx_operand(node, 0, &a));
+  RONDO_TRY(rondo_onnx_operand(node, 1, &b));
+  RONDO_TRY(rondo_onnx_node_program(node, &program));
+  RONDO_TRY(rondo_onnx_reshape(node, b, aligned.dims, aligned.rank, &b));
+  RONDO_TRY(form->function(program, a, b, &y));
+  return rondo_onnx_set_result(node, 0, y);
+}
+
 /* The result has the type of the base; an exponent of another type is one of floats if either is. */
 static rondo_status add_pow(rondo_onnx_node *node, const void *data) {
   rondo_program *program;
@@ -297,6 +319,10 @@ static rondo_status add_clip(rondo_onnx_node *node, const void *data) {
   {                                                                           \
     name, first, 0, 2, 2, 0, add_binary, &(const binary_form) { __VA_ARGS__ } \
   }
+#define ALIGNED(name, ...)                                                 \
+  {                                                                        \
+    name, 6, 6, 2, 2, 0, add_aligned, &(const binary_form) { __VA_ARGS__ } \
+  }
 #define MANY(name, first, ...)                                                                \
   {                                                                                           \
     name, first, 0, 1, RONDO_ONNX_ANY_NUMBER, 0, add_many, &(const many_form) { __VA_ARGS__ } \
@@ -322,28 +348,39 @@ static const rondo_onnx_row rows[] = {
     UNARY("Tanh", 6, rondo_op_tanh, 0),
     {"Gelu", 20, 0, 1, 1, 0, add_gelu, NULL},
     {"IsInf", 10, 0, 1, 1, 0, add_is_inf, NULL},
+    ALIGNED("Add", rondo_op_add, 0),
     BINARY("Add", 7, rondo_op_add, 0),
+    ALIGNED("And", rondo_op_logical_and, RONDO_ONNX_BOOL),
     BINARY("And", 7, rondo_op_logical_and, RONDO_ONNX_BOOL),
     BINARY("BitwiseAnd", 18, rondo_op_bitwise_and, 0),
     BINARY("BitwiseOr", 18, rondo_op_bitwise_or, 0),
     BINARY("BitwiseXor", 18, rondo_op_bitwise_xor, 0),
+    ALIGNED("Div", rondo_op_div, 0),
     BINARY("Div", 7, rondo_op_div, 0),
+    ALIGNED("Equal", rondo_op_equal, RONDO_ONNX_BOOL),
     BINARY("Equal", 7, rondo_op_equal, RONDO_ONNX_BOOL),
+    ALIGNED("Greater", rondo_op_greater, RONDO_ONNX_BOOL),
     BINARY("Greater", 7, rondo_op_greater, RONDO_ONNX_BOOL),
     BINARY("GreaterOrEqual", 12, rondo_op_greater_equal, RONDO_ONNX_BOOL),
+    ALIGNED("Less", rondo_op_less, RONDO_ONNX_BOOL),
     BINARY("Less", 7, rondo_op_less, RONDO_ONNX_BOOL),
     BINARY("LessOrEqual", 12, rondo_op_less_equal, RONDO_ONNX_BOOL),
+    ALIGNED("Mul", rondo_op_mul, 0),
     BINARY("Mul", 7, rondo_op_mul, 0),
+    ALIGNED("Or", rondo_op_logical_or, RONDO_ONNX_BOOL),
     BINARY("Or", 7, rondo_op_logical_or, RONDO_ONNX_BOOL),
+    ALIGNED("Sub", rondo_op_sub, 0),
     BINARY("Sub", 7, rondo_op_sub, 0),
+    ALIGNED("Xor", rondo_op_logical_xor, RONDO_ONNX_BOOL),
     BINARY("Xor", 7, rondo_op_logical_xor, RONDO_ONNX_BOOL),
     {"BitShift", 11, 0, 2, 2, 0, add_bit_shift, NULL},
     {"Mod", 10, 0, 2, 2, 0, add_mod, NULL},
+    ALIGNED("Pow", rondo_op_pow, 0),
     {"Pow", 7, 0, 2, 2, 0, add_pow, NULL},
-    MANY("Max", 8, rondo_op_maximum, false),
-    MANY("Mean", 8, rondo_op_add, true),
-    MANY("Min", 8, rondo_op_minimum, false),
-    MANY("Sum", 8, rondo_op_add, false),
+    MANY("Max", 6, rondo_op_maximum, false),
+    MANY("Mean", 6, rondo_op_add, true),
+    MANY("Min", 6, rondo_op_minimum, false),
+    MANY("Sum", 6, rondo_op_add, false),
     {"Cast", 6, 0, 1, 1, 0, add_cast, NULL},
     {"CastLike", 15, 0, 2, 2, 0, add_cast_like, NULL},
     {"Clip", 6, 10, 1, 1, 0, add_clip_attributes, NULL},

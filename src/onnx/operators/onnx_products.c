@@ -39,8 +39,10 @@ typedef struct gemm {
 } gemm;
 
 static rondo_status read_gemm(rondo_onnx_node *node, gemm *out) {
+  int64_t broadcast; /* C is always broadcast */
   RONDO_TRY(rondo_onnx_attribute_float(node, "alpha", 1, &out->alpha));
   RONDO_TRY(rondo_onnx_attribute_float(node, "beta", 1, &out->beta));
+  if (node->opset < 7) RONDO_TRY(rondo_onnx_attribute_int(node, "broadcast", 0, &broadcast));
   RONDO_TRY(rondo_onnx_attribute_int(node, "transA", 0, &out->transpose_a));
   return rondo_onnx_attribute_int(node, "transB", 0, &out->transpose_b);
 }
@@ -81,7 +83,7 @@ static rondo_status add_gemm(rondo_onnx_node *node, const void *data) {
 }
 
 static const rondo_onnx_row rows[] = {
-    {"Gemm", 7, 0, 2, 3, 0, add_gemm, NULL},
+    {"Gemm", 6, 0, 2, 3, 0, add_gemm, NULL},
     {"MatMul", 1, 0, 2, 2, 0, add_matmul, NULL},
 };
 
