@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Operators that make constants.
  */
+#include <math.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -117,9 +118,59 @@ static rondo_status add_constant_of_shape(rondo_onnx_node *node, const void *dat
   return RONDO_OK;
 }
 
+/* Range ------------------------------------------------------------------------------------------------------------ */
+
+/* Numbers as the model has them: integers are exact up to 2^53. */
+static rondo_status read_scalar(rondo_onnx_node *node, size_t index, double *out) {
+  const double *numbers;
+  size_t count;
+  RONDO_TRY(rondo_onnx_known_numbers(node, index, &numbers, &count));
+  if (count != 1) return rondo_onnx_refuse(node, "input %zu has %zu elements, not one", index, count);
+  *out = numbers[0];
+  return RONDO_OK;
+}
+
+static rondo_status add_range(rondo_onnx_node *node, const void *data) {
+  rondo_onnx_shape shape = {.type = rondo_onnx_input_shape(node, 0)->type, .rank = 1};
+  double start, limit, step;
+  rondo_program *program;
+  rondo_type type;
+  rondo_value y;
+  (void)data;
+  RONDO_TRY(read_scalar(node, 0, &start));
+  RONDO_TRY(read_scalar(node, 1, &limit));
+  RONDO_TRY(read_scalar(node, 2, &step));
+  const double count = ceil((limit - start) / step);
+  if (!(fabs(count) < 1e15)) return rondo_onnx_refuse(node, "from %g to %g by steps of %g", start, limit, step);
+  if (count <= 0) return rondo_onnx_set_empty(node, 0, &shape);
+  RONDO_TRY(rondo_onnx_program_type(node->importer, shape.type, &type));
+  RONDO_TRY(rondo_onnx_node_program(node, &program));
+  RONDO_TRY(rondo_op_arange(program, type, (size_t)count, start, step, &y));
+  return rondo_onnx_set_typed(node, 0, y, shape.type);
+}
+
+/* EyeLike: of the input, the shape alone is used. */
+static rondo_status add_eye_like(rondo_onnx_node *node, const void *data) {
+  const rondo_onnx_shape *have = rondo_onnx_input_shape(node, 0);
+  int64_t to, diagonal;
+  rondo_program *program;
+  rondo_type type;
+  rondo_value y;
+  (void)data;
+  RONDO_TRY(rondo_onnx_attribute_int(node, "dtype", (int64_t)have->type, &to));
+  RONDO_TRY(rondo_onnx_attribute_int(node, "k", 0, &diagonal));
+  if (have->rank != 2 || rondo_onnx_shape_count(have) == 0) return rondo_onnx_refuse(node, "its input is no matrix");
+  RONDO_TRY(rondo_onnx_program_type(node->importer, (rondo_onnx_type)to, &type));
+  RONDO_TRY(rondo_onnx_node_program(node, &program));
+  RONDO_TRY(rondo_op_eye(program, type, have->dims[0], have->dims[1], diagonal, &y));
+  return rondo_onnx_set_typed(node, 0, y, (rondo_onnx_type)to);
+}
+
 static const rondo_onnx_row rows[] = {
     {"Constant", 1, 0, 0, 0, 0, add_constant, NULL},
     {"ConstantOfShape", 9, 0, 1, 1, 0, add_constant_of_shape, NULL},
+    {"EyeLike", 9, 0, 1, 1, 0, add_eye_like, NULL},
+    {"Range", 11, 0, 3, 3, 0, add_range, NULL},
 };
 
 RONDO_ONNX_FAMILY(rondo_onnx_constants, rows);

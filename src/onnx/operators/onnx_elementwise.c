@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Element-wise operators: of one value, of two and of many with broadcasting, comparisons, Where, Cast and Clip.
+ * Element-wise operators: of one value, also with numbers, of two and of many with broadcasting, comparisons, Where,
+ * Cast and Clip.
  */
 #include <math.h>
 #include <string.h>
@@ -71,6 +72,91 @@ static rondo_status add_is_inf(rondo_onnx_node *node, const void *data) {
     if (positive == 0 && negative == 0) RONDO_TRY(rondo_op_greater(program, side, side, &side));
     RONDO_TRY(rondo_op_logical_and(program, y, side, &y));
   }
+  return rondo_onnx_set_result(node, 0, y);
+}
+
+/* One value and numbers of attributes ----------------------------------------------------------------------------- */
+
+typedef struct number_attribute {
+  const char *name; /* NULL: none */
+  float otherwise;
+} number_attribute;
+
+typedef struct number_form {
+  rondo_status (*add)(rondo_program *program, rondo_value x, const float *numbers, rondo_value *out);
+  number_attribute attributes[2];
+} number_form;
+
+static rondo_status leaky_relu(rondo_program *program, rondo_value x, const float *numbers, rondo_value *out) {
+  return rondo_op_leaky_relu(program, x, numbers[0], out);
+}
+
+static rondo_status elu(rondo_program *program, rondo_value x, const float *numbers, rondo_value *out) {
+  return rondo_op_elu(program, x, numbers[0], out);
+}
+
+static rondo_status celu(rondo_program *program, rondo_value x, const float *numbers, rondo_value *out) {
+  return rondo_op_celu(program, x, numbers[0], out);
+}
+
+static rondo_status selu(rondo_program *program, rondo_value x, const float *numbers, rondo_value *out) {
+  RONDO_TRY(rondo_op_elu(program, x, numbers[0], out));
+  return rondo_op_scale(program, *out, numbers[1], out);
+}
+
+static rondo_status hardsigmoid(rondo_program *program, rondo_value x, const float *numbers, rondo_value *out) {
+  return rondo_op_hardsigmoid(program, x, numbers[0], numbers[1], out);
+}
+
+static rondo_status softplus(rondo_program *program, rondo_value x, const float *numbers, rondo_value *out) {
+  (void)numbers;
+  return rondo_op_softplus(program, x, 1, out);
+}
+
+static rondo_status thresholded_relu(rondo_program *program, rondo_value x, const float *numbers, rondo_value *out) {
+  return rondo_op_threshold(program, x, numbers[0], 0, out);
+}
+
+static rondo_status shrink(rondo_program *program, rondo_value x, const float *numbers, rondo_value *out) {
+  return rondo_op_shrink(program, x, numbers[0], numbers[1], out);
+}
+
+static rondo_status swish(rondo_program *program, rondo_value x, const float *numbers, rondo_value *out) {
+  if (numbers[0] == 1) return rondo_op_silu(program, x, out);
+  RONDO_TRY(rondo_op_scale(program, x, numbers[0], out));
+  RONDO_TRY(rondo_op_sigmoid(program, *out, out));
+  return rondo_op_mul(program, x, *out, out);
+}
+
+static rondo_status add_numbers(rondo_onnx_node *node, const void *data) {
+  const number_form *form = data;
+  const rondo_onnx_shape *shape = rondo_onnx_input_shape(node, 0);
+  float numbers[2] = {0};
+  rondo_program *program;
+  rondo_value x, y;
+  for (size_t i = 0; i < 2 && form->attributes[i].name != NULL; i++)
+    RONDO_TRY(rondo_onnx_attribute_float(node, form->attributes[i].name, form->attributes[i].otherwise, &numbers[i]));
+  if (rondo_onnx_shape_count(shape) == 0) return rondo_onnx_set_empty(node, 0, shape);
+  RONDO_TRY(rondo_onnx_operand(node, 0, &x));
+  RONDO_TRY(rondo_onnx_node_program(node, &program));
+  RONDO_TRY(form->add(program, x, numbers, &y));
+  return rondo_onnx_set_result(node, 0, y);
+}
+
+/* Before operator set 7, a slope has one number for each channel, dimension 1. */
+static rondo_status add_prelu(rondo_onnx_node *node, const void *data) {
+  const rondo_onnx_shape *have = rondo_onnx_input_shape(node, 0), *slope_shape = rondo_onnx_input_shape(node, 1);
+  rondo_onnx_shape aligned = *slope_shape;
+  rondo_program *program;
+  rondo_value x, slope, y;
+  (void)data;
+  while (node->opset < 7 && aligned.rank > 0 && aligned.dims[0] > 1 && aligned.rank + 1 < have->rank)
+    aligned.dims[aligned.rank++] = 1;
+  RONDO_TRY(rondo_onnx_operand(node, 0, &x));
+  RONDO_TRY(rondo_onnx_operand(node, 1, &slope));
+  RONDO_TRY(rondo_onnx_node_program(node, &program));
+  RONDO_TRY(rondo_onnx_reshape(node, slope, aligned.dims, aligned.rank, &slope));
+  RONDO_TRY(rondo_op_prelu(program, x, slope, &y));
   return rondo_onnx_set_result(node, 0, y);
 }
 
@@ -315,6 +401,12 @@ static rondo_status add_clip(rondo_onnx_node *node, const void *data) {
   {                                                                         \
     name, first, 0, 1, 1, 0, add_unary, &(const unary_form) { __VA_ARGS__ } \
   }
+#define NUMBERS(name, first, function, ...)                      \
+  {                                                              \
+    name, first, 0, 1, 1, 0, add_numbers, &(const number_form) { \
+      function, { __VA_ARGS__ }                                  \
+    }                                                            \
+  }
 #define BINARY(name, first, ...)                                              \
   {                                                                           \
     name, first, 0, 2, 2, 0, add_binary, &(const binary_form) { __VA_ARGS__ } \
@@ -330,22 +422,46 @@ static rondo_status add_clip(rondo_onnx_node *node, const void *data) {
 
 static const rondo_onnx_row rows[] = {
     UNARY("Abs", 6, rondo_op_abs, 0),
+    UNARY("Acos", 7, rondo_op_acos, 0),
+    UNARY("Acosh", 9, rondo_op_acosh, 0),
+    UNARY("Asin", 7, rondo_op_asin, 0),
+    UNARY("Asinh", 9, rondo_op_asinh, 0),
+    UNARY("Atan", 7, rondo_op_atan, 0),
+    UNARY("Atanh", 9, rondo_op_atanh, 0),
     UNARY("BitwiseNot", 18, rondo_op_bitwise_not, 0),
     UNARY("Ceil", 6, rondo_op_ceil, 0),
     UNARY("Cos", 7, rondo_op_cos, 0),
+    UNARY("Cosh", 9, rondo_op_cosh, 0),
+    UNARY("Erf", 9, rondo_op_erf, 0),
     UNARY("Exp", 6, rondo_op_exp, 0),
     UNARY("Floor", 6, rondo_op_floor, 0),
+    UNARY("HardSwish", 14, rondo_op_hardswish, 0),
     UNARY("IsNaN", 9, rondo_op_is_nan, RONDO_ONNX_BOOL),
     UNARY("Log", 6, rondo_op_log, 0),
+    UNARY("Mish", 18, rondo_op_mish, 0),
     UNARY("Neg", 6, rondo_op_neg, 0),
     UNARY("Not", 1, rondo_op_logical_not, RONDO_ONNX_BOOL),
+    UNARY("Reciprocal", 6, rondo_op_reciprocal, 0),
     UNARY("Relu", 6, rondo_op_relu, 0),
     UNARY("Round", 11, rondo_op_round, 0),
     UNARY("Sigmoid", 6, rondo_op_sigmoid, 0),
     UNARY("Sign", 9, rondo_op_sign, 0),
     UNARY("Sin", 7, rondo_op_sin, 0),
+    UNARY("Sinh", 9, rondo_op_sinh, 0),
+    UNARY("Softsign", 1, rondo_op_softsign, 0),
     UNARY("Sqrt", 6, rondo_op_sqrt, 0),
+    UNARY("Tan", 7, rondo_op_tan, 0),
     UNARY("Tanh", 6, rondo_op_tanh, 0),
+    NUMBERS("Celu", 12, celu, {"alpha", 1}),
+    NUMBERS("Elu", 6, elu, {"alpha", 1}),
+    NUMBERS("HardSigmoid", 6, hardsigmoid, {"alpha", 0.2f}, {"beta", 0.5f}),
+    NUMBERS("LeakyRelu", 6, leaky_relu, {"alpha", 0.01f}),
+    NUMBERS("Selu", 6, selu, {"alpha", 1.67326319217681884765625f}, {"gamma", 1.05070102214813232421875f}),
+    NUMBERS("Shrink", 9, shrink, {"lambd", 0.5f}, {"bias", 0}),
+    NUMBERS("Softplus", 1, softplus, {NULL, 0}),
+    NUMBERS("Swish", 24, swish, {"alpha", 1}),
+    NUMBERS("ThresholdedRelu", 10, thresholded_relu, {"alpha", 1}),
+    {"PRelu", 6, 0, 2, 2, 0, add_prelu, NULL},
     {"Gelu", 20, 0, 1, 1, 0, add_gelu, NULL},
     {"IsInf", 10, 0, 1, 1, 0, add_is_inf, NULL},
     ALIGNED("Add", rondo_op_add, 0),

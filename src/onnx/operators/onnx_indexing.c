@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Operators that select elements by indices. Negative indices count from the end: those of constants are made positive
- * at import, others when the program runs.
+ * Operators that select or replace elements by indices. Negative indices count from the end: those of constants are
+ * made positive at import, others when the program runs.
  */
 #include <string.h>
 
@@ -8,16 +8,6 @@
 #include "onnx/import/constant.h"
 #include "onnx/import/node_attributes.h"
 #include "onnx/operators/operator_families.h"
-
-/* Indices that depend on the run. */
-static rondo_status wrap(rondo_program *program, rondo_value indices, rondo_type type, size_t size, rondo_value *out) {
-  rondo_value zero, count, is_negative, from_end;
-  RONDO_TRY(rondo_op_full(program, type, NULL, 0, 0, &zero));
-  RONDO_TRY(rondo_op_full(program, type, NULL, 0, (double)size, &count));
-  RONDO_TRY(rondo_op_less(program, indices, zero, &is_negative));
-  RONDO_TRY(rondo_op_add(program, indices, count, &from_end));
-  return rondo_op_select(program, is_negative, from_end, indices, out);
-}
 
 static rondo_status wrap_constant(rondo_onnx_node *node, size_t index, size_t size, rondo_value *out) {
   rondo_onnx_shape shape = *rondo_onnx_input_shape(node, index);
@@ -40,12 +30,10 @@ static rondo_status wrap_constant(rondo_onnx_node *node, size_t index, size_t si
 /* The indices of an input as operand, 0 <= i < size. */
 static rondo_status index_operand(rondo_onnx_node *node, size_t index, size_t size, rondo_value *out) {
   rondo_program *program;
-  rondo_type type;
   if (!rondo_onnx_has_result(&node->inputs[index])) return wrap_constant(node, index, size, out);
-  RONDO_TRY(rondo_onnx_program_type(node->importer, rondo_onnx_input_shape(node, index)->type, &type));
   RONDO_TRY(rondo_onnx_operand(node, index, out));
   RONDO_TRY(rondo_onnx_node_program(node, &program));
-  return wrap(program, *out, type, size, out);
+  return rondo_op_wrap_indices(program, *out, size, out);
 }
 
 /* Gather ----------------------------------------------------------------------------------------------------------- */
@@ -77,15 +65,201 @@ static rondo_status add_gather(rondo_onnx_node *node, const void *data) {
   RONDO_TRY(index_operand(node, 1, have->dims[axis], &indices));
   RONDO_TRY(rondo_onnx_operand(node, 0, &value));
   RONDO_TRY(rondo_onnx_node_program(node, &program));
-  const size_t count = rondo_onnx_shape_count(rondo_onnx_input_shape(node, 1));
-  RONDO_TRY(rondo_onnx_reshape(node, indices, &count, 1, &indices));
   RONDO_TRY(rondo_op_index_select(program, value, indices, axis, &value));
-  RONDO_TRY(rondo_onnx_reshape(node, value, shape.dims, shape.rank, &value));
   return rondo_onnx_set_typed(node, 0, value, shape.type);
 }
 
+/* GatherElements, GatherND ----------------------------------------------------------------------------------------- */
+
+static rondo_status add_gather_elements(rondo_onnx_node *node, const void *data) {
+  const rondo_onnx_shape *have = rondo_onnx_input_shape(node, 0);
+  rondo_onnx_shape shape = *rondo_onnx_input_shape(node, 1);
+  int64_t given;
+  size_t axis;
+  rondo_program *program;
+  rondo_value value, indices;
+  (void)data;
+  RONDO_TRY(rondo_onnx_attribute_int(node, "axis", 0, &given));
+  RONDO_TRY(rondo_onnx_axis(given, have->rank, &axis));
+  shape.type = have->type;
+  if (rondo_onnx_shape_count(&shape) == 0) return rondo_onnx_set_empty(node, 0, &shape);
+  RONDO_TRY(index_operand(node, 1, have->dims[axis], &indices));
+  RONDO_TRY(rondo_onnx_operand(node, 0, &value));
+  RONDO_TRY(rondo_onnx_node_program(node, &program));
+  RONDO_TRY(rondo_op_gather(program, value, indices, axis, &value));
+  return rondo_onnx_set_typed(node, 0, value, shape.type);
+}
+
+static rondo_status add_gather_nd(rondo_onnx_node *node, const void *data) {
+  int64_t batch_dimensions;
+  rondo_program *program;
+  rondo_value value, indices;
+  (void)data;
+  RONDO_TRY(rondo_onnx_attribute_int(node, "batch_dims", 0, &batch_dimensions));
+  if (batch_dimensions < 0) return rondo_onnx_refuse_attribute(node, "batch_dims", "it is negative");
+  RONDO_TRY(rondo_onnx_operand(node, 0, &value));
+  RONDO_TRY(rondo_onnx_operand(node, 1, &indices));
+  RONDO_TRY(rondo_onnx_node_program(node, &program));
+  RONDO_TRY(rondo_op_gather_nd(program, value, indices, (size_t)batch_dimensions, &value));
+  return rondo_onnx_set_typed(node, 0, value, rondo_onnx_input_shape(node, 0)->type);
+}
+
+/* ScatterElements, ScatterND --------------------------------------------------------------------------------------- */
+
+static rondo_status read_reduction(rondo_onnx_node *node, rondo_scatter_reduction *out) {
+  static const struct {
+    const char *name;
+    rondo_scatter_reduction reduction;
+  } reductions[] = {{"none", RONDO_SCATTER_REPLACE},
+                    {"add", RONDO_SCATTER_ADD},
+                    {"mul", RONDO_SCATTER_MUL},
+                    {"max", RONDO_SCATTER_MAX},
+                    {"min", RONDO_SCATTER_MIN}};
+  const char *name;
+  RONDO_TRY(rondo_onnx_attribute_text(node, "reduction", "none", &name));
+  for (size_t i = 0; i < sizeof reductions / sizeof *reductions; i++) {
+    *out = reductions[i].reduction;
+    if (strcmp(name, reductions[i].name) == 0) return RONDO_OK;
+  }
+  return rondo_onnx_refuse_attribute(node, "reduction", "it is '%s'", name);
+}
+
+static rondo_status add_scatter_elements(rondo_onnx_node *node, const void *data) {
+  const rondo_onnx_shape *have = rondo_onnx_input_shape(node, 0);
+  rondo_scatter_reduction reduction;
+  int64_t given;
+  size_t axis;
+  rondo_program *program;
+  rondo_value value, indices, updates;
+  (void)data;
+  RONDO_TRY(read_reduction(node, &reduction));
+  RONDO_TRY(rondo_onnx_attribute_int(node, "axis", 0, &given));
+  RONDO_TRY(rondo_onnx_axis(given, have->rank, &axis));
+  if (rondo_onnx_shape_count(rondo_onnx_input_shape(node, 1)) == 0) {
+    rondo_onnx_set_input(node, 0, 0);
+    return RONDO_OK;
+  }
+  RONDO_TRY(index_operand(node, 1, have->dims[axis], &indices));
+  RONDO_TRY(rondo_onnx_operand(node, 0, &value));
+  RONDO_TRY(rondo_onnx_operand(node, 2, &updates));
+  RONDO_TRY(rondo_onnx_node_program(node, &program));
+  RONDO_TRY(rondo_op_scatter_reduce(program, value, axis, indices, updates, reduction, &value));
+  return rondo_onnx_set_typed(node, 0, value, have->type);
+}
+
+static rondo_status add_scatter_nd(rondo_onnx_node *node, const void *data) {
+  rondo_scatter_reduction reduction;
+  rondo_program *program;
+  rondo_value value, indices, updates;
+  (void)data;
+  RONDO_TRY(read_reduction(node, &reduction));
+  if (rondo_onnx_shape_count(rondo_onnx_input_shape(node, 1)) == 0) {
+    rondo_onnx_set_input(node, 0, 0);
+    return RONDO_OK;
+  }
+  RONDO_TRY(rondo_onnx_operand(node, 0, &value));
+  RONDO_TRY(rondo_onnx_operand(node, 1, &indices));
+  RONDO_TRY(rondo_onnx_operand(node, 2, &updates));
+  RONDO_TRY(rondo_onnx_node_program(node, &program));
+  RONDO_TRY(rondo_op_scatter_nd(program, value, indices, updates, reduction, &value));
+  return rondo_onnx_set_typed(node, 0, value, rondo_onnx_input_shape(node, 0)->type);
+}
+
+/* OneHot ----------------------------------------------------------------------------------------------------------- */
+
+/* Elements 0 and 1 of input 2: what is outside, and what is at the index. */
+static rondo_status split_values(rondo_onnx_node *node, rondo_value *out_off, rondo_value *out_on) {
+  static const size_t first[] = {0}, second[] = {1}, one[] = {1};
+  rondo_program *program;
+  rondo_value values;
+  if (rondo_onnx_shape_count(rondo_onnx_input_shape(node, 2)) != 2)
+    return rondo_onnx_refuse(node, "input 2 has not two elements");
+  RONDO_TRY(rondo_onnx_operand(node, 2, &values));
+  RONDO_TRY(rondo_onnx_node_program(node, &program));
+  RONDO_TRY(rondo_op_slice(program, values, first, one, NULL, out_off));
+  return rondo_op_slice(program, values, second, one, NULL, out_on);
+}
+
+static rondo_status add_one_hot(rondo_onnx_node *node, const void *data) {
+  const rondo_onnx_shape *have = rondo_onnx_input_shape(node, 0);
+  const double *depth;
+  int64_t given;
+  size_t axis, count;
+  rondo_program *program;
+  rondo_value indices, off, on, y;
+  (void)data;
+  RONDO_TRY(rondo_onnx_attribute_int(node, "axis", -1, &given));
+  RONDO_TRY(rondo_onnx_axis(given, have->rank + 1, &axis));
+  RONDO_TRY(rondo_onnx_known_numbers(node, 1, &depth, &count));
+  if (count != 1 || !(depth[0] >= 1 && depth[0] < 1e15)) return rondo_onnx_refuse(node, "its depth is no size");
+  RONDO_TRY(rondo_onnx_operand(node, 0, &indices));
+  RONDO_TRY(split_values(node, &off, &on));
+  RONDO_TRY(rondo_onnx_node_program(node, &program));
+  if (have->type != RONDO_ONNX_INT32) RONDO_TRY(rondo_op_cast(program, indices, RONDO_I64, &indices));
+  RONDO_TRY(rondo_op_one_hot_values(program, indices, (size_t)depth[0], axis, off, on, &y));
+  return rondo_onnx_set_typed(node, 0, y, rondo_onnx_input_shape(node, 2)->type);
+}
+
+/* TopK ------------------------------------------------------------------------------------------------------------- */
+
+/* k is an attribute up to operator set 9. */
+static rondo_status read_k(rondo_onnx_node *node, size_t size, size_t *out) {
+  const int64_t *known;
+  int64_t k;
+  size_t count = 1;
+  if (node->opset < 10) {
+    RONDO_TRY(rondo_onnx_attribute_int(node, "k", -1, &k));
+  } else {
+    RONDO_TRY(rondo_onnx_known_integers(node, 1, &known, &count));
+    k = count == 1 ? known[0] : -1;
+  }
+  *out = (size_t)k;
+  return k >= 0 && (uint64_t)k <= size ? RONDO_OK
+                                       : rondo_onnx_refuse(node, "k is %lld of %zu elements", (long long)k, size);
+}
+
+static rondo_status set_none(rondo_onnx_node *node, size_t axis) {
+  rondo_onnx_shape shape = *rondo_onnx_input_shape(node, 0);
+  shape.dims[axis] = 0;
+  RONDO_TRY(rondo_onnx_set_empty(node, 0, &shape));
+  shape.type = RONDO_ONNX_INT64;
+  return rondo_onnx_set_empty(node, 1, &shape);
+}
+
+/* They are always sorted, also if `sorted` does not ask for it. */
+static rondo_status add_top_k(rondo_onnx_node *node, const void *data) {
+  const rondo_onnx_shape *have = rondo_onnx_input_shape(node, 0);
+  int64_t given, largest, sorted;
+  size_t axis, k;
+  rondo_program *program;
+  rondo_value x, values, indices;
+  (void)data;
+  RONDO_TRY(rondo_onnx_attribute_int(node, "axis", -1, &given));
+  RONDO_TRY(rondo_onnx_attribute_int(node, "largest", 1, &largest));
+  RONDO_TRY(rondo_onnx_attribute_int(node, "sorted", 1, &sorted));
+  RONDO_TRY(rondo_onnx_axis(given, have->rank, &axis));
+  RONDO_TRY(read_k(node, have->dims[axis], &k));
+  if (k == 0) return set_none(node, axis);
+  RONDO_TRY(rondo_onnx_operand(node, 0, &x));
+  RONDO_TRY(rondo_onnx_node_program(node, &program));
+  RONDO_TRY(rondo_op_topk(program, x, k, axis, largest == 0, &values, &indices));
+  RONDO_TRY(rondo_op_cast(program, indices, RONDO_I64, &indices));
+  RONDO_TRY(rondo_onnx_set_typed(node, 0, values, have->type));
+  return rondo_onnx_set_typed(node, 1, indices, RONDO_ONNX_INT64);
+}
+
+/* The table -------------------------------------------------------------------------------------------------------- */
+
 static const rondo_onnx_row rows[] = {
     {"Gather", 1, 0, 2, 2, 0, add_gather, NULL},
+    {"GatherElements", 11, 0, 2, 2, 0, add_gather_elements, NULL},
+    {"GatherND", 11, 0, 2, 2, 0, add_gather_nd, NULL},
+    {"OneHot", 9, 0, 3, 3, 0, add_one_hot, NULL},
+    {"Scatter", 9, 10, 3, 3, 0, add_scatter_elements, NULL},
+    {"ScatterElements", 11, 0, 3, 3, 0, add_scatter_elements, NULL},
+    {"ScatterND", 11, 0, 3, 3, 0, add_scatter_nd, NULL},
+    {"TopK", 1, 9, 1, 1, 0, add_top_k, NULL},
+    {"TopK", 10, 0, 2, 2, 0, add_top_k, NULL},
 };
 
 RONDO_ONNX_FAMILY(rondo_onnx_indexing, rows);

@@ -82,7 +82,22 @@ static rondo_status add_gemm(rondo_onnx_node *node, const void *data) {
   return rondo_onnx_set_result(node, 0, y);
 }
 
+static rondo_status add_einsum(rondo_onnx_node *node, const void *data) {
+  const size_t count = rondo_onnx_input_count(node);
+  const char *equation;
+  rondo_program *program;
+  rondo_value *values, y;
+  (void)data;
+  RONDO_TRY(rondo_onnx_attribute_text(node, "equation", "", &equation));
+  RONDO_TRY(rondo_scratch_take(&node->importer->scratch, count, sizeof *values, &values));
+  for (size_t i = 0; i < count; i++) RONDO_TRY(rondo_onnx_operand(node, i, &values[i]));
+  RONDO_TRY(rondo_onnx_node_program(node, &program));
+  RONDO_TRY(rondo_op_einsum(program, equation, values, count, &y));
+  return rondo_onnx_set_result(node, 0, y);
+}
+
 static const rondo_onnx_row rows[] = {
+    {"Einsum", 12, 0, 1, RONDO_ONNX_ANY_NUMBER, 0, add_einsum, NULL},
     {"Gemm", 6, 0, 2, 3, 0, add_gemm, NULL},
     {"MatMul", 1, 0, 2, 2, 0, add_matmul, NULL},
 };

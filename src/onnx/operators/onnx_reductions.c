@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Reductions, ArgMax and ArgMin, and Softmax and LogSoftmax.
+ * Reductions, ArgMax and ArgMin, and Softmax, LogSoftmax and Hardmax.
  */
 #include "base/error.h"
 #include "onnx/import/constant.h"
@@ -59,23 +59,13 @@ static rondo_status add_reduction(rondo_onnx_node *node, const void *data) {
   return rondo_onnx_set_result(node, 0, y);
 }
 
-/* log(sum(exp(x - m))) + m with the maximum m, so that nothing overflows. */
-static rondo_status log_sum_exp(rondo_program *program, rondo_value value, const size_t *dims, size_t dim_count,
-                                bool keeps, rondo_value *out_value) {
-  rondo_value highest, rest;
-  RONDO_TRY(rondo_op_max(program, value, dims, dim_count, true, &highest));
-  RONDO_TRY(rondo_op_sub(program, value, highest, &rest));
-  RONDO_TRY(rondo_op_exp(program, rest, &rest));
-  RONDO_TRY(rondo_op_sum(program, rest, dims, dim_count, keeps, &rest));
-  RONDO_TRY(rondo_op_log(program, rest, &rest));
-  if (!keeps) RONDO_TRY(rondo_op_max(program, value, dims, dim_count, false, &highest));
-  return rondo_op_add(program, rest, highest, out_value);
-}
-
 /* ArgMax, ArgMin --------------------------------------------------------------------------------------------------- */
 
+typedef rondo_status (*index_function)(rondo_program *program, rondo_value value, size_t dimension, bool keeps,
+                                       rondo_value *out_value);
+
 typedef struct index_form {
-  rondo_status (*find)(rondo_program *program, rondo_value value, size_t dimension, bool keeps, rondo_value *out);
+  index_function first, last; /* of equal elements */
 } index_form;
 
 static rondo_status add_index(rondo_onnx_node *node, const void *data) {
@@ -87,11 +77,10 @@ static rondo_status add_index(rondo_onnx_node *node, const void *data) {
   RONDO_TRY(rondo_onnx_attribute_int(node, "axis", 0, &given));
   RONDO_TRY(rondo_onnx_attribute_int(node, "keepdims", 1, &keeps));
   RONDO_TRY(rondo_onnx_attribute_int(node, "select_last_index", 0, &last));
-  if (last != 0) return rondo_onnx_refuse_attribute(node, "select_last_index", "the last of equal elements");
   RONDO_TRY(rondo_onnx_axis(given, rondo_onnx_input_shape(node, 0)->rank, &axis));
   RONDO_TRY(rondo_onnx_operand(node, 0, &y));
   RONDO_TRY(rondo_onnx_node_program(node, &program));
-  RONDO_TRY(form->find(program, y, axis, keeps != 0, &y));
+  RONDO_TRY((last != 0 ? form->last : form->first)(program, y, axis, keeps != 0, &y));
   RONDO_TRY(rondo_op_cast(program, y, RONDO_I64, &y));
   return rondo_onnx_set_result(node, 0, y);
 }
@@ -101,6 +90,15 @@ static rondo_status add_index(rondo_onnx_node *node, const void *data) {
 typedef struct softmax_form {
   unary_function function; /* over the last dimension */
 } softmax_form;
+
+/* 1 at the first maximum of the last dimension, else 0. */
+static rondo_status hardmax(rondo_program *program, rondo_value value, rondo_value *out_value) {
+  rondo_type type;
+  size_t dims[RONDO_MAX_DIMENSIONS], rank;
+  RONDO_TRY(rondo_value_shape(program, value, &type, dims, &rank));
+  RONDO_TRY(rondo_op_argmax(program, value, rank - 1, false, &value));
+  return rondo_op_one_hot(program, value, dims[rank - 1], type, out_value);
+}
 
 /* Over one axis, which is exchanged with the last. */
 static rondo_status add_softmax(rondo_onnx_node *node, const void *data) {
@@ -157,15 +155,17 @@ static const rondo_onnx_row rows[] = {
     REDUCTION("ReduceL1", rondo_op_abs, rondo_op_sum, NULL),
     REDUCTION("ReduceL2", rondo_op_square, rondo_op_sum, rondo_op_sqrt),
     REDUCTION("ReduceLogSum", NULL, rondo_op_sum, rondo_op_log),
-    REDUCTION("ReduceLogSumExp", NULL, log_sum_exp, NULL),
+    REDUCTION("ReduceLogSumExp", NULL, rondo_op_log_sum_exp, NULL),
     REDUCTION("ReduceMax", NULL, rondo_op_max, NULL),
     REDUCTION("ReduceMean", NULL, rondo_op_mean, NULL),
     REDUCTION("ReduceMin", NULL, rondo_op_min, NULL),
+    REDUCTION("ReduceProd", NULL, rondo_op_prod, NULL),
     REDUCTION("ReduceSum", NULL, rondo_op_sum, NULL),
     REDUCTION("ReduceSumSquare", rondo_op_square, rondo_op_sum, NULL),
-    {"ArgMax", 1, 0, 1, 1, 0, add_index, &(const index_form){rondo_op_argmax}},
-    {"ArgMin", 1, 0, 1, 1, 0, add_index, &(const index_form){rondo_op_argmin}},
+    {"ArgMax", 1, 0, 1, 1, 0, add_index, &(const index_form){rondo_op_argmax, rondo_op_argmax_last}},
+    {"ArgMin", 1, 0, 1, 1, 0, add_index, &(const index_form){rondo_op_argmin, rondo_op_argmin_last}},
     SOFTMAX("Softmax", rondo_op_softmax),
+    SOFTMAX("Hardmax", hardmax),
     SOFTMAX("LogSoftmax", rondo_op_log_softmax),
 };
 
