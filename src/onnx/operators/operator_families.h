@@ -18,6 +18,7 @@ extern const rondo_onnx_family rondo_onnx_pooling;        /* onnx_pooling.c */
 extern const rondo_onnx_family rondo_onnx_products;       /* onnx_products.c */
 extern const rondo_onnx_family rondo_onnx_random;         /* onnx_random.c */
 extern const rondo_onnx_family rondo_onnx_rearrangement;  /* onnx_rearrangement.c */
+extern const rondo_onnx_family rondo_onnx_recurrent;      /* onnx_recurrent.c */
 extern const rondo_onnx_family rondo_onnx_reductions;     /* onnx_reductions.c */
 extern const rondo_onnx_family rondo_onnx_resize;         /* onnx_resize.c */
 extern const rondo_onnx_family rondo_onnx_shapes;         /* onnx_shapes.c */
