@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: MIT
+ * Sequences and optionals: lists of values, which exist at import alone. Positions and lengths must be known there.
+ */
+#include <string.h>
+
+#include "base/error.h"
+#include "onnx/import/constant.h"
+#include "onnx/import/node_attributes.h"
+#include "onnx/operators/operator_families.h"
+
+static rondo_status check_sequence(rondo_onnx_node *node, size_t index) {
+  if (rondo_onnx_has_input(node, index) && node->inputs[index].kind == RONDO_ONNX_SEQUENCE) return RONDO_OK;
+  return rondo_onnx_refuse(node, "input %zu is no sequence", index);
+}
+
+/* A sequence with room for `count` items. */
+static rondo_status make_sequence(rondo_onnx_node *node, size_t count, rondo_onnx_import_value *out) {
+  *out = (rondo_onnx_import_value){.kind = RONDO_ONNX_SEQUENCE, .item_count = count};
+  return rondo_scratch_take(&node->importer->scratch, count, sizeof *out->items, &out->items);
+}
+
+static void copy_items(rondo_onnx_import_value *to, const rondo_onnx_import_value *from, size_t count) {
+  if (count > 0) memcpy(to, from, count * sizeof *to);
+}
+
+/* A position counts from the end if it is negative; `count` itself is one where items are inserted. */
+static rondo_status find_position(rondo_onnx_node *node, size_t input, size_t count, bool may_be_end, size_t *out) {
+  const int64_t *known;
+  size_t known_count;
+  RONDO_TRY(rondo_onnx_known_integers(node, input, &known, &known_count));
+  if (known_count != 1) return rondo_onnx_refuse(node, "it has %zu positions, not one", known_count);
+  const int64_t position = known[0] < 0 ? known[0] + (int64_t)count : known[0];
+  if (position < 0 || (uint64_t)position >= count + (may_be_end ? 1 : 0))
+    return rondo_onnx_refuse(node, "position %lld of %zu items", (long long)known[0], count);
+  *out = (size_t)position;
+  return RONDO_OK;
+}
+
+/* Sequences -------------------------------------------------------------------------------------------------------- */
+
+static rondo_status add_construct(rondo_onnx_node *node, const void *data) {
+  rondo_onnx_import_value sequence;
+  (void)data;
+  RONDO_TRY(make_sequence(node, rondo_onnx_input_count(node), &sequence));
+  copy_items(sequence.items, node->inputs, sequence.item_count);
+  rondo_onnx_set_value(node, 0, &sequence);
+  return RONDO_OK;
+}
+
+static rondo_status add_empty(rondo_onnx_node *node, const void *data) {
+  const rondo_onnx_import_value sequence = {.kind = RONDO_ONNX_SEQUENCE};
+  int64_t type;
+  (void)data;
+  RONDO_TRY(rondo_onnx_attribute_int(node, "dtype", RONDO_ONNX_FLOAT, &type));
+  rondo_onnx_set_value(node, 0, &sequence);
+  return RONDO_OK;
+}
+
+static rondo_status add_at(rondo_onnx_node *node, const void *data) {
+  size_t position;
+  (void)data;
+  RONDO_TRY(check_sequence(node, 0));
+  RONDO_TRY(find_position(node, 1, node->inputs[0].item_count, false, &position));
+  rondo_onnx_set_value(node, 0, &node->inputs[0].items[position]);
+  return RONDO_OK;
+}
+
+static rondo_status add_insert(rondo_onnx_node *node, const void *data) {
+  const rondo_onnx_import_value *from = &node->inputs[0];
+  size_t position = from->item_count;
+  rondo_onnx_import_value sequence;
+  (void)data;
+  RONDO_TRY(check_sequence(node, 0));
+  if (rondo_onnx_has_input(node, 2)) RONDO_TRY(find_position(node, 2, from->item_count, true, &position));
+  RONDO_TRY(make_sequence(node, from->item_count + 1, &sequence));
+  copy_items(sequence.items, from->items, position);
+  sequence.items[position] = node->inputs[1];
+  copy_items(sequence.items + position + 1, from->items + position, from->item_count - position);
+  rondo_onnx_set_value(node, 0, &sequence);
+  return RONDO_OK;
+}
+
+static rondo_status add_erase(rondo_onnx_node *node, const void *data) {
+  const rondo_onnx_import_value *from = &node->inputs[0];
+  rondo_onnx_import_value sequence;
+  size_t position;
+  (void)data;
+  RONDO_TRY(check_sequence(node, 0));
+  if (from->item_count == 0) return rondo_onnx_refuse(node, "the sequence is empty");
+  position = from->item_count - 1;
+  if (rondo_onnx_has_input(node, 1)) RONDO_TRY(find_position(node, 1, from->item_count, false, &position));
+  RONDO_TRY(make_sequence(node, from->item_count - 1, &sequence));
+  copy_items(sequence.items, from->items, position);
+  copy_items(sequence.items + position, from->items + position + 1, sequence.item_count - position);
+  rondo_onnx_set_value(node, 0, &sequence);
+  return RONDO_OK;
+}
+
+static rondo_status add_length(rondo_onnx_node *node, const void *data) {
+  const rondo_onnx_shape scalar = {.type = RONDO_ONNX_INT64};
+  rondo_onnx_constant *constant;
+  void *elements;
+  (void)data;
+  RONDO_TRY(check_sequence(node, 0));
+  const int64_t length = (int64_t)node->inputs[0].item_count;
+  RONDO_TRY(rondo_onnx_constant_make(node->importer, &scalar, &constant, &elements));
+  memcpy(elements, &length, sizeof length);
+  rondo_onnx_set_constant(node, 0, constant);
+  return RONDO_OK;
+}
+
+/* ConcatFromSequence ----------------------------------------------------------------------------------------------- */
+
+static rondo_status check_items(rondo_onnx_node *node, size_t axis, bool is_new) {
+  const rondo_onnx_import_value *sequence = &node->inputs[0];
+  for (size_t i = 1; i < sequence->item_count; i++) {
+    const rondo_onnx_shape *first = &sequence->items[0].shape, *next = &sequence->items[i].shape;
+    bool fits = next->rank == first->rank && next->type == first->type;
+    for (size_t d = 0; fits && d < first->rank; d++) fits = next->dims[d] == first->dims[d] || (d == axis && !is_new);
+    if (!fits) return rondo_onnx_refuse(node, "items 0 and %zu cannot be joined along axis %zu", i, axis);
+  }
+  return RONDO_OK;
+}
+
+/* The inner node has the items as inputs. */
+static rondo_status join(rondo_onnx_node *inner, size_t axis, bool is_new) {
+  const rondo_onnx_shape *shape = rondo_onnx_input_shape(inner, 0);
+  const size_t count = rondo_onnx_input_count(inner);
+  rondo_program *program;
+  rondo_value *values;
+  RONDO_TRY(rondo_scratch_take(&inner->importer->scratch, count, sizeof *values, &values));
+  for (size_t i = 0; i < count; i++) RONDO_TRY(rondo_onnx_operand(inner, i, &values[i]));
+  RONDO_TRY(rondo_onnx_node_program(inner, &program));
+  if (is_new) {
+    size_t dims[RONDO_ONNX_MOST_DIMENSIONS + 1] = {0};
+    memcpy(dims, shape->dims, axis * sizeof *dims);
+    dims[axis] = 1;
+    memcpy(dims + axis + 1, shape->dims + axis, (shape->rank - axis) * sizeof *dims);
+    for (size_t i = 0; i < count; i++)
+      RONDO_TRY(rondo_onnx_reshape(inner, values[i], dims, shape->rank + 1, &values[i]));
+  }
+  if (count > 1) RONDO_TRY(rondo_op_concat(program, values, count, axis, &values[0]));
+  return rondo_onnx_set_typed(inner, 0, values[0], shape->type);
+}
+
+static rondo_status add_concat(rondo_onnx_node *node, const void *data) {
+  int64_t given, is_new;
+  size_t axis;
+  rondo_onnx_inner_node inner;
+  (void)data;
+  RONDO_TRY(check_sequence(node, 0));
+  const rondo_onnx_import_value *sequence = &node->inputs[0];
+  if (sequence->item_count == 0) return rondo_onnx_refuse(node, "the sequence is empty");
+  RONDO_TRY(rondo_onnx_attribute_int(node, "axis", 0, &given));
+  RONDO_TRY(rondo_onnx_attribute_int(node, "new_axis", 0, &is_new));
+  RONDO_TRY(rondo_onnx_axis(given, sequence->items[0].shape.rank + (is_new != 0 ? 1 : 0), &axis));
+  RONDO_TRY(check_items(node, axis, is_new != 0));
+  RONDO_TRY(rondo_onnx_inner_begin(node, sequence->items, sequence->item_count, &inner));
+  RONDO_TRY(join(&inner.node, axis, is_new != 0));
+  rondo_onnx_set_value(node, 0, &inner.output);
+  return RONDO_OK;
+}
+
+/* SplitToSequence -------------------------------------------------------------------------------------------------- */
+
+/* One length for all parts, of which the last may be shorter, or a list; without input 1, all are 1. */
+static rondo_status find_lengths(rondo_onnx_node *node, size_t size, size_t **out, size_t *out_count) {
+  const int64_t one = 1, *given = &one;
+  size_t count = 1, sum = 0;
+  const bool is_list = rondo_onnx_has_input(node, 1) && rondo_onnx_input_shape(node, 1)->rank > 0;
+  if (rondo_onnx_has_input(node, 1)) RONDO_TRY(rondo_onnx_known_integers(node, 1, &given, &count));
+  if (!is_list && given[0] < 1) return rondo_onnx_refuse(node, "the length %lld", (long long)given[0]);
+  *out_count = is_list ? count : (size - 1) / (size_t)given[0] + 1;
+  RONDO_TRY(rondo_scratch_take(&node->importer->scratch, *out_count, sizeof **out, out));
+  for (size_t i = 0; i < *out_count; i++) {
+    const int64_t length = given[is_list ? i : 0];
+    if (length < 1) return rondo_onnx_refuse(node, "the length %lld of part %zu", (long long)length, i);
+    (*out)[i] = is_list || (size_t)length < size - sum ? (size_t)length : size - sum;
+    sum += (*out)[i];
+  }
+  return sum == size ? RONDO_OK : rondo_onnx_refuse(node, "its lengths add up to %zu, not to %zu", sum, size);
+}
+
+/* A part of the inner node's input. */
+static rondo_status take_part(rondo_onnx_node *inner, size_t axis, size_t first, size_t length, bool keeps) {
+  rondo_onnx_shape shape = *rondo_onnx_input_shape(inner, 0);
+  size_t start[RONDO_ONNX_MOST_DIMENSIONS] = {0};
+  rondo_program *program;
+  rondo_value value;
+  start[axis] = first;
+  shape.dims[axis] = length;
+  RONDO_TRY(rondo_onnx_operand(inner, 0, &value));
+  RONDO_TRY(rondo_onnx_node_program(inner, &program));
+  RONDO_TRY(rondo_op_slice(program, value, start, shape.dims, NULL, &value));
+  if (!keeps) {
+    memmove(shape.dims + axis, shape.dims + axis + 1, (shape.rank - axis - 1) * sizeof *shape.dims);
+    RONDO_TRY(rondo_onnx_reshape(inner, value, shape.dims, shape.rank - 1, &value));
+  }
+  return rondo_onnx_set_typed(inner, 0, value, shape.type);
+}
+
+static rondo_status add_split(rondo_onnx_node *node, const void *data) {
+  const rondo_onnx_shape *have = rondo_onnx_input_shape(node, 0);
+  int64_t given, keeps;
+  size_t axis, *lengths, count;
+  rondo_onnx_import_value sequence;
+  (void)data;
+  RONDO_TRY(rondo_onnx_attribute_int(node, "axis", 0, &given));
+  RONDO_TRY(rondo_onnx_attribute_int(node, "keepdims", 1, &keeps));
+  RONDO_TRY(rondo_onnx_axis(given, have->rank, &axis));
+  if (rondo_onnx_shape_count(have) == 0) return rondo_onnx_refuse(node, "input 0 has no elements");
+  RONDO_TRY(find_lengths(node, have->dims[axis], &lengths, &count));
+  RONDO_TRY(make_sequence(node, count, &sequence));
+  for (size_t i = 0, first = 0; i < count; first += lengths[i++]) {
+    rondo_onnx_inner_node inner;
+    RONDO_TRY(rondo_onnx_inner_begin(node, &node->inputs[0], 1, &inner));
+    RONDO_TRY(take_part(&inner.node, axis, first, lengths[i], keeps != 0 || rondo_onnx_has_input(node, 1)));
+    sequence.items[i] = inner.output;
+  }
+  rondo_onnx_set_value(node, 0, &sequence);
+  return RONDO_OK;
+}
+
+/* Optionals -------------------------------------------------------------------------------------------------------- */
+
+/* An optional with a value is the value itself. */
+static rondo_status add_optional(rondo_onnx_node *node, const void *data) {
+  const rondo_onnx_import_value nothing = {.kind = RONDO_ONNX_NOTHING};
+  (void)data;
+  (void)rondo_onnx_attribute_of(node, "type");
+  rondo_onnx_set_value(node, 0, rondo_onnx_has_input(node, 0) ? &node->inputs[0] : &nothing);
+  return RONDO_OK;
+}
+
+static rondo_status add_has_element(rondo_onnx_node *node, const void *data) {
+  const rondo_onnx_shape scalar = {.type = RONDO_ONNX_BOOL};
+  rondo_onnx_constant *constant;
+  void *elements;
+  (void)data;
+  RONDO_TRY(rondo_onnx_constant_make(node->importer, &scalar, &constant, &elements));
+  *(unsigned char *)elements = rondo_onnx_has_input(node, 0);
+  rondo_onnx_set_constant(node, 0, constant);
+  return RONDO_OK;
+}
+
+static rondo_status add_get_element(rondo_onnx_node *node, const void *data) {
+  (void)data;
+  if (!rondo_onnx_has_input(node, 0)) return rondo_onnx_refuse(node, "the optional is empty");
+  rondo_onnx_set_input(node, 0, 0);
+  return RONDO_OK;
+}
+
+/* The table -------------------------------------------------------------------------------------------------------- */
+
+#define ONCE RONDO_ONNX_ROW_ONCE
+
+static const rondo_onnx_row rows[] = {
+    {"ConcatFromSequence", 11, 0, 1, 1, ONCE, add_concat, NULL},
+    {"Optional", 15, 0, 0, 1, ONCE, add_optional, NULL},
+    {"OptionalGetElement", 15, 0, 0, 1, ONCE, add_get_element, NULL},
+    {"OptionalHasElement", 15, 0, 0, 1, ONCE, add_has_element, NULL},
+    {"SequenceAt", 11, 0, 2, 2, ONCE, add_at, NULL},
+    {"SequenceConstruct", 11, 0, 1, RONDO_ONNX_ANY_NUMBER, ONCE, add_construct, NULL},
+    {"SequenceEmpty", 11, 0, 0, 0, ONCE, add_empty, NULL},
+    {"SequenceErase", 11, 0, 1, 2, ONCE, add_erase, NULL},
+    {"SequenceInsert", 11, 0, 2, 3, ONCE, add_insert, NULL},
+    {"SequenceLength", 11, 0, 1, 1, ONCE, add_length, NULL},
+    {"SplitToSequence", 11, 0, 1, 2, ONCE, add_split, NULL},
+};
+
+RONDO_ONNX_FAMILY(rondo_onnx_sequences, rows);
