@@ -286,6 +286,11 @@ rondo_status rondo_onnx_inner_begin(const rondo_onnx_node *node, rondo_onnx_impo
   return RONDO_OK;
 }
 
+rondo_status rondo_onnx_inner_operand(rondo_onnx_node *node, const rondo_onnx_inner_node *inner, rondo_value *out) {
+  *out = inner->output.result;
+  return out->id != 0 ? RONDO_OK : rondo_onnx_constant_operand(node, inner->output.constant, out);
+}
+
 /* Sizes ------------------------------------------------------------------------------------------------------------ */
 
 rondo_status rondo_onnx_axis(int64_t axis, size_t rank, size_t *out) {

@@ -91,6 +91,10 @@ typedef struct rondo_onnx_inner_node {
 RONDO_MUST_USE rondo_status rondo_onnx_inner_begin(const rondo_onnx_node *node, rondo_onnx_import_value *inputs,
                                                    size_t count, rondo_onnx_inner_node *out);
 
+/* Its output as a value of the outer node's program. */
+RONDO_MUST_USE rondo_status rondo_onnx_inner_operand(rondo_onnx_node *node, const rondo_onnx_inner_node *inner,
+                                                     rondo_value *out);
+
 /* Sizes ----------------------------------------------------------------------------------------------------------- */
 
 /* An axis of `rank` dimensions, which counts from the end if it is negative. Errors: INVALID_ARGUMENT/OUT_OF_RANGE. */

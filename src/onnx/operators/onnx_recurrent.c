@@ -165,8 +165,7 @@ static rondo_status gate_operand(recurrent_node *of, size_t index, size_t parts,
                              of->states);
   RONDO_TRY(rondo_onnx_inner_begin(of->node, &of->node->inputs[index], 1, &inner));
   RONDO_TRY(join_gates(&inner.node, rows, of->states));
-  *out = inner.output.result;
-  return out->id != 0 ? RONDO_OK : rondo_onnx_constant_operand(of->node, inner.output.constant, out);
+  return rondo_onnx_inner_operand(of->node, &inner, out);
 }
 
 static rondo_status add_weights(recurrent_node *of, size_t direction) {
