@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "onnx/import/constant.h"
 #include "onnx/import/node_attributes.h"
+#include "onnx/operators/conv_attributes.h"
 #include "onnx/operators/operator_families.h"
 #include "onnx/operators/spatial_window.h"
 
@@ -18,34 +19,39 @@ static rondo_status read_groups(rondo_onnx_node *node, uint32_t *out) {
   return RONDO_OK;
 }
 
-/* The window of input 1, the weights. */
-static rondo_status read_window(rondo_onnx_node *node, rondo_onnx_window *out) {
-  const rondo_onnx_shape *x = rondo_onnx_input_shape(node, 0), *weight = rondo_onnx_input_shape(node, 1);
+/* The window of these weights. */
+static rondo_status read_window(rondo_onnx_node *node, size_t input, rondo_onnx_window *out) {
+  const rondo_onnx_shape *x = rondo_onnx_input_shape(node, 0), *weight = rondo_onnx_input_shape(node, input);
   if (weight->rank != x->rank)
     return rondo_onnx_refuse(node, "the weights have %zu dimensions, and input 0 has %zu", weight->rank, x->rank);
   return rondo_onnx_read_window(node, weight->dims + 2, out);
 }
 
-static rondo_status add_conv(rondo_onnx_node *node, const void *data) {
-  const rondo_onnx_shape *have = rondo_onnx_input_shape(node, 0);
-  rondo_conv_options options = {RONDO_CONV_OPTIONS_INIT};
+rondo_status rondo_onnx_read_conv(rondo_onnx_node *node, size_t weight, rondo_conv_options *out) {
   rondo_onnx_window window;
+  *out = (rondo_conv_options){RONDO_CONV_OPTIONS_INIT};
+  RONDO_TRY(read_groups(node, &out->groups));
+  RONDO_TRY(read_window(node, weight, &window));
+  rondo_onnx_pad_window(&window, rondo_onnx_input_shape(node, 0)->dims + 2);
+  memcpy(out->stride, window.stride, sizeof out->stride);
+  memcpy(out->dilation, window.dilation, sizeof out->dilation);
+  memcpy(out->padding_before, window.before, sizeof out->padding_before);
+  memcpy(out->padding_after, window.after, sizeof out->padding_after);
+  return RONDO_OK;
+}
+
+static rondo_status add_conv(rondo_onnx_node *node, const void *data) {
+  rondo_conv_options options;
   rondo_program *program;
   rondo_value x, weight, y;
   (void)data;
-  RONDO_TRY(read_groups(node, &options.groups));
-  RONDO_TRY(read_window(node, &window));
-  rondo_onnx_pad_window(&window, have->dims + 2);
-  memcpy(options.stride, window.stride, sizeof options.stride);
-  memcpy(options.dilation, window.dilation, sizeof options.dilation);
-  memcpy(options.padding_before, window.before, sizeof options.padding_before);
-  memcpy(options.padding_after, window.after, sizeof options.padding_after);
+  RONDO_TRY(rondo_onnx_read_conv(node, 1, &options));
   RONDO_TRY(rondo_onnx_operand(node, 0, &x));
   RONDO_TRY(rondo_onnx_operand(node, 1, &weight));
   if (rondo_onnx_has_input(node, 2)) RONDO_TRY(rondo_onnx_operand(node, 2, &options.bias));
   RONDO_TRY(rondo_onnx_node_program(node, &program));
   RONDO_TRY(rondo_op_conv(program, x, weight, &options, &y));
-  return rondo_onnx_set_typed(node, 0, y, have->type);
+  return rondo_onnx_set_typed(node, 0, y, rondo_onnx_input_shape(node, 0)->type);
 }
 
 /* ConvTranspose ---------------------------------------------------------------------------------------------------- */
@@ -100,7 +106,7 @@ static rondo_status add_conv_transpose(rondo_onnx_node *node, const void *data) 
   rondo_value x, weight, y;
   (void)data;
   RONDO_TRY(read_groups(node, &options.groups));
-  RONDO_TRY(read_window(node, &window));
+  RONDO_TRY(read_window(node, 1, &window));
   RONDO_TRY(pad_transposed(node, &window, options.output_padding));
   memcpy(options.stride, window.stride, sizeof options.stride);
   memcpy(options.dilation, window.dilation, sizeof options.dilation);

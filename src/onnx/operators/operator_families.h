@@ -16,6 +16,7 @@ extern const rondo_onnx_family rondo_onnx_losses;         /* onnx_losses.c */
 extern const rondo_onnx_family rondo_onnx_normalization;  /* onnx_normalization.c */
 extern const rondo_onnx_family rondo_onnx_pooling;        /* onnx_pooling.c */
 extern const rondo_onnx_family rondo_onnx_products;       /* onnx_products.c */
+extern const rondo_onnx_family rondo_onnx_quantization;   /* onnx_quantization.c */
 extern const rondo_onnx_family rondo_onnx_random;         /* onnx_random.c */
 extern const rondo_onnx_family rondo_onnx_rearrangement;  /* onnx_rearrangement.c */
 extern const rondo_onnx_family rondo_onnx_recurrent;      /* onnx_recurrent.c */
