@@ -24,6 +24,7 @@ extern const rondo_onnx_family rondo_onnx_reductions;     /* onnx_reductions.c *
 extern const rondo_onnx_family rondo_onnx_resize;         /* onnx_resize.c */
 extern const rondo_onnx_family rondo_onnx_sequences;      /* onnx_sequences.c */
 extern const rondo_onnx_family rondo_onnx_shapes;         /* onnx_shapes.c */
+extern const rondo_onnx_family rondo_onnx_signal;         /* onnx_signal.c */
 
 /* Defines a family of ONNX's own domain, whose table is `rows`. */
 #define RONDO_ONNX_FAMILY(name, table) \
