@@ -308,12 +308,32 @@ static rondo_status add_lp_norm(rondo_onnx_node *node, const void *data) {
   return divide_by_norm(node, x, norm);
 }
 
+/* LRN -------------------------------------------------------------------------------------------------------------- */
+
+static rondo_status add_local_response_norm(rondo_onnx_node *node, const void *data) {
+  int64_t size;
+  float alpha, beta, bias;
+  rondo_program *program;
+  rondo_value x;
+  (void)data;
+  RONDO_TRY(rondo_onnx_attribute_int(node, "size", 0, &size));
+  RONDO_TRY(rondo_onnx_attribute_float(node, "alpha", 1e-4f, &alpha));
+  RONDO_TRY(rondo_onnx_attribute_float(node, "beta", 0.75f, &beta));
+  RONDO_TRY(rondo_onnx_attribute_float(node, "bias", 1, &bias));
+  if (size < 1) return rondo_onnx_refuse_attribute(node, "size", "it is %lld", (long long)size);
+  RONDO_TRY(rondo_onnx_operand(node, 0, &x));
+  RONDO_TRY(rondo_onnx_node_program(node, &program));
+  RONDO_TRY(rondo_op_local_response_norm(program, x, (size_t)size, alpha, beta, bias, &x));
+  return rondo_onnx_set_result(node, 0, x);
+}
+
 /* The table -------------------------------------------------------------------------------------------------------- */
 
 static const rondo_onnx_row rows[] = {
     {"BatchNormalization", 6, 0, 5, 5, 0, add_batch_norm, NULL},
     {"GroupNormalization", 18, 0, 3, 3, 0, add_group_norm, NULL},
     {"InstanceNormalization", 6, 0, 3, 3, 0, add_instance_norm, NULL},
+    {"LRN", 1, 0, 1, 1, 0, add_local_response_norm, NULL},
     {"LayerNormalization", 17, 0, 2, 3, 0, add_layer_norm, NULL},
     {"LpNormalization", 1, 0, 1, 1, 0, add_lp_norm, NULL},
     {"MeanVarianceNormalization", 9, 0, 1, 1, 0, add_mean_variance, NULL},

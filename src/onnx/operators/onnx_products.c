@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Products of matrices.
+ * Products of matrices, and determinants.
  */
 #include <string.h>
 
@@ -82,6 +82,16 @@ static rondo_status add_gemm(rondo_onnx_node *node, const void *data) {
   return rondo_onnx_set_result(node, 0, y);
 }
 
+static rondo_status add_det(rondo_onnx_node *node, const void *data) {
+  rondo_program *program;
+  rondo_value x;
+  (void)data;
+  RONDO_TRY(rondo_onnx_operand(node, 0, &x));
+  RONDO_TRY(rondo_onnx_node_program(node, &program));
+  RONDO_TRY(rondo_op_det(program, x, &x));
+  return rondo_onnx_set_result(node, 0, x);
+}
+
 static rondo_status add_einsum(rondo_onnx_node *node, const void *data) {
   const size_t count = rondo_onnx_input_count(node);
   const char *equation;
@@ -97,6 +107,7 @@ static rondo_status add_einsum(rondo_onnx_node *node, const void *data) {
 }
 
 static const rondo_onnx_row rows[] = {
+    {"Det", 11, 0, 1, 1, 0, add_det, NULL},
     {"Einsum", 12, 0, 1, RONDO_ONNX_ANY_NUMBER, 0, add_einsum, NULL},
     {"Gemm", 6, 0, 2, 3, 0, add_gemm, NULL},
     {"MatMul", 1, 0, 2, 2, 0, add_matmul, NULL},

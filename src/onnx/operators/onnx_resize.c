@@ -49,6 +49,7 @@ static rondo_status use_corners(rondo_onnx_node *node, rondo_interpolate_options
   if (out->mode != RONDO_INTERPOLATE_NEAREST || (!is_floor && out->nearest != RONDO_NEAREST_ROUND_PREFER_FLOOR))
     return rondo_onnx_refuse_attribute(node, "coordinate_transformation_mode",
                                        "tf_half_pixel_for_nn is supported with nearest, rounded down");
+  out->coordinates = RONDO_COORDINATES_HALF_PIXEL;
   out->nearest = is_floor ? RONDO_NEAREST_ROUND_PREFER_CEIL : RONDO_NEAREST_CEIL;
   return RONDO_OK;
 }

@@ -170,11 +170,11 @@ static rondo_status find_lengths(rondo_onnx_node *node, size_t size, size_t **ou
   const bool is_list = rondo_onnx_has_input(node, 1) && rondo_onnx_input_shape(node, 1)->rank > 0;
   if (rondo_onnx_has_input(node, 1)) RONDO_TRY(rondo_onnx_known_integers(node, 1, &given, &count));
   if (!is_list && given[0] < 1) return rondo_onnx_refuse(node, "the length %lld", (long long)given[0]);
-  *out_count = is_list ? count : (size - 1) / (size_t)given[0] + 1;
+  *out_count = is_list ? count : size / (size_t)given[0] + (size % (size_t)given[0] != 0);
   RONDO_TRY(rondo_scratch_take(&node->importer->scratch, *out_count, sizeof **out, out));
   for (size_t i = 0; i < *out_count; i++) {
     const int64_t length = given[is_list ? i : 0];
-    if (length < 1) return rondo_onnx_refuse(node, "the length %lld of part %zu", (long long)length, i);
+    if (length < 0) return rondo_onnx_refuse(node, "the length %lld of part %zu", (long long)length, i);
     (*out)[i] = is_list || (size_t)length < size - sum ? (size_t)length : size - sum;
     sum += (*out)[i];
   }
@@ -189,6 +189,7 @@ static rondo_status take_part(rondo_onnx_node *inner, size_t axis, size_t first,
   rondo_value value;
   start[axis] = first;
   shape.dims[axis] = length;
+  if (rondo_onnx_shape_count(&shape) == 0 && keeps) return rondo_onnx_set_empty(inner, 0, &shape);
   RONDO_TRY(rondo_onnx_operand(inner, 0, &value));
   RONDO_TRY(rondo_onnx_node_program(inner, &program));
   RONDO_TRY(rondo_op_slice(program, value, start, shape.dims, NULL, &value));
@@ -208,7 +209,6 @@ static rondo_status add_split(rondo_onnx_node *node, const void *data) {
   RONDO_TRY(rondo_onnx_attribute_int(node, "axis", 0, &given));
   RONDO_TRY(rondo_onnx_attribute_int(node, "keepdims", 1, &keeps));
   RONDO_TRY(rondo_onnx_axis(given, have->rank, &axis));
-  if (rondo_onnx_shape_count(have) == 0) return rondo_onnx_refuse(node, "input 0 has no elements");
   RONDO_TRY(find_lengths(node, have->dims[axis], &lengths, &count));
   RONDO_TRY(make_sequence(node, count, &sequence));
   for (size_t i = 0, first = 0; i < count; first += lengths[i++]) {

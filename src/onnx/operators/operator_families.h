@@ -22,6 +22,7 @@ extern const rondo_onnx_family rondo_onnx_rearrangement;  /* onnx_rearrangement.
 extern const rondo_onnx_family rondo_onnx_recurrent;      /* onnx_recurrent.c */
 extern const rondo_onnx_family rondo_onnx_reductions;     /* onnx_reductions.c */
 extern const rondo_onnx_family rondo_onnx_resize;         /* onnx_resize.c */
+extern const rondo_onnx_family rondo_onnx_sampling;       /* onnx_sampling.c */
 extern const rondo_onnx_family rondo_onnx_sequences;      /* onnx_sequences.c */
 extern const rondo_onnx_family rondo_onnx_shapes;         /* onnx_shapes.c */
 extern const rondo_onnx_family rondo_onnx_signal;         /* onnx_signal.c */
