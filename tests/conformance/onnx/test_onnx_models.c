@@ -7,6 +7,8 @@
  *
  *   RONDO_TEST_ONNX_CASE=node/test_add   this case alone
  *   RONDO_TEST_ONNX_LIST=FILE            writes the list of the cases that failed, instead of comparing with it
+ *   RONDO_TEST_ONNX_DATA=FOLDER          another suite, such as what PyPI's onnx generates:
+ *                                        python3 -m onnx.backend.test.cmd_tools generate-data -o FOLDER
  */
 #define _POSIX_C_SOURCE 200809L
 #include <rondo/onnx.h>
@@ -20,7 +22,6 @@
 
 #include "support/rondo_test.h"
 
-#define DATA "/usr/share/libonnx-testdata/data"
 #define MOST_VALUES 64
 #define PATH_BYTES 512
 #define SHARE 10
@@ -45,6 +46,11 @@ typedef struct case_run {
   rondo_onnx_build *build;
   rondo_compiled *compiled;
 } case_run;
+
+static const char *data_folder(void) {
+  const char *folder = getenv("RONDO_TEST_ONNX_DATA");
+  return folder != NULL ? folder : "/usr/share/libonnx-testdata/data";
+}
 
 /* Reasons ---------------------------------------------------------------------------------------------------------- */
 
@@ -246,7 +252,7 @@ static void end_run(case_run *run) {
 static bool run_data_set(onnx_case *of, rondo_device *device, const char *folder) {
   char path[2 * PATH_BYTES];
   case_run run = {.device = device};
-  (void)snprintf(path, sizeof path, DATA "/%s/model.onnx", of->name);
+  (void)snprintf(path, sizeof path, "%s/%s/model.onnx", data_folder(), of->name);
   const bool is_right = passed(of, rondo_onnx_load(path, NULL, &run.model)) && load_inputs(of, &run, folder) &&
                         build(of, &run) && run_program(of, &run) && compare_outputs(of, &run, folder);
   end_run(&run);
@@ -256,7 +262,7 @@ static bool run_data_set(onnx_case *of, rondo_device *device, const char *folder
 static bool run_case(onnx_case *of, rondo_device *device) {
   char folder[2 * PATH_BYTES];
   for (size_t i = 0;; i++) {
-    (void)snprintf(folder, sizeof folder, DATA "/%s/test_data_set_%zu", of->name, i);
+    (void)snprintf(folder, sizeof folder, "%s/%s/test_data_set_%zu", data_folder(), of->name, i);
     if (access(folder, R_OK) != 0) return i > 0 || fail_because(of, "it has no data");
     if (!run_data_set(of, device, folder)) return false;
   }
@@ -277,7 +283,7 @@ static void add_case(case_list *list, const char *folder, const char *name) {
 
 static void find_cases(case_list *list, const char *folder) {
   char path[PATH_BYTES];
-  (void)snprintf(path, sizeof path, DATA "/%s", folder);
+  (void)snprintf(path, sizeof path, "%s/%s", data_folder(), folder);
   DIR *directory = opendir(path);
   if (directory == NULL) return;
   for (const struct dirent *entry; (entry = readdir(directory)) != NULL;)
@@ -333,7 +339,7 @@ static bool note_case(const onnx_case *of, bool is_right, bool is_failure_expect
 }
 
 TEST(test_on7_models_of_libonnx_testdata) {
-  if (access(DATA, R_OK) != 0) skip();
+  if (access(data_folder(), R_OK) != 0) skip();
   const char *list_path = getenv("RONDO_TEST_ONNX_LIST");
   FILE *written = list_path != NULL ? fopen(list_path, "w") : NULL;
   case_list cases = all_cases(), failures = expected_failures();
