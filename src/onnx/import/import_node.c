@@ -121,8 +121,20 @@ static bool read_integer(rondo_onnx_type type, const void *elements, size_t inde
     case RONDO_ONNX_INT32:
       *out = ((const int32_t *)elements)[index];
       return true;
+    case RONDO_ONNX_INT16:
+      *out = ((const int16_t *)elements)[index];
+      return true;
     case RONDO_ONNX_INT8:
       *out = ((const int8_t *)elements)[index];
+      return true;
+    case RONDO_ONNX_UINT64: /* programs have no larger integers than I64, and keep the lower bits of others */
+      *out = (int64_t)((const uint64_t *)elements)[index];
+      return true;
+    case RONDO_ONNX_UINT32:
+      *out = ((const uint32_t *)elements)[index];
+      return true;
+    case RONDO_ONNX_UINT16:
+      *out = ((const uint16_t *)elements)[index];
       return true;
     case RONDO_ONNX_UINT8:
     case RONDO_ONNX_BOOL:

@@ -297,6 +297,24 @@ static rondo_status add_where(rondo_onnx_node *node, const void *data) {
   return rondo_onnx_set_typed(node, 0, result, type);
 }
 
+/* An input to cast. Constants may have integer types that programs lack, and become I64 first. */
+static rondo_status cast_operand(rondo_onnx_node *node, rondo_value *out) {
+  rondo_onnx_shape shape = *rondo_onnx_input_shape(node, 0);
+  rondo_type type;
+  rondo_onnx_constant *constant;
+  const int64_t *integers;
+  void *elements;
+  size_t count;
+  const bool is_known = rondo_onnx_is_constant(node, 0) && !rondo_onnx_has_result(&node->inputs[0]);
+  if (!is_known || shape.type == RONDO_ONNX_STRING || rondo_onnx_find_type((int32_t)shape.type, &type))
+    return rondo_onnx_operand(node, 0, out);
+  RONDO_TRY(rondo_onnx_known_integers(node, 0, &integers, &count));
+  shape.type = RONDO_ONNX_INT64;
+  RONDO_TRY(rondo_onnx_constant_make(node->importer, &shape, &constant, &elements));
+  memcpy(elements, integers, count * sizeof *integers);
+  return rondo_onnx_constant_operand(node, constant, out);
+}
+
 static rondo_status cast_to(rondo_onnx_node *node, rondo_onnx_type type) {
   rondo_program *program;
   rondo_type program_type;
@@ -308,7 +326,7 @@ static rondo_status cast_to(rondo_onnx_node *node, rondo_onnx_type type) {
   }
   if (rondo_onnx_shape_count(shape) == 0) return set_empty_as(node, shape, type);
   RONDO_TRY(rondo_onnx_program_type(node->importer, type, &program_type));
-  RONDO_TRY(rondo_onnx_operand(node, 0, &x));
+  RONDO_TRY(cast_operand(node, &x));
   RONDO_TRY(rondo_onnx_node_program(node, &program));
   RONDO_TRY(rondo_op_cast(program, x, program_type, &y));
   return rondo_onnx_set_typed(node, 0, y, type);

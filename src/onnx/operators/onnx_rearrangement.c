@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Operators that repeat, move or hide elements: Tile, Pad, Trilu, blocks of images, and reversed sequences; and CumSum.
+ * Operators that repeat, move or hide elements: Tile, Pad, CenterCropPad, Trilu, blocks of images, and reversed
+ * sequences; and CumSum.
  */
 #include <string.h>
 
@@ -127,6 +128,40 @@ static rondo_status add_pad(rondo_onnx_node *node, const void *data) {
   return rondo_onnx_set_typed(node, 0, value, have->type);
 }
 
+/* CenterCropPad ---------------------------------------------------------------------------------------------------- */
+
+/* Counts of Pad: what is odd is removed, or added, at the end. */
+static rondo_status find_centre(rondo_onnx_node *node, padding *out) {
+  const rondo_onnx_shape *have = rondo_onnx_input_shape(node, 0);
+  const int64_t *sizes, *axes;
+  size_t count, axis_count;
+  RONDO_TRY(rondo_onnx_attribute_ints(node, "axes", &axes, &axis_count));
+  RONDO_TRY(rondo_onnx_known_integers(node, 1, &sizes, &count));
+  if (count != (axes != NULL ? axis_count : have->rank))
+    return rondo_onnx_refuse(node, "%zu sizes for %zu axes", count, axes != NULL ? axis_count : have->rank);
+  for (size_t i = 0; i < count; i++) {
+    size_t axis;
+    RONDO_TRY(rondo_onnx_axis(axes != NULL ? axes[i] : (int64_t)i, have->rank, &axis));
+    if (sizes[i] < 1) return rondo_onnx_refuse(node, "the size %lld", (long long)sizes[i]);
+    const int64_t added = sizes[i] - (int64_t)have->dims[axis];
+    out->before[axis] = added / 2;
+    out->after[axis] = added - added / 2;
+  }
+  return RONDO_OK;
+}
+
+static rondo_status add_center_crop_pad(rondo_onnx_node *node, const void *data) {
+  padding of = {0};
+  rondo_program *program;
+  rondo_value value;
+  (void)data;
+  RONDO_TRY(find_centre(node, &of));
+  RONDO_TRY(rondo_onnx_operand(node, 0, &value));
+  RONDO_TRY(rondo_onnx_node_program(node, &program));
+  RONDO_TRY(rondo_op_pad(program, value, of.before, of.after, RONDO_PAD_CONSTANT, 0, &value));
+  return rondo_onnx_set_typed(node, 0, value, rondo_onnx_input_shape(node, 0)->type);
+}
+
 /* Trilu ------------------------------------------------------------------------------------------------------------ */
 
 static rondo_status add_trilu(rondo_onnx_node *node, const void *data) {
@@ -232,6 +267,7 @@ static rondo_status add_cumsum(rondo_onnx_node *node, const void *data) {
 /* The table -------------------------------------------------------------------------------------------------------- */
 
 static const rondo_onnx_row rows[] = {
+    {"CenterCropPad", 18, 0, 2, 2, 0, add_center_crop_pad, NULL},
     {"CumSum", 11, 0, 2, 2, 0, add_cumsum, NULL},
     {"DepthToSpace", 1, 0, 1, 1, 0, add_depth_to_space, NULL},
     {"Pad", 2, 10, 1, 1, 0, add_pad, NULL},

@@ -339,6 +339,85 @@ TEST(test_on2_functions_of_the_model) {
   rondo_onnx_destroy(model);
 }
 
+/* Models of one operator ------------------------------------------------------------------------------------------- */
+
+/* x [2, 3] and, as a second input, an initializer of one integer. */
+static onnx_bytes operator_graph(const char *op, const char *attribute, int64_t value, bool has_number) {
+  static const int64_t two[] = {2};
+  onnx_bytes graph = {0}, node = onnx_node("it", op, has_number ? NAMES("x", "n") : NAMES("x"), NAMES("y"));
+  if (attribute != NULL) onnx_add_int(&node, attribute, value);
+  onnx_add_input(&graph, "x", FLOAT, DIMS(2, 3));
+  onnx_add_initializer(&graph, "n", INT64, two, sizeof two, DIMS(1));
+  onnx_nest(&graph, ONNX_GRAPH_NODE, &node);
+  onnx_add_output(&graph, "y");
+  return graph;
+}
+
+/* What cannot be imported says why, and the program stays as it was. */
+TEST(test_on3_refusals_say_why) {
+  static const struct {
+    const char *op, *attribute;
+    int64_t value;
+    bool has_number;
+    const char *message;
+  } cases[] = {
+      {"NonZero", NULL, 0, false, "'x' must be known at import"},
+      {"Unique", NULL, 0, false, "'x' must be known at import"},
+      {"MaxPool", NULL, 0, false, "input 0 has 2 dimensions, and 3 to 5 are supported"},
+      {"DepthToSpace", "blocksize", 0, false, "blocksize"},
+      {"LpNormalization", "p", 3, false, "it is 3, not 1 or 2"},
+      {"LRN", "size", 0, false, "size"},
+      {"TopK", "axis", 0, true, NULL},
+      {"TopK", "axis", 5, true, "axis 5 of 2 dimensions"},
+      {"Tile", NULL, 0, true, "1 repeats for 2 dimensions"},
+      {"Pad", NULL, 0, true, "1 counts for 2 axes"},
+      {"CumSum", NULL, 0, true, "axis 2 of 2 dimensions"},
+      {"SequenceAt", NULL, 0, true, "input 0 is no sequence"},
+      {"BatchNormalization", NULL, 0, false, "input 1 is missing"},
+      {"Dropout", "seed", 1, false, NULL},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    const onnx_bytes graph = operator_graph(cases[i].op, cases[i].attribute, cases[i].value, cases[i].has_number);
+    rondo_onnx_model *model = parsed(&graph);
+    rondo_program *program = test_new_program();
+    rondo_onnx_build *build = NULL;
+    const rondo_status status = rondo_onnx_build_program(model, NULL, program, &build);
+    if (cases[i].message == NULL) {
+      assert_ok(status);
+    } else {
+      assert_error(status, RONDO_UNSUPPORTED, RONDO_REASON_NONE);
+      assert_message(cases[i].message);
+    }
+    rondo_onnx_build_destroy(build);
+  }
+  (void)t;
+}
+
+/* Parts of a sequence are values of the program, and a position that is a constant chooses one of them. */
+TEST(test_on3_sequences_exist_at_import) {
+  static const float x[] = {1, 2, 3, 4, 5, 6}, second[] = {4, 5, 6};
+  static const int64_t minus_one[] = {-1};
+  onnx_bytes graph = {0};
+  onnx_add_input(&graph, "x", FLOAT, DIMS(2, 3));
+  onnx_add_initializer(&graph, "last", INT64, minus_one, sizeof minus_one, DIMS(1));
+  onnx_add_node(&graph, "SplitToSequence", NAMES("x"), NAMES("parts"));
+  onnx_add_node(&graph, "SequenceInsert", NAMES("parts", "x"), NAMES("more"));
+  onnx_add_node(&graph, "SequenceErase", NAMES("more"), NAMES("less"));
+  onnx_add_node(&graph, "SequenceAt", NAMES("less", "last"), NAMES("y"));
+  onnx_add_node(&graph, "SequenceLength", NAMES("more"), NAMES("n"));
+  onnx_add_output(&graph, "y");
+  onnx_add_output(&graph, "n");
+  rondo_onnx_model *model = parsed(&graph);
+  rondo_program *program = test_new_program();
+  rondo_onnx_build *build = built(model, NULL, program);
+  assert_int_equal(*(const int64_t *)output_of(build, 1).data, 3);
+  rondo_compiled *of = compiled(t, program, build, NULL);
+  assert_ok(rondo_compiled_write(of, "x", x, sizeof x));
+  assert_ok(rondo_compiled_run(of));
+  assert_output(of, "y", second, 3);
+  rondo_onnx_build_destroy(build);
+}
+
 /* Doubles are floats in the program, and constants keep their precision. */
 TEST(test_on2_doubles) {
   static const double c[] = {0.1, 1e300};
