@@ -300,14 +300,14 @@ static rondo_status add_where(rondo_onnx_node *node, const void *data) {
 /* An input to cast. Constants may have integer types that programs lack, and become I64 first. */
 static rondo_status cast_operand(rondo_onnx_node *node, rondo_value *out) {
   rondo_onnx_shape shape = *rondo_onnx_input_shape(node, 0);
-  rondo_type type;
   rondo_onnx_constant *constant;
   const int64_t *integers;
   void *elements;
   size_t count;
   const bool is_known = rondo_onnx_is_constant(node, 0) && !rondo_onnx_has_result(&node->inputs[0]);
-  if (!is_known || shape.type == RONDO_ONNX_STRING || rondo_onnx_find_type((int32_t)shape.type, &type))
-    return rondo_onnx_operand(node, 0, out);
+  const bool is_integer = shape.type == RONDO_ONNX_INT16 || shape.type == RONDO_ONNX_UINT16 ||
+                          shape.type == RONDO_ONNX_UINT32 || shape.type == RONDO_ONNX_UINT64;
+  if (!is_known || !is_integer) return rondo_onnx_operand(node, 0, out);
   RONDO_TRY(rondo_onnx_known_integers(node, 0, &integers, &count));
   shape.type = RONDO_ONNX_INT64;
   RONDO_TRY(rondo_onnx_constant_make(node->importer, &shape, &constant, &elements));
@@ -348,6 +348,26 @@ static rondo_status add_cast_like(rondo_onnx_node *node, const void *data) {
   (void)data;
   RONDO_TRY(rondo_onnx_attribute_int(node, "saturate", 1, &saturate));
   return cast_to(node, rondo_onnx_input_shape(node, 1)->type);
+}
+
+/* The same bits as another type of as many. */
+static rondo_status add_bit_cast(rondo_onnx_node *node, const void *data) {
+  const rondo_onnx_type from = rondo_onnx_input_shape(node, 0)->type;
+  int64_t to;
+  rondo_program *program;
+  rondo_type type;
+  rondo_value x;
+  (void)data;
+  RONDO_TRY(rondo_onnx_attribute_int(node, "to", 0, &to));
+  RONDO_TRY(rondo_onnx_program_type(node->importer, (rondo_onnx_type)to, &type));
+  if (from == RONDO_ONNX_DOUBLE || to == RONDO_ONNX_DOUBLE)
+    return rondo_onnx_refuse(node, "programs compute doubles as floats, which have other bits");
+  if (rondo_onnx_type_bytes(from) != rondo_onnx_type_bytes((rondo_onnx_type)to))
+    return rondo_onnx_refuse_attribute(node, "to", "the types have different numbers of bits");
+  RONDO_TRY(rondo_onnx_operand(node, 0, &x));
+  RONDO_TRY(rondo_onnx_node_program(node, &program));
+  RONDO_TRY(rondo_op_bitcast(program, x, type, &x));
+  return rondo_onnx_set_typed(node, 0, x, (rondo_onnx_type)to);
 }
 
 static rondo_status clamp_with(rondo_onnx_node *node, float lowest, float highest) {
@@ -515,6 +535,7 @@ static const rondo_onnx_row rows[] = {
     MANY("Mean", 6, rondo_op_add, true),
     MANY("Min", 6, rondo_op_minimum, false),
     MANY("Sum", 6, rondo_op_add, false),
+    {"BitCast", 26, 0, 1, 1, 0, add_bit_cast, NULL},
     {"Cast", 6, 0, 1, 1, 0, add_cast, NULL},
     {"CastLike", 15, 0, 2, 2, 0, add_cast_like, NULL},
     {"Clip", 6, 10, 1, 1, 0, add_clip_attributes, NULL},

@@ -195,32 +195,32 @@ static rondo_status read_block(rondo_onnx_node *node, size_t *out) {
   return block > 0 ? RONDO_OK : rondo_onnx_refuse_attribute(node, "blocksize", "it is %lld", (long long)block);
 }
 
-static rondo_status add_depth_to_space(rondo_onnx_node *node, const void *data) {
+/* Whether the channels of a block come before its rows and columns: CRD, else DCR. */
+static rondo_status read_channel_order(rondo_onnx_node *node, bool *out) {
   const char *mode;
-  size_t block;
-  rondo_program *program;
-  rondo_value value;
-  (void)data;
-  RONDO_TRY(read_block(node, &block));
   RONDO_TRY(rondo_onnx_attribute_text(node, "mode", "DCR", &mode));
-  const bool channels_first = strcmp(mode, "CRD") == 0;
-  if (!channels_first && strcmp(mode, "DCR") != 0)
-    return rondo_onnx_refuse_attribute(node, "mode", "it is '%s', not DCR or CRD", mode);
-  RONDO_TRY(rondo_onnx_operand(node, 0, &value));
-  RONDO_TRY(rondo_onnx_node_program(node, &program));
-  RONDO_TRY(rondo_op_depth_to_space(program, value, block, channels_first, &value));
-  return rondo_onnx_set_typed(node, 0, value, rondo_onnx_input_shape(node, 0)->type);
+  *out = strcmp(mode, "CRD") == 0;
+  return *out || strcmp(mode, "DCR") == 0
+             ? RONDO_OK
+             : rondo_onnx_refuse_attribute(node, "mode", "it is '%s', not DCR or CRD", mode);
 }
 
-static rondo_status add_space_to_depth(rondo_onnx_node *node, const void *data) {
+typedef struct block_form {
+  rondo_status (*add)(rondo_program *program, rondo_value value, size_t block, bool channels_first,
+                      rondo_value *out_value);
+} block_form;
+
+static rondo_status add_blocks(rondo_onnx_node *node, const void *data) {
+  const block_form *form = data;
+  bool channels_first;
   size_t block;
   rondo_program *program;
   rondo_value value;
-  (void)data;
   RONDO_TRY(read_block(node, &block));
+  RONDO_TRY(read_channel_order(node, &channels_first));
   RONDO_TRY(rondo_onnx_operand(node, 0, &value));
   RONDO_TRY(rondo_onnx_node_program(node, &program));
-  RONDO_TRY(rondo_op_space_to_depth(program, value, block, false, &value));
+  RONDO_TRY(form->add(program, value, block, channels_first, &value));
   return rondo_onnx_set_typed(node, 0, value, rondo_onnx_input_shape(node, 0)->type);
 }
 
@@ -269,11 +269,11 @@ static rondo_status add_cumsum(rondo_onnx_node *node, const void *data) {
 static const rondo_onnx_row rows[] = {
     {"CenterCropPad", 18, 0, 2, 2, 0, add_center_crop_pad, NULL},
     {"CumSum", 11, 0, 2, 2, 0, add_cumsum, NULL},
-    {"DepthToSpace", 1, 0, 1, 1, 0, add_depth_to_space, NULL},
+    {"DepthToSpace", 1, 0, 1, 1, 0, add_blocks, &(const block_form){rondo_op_depth_to_space}},
     {"Pad", 2, 10, 1, 1, 0, add_pad, NULL},
     {"Pad", 11, 0, 2, 4, 0, add_pad, NULL},
     {"ReverseSequence", 10, 0, 2, 2, 0, add_reverse_sequence, NULL},
-    {"SpaceToDepth", 1, 0, 1, 1, 0, add_space_to_depth, NULL},
+    {"SpaceToDepth", 1, 0, 1, 1, 0, add_blocks, &(const block_form){rondo_op_space_to_depth}},
     {"Tile", 6, 0, 2, 2, 0, add_tile, NULL},
     {"Trilu", 14, 0, 1, 2, 0, add_trilu, NULL},
 };

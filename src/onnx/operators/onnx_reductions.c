@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Reductions, ArgMax and ArgMin, and Softmax, LogSoftmax and Hardmax.
  */
+#include <math.h>
+
 #include "base/error.h"
 #include "onnx/import/constant.h"
 #include "onnx/import/node_attributes.h"
@@ -16,6 +18,7 @@ typedef struct reduction_form {
   unary_function before; /* of each element; NULL: nothing */
   reduce_function reduce;
   unary_function after; /* of each result; NULL: nothing */
+  double of_nothing;    /* the result of no elements */
 } reduction_form;
 
 typedef struct reduced_axes {
@@ -45,12 +48,35 @@ static rondo_status find_axes(rondo_onnx_node *node, reduced_axes *out) {
   return RONDO_OK;
 }
 
+/* Of an input without elements. Of integers, infinities are the nearest numbers. */
+static rondo_status reduce_nothing(rondo_onnx_node *node, const reduced_axes *axes, double number) {
+  const rondo_onnx_shape *have = rondo_onnx_input_shape(node, 0);
+  rondo_onnx_shape shape = {.type = have->type};
+  rondo_program *program;
+  rondo_type type;
+  rondo_value y;
+  for (size_t i = 0, next = 0; i < have->rank; i++) {
+    const bool is_reduced = next < axes->count && axes->dims[next] == i;
+    if (!is_reduced || axes->keeps) shape.dims[shape.rank++] = is_reduced ? 1 : have->dims[i];
+    next += is_reduced;
+  }
+  if (rondo_onnx_shape_count(&shape) == 0) return rondo_onnx_set_empty(node, 0, &shape);
+  RONDO_TRY(rondo_onnx_program_type(node->importer, shape.type, &type));
+  RONDO_TRY(rondo_onnx_node_program(node, &program));
+  if (type == RONDO_BOOL) number = number > 0 ? 1 : 0;
+  RONDO_TRY(rondo_op_full(program, RONDO_F32, shape.dims, shape.rank, number, &y));
+  RONDO_TRY(rondo_op_cast(program, y, type, &y));
+  return rondo_onnx_set_typed(node, 0, y, shape.type);
+}
+
 static rondo_status add_reduction(rondo_onnx_node *node, const void *data) {
   const reduction_form *form = data;
   reduced_axes axes;
   rondo_program *program;
   rondo_value y;
   RONDO_TRY(find_axes(node, &axes));
+  if (rondo_onnx_shape_count(rondo_onnx_input_shape(node, 0)) == 0)
+    return reduce_nothing(node, &axes, form->of_nothing);
   RONDO_TRY(rondo_onnx_operand(node, 0, &y));
   RONDO_TRY(rondo_onnx_node_program(node, &program));
   if (form->before != NULL) RONDO_TRY(form->before(program, y, &y));
@@ -152,16 +178,16 @@ static rondo_status add_flat_softmax(rondo_onnx_node *node, const void *data) {
   }
 
 static const rondo_onnx_row rows[] = {
-    REDUCTION("ReduceL1", rondo_op_abs, rondo_op_sum, NULL),
-    REDUCTION("ReduceL2", rondo_op_square, rondo_op_sum, rondo_op_sqrt),
-    REDUCTION("ReduceLogSum", NULL, rondo_op_sum, rondo_op_log),
-    REDUCTION("ReduceLogSumExp", NULL, rondo_op_log_sum_exp, NULL),
-    REDUCTION("ReduceMax", NULL, rondo_op_max, NULL),
-    REDUCTION("ReduceMean", NULL, rondo_op_mean, NULL),
-    REDUCTION("ReduceMin", NULL, rondo_op_min, NULL),
-    REDUCTION("ReduceProd", NULL, rondo_op_prod, NULL),
-    REDUCTION("ReduceSum", NULL, rondo_op_sum, NULL),
-    REDUCTION("ReduceSumSquare", rondo_op_square, rondo_op_sum, NULL),
+    REDUCTION("ReduceL1", rondo_op_abs, rondo_op_sum, NULL, 0),
+    REDUCTION("ReduceL2", rondo_op_square, rondo_op_sum, rondo_op_sqrt, 0),
+    REDUCTION("ReduceLogSum", NULL, rondo_op_sum, rondo_op_log, -(double)INFINITY),
+    REDUCTION("ReduceLogSumExp", NULL, rondo_op_log_sum_exp, NULL, -(double)INFINITY),
+    REDUCTION("ReduceMax", NULL, rondo_op_max, NULL, -(double)INFINITY),
+    REDUCTION("ReduceMean", NULL, rondo_op_mean, NULL, (double)NAN),
+    REDUCTION("ReduceMin", NULL, rondo_op_min, NULL, (double)INFINITY),
+    REDUCTION("ReduceProd", NULL, rondo_op_prod, NULL, 1),
+    REDUCTION("ReduceSum", NULL, rondo_op_sum, NULL, 0),
+    REDUCTION("ReduceSumSquare", rondo_op_square, rondo_op_sum, NULL, 0),
     {"ArgMax", 1, 0, 1, 1, 0, add_index, &(const index_form){rondo_op_argmax, rondo_op_argmax_last}},
     {"ArgMin", 1, 0, 1, 1, 0, add_index, &(const index_form){rondo_op_argmin, rondo_op_argmin_last}},
     SOFTMAX("Softmax", rondo_op_softmax),
