@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "onnx/import/constant.h"
+#include "onnx/import/graph_import.h"
 #include "onnx/import/node_attributes.h"
 #include "onnx/operators/operator_families.h"
 
@@ -171,6 +172,8 @@ static rondo_status find_lengths(rondo_onnx_node *node, size_t size, size_t **ou
   if (rondo_onnx_has_input(node, 1)) RONDO_TRY(rondo_onnx_known_integers(node, 1, &given, &count));
   if (!is_list && given[0] < 1) return rondo_onnx_refuse(node, "the length %lld", (long long)given[0]);
   *out_count = is_list ? count : size / (size_t)given[0] + (size % (size_t)given[0] != 0);
+  if (*out_count > RONDO_ONNX_MOST_NODES)
+    return rondo_onnx_refuse(node, "%zu parts, and at most %u are supported", *out_count, RONDO_ONNX_MOST_NODES);
   RONDO_TRY(rondo_scratch_take(&node->importer->scratch, *out_count, sizeof **out, out));
   for (size_t i = 0; i < *out_count; i++) {
     const int64_t length = given[is_list ? i : 0];

@@ -11,6 +11,7 @@ extern const rondo_onnx_family rondo_onnx_constants;      /* onnx_constants.c */
 extern const rondo_onnx_family rondo_onnx_control_flow;   /* onnx_control_flow.c */
 extern const rondo_onnx_family rondo_onnx_convolution;    /* onnx_convolution.c */
 extern const rondo_onnx_family rondo_onnx_data_dependent; /* onnx_data_dependent.c */
+extern const rondo_onnx_family rondo_onnx_dropout;        /* onnx_dropout.c */
 extern const rondo_onnx_family rondo_onnx_elementwise;    /* onnx_elementwise.c */
 extern const rondo_onnx_family rondo_onnx_indexing;       /* onnx_indexing.c */
 extern const rondo_onnx_family rondo_onnx_losses;         /* onnx_losses.c */
@@ -18,7 +19,6 @@ extern const rondo_onnx_family rondo_onnx_normalization;  /* onnx_normalization.
 extern const rondo_onnx_family rondo_onnx_pooling;        /* onnx_pooling.c */
 extern const rondo_onnx_family rondo_onnx_products;       /* onnx_products.c */
 extern const rondo_onnx_family rondo_onnx_quantization;   /* onnx_quantization.c */
-extern const rondo_onnx_family rondo_onnx_random;         /* onnx_random.c */
 extern const rondo_onnx_family rondo_onnx_rearrangement;  /* onnx_rearrangement.c */
 extern const rondo_onnx_family rondo_onnx_recurrent;      /* onnx_recurrent.c */
 extern const rondo_onnx_family rondo_onnx_reductions;     /* onnx_reductions.c */

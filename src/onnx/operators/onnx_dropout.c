@@ -55,4 +55,4 @@ static const rondo_onnx_row rows[] = {
     {"Dropout", 12, 0, 1, 3, 0, add_dropout, NULL},
 };
 
-RONDO_ONNX_FAMILY(rondo_onnx_random, rows);
+RONDO_ONNX_FAMILY(rondo_onnx_dropout, rows);
