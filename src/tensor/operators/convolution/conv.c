@@ -15,6 +15,7 @@
 #include "tensor/operators/common/operator_tools.h"
 #include "tensor/operators/convolution/conv_onednn.h"
 #include "tensor/operators/matmul/gemm.h"
+#include "tensor/operators/reduction/reduction.h"
 
 enum { X, WEIGHT, BIAS };                                                       /* inputs */
 enum { GROUPS = RONDO_WINDOW_SIZES, IMAGE, SIZES = IMAGE + RONDO_WINDOW_AXES }; /* sizes, after the window's; of x */
@@ -43,14 +44,31 @@ static void conv_bias_cpu(rondo_type type, rondo_blocks blocks, void *const *arg
 RONDO_TYPED_KERNEL(conv_bias, conv, RONDO_SCALAR(size_t), RONDO_SCALAR(size_t), RONDO_SCALAR(size_t), RONDO_READS,
                    RONDO_WRITES);
 
-#define CUDA_EDGE 64 /* of a tile: conv.cu */
 #define ENOUGH_TILES 8
 
 /* Chooses tiles that are as large as possible but enough for a typical number of workers; by the shape alone. */
-static size_t cut_product(rondo_conv_shape *shape, rondo_conv_product product, bool is_cuda) {
-  shape->edge = is_cuda ? CUDA_EDGE : RONDO_CONV_EDGE;
-  while (!is_cuda && shape->edge > 32 && rondo_conv_tiles(shape, product) < ENOUGH_TILES) shape->edge /= 2;
+static size_t cut_for_cpu(rondo_conv_shape *shape, rondo_conv_product product) {
+  shape->edge = RONDO_CONV_EDGE;
+  while (shape->edge > 32 && rondo_conv_tiles(shape, product) < ENOUGH_TILES) shape->edge /= 2;
   return rondo_conv_tiles(shape, product);
+}
+
+#define CUDA_EDGE 64 /* of a tile: conv.cu */
+#define CUDA_STEP 16 /* in depth, likewise */
+
+/* Enough blocks to keep a large GPU busy, and the minimum depth of a part. */
+#define ENOUGH_BLOCKS 256
+#define MIN_DEPTH 64
+
+/* Gradients of weights have few tiles and a depth of all positions of all images. The depth of each tile is split into
+ * so many parts that there are enough blocks. */
+static size_t cut_for_cuda(rondo_conv_shape *shape, rondo_conv_product product) {
+  shape->edge = CUDA_EDGE;
+  const size_t tiles = rondo_conv_tiles(shape, product);
+  const size_t parts = rondo_smaller(ENOUGH_BLOCKS / tiles, product.depth / MIN_DEPTH);
+  shape->part = parts < 2 ? product.depth : rondo_divide_up(product.depth, parts * CUDA_STEP) * CUDA_STEP;
+  shape->parts = rondo_divide_up(product.depth, shape->part);
+  return tiles * shape->parts;
 }
 
 static rondo_conv_shape shape_of(const rondo_shape *x, const rondo_shape *weight, const rondo_attributes *attributes) {
@@ -95,7 +113,9 @@ static const conv_pass weight_gradient_pass = {RONDO_CONVOLUTION_WEIGHT_GRADIENT
 static rondo_grid cut(const rondo_emitter *emitter, rondo_conv_shape *shape, const conv_pass *pass) {
   const bool is_cuda = rondo_emit_is_cuda(emitter);
   const bool is_depthwise = !is_cuda && rondo_conv_is_depthwise(shape);
-  const size_t tiles = is_depthwise ? pass->depthwise_tiles(shape) : cut_product(shape, pass->product(shape), is_cuda);
+  const size_t tiles = is_depthwise ? pass->depthwise_tiles(shape)
+                       : is_cuda    ? cut_for_cuda(shape, pass->product(shape))
+                                    : cut_for_cpu(shape, pass->product(shape));
   return rondo_tile_grid(tiles);
 }
 
@@ -135,6 +155,26 @@ static rondo_convolution_shape library_shape_of(const rondo_conv_shape *shape, r
   return made;
 }
 
+/* Without a library. The workspace has the results of the parts of the depth, if there are several. */
+static size_t own_workspace(rondo_conv_shape shape, const conv_pass *pass) {
+  const rondo_conv_product p = pass->product(&shape);
+  (void)cut_for_cuda(&shape, p);
+  return shape.parts == 1 ? 0 : p.count * p.rows * p.columns * shape.parts * sizeof(float);
+}
+
+static rondo_status prepare_on_cuda(rondo_resources *resources, uint32_t number, const rondo_operation *operation,
+                                    const rondo_conv_shape *shape, rondo_type type, size_t *out_workspace_bytes) {
+  const conv_pass *pass = operation->row->family;
+  const bool adds = operation->inputs[BIAS] != RONDO_NO_VALUE;
+  *out_workspace_bytes = 0;
+  if (!adds || type == RONDO_F32) { /* the library rounds to the type before it adds */
+    const rondo_convolution_shape made = library_shape_of(shape, pass->pass, type, adds);
+    RONDO_TRY(rondo_resources_add_convolution(resources, number, &made, out_workspace_bytes));
+  }
+  if (rondo_resources_convolution(resources, number) == NULL) *out_workspace_bytes = own_workspace(*shape, pass);
+  return RONDO_OK;
+}
+
 /* Gradients have no bias. */
 static rondo_status prepare(rondo_resources *resources, const rondo_program *program, uint32_t number,
                             size_t *out_workspace_bytes) {
@@ -145,12 +185,11 @@ static rondo_status prepare(rondo_resources *resources, const rondo_program *pro
   const rondo_conv_shape shape = shape_of(x, weight, &operation->attributes);
   const bool adds = operation->inputs[BIAS] != RONDO_NO_VALUE;
   rondo_device_info info = {.struct_size = sizeof info};
-  if (adds && x->type != RONDO_F32) return RONDO_OK; /* the library rounds to the type before it adds */
+  *out_workspace_bytes = 0;
   RONDO_TRY(rondo_device_get_info(resources->device, &info));
-  if (!info.cuda && x->type == RONDO_F32)
-    return prepare_on_cpu(resources, number, pass->pass, &shape, adds, out_workspace_bytes);
-  const rondo_convolution_shape made = library_shape_of(&shape, pass->pass, x->type, adds);
-  return rondo_resources_add_convolution(resources, number, &made, out_workspace_bytes);
+  if (info.cuda) return prepare_on_cuda(resources, number, operation, &shape, x->type, out_workspace_bytes);
+  if (x->type != RONDO_F32) return RONDO_OK;
+  return prepare_on_cpu(resources, number, pass->pass, &shape, adds, out_workspace_bytes);
 }
 
 /* A rondo_step_call; user: a convolution. */
@@ -199,13 +238,20 @@ static rondo_status emit(rondo_emitter *emitter, const rondo_operation *operatio
   const rondo_shape *weight = rondo_emit_shape(emitter, rondo_operand_value(operation, pass->weight));
   rondo_conv_shape shape = shape_of(x, weight, &operation->attributes);
   const rondo_grid grid = cut(emitter, &shape, pass);
+  void *const result = rondo_emit_address(emitter, operation->results[0]);
+  void *const to = shape.parts > 1 ? rondo_emit_workspace(emitter) : result;
   rondo_gemm_prepare();
   if (pass == &forward_pass)
-    return rondo_emit_operands(
+    RONDO_TRY(rondo_emit_operands(
         emitter, operation, &pass->code[x->type], grid,
-        RONDO_OPERANDS(RONDO_OBJECT(shape), RONDO_INPUT(X), RONDO_INPUT(WEIGHT), RONDO_INPUT(BIAS), RONDO_RESULT(0)));
-  return rondo_emit_operands(emitter, operation, &pass->code[x->type], grid,
-                             RONDO_OPERANDS(RONDO_OBJECT(shape), RONDO_INPUT(0), RONDO_INPUT(1), RONDO_RESULT(0)));
+        RONDO_OPERANDS(RONDO_OBJECT(shape), RONDO_INPUT(X), RONDO_INPUT(WEIGHT), RONDO_INPUT(BIAS), RONDO_OBJECT(to))));
+  else
+    RONDO_TRY(
+        rondo_emit_operands(emitter, operation, &pass->code[x->type], grid,
+                            RONDO_OPERANDS(RONDO_OBJECT(shape), RONDO_INPUT(0), RONDO_INPUT(1), RONDO_OBJECT(to))));
+  if (shape.parts < 2) return RONDO_OK;
+  const rondo_shape *y = rondo_emit_shape(emitter, operation->results[0]);
+  return rondo_emit_sum_of_parts(emitter, y->type, rondo_shape_elements(y), shape.parts, to, result);
 }
 
 /* Forward ---------------------------------------------------------------------------------------------------------- */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * The CUDA kernels of conv_tile.c: implicit matrix products. A block computes a tile of 64 x 64 results. Each step of
  * 16 in depth is gathered into shared memory, from which each thread computes 4 x 4 results. One thread sums a result,
- * in the order of the depth.
+ * in the order of the depth. A product with few results has several parts of its depth (conv.h): blocks of their own
+ * compute them, and another kernel adds them.
  */
 #include "tensor/operators/convolution/window.cuh"
 
@@ -13,21 +14,40 @@
 
 struct conv_shape {
   window w;
-  size_t images, groups, in_channels, out_channels, edge;
+  size_t images, groups, in_channels, out_channels, edge, parts, part;
 };
 
 __device__ inline size_t taps_of(const conv_shape &s) { return volume_of(s.w.kernel); }
 __device__ inline size_t in_of(const conv_shape &s) { return volume_of(s.w.in); }
 __device__ inline size_t out_of(const conv_shape &s) { return volume_of(s.w.out); }
 
-/* The element of a channel at tap `tap` of window `out`; 0 in the padding. */
-__device__ inline float tap_at(const conv_shape &s, const element *channel, size_t tap, size_t out) {
+/* An index of a column, or of the depth: the number of a volume, and the position in it. Finding them takes divisions,
+ * so a thread does that once for all elements that have the same index. */
+struct place {
+  size_t volume;
+  position at;
+};
+
+__device__ inline place place_of(const size_t *sizes, size_t index) {
+  const size_t elements = volume_of(sizes), volume = quotient(index, elements);
+  return {volume, position_of(sizes, index - volume * elements)};
+}
+
+/* The tile of a block, and the column whose right factors the thread gathers. */
+struct tile {
+  size_t product, group, row, column, part;
+  place across;
+};
+
+/* The element of a channel at a tap of window `out`; 0 in the padding. */
+__device__ inline float tap_at(const conv_shape &s, const element *channel, const position &tap, const position &out) {
   position in;
-  if (!window_tap(s.w, position_of(s.w.out, out), position_of(s.w.kernel, tap), in)) return 0.0f;
+  if (!window_tap(s.w, out, tap, in)) return 0.0f;
   return to_float(channel[index_of(s.w.in, in)]);
 }
 
-/* The three products of conv.h, and access to the elements of their factors. */
+/* The three products of conv.h, and access to the elements of their factors: at index k of the depth, whose place is
+ * `along`. */
 struct forward {
   const conv_shape &s;
   const element *x, *weight, *bias;
@@ -35,15 +55,16 @@ struct forward {
   __device__ size_t columns() const { return out_of(s); }
   __device__ size_t depth() const { return s.in_channels * taps_of(s); }
   __device__ size_t count() const { return s.images * s.groups; }
-  __device__ float left(size_t product, size_t row, size_t k) const {
-    return to_float(weight[(product % s.groups * s.out_channels + row) * depth() + k]);
+  __device__ place along(size_t k) const { return place_of(s.w.kernel, k); }
+  __device__ place across(size_t column) const { return place_of(s.w.out, column); }
+  __device__ float left(const tile &t, size_t row, size_t k, const place &) const {
+    return to_float(weight[(t.group * s.out_channels + row) * depth() + k]);
   }
-  __device__ float right(size_t product, size_t k, size_t column) const {
-    const size_t taps = taps_of(s);
-    return tap_at(s, x + (product * s.in_channels + k / taps) * in_of(s), k % taps, column);
+  __device__ float right(const tile &t, const place &along) const {
+    return tap_at(s, x + (t.product * s.in_channels + along.volume) * in_of(s), along.at, t.across.at);
   }
-  __device__ float first(size_t product, size_t row) const {
-    return bias != NULL ? to_float(bias[product % s.groups * s.out_channels + row]) : 0.0f;
+  __device__ float first(const tile &t, size_t row) const {
+    return bias != NULL ? to_float(bias[t.group * s.out_channels + row]) : 0.0f;
   }
 };
 
@@ -54,17 +75,18 @@ struct input_gradient {
   __device__ size_t columns() const { return in_of(s); }
   __device__ size_t depth() const { return s.out_channels * taps_of(s); }
   __device__ size_t count() const { return s.images * s.groups; }
-  __device__ float left(size_t product, size_t row, size_t k) const {
-    const size_t taps = taps_of(s), out = product % s.groups * s.out_channels + k / taps;
-    return to_float(weight[(out * s.in_channels + row) * taps + k % taps]);
+  __device__ place along(size_t k) const { return place_of(s.w.kernel, k); }
+  __device__ place across(size_t column) const { return place_of(s.w.in, column); }
+  __device__ float left(const tile &t, size_t row, size_t k, const place &along) const {
+    const size_t out = t.group * s.out_channels + along.volume, tap = k - along.volume * taps_of(s);
+    return to_float(weight[(out * s.in_channels + row) * taps_of(s) + tap]);
   }
-  __device__ float right(size_t product, size_t k, size_t column) const {
-    const size_t taps = taps_of(s);
+  __device__ float right(const tile &t, const place &along) const {
     position out;
-    if (!window_at(s.w, position_of(s.w.in, column), position_of(s.w.kernel, k % taps), out)) return 0.0f;
-    return to_float(dy[(product * s.out_channels + k / taps) * out_of(s) + index_of(s.w.out, out)]);
+    if (!window_at(s.w, t.across.at, along.at, out)) return 0.0f;
+    return to_float(dy[(t.product * s.out_channels + along.volume) * out_of(s) + index_of(s.w.out, out)]);
   }
-  __device__ float first(size_t, size_t) const { return 0.0f; }
+  __device__ float first(const tile &, size_t) const { return 0.0f; }
 };
 
 struct weight_gradient {
@@ -74,35 +96,42 @@ struct weight_gradient {
   __device__ size_t columns() const { return s.in_channels * taps_of(s); }
   __device__ size_t depth() const { return s.images * out_of(s); }
   __device__ size_t count() const { return s.groups; }
-  __device__ float left(size_t product, size_t row, size_t k) const {
-    const size_t image = k / out_of(s) * s.groups + product;
-    return to_float(dy[(image * s.out_channels + row) * out_of(s) + k % out_of(s)]);
+  __device__ place along(size_t k) const { return place_of(s.w.out, k); }
+  __device__ place across(size_t column) const { return place_of(s.w.kernel, column); }
+  __device__ float left(const tile &t, size_t row, size_t k, const place &along) const {
+    const size_t image = along.volume * s.groups + t.product;
+    return to_float(dy[(image * s.out_channels + row) * out_of(s) + k - along.volume * out_of(s)]);
   }
-  __device__ float right(size_t product, size_t k, size_t column) const {
-    const size_t image = k / out_of(s) * s.groups + product, taps = taps_of(s);
-    return tap_at(s, x + (image * s.in_channels + column / taps) * in_of(s), column % taps, k % out_of(s));
+  __device__ float right(const tile &t, const place &along) const {
+    const size_t image = along.volume * s.groups + t.product;
+    return tap_at(s, x + (image * s.in_channels + t.across.volume) * in_of(s), t.across.at, along.at);
   }
-  __device__ float first(size_t, size_t) const { return 0.0f; }
+  __device__ float first(const tile &, size_t) const { return 0.0f; }
 };
 
 struct panels {
   float left[DEPTH * ROW], right[DEPTH * ROW];
 };
 
-/* Neighbouring threads read neighbours along the depth of the left factor and along the columns of the right factor. */
+/* Neighbouring threads read neighbours along the depth of the left factor and along the columns of the right factor.
+ * Each thread has one index of the depth in the left factor, and one column of the right factor. */
 template <class P>
-__device__ inline void load(const P &p, size_t product, size_t row, size_t column, size_t from, panels &shared) {
+__device__ inline void load(const P &p, const tile &t, size_t from, panels &shared) {
+  const size_t k = from + threadIdx.x % DEPTH;
+  const bool is_inside = k < p.depth(), has_column = t.column + threadIdx.x % EDGE < p.columns();
+  const place along = p.along(k);
 #pragma unroll
   for (unsigned i = 0; i < LOADS; i++) {
     const unsigned at = threadIdx.x + i * BLOCK_THREADS;
-    const size_t k = from + at % DEPTH, r = row + at / DEPTH;
-    shared.left[at % DEPTH * ROW + at / DEPTH] = k < p.depth() && r < p.rows() ? p.left(product, r, k) : 0.0f;
+    const size_t r = t.row + at / DEPTH;
+    shared.left[at % DEPTH * ROW + at / DEPTH] = is_inside && r < p.rows() ? p.left(t, r, k, along) : 0.0f;
   }
 #pragma unroll
   for (unsigned i = 0; i < LOADS; i++) {
     const unsigned at = threadIdx.x + i * BLOCK_THREADS;
-    const size_t k = from + at / EDGE, c = column + at % EDGE;
-    shared.right[at / EDGE * ROW + at % EDGE] = k < p.depth() && c < p.columns() ? p.right(product, k, c) : 0.0f;
+    const size_t of_right = from + at / EDGE;
+    shared.right[at / EDGE * ROW + at % EDGE] =
+        has_column && of_right < p.depth() ? p.right(t, p.along(of_right)) : 0.0f;
   }
 }
 
@@ -124,19 +153,29 @@ __device__ inline void multiply(const panels &shared, float (*sums)[4]) {
   }
 }
 
+/* Stores a result or, if there are several parts, that of a part. */
+__device__ inline void put(const conv_shape &s, void *to, size_t at, size_t part, float value) {
+  if (s.parts > 1) {
+    ((float *)to)[at * s.parts + part] = value;
+  } else {
+    ((element *)to)[at] = to_element(value);
+  }
+}
+
 template <class P>
-__device__ inline void make_tile(const P &p, size_t product, size_t row, size_t column, panels &shared, element *to) {
+__device__ inline void make_tile(const P &p, const tile &t, panels &shared, void *to) {
   const unsigned down = threadIdx.x / SIDE, across = threadIdx.x % SIDE;
+  const size_t end = p.depth() - t.part * p.s.part < p.s.part ? p.depth() : (t.part + 1) * p.s.part;
   float sums[4][4];
 #pragma unroll
   for (unsigned i = 0; i < 4; i++) {
-    const size_t r = row + down + SIDE * i;
-    const float first = r < p.rows() ? p.first(product, r) : 0.0f;
+    const size_t r = t.row + down + SIDE * i;
+    const float first = t.part == 0 && r < p.rows() ? p.first(t, r) : 0.0f;
 #pragma unroll
     for (unsigned j = 0; j < 4; j++) sums[i][j] = first;
   }
-  for (size_t from = 0; from < p.depth(); from += DEPTH) {
-    load(p, product, row, column, from, shared);
+  for (size_t from = t.part * p.s.part; from < end; from += DEPTH) {
+    load(p, t, from, shared);
     __syncthreads();
     multiply(shared, sums);
     __syncthreads(); /* the panels have been read */
@@ -145,35 +184,40 @@ __device__ inline void make_tile(const P &p, size_t product, size_t row, size_t 
   for (unsigned i = 0; i < 4; i++) {
 #pragma unroll
     for (unsigned j = 0; j < 4; j++) {
-      const size_t r = row + down + SIDE * i, c = column + across + SIDE * j;
-      if (r < p.rows() && c < p.columns()) to[(product * p.rows() + r) * p.columns() + c] = to_element(sums[i][j]);
+      const size_t r = t.row + down + SIDE * i, c = t.column + across + SIDE * j;
+      if (r < p.rows() && c < p.columns())
+        put(p.s, to, (t.product * p.rows() + r) * p.columns() + c, t.part, sums[i][j]);
     }
   }
 }
 
 template <class P>
-__device__ inline void make_tiles(const P &p, element *to) {
+__device__ inline void make_tiles(const P &p, void *to) {
   __shared__ panels shared;
-  const size_t across = (p.columns() + EDGE - 1) / EDGE, down = (p.rows() + EDGE - 1) / EDGE;
-  for (size_t tile = blockIdx.x; tile < p.count() * across * down; tile += gridDim.x)
-    make_tile(p, tile / (across * down), tile / across % down * EDGE, tile % across * EDGE, shared, to);
+  const size_t parts = p.s.parts, across = (p.columns() + EDGE - 1) / EDGE, down = (p.rows() + EDGE - 1) / EDGE;
+  for (size_t i = blockIdx.x; i < p.count() * across * down * parts; i += gridDim.x) {
+    const size_t number = i / parts, product = number / (across * down), column = number % across * EDGE;
+    const tile t = {product, product % p.s.groups, number / across % down * EDGE,
+                    column,  i - number * parts,   p.across(column + threadIdx.x % EDGE)};
+    make_tile(p, t, shared, to);
+  }
 }
 
 extern "C" __global__ void conv_TYPE(conv_shape shape, const element *__restrict__ x,
                                      const element *__restrict__ weight, const element *__restrict__ bias,
-                                     element *__restrict__ y) {
+                                     void *__restrict__ y) {
   const forward p = {shape, x, weight, bias};
   make_tiles(p, y);
 }
 
 extern "C" __global__ void conv_input_gradient_TYPE(conv_shape shape, const element *__restrict__ weight,
-                                                    const element *__restrict__ dy, element *__restrict__ dx) {
+                                                    const element *__restrict__ dy, void *__restrict__ dx) {
   const input_gradient p = {shape, weight, dy};
   make_tiles(p, dx);
 }
 
 extern "C" __global__ void conv_weight_gradient_TYPE(conv_shape shape, const element *__restrict__ x,
-                                                     const element *__restrict__ dy, element *__restrict__ dweight) {
+                                                     const element *__restrict__ dy, void *__restrict__ dweight) {
   const weight_gradient p = {shape, x, dy};
   make_tiles(p, dweight);
 }

@@ -17,6 +17,7 @@ typedef struct rondo_conv_shape {
   size_t images, groups;
   size_t in_channels, out_channels; /* of a group */
   size_t edge;                      /* of a tile, rows and columns */
+  size_t parts, part;               /* on CUDA: parts of the depth, and the depth of each but the last */
 } rondo_conv_shape;
 
 /* The rows, columns and depth of a product, and the number of products: one for each group, and for each image or for

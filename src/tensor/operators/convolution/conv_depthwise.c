@@ -343,7 +343,8 @@ void rondo_conv_depthwise_weight_gradient_cpu(rondo_type type, rondo_blocks bloc
 
 bool rondo_conv_is_depthwise(const rondo_conv_shape *s) {
   const rondo_window *w = &s->window;
-  if (s->in_channels != 1 || s->out_channels != 1 || !rondo_window_is_trivial(w, RONDO_DEPTH)) return false;
+  if (s->in_channels != 1 || s->out_channels != 1 || s->parts > 1) return false;
+  if (!rondo_window_is_trivial(w, RONDO_DEPTH)) return false;
   for (int axis = 0; axis < RONDO_WINDOW_AXES; axis++) {
     if ((w->kernel[axis] - 1) * w->dilation[axis] >= EXTENT || w->stride[axis] > STRIDE) return false;
   }

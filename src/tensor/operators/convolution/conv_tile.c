@@ -211,7 +211,21 @@ static size_t corner_of(const conv_data *d, const conv_tile *t) {
   return (t->product * d->product.rows + t->row) * d->product.columns + t->column;
 }
 
+/* With the parts of a CUDA kernel: the first part has the sum of all, and the others are 0. */
+static void store_parts(const conv_data *d, const conv_tile *t, const float *sums) {
+  const size_t parts = d->shape->parts;
+  for (size_t i = 0; i < t->rows * t->columns; i++) {
+    const size_t at = corner_of(d, t) + i / t->columns * d->product.columns + i % t->columns;
+    memset((float *)d->to + at * parts, 0, parts * sizeof(float));
+    ((float *)d->to)[at * parts] = sums[i];
+  }
+}
+
 static void store_tile(const conv_data *d, const conv_tile *t, const float *sums) {
+  if (d->shape->parts > 1) {
+    store_parts(d, t, sums);
+    return;
+  }
   for (size_t i = 0; i < t->rows; i++)
     rondo_store_floats(d->type, d->to, corner_of(d, t) + i * d->product.columns, t->columns, sums + i * t->columns);
 }
@@ -219,7 +233,7 @@ static void store_tile(const conv_data *d, const conv_tile *t, const float *sums
 /* Whether the windows are the images themselves, in F32. The factors are then multiplied in place. */
 static bool is_pointwise(const conv_data *d) {
   const rondo_window *w = &d->shape->window;
-  bool is_same = d->type == RONDO_F32 && rondo_conv_taps(d->shape) == 1;
+  bool is_same = d->type == RONDO_F32 && d->shape->parts < 2 && rondo_conv_taps(d->shape) == 1;
   for (int axis = 0; axis < RONDO_WINDOW_AXES; axis++)
     is_same = is_same && w->stride[axis] == 1 && w->padding[axis] == 0 && w->in[axis] == w->out[axis];
   return is_same;

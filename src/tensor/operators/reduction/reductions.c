@@ -43,6 +43,14 @@
 
 static const rondo_reduction_row mean_family = {sum_rows_code, sum_columns_code, sum_parts_code, .is_mean = true};
 
+rondo_status rondo_emit_sum_of_parts(rondo_emitter *emitter, rondo_type type, size_t kept, size_t parts,
+                                     const void *from, void *to) {
+  const rondo_reduction shape = {.kept = kept, .parts = parts};
+  const float factor = 1.0f;
+  return rondo_emit_kernel(emitter, &sum_parts_code[type], rondo_emit_grid(emitter, kept, rondo_row_grain(parts)),
+                           RONDO_ARGS(&shape, &from, &to, &factor));
+}
+
 /* Sums of the columns of a matrix ---------------------------------------------------------------------------------- */
 
 #define MATRIX_GRAIN ((rondo_grain){64, 32})
