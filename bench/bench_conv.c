@@ -140,7 +140,7 @@ static bool is_by_cudnn(const rondo_compiled *compiled) {
   for (size_t i = 0; i < count; i++) {
     rondo_node_params params;
     check(rondo_graph_get_params(graph, nodes[i], &params));
-    if (params.name && strncmp(params.name, "conv", 6) == 0) is_librarys = false;
+    if (params.name && strncmp(params.name, "conv", strlen("conv")) == 0) is_librarys = false;
   }
   free(nodes);
   return is_librarys;

@@ -51,13 +51,13 @@ TEST(test_gradients_of_few_weights) {
   rondo_value x, weight, y, loss, gradient;
   rondo_program *program = start((const size_t[]){4, 1, 64, 64}, &x);
   assert_ok(rondo_program_input(program, "weight", RONDO_F32, (const size_t[]){40, 1, 3, 3}, 4, &weight));
-  const rondo_conv2d_options options = {RONDO_CONV2D_OPTIONS_INIT, .padding = {1, 1}};
-  assert_ok(rondo_op_conv2d(program, x, weight, &options, &y));
+  const rondo_conv_options options = {RONDO_CONV_OPTIONS_INIT, .padding = {1, 1}};
+  assert_ok(rondo_op_conv(program, x, weight, &options, &y));
   assert_ok(rondo_op_mean(program, y, NULL, 0, false, &loss));
   assert_ok(rondo_program_gradients(program, loss, &weight, 1, &gradient));
   assert_ok(rondo_program_output(program, "gradient", gradient));
   rondo_compiled *compiled = compile(t, program);
-  const step_sizes found = sizes_of(compiled, "conv2d_weight_gradient");
+  const step_sizes found = sizes_of(compiled, "conv_weight_gradient");
   assert_int_equal(found.count, 2); /* parts, and their sums */
   assert_true(found.blocks >= 40 * 9 / 8);
   assert_ok(rondo_compiled_destroy(compiled));
