@@ -60,6 +60,14 @@ CAUSES = {
                     "differs; the bare driver updates all with one call (bench/results/2026-11-23-changing.md)",
         "patching": "497 instructions and one more driver call, which checks that the device's context is current: "
                     "without a current context, the driver ends the process (bench/results/2026-11-23-changing.md)"},
+    "Steps of networks, on a GPU": {
+        "lstm": "four blocks walked through all steps; since then each step is a kernel of many blocks, and takes 0.85 of "
+                "PyTorch's time (bench/results/2026-11-30-h200.md)",
+        "unet": "a gradient of few weights was computed by one block; since then 0.92 of PyTorch's time (as above)",
+        "resnet18_eval": "batch norm had a block for each channel; since then 0.96 of PyTorch's time (as above)",
+        "dlrm": "28 kernels sort the indices of a table each; since then 1.08 of PyTorch's time (as above)",
+        "resnet18": "cuDNN's convolutions take 62 % of the step, and batch norm 17 % (as above)",
+        "gpt2_14m": "the difference is within that of two runs"},
     "Replaying a graph of tasks of one microsecond": {
         "": "the bodies take nearly all of this time, and the clock of this virtual machine's processors changes: "
             "within minutes, the same body alone takes from 893 to 998 ns",

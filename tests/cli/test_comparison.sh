@@ -9,10 +9,9 @@ build=${tool%/tools/rondo/rondo}
 command -v python3 >/dev/null || exit 77
 export PYTHONDONTWRITEBYTECODE=1
 
-networks=$root/bench/results/comparison-networks.json
-[ -f "$networks" ] && with_networks=(--networks "$networks") || with_networks=()
-python3 "$root/bench/comparison.py" page --cpu "$root/bench/results/comparison-cpu.json" \
-  --gpu "$root/bench/results/comparison-gpu.json" "${with_networks[@]}" --out page.md
+parts=$root/bench/results/comparison
+python3 "$root/bench/comparison.py" page --cpu "$parts-cpu.json" --gpu "$parts-gpu.json" \
+  --networks "$parts-networks.json" "$parts-networks-gpu.json" --out page.md
 cmp page.md "$root/docs/comparison.md" || die "docs/comparison.md is not what bench/comparison.py page makes"
 cmp pictures/comparison.svg "$root/docs/pictures/comparison.svg" || die "docs/pictures/comparison.svg is another"
 
