@@ -132,8 +132,7 @@ static void reference_triangle(const test_call *call, double *const *in, double 
   }
 }
 
-/* depth_to_space and space_to_depth: sizes are the block, the order, and whether it is to depth ----------------------
- */
+/* depth_to_space and space_to_depth: the block, the order, whether it is to depth ---------------------------------- */
 
 enum { BLOCK, CHANNELS_FIRST, TO_DEPTH };
 

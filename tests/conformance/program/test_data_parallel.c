@@ -456,20 +456,20 @@ TEST(test_pr7_ranks_accumulate_rows) {
   const rondo_gradient_options controls[] = {
       {RONDO_GRADIENT_OPTIONS_INIT, .accumulate = 3},
       {RONDO_GRADIENT_OPTIONS_INIT, .accumulate = 2, .max_norm = 0.05f, .scale_loss = true}};
-  for (int form = 0; form < 8; form++) {
+  for (int form = 0; form < 4; form++) {
     const method by = form % 2 == 0 ? SGD : ADAGRAD;
-    const setting alone = {.by = by, .bags = form / 2 % 2 == 1, .sparse = true, .gradients = controls[form / 4]};
+    const setting alone = {.by = by, .bags = form % 2 == 1, .sparse = true, .gradients = controls[form / 2]};
     const result expected = train_all(&alone);
     for (uint32_t ranks = 1; ranks <= up_to(MOST_RANKS); ranks *= 2) {
       setting s = alone;
       s.ranks = ranks;
       s.shards = s.shard_rows = true;
-      s.capacity_factor = form / 2 % 2 == 1 ? 3 : 0;
+      s.capacity_factor = form % 2 == 1 ? 3 : 0;
       const result sparse = train_all(&s);
       assert_alike(&sparse, &expected);
       s.sparse = false;
       const result whole = train_all(&s);
-      if (form / 4 == 0) assert_same(&sparse, &whole); /* the norm adds squares in another order */
+      if (form / 2 == 0) assert_same(&sparse, &whole); /* the norm adds squares in another order */
     }
   }
   (void)t;

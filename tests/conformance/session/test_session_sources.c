@@ -304,8 +304,7 @@ TEST(test_pr5_a_source_and_steps_are_as_whole_texts) {
     assert_near(written.logits[i], all + (written.prompt - 1 + i) * VOCABULARY, VOCABULARY, 1e-4f);
 }
 
-/* States --------------------------------------------------------------------------------------------------------------
- */
+/* States ----------------------------------------------------------------------------------------------------------- */
 
 static rondo_sequence_info info_of(rondo_sequence sequence) {
   rondo_sequence_info info = {.struct_size = sizeof info};
@@ -357,8 +356,7 @@ TEST(test_pr5_names_of_a_source) {
   assert_error(rondo_session_get_length(session, "t5.source", 0, &length), RONDO_NOT_FOUND, RONDO_REASON_UNKNOWN_NAME);
 }
 
-/* Refusals ------------------------------------------------------------------------------------------------------------
- */
+/* Refusals --------------------------------------------------------------------------------------------------------- */
 
 TEST(test_pr5_requests_for_sources_that_are_refused) {
   static text one;
@@ -417,7 +415,7 @@ TEST(test_pr5_sources_that_are_refused) {
   assert_model_refused(t, &options, RONDO_REASON_BAD_OPTIONS, "the row input `source` needs a network");
   options = step_options(&source);
   source.slots = 2;
-  source.slot_positions = 8;
+  source.slot_positions = SOURCE;
   assert_model_refused(t, &options, RONDO_REASON_BAD_OPTIONS, "leave them out of the options of its source");
   source = source_options();
   source.row_inputs.slot = NULL;
