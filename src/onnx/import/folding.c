@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * Folding programs.
+ * Constants that are computed at import. Nodes whose inputs are constants add their operators to a program on a CPU
+ * device, the folding program. It is compiled and run when the bytes of a result are needed, and then a new one begins.
+ * A result is deferred until then: its constant names the program and the value in it. Small results come from the same
+ * run as the one that was asked for.
+ *
+ * Invariant: a constant has elements, or a folding program that can still compute them.
+ * Threads: an import belongs to one thread.
  */
 #include "onnx/import/folding.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * PR-13: kernels at sizes of ordinary networks have blocks for a large GPU: gradients of few weights, batch_norm of one
+ * PR-8: kernels at sizes of ordinary networks have blocks for a large GPU: gradients of few weights, batch_norm of one
  * image and of a training step. Updates of running statistics are one kernel.
  */
 #include <string.h>
