@@ -32,7 +32,7 @@ static void check(rondo_status status) {
 }
 
 int main(int argc, char **argv) {
-  const rondo_operator_definition definition = {RONDO_OPERATOR_DEFINITION_INIT, .name = "softplus", .inputs = {"x"},
+  const rondo_operator_definition definition = {RONDO_OPERATOR_DEFINITION_INIT, .name = "my_softplus", .inputs = {"x"},
                                                 .element = &softplus, .gradient = softplus_gradient};
   const rondo_operator_check_options options = {RONDO_OPERATOR_CHECK_OPTIONS_INIT,
                                                 .inputs = &(const rondo_shape){RONDO_F32, 1, {64}}, .input_count = 1};

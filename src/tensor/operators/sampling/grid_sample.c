@@ -183,7 +183,7 @@ static void grid_sample_gradient_cpu(rondo_blocks blocks, void *const *args) {
 }
 
 /* shape, x, grid, dy, dgrid */
-static void grid_coordinate_gradient_cpu(rondo_blocks blocks, void *const *args) {
+static void grid_sample_coordinate_gradient_cpu(rondo_blocks blocks, void *const *args) {
   const sample_shape *s = args[0];
   const float *x = RONDO_ARG(const float *, 1), *grid = RONDO_ARG(const float *, 2), *dy = RONDO_ARG(const float *, 3);
   float *to = RONDO_ARG(float *, 4);
@@ -204,7 +204,7 @@ static void grid_coordinate_gradient_cpu(rondo_blocks blocks, void *const *args)
 RONDO_UNTYPED_KERNEL(grid_sample, grid_sample, RONDO_SCALAR(sample_shape), RONDO_READS, RONDO_READS, RONDO_WRITES);
 RONDO_UNTYPED_KERNEL(grid_sample_gradient, grid_sample, RONDO_SCALAR(sample_shape), RONDO_READS, RONDO_READS,
                      RONDO_WRITES);
-RONDO_UNTYPED_KERNEL(grid_coordinate_gradient, grid_sample, RONDO_SCALAR(sample_shape), RONDO_READS, RONDO_READS,
+RONDO_UNTYPED_KERNEL(grid_sample_coordinate_gradient, grid_sample, RONDO_SCALAR(sample_shape), RONDO_READS, RONDO_READS,
                      RONDO_READS, RONDO_WRITES);
 
 static sample_shape shape_of(const rondo_shape *value, const rondo_shape *grid, const rondo_attributes *attributes) {
@@ -249,8 +249,8 @@ static rondo_status differentiate_sample(rondo_program *program, const rondo_ope
   attributes.size_count = SIZES;
   RONDO_TRY(rondo_program_add(program, &rondo_operator_grid_sample_gradient, for_value, 2, &attributes,
                               &input_gradients[VALUE]));
-  return rondo_program_add(program, &rondo_operator_grid_coordinate_gradient, for_grid, 3, &operation->attributes,
-                           &input_gradients[GRID]);
+  return rondo_program_add(program, &rondo_operator_grid_sample_coordinate_gradient, for_grid, 3,
+                           &operation->attributes, &input_gradients[GRID]);
 }
 
 static rondo_status infer_gradient(const rondo_program *program, const rondo_operation *operation,
@@ -289,7 +289,8 @@ static rondo_status emit_grid_gradient(rondo_emitter *emitter, const rondo_opera
   const sample_shape shape = shape_of(rondo_emit_shape(emitter, operation->inputs[VALUE]),
                                       rondo_emit_shape(emitter, operation->inputs[GRID]), &operation->attributes);
   return rondo_emit_operands(
-      emitter, operation, &grid_coordinate_gradient_code, rondo_emit_grid(emitter, shape.images * shape.out, GRAIN),
+      emitter, operation, &grid_sample_coordinate_gradient_code,
+      rondo_emit_grid(emitter, shape.images * shape.out, GRAIN),
       RONDO_OPERANDS(RONDO_OBJECT(shape), RONDO_INPUT(VALUE), RONDO_INPUT(GRID), RONDO_INPUT(2), RONDO_RESULT(0)));
 }
 
@@ -297,8 +298,8 @@ RONDO_OPERATOR(grid_sample, .types = RONDO_TYPE_BIT(RONDO_F32), .inputs = {"valu
                .result_count = 1, .infer = infer_sample, .differentiate = differentiate_sample, .emit = emit_sample);
 RONDO_OPERATOR(grid_sample_gradient, .inputs = {"grid", "gradient"}, .required = 2, .result_count = 1,
                .infer = infer_gradient, .emit = emit_gradient);
-RONDO_OPERATOR(grid_coordinate_gradient, .inputs = {"value", "grid", "gradient"}, .required = 3, .result_count = 1,
-               .infer = infer_grid_gradient, .emit = emit_grid_gradient);
+RONDO_OPERATOR(grid_sample_coordinate_gradient, .inputs = {"value", "grid", "gradient"}, .required = 3,
+               .result_count = 1, .infer = infer_grid_gradient, .emit = emit_grid_gradient);
 
 /* Public ----------------------------------------------------------------------------------------------------------- */
 

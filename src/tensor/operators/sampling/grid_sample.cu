@@ -158,9 +158,9 @@ extern "C" __global__ void grid_sample_gradient(sample_shape s, const float *__r
   }
 }
 
-extern "C" __global__ void grid_coordinate_gradient(sample_shape s, const float *__restrict__ x,
-                                                    const float *__restrict__ grid, const float *__restrict__ dy,
-                                                    float *__restrict__ to) {
+extern "C" __global__ void grid_sample_coordinate_gradient(sample_shape s, const float *__restrict__ x,
+                                                           const float *__restrict__ grid, const float *__restrict__ dy,
+                                                           float *__restrict__ to) {
   for (size_t i = first_element(); i < s.images * s.out; i += element_stride()) {
     const neighbours n = neighbours_of(s, grid, i);
     const size_t image = i / s.out;
