@@ -75,8 +75,8 @@ RONDO_PRIVATE RONDO_MUST_USE rondo_status rondo_array_reserve_bytes(const rondo_
 RONDO_PRIVATE RONDO_MUST_USE rondo_status rondo_array_push_bytes(const rondo_allocator *allocator, void *items,
                                                                  size_t *count, size_t *capacity, const void *value,
                                                                  size_t item_bytes);
-RONDO_PRIVATE RONDO_MUST_USE rondo_status rondo_array_copy_bytes(const rondo_allocator *allocator, void *items,
-                                                                 size_t *count, size_t *capacity, const void *from,
-                                                                 size_t from_count, size_t item_bytes);
+RONDO_MUST_USE rondo_status rondo_array_copy_bytes(const rondo_allocator *allocator, void *items, size_t *count,
+                                                   size_t *capacity, const void *from, size_t from_count,
+                                                   size_t item_bytes);
 
 #endif

@@ -163,7 +163,7 @@ TEST(test_stft_finds_a_frequency) {
 }
 
 /* The best box hides the one that overlaps it, not the others; classes do not see each other. */
-TEST(test_boxes_that_overlap_are_left_out) {
+TEST(test_overlapping_boxes_of_non_max_suppression) {
   float boxes[4 * 4] = {0, 0, 1, 1, 0, 0.1f, 1, 1.1f, 2, 2, 3, 3, 3, 3, 2.1f, 2};
   float scores[2 * 4] = {0.9f, 0.8f, 0.7f, 0.6f, 0.1f, 0.5f, 0.2f, 0.05f};
   int32_t selected[8 * 3], count;
@@ -185,7 +185,7 @@ TEST(test_boxes_that_overlap_are_left_out) {
 }
 
 /* On an image whose elements are their columns, samples are the columns of their places. */
-TEST(test_regions_of_interest) {
+TEST(test_regions_of_roi_align) {
   float x[2 * 8 * 8], rois[2 * 4] = {1, 1, 5, 5, 0, 2, 7, 6}, numbered[2 * 5] = {0, 1, 1, 4, 4, 1, 0, 2, 7, 6};
   float aligned[2 * 2 * 2], largest[2 * 2 * 2];
   int32_t images[2] = {0, 1};

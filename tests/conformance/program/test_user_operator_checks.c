@@ -166,7 +166,7 @@ TEST(test_pr2_kernels_of_short_floats) {
           "}\n",
       .params = {RONDO_READS, RONDO_WRITES, RONDO_SCALAR(size_t)}};
   const rondo_operator_definition definition = {RONDO_OPERATOR_DEFINITION_INIT,
-                                                .name = "flip",
+                                                .name = "flip_floats",
                                                 .inputs = {"x"},
                                                 .types = 1u << RONDO_F16 | 1u << RONDO_BF16,
                                                 .kernels = &kernel,
