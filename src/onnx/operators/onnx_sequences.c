@@ -206,7 +206,7 @@ static rondo_status take_part(rondo_onnx_node *inner, size_t axis, size_t first,
 static rondo_status add_split(rondo_onnx_node *node, const void *data) {
   const rondo_onnx_shape *have = rondo_onnx_input_shape(node, 0);
   int64_t given, keeps;
-  size_t axis, *lengths, count;
+  size_t axis, *lengths, count = 0;
   rondo_onnx_import_value sequence;
   (void)data;
   RONDO_TRY(rondo_onnx_attribute_int(node, "axis", 0, &given));

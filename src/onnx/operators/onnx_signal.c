@@ -22,7 +22,7 @@ static rondo_status known_scalar(rondo_onnx_node *node, size_t index, double *ou
 
 /* A size that is known at import, at least 1. */
 static rondo_status known_size(rondo_onnx_node *node, size_t index, size_t *out) {
-  double number;
+  double number = 0;
   RONDO_TRY(known_scalar(node, index, &number));
   if (!(number >= 1 && number < 1e9)) return rondo_onnx_refuse(node, "input %zu is %g, no size", index, number);
   *out = (size_t)number;

@@ -86,11 +86,12 @@ static double raw_weight(const resize_shape *s, const taps *t, size_t k) {
 }
 
 static size_t index_of(const resize_shape *s, const taps *t, size_t k) {
-  return t->count <= TAPS ? t->at[k] : inside(t->first + (double)k, s->in);
+  return t->count <= TAPS ? t->at[k % TAPS] : inside(t->first + (double)k, s->in);
 }
 
+/* k % TAPS is k there; compilers see that it is inside. */
 static float weight_of_tap(const resize_shape *s, const taps *t, size_t k) {
-  return t->count <= TAPS ? t->weights[k] : (float)(raw_weight(s, t, k) / t->total);
+  return t->count <= TAPS ? t->weights[k % TAPS] : (float)(raw_weight(s, t, k) / t->total);
 }
 
 static taps nearest_tap(const resize_shape *s, double index) {
