@@ -343,6 +343,6 @@ rondo_status rondo_onnx_reshape(rondo_onnx_node *node, rondo_value value, const 
   RONDO_TRY(rondo_onnx_node_program(node, &program));
   RONDO_TRY(rondo_value_shape(program, value, &type, have, &have_rank));
   *out = value;
-  if (have_rank == rank && memcmp(have, dims, rank * sizeof *dims) == 0) return RONDO_OK;
+  if (have_rank == rank && (rank == 0 || memcmp(have, dims, rank * sizeof *dims) == 0)) return RONDO_OK;
   return rondo_op_reshape(program, value, dims, rank, out);
 }

@@ -76,7 +76,8 @@ static rondo_status add_insert(rondo_onnx_node *node, const void *data) {
   RONDO_TRY(make_sequence(node, from->item_count + 1, &sequence));
   copy_items(sequence.items, from->items, position);
   sequence.items[position] = node->inputs[1];
-  copy_items(sequence.items + position + 1, from->items + position, from->item_count - position);
+  if (position < from->item_count)
+    copy_items(sequence.items + position + 1, from->items + position, from->item_count - position);
   rondo_onnx_set_value(node, 0, &sequence);
   return RONDO_OK;
 }

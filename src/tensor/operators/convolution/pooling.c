@@ -165,9 +165,11 @@ static rondo_status add_cast(rondo_program *program, rondo_type type, uint32_t *
 static rondo_status add_max_pool(rondo_program *program, uint32_t x, const rondo_attributes *attributes,
                                  uint32_t *out_value, uint32_t *out_indices) {
   const rondo_type type = rondo_program_shape(program, x)->type;
+  uint32_t results[2];
   if (type == RONDO_I8 || type == RONDO_U8) RONDO_TRY(add_cast(program, RONDO_F32, &x));
-  RONDO_TRY(rondo_program_add(program, &rondo_operator_max_pool, &x, 1, attributes, out_value));
-  *out_indices = program->operations.items[program->operations.count - 1].results[1];
+  RONDO_TRY(rondo_program_add(program, &rondo_operator_max_pool, &x, 1, attributes, results));
+  *out_value = results[0];
+  *out_indices = results[1];
   return add_cast(program, type, out_value);
 }
 
