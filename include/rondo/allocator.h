@@ -24,7 +24,8 @@ typedef struct rondo_allocator {
   void (*release)(void *self, void *pointer, size_t bytes);
 } rondo_allocator;
 
-/* Frees a string that the library returned (`char **out_text`). NULL is fine. Thread-safe. */
+/* Frees a string that the library returned (`char **out_text`). NULL is fine. The string may outlive the objects that
+ * it describes, and their device, but not their allocator. Thread-safe. */
 RONDO_API void rondo_text_free(char *text);
 
 RONDO_EXTERN_C_END

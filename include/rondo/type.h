@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Element types. Programs (<rondo/program.h>) use all of them except F64. Collectives (<rondo/collective.h>) use all
- * except BOOL and the two of 8-bit floats, which are stored and converted only: no operator computes with them.
+ * except BOOL and the two of 8-bit floats, which are stored, converted, and multiplied by rondo_op_matmul_scaled alone.
  */
 #ifndef RONDO_TYPE_H
 #define RONDO_TYPE_H

@@ -155,6 +155,16 @@ rondo_status rondo_scratch_take(rondo_scratch *scratch, size_t count, size_t byt
   return RONDO_OK;
 }
 
+rondo_status rondo_scratch_text(rondo_scratch *scratch, const char *text, const char **out) {
+  char *copy;
+  *out = NULL;
+  if (text == NULL) return RONDO_OK;
+  RONDO_TRY(rondo_scratch_take(scratch, strlen(text) + 1, 1, &copy));
+  memcpy(copy, text, strlen(text) + 1);
+  *out = copy;
+  return RONDO_OK;
+}
+
 void rondo_scratch_free(rondo_scratch *scratch) {
   while (scratch->last != NULL) {
     rondo_scratch_block *const block = scratch->last;

@@ -72,6 +72,10 @@ typedef struct rondo_scratch {
 RONDO_PRIVATE RONDO_MUST_USE rondo_status rondo_scratch_take(rondo_scratch *scratch, size_t count, size_t bytes,
                                                              void *out);
 
+/* A copy of `text`; NULL stays NULL. */
+RONDO_PRIVATE RONDO_MUST_USE rondo_status rondo_scratch_text(rondo_scratch *scratch, const char *text,
+                                                             const char **out);
+
 /* Releases all that was taken; the scratch can be used again. */
 RONDO_PRIVATE void rondo_scratch_free(rondo_scratch *scratch);
 

@@ -55,9 +55,10 @@ static const rondo_option_row table[RONDO_OPTION_COUNT] = {
     NUMBER(CUBLASLT_LEAST, "65536", UINT64_MAX,
            "least multiplications of a matrix product for cuBLASLt, if it keeps the device busy; 1 = every product it "
            "supports"),
-    TEXT(CUDNN_LIBRARY, NULL, "library for convolutions on CUDA, instead of libcudnn.so.9; \"none\" = own kernels"),
+    TEXT(CUDNN_LIBRARY, NULL,
+         "library for convolutions and attention on CUDA, instead of libcudnn.so.9; \"none\" = own kernels"),
     NUMBER(CUDNN_LEAST, "1048576", UINT64_MAX,
-           "least multiplications of a convolution for cuDNN; 1 = every one it supports"),
+           "least multiplications of a convolution or of attention for cuDNN; 1 = every one it supports"),
     NUMBER(CUDA_TILE, "0", 128, "tile size of Rondo's matrix products on CUDA: 16, 32, 64 or 128; 0 = chosen by shape"),
     TEXT(NCCL_LIBRARY, NULL, "library for collectives on CUDA, instead of libnccl.so.2"),
     TEXT(ONEDNN_LIBRARY, NULL,

@@ -13,6 +13,7 @@
 
 #include "base/allocation.h"
 #include "base/array.h"
+#include "base/counting_allocator.h"
 #include "base/error.h"
 #include "base/numbers/real.h"
 
@@ -93,7 +94,8 @@ void rondo_text_add(rondo_text *text, const char *format, ...) {
   va_end(arguments);
 }
 
-/* A text that the user owns. Its header holds the allocator and the size, so rondo_text_free needs only the text. */
+/* A text that the user owns. Its header holds the allocator and the size, so rondo_text_free needs only the text. It
+ * may outlive the device, which counts the calls of its allocator: so its allocator is the one that the user gave. */
 typedef struct owned_text {
   rondo_allocator allocator;
   size_t bytes; /* of the whole block */
@@ -105,9 +107,10 @@ rondo_status rondo_text_hand_out(rondo_text *text, char **out) {
   if (text->failed != RONDO_OK) return rondo_text_take(text, out);
   owned_text *owned;
   const size_t bytes = offsetof(owned_text, text) + text->count + 1;
-  const rondo_status status = rondo_allocate_items(&text->allocator, bytes, 1, &owned);
+  const rondo_allocator allocator = rondo_allocator_uncounted(&text->allocator);
+  const rondo_status status = rondo_allocate_items(&allocator, bytes, 1, &owned);
   if (status == RONDO_OK) {
-    owned->allocator = text->allocator;
+    owned->allocator = allocator;
     owned->bytes = bytes;
     if (text->count > 0) memcpy(owned->text, text->bytes, text->count);
     *out = owned->text;
@@ -299,7 +302,7 @@ const char *rondo_fixed_text(char out[RONDO_NUMBER_TEXT], double value, int deci
 
 const char *rondo_ratio_text(char out[RONDO_NUMBER_TEXT], size_t peak, size_t bound) {
   assert(bound > 0);
-  return scaled_text(out, rondo_round_up((double)peak / (double)bound * 10000), 4);
+  return scaled_text(out, rondo_ceil((double)peak / (double)bound * 10000), 4);
 }
 
 /* Writes the separator between the last value and the next one. */

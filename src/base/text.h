@@ -93,9 +93,9 @@ RONDO_PRIVATE void rondo_json_key(rondo_text *text, const char *key);
 RONDO_PRIVATE void rondo_json_string(rondo_text *text, const char *value); /* NULL becomes null */
 void rondo_json_hex(rondo_text *text, const void *bytes, size_t count);    /* a string with two digits for each byte */
 RONDO_PRIVATE void rondo_json_u64(rondo_text *text, uint64_t value);
-void rondo_json_i64(rondo_text *text, int64_t value);
+RONDO_PRIVATE void rondo_json_i64(rondo_text *text, int64_t value);
 void rondo_json_double(rondo_text *text, double value); /* not finite becomes null */
-void rondo_json_bool(rondo_text *text, bool value);
+RONDO_PRIVATE void rondo_json_bool(rondo_text *text, bool value);
 
 /* Returns the text, to be freed with rondo_release_text and the same allocator; or the first error, with *out NULL.
  * Leaves the builder empty. */

@@ -41,7 +41,9 @@ rondo_status rondo_versioned_read(const char *what, const void *given, void *out
                       "zero, or use a newer library",
                       what, i, bytes);
   }
+  const uint32_t known = (uint32_t)bytes; /* the copy is of this version, whoever it is passed on to */
   memcpy(out, given, bytes);
+  memcpy(out, &known, sizeof known);
   return RONDO_OK;
 }
 

@@ -13,8 +13,9 @@
 
 #include "base/component.h"
 
-/* Copies `given` (NULL = all zero) over *out of `bytes` bytes. Any bytes of `given` beyond that must be zero, else
- * INVALID_ARGUMENT/BAD_OPTIONS. `what` names the struct in the message. */
+/* Copies `given` (NULL = all zero) over *out of `bytes` bytes; the copy's struct_size is `bytes`, so that it can be
+ * passed on. Any bytes of `given` beyond that must be zero, else INVALID_ARGUMENT/BAD_OPTIONS. `what` names the struct
+ * in the message. */
 RONDO_PRIVATE RONDO_MUST_USE rondo_status rondo_versioned_read(const char *what, const void *given, void *out,
                                                                size_t bytes);
 

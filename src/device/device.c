@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/counting_allocator.h"
 #include "base/environment.h"
 #include "base/error.h"
 #include "base/linked_list.h"
@@ -21,40 +22,6 @@
 #include "device/retired_objects.h"
 #include "graph/launch_config.h"
 #include "graph/user_object.h"
-
-/* An allocator that counts calls. */
-typedef struct counting_allocator {
-  rondo_allocator inner;
-  _Atomic uint64_t calls;
-} counting_allocator;
-
-static void *count_and_allocate(void *self, size_t bytes, size_t alignment) {
-  counting_allocator *counter = self;
-  atomic_fetch_add_explicit(&counter->calls, 1, memory_order_relaxed);
-  return counter->inner.allocate(counter->inner.self, bytes, alignment);
-}
-
-static void release_through(void *self, void *pointer, size_t bytes) {
-  const counting_allocator *counter = self;
-  counter->inner.release(counter->inner.self, pointer, bytes);
-}
-
-static rondo_status make_counter(const rondo_allocator *given, rondo_allocator *out) {
-  rondo_allocator inner;
-  void *memory;
-  RONDO_TRY(rondo_allocator_resolve(given, &inner));
-  RONDO_TRY(rondo_allocate(&inner, 1, sizeof(counting_allocator), &memory));
-  counting_allocator *counter = memory;
-  counter->inner = inner;
-  *out = (rondo_allocator){.self = counter, .allocate = count_and_allocate, .release = release_through};
-  return RONDO_OK;
-}
-
-static void free_counter(const rondo_allocator *allocator) {
-  counting_allocator *counter = allocator->self;
-  const rondo_allocator inner = counter->inner;
-  rondo_release(&inner, counter, 1, sizeof *counter);
-}
 
 /* RONDO_TRACE: the file begins with the first device and ends with the last one, so it is complete. One lock is held
  * while devices are counted and the file begins or ends. The log is written without it. */
@@ -183,12 +150,12 @@ rondo_status rondo_device_open(const char *name, const rondo_device_options *opt
   RONDO_TRY(rondo_refuse_in_callback("rondo_device_open"));
   RONDO_TRY(RONDO_VERSIONED_READ("rondo_device_options", options, &known));
   RONDO_TRY(watch_forks());
-  RONDO_TRY(make_counter(known.allocator, &allocator));
+  RONDO_TRY(rondo_counting_allocator_make(known.allocator, &allocator));
   count_opened();
   rondo_device *device;
   const rondo_status status = rondo_registry_open(name, &known, &allocator, &device);
   if (status != RONDO_OK) {
-    free_counter(&allocator);
+    rondo_counting_allocator_free(&allocator);
     count_closed();
     return status;
   }
@@ -336,7 +303,7 @@ rondo_status rondo_device_close(rondo_device *device) {
   const rondo_allocator allocator = device->allocator;
   const rondo_status status = device->ops->close(device);
   rondo_retired_objects_free(&allocator, left);
-  free_counter(&allocator);
+  rondo_counting_allocator_free(&allocator);
   count_closed();
   return status;
 }
@@ -384,8 +351,7 @@ rondo_status rondo_device_get_statistics(const rondo_device *device, rondo_devic
   rondo_device_statistics statistics = {.struct_size = sizeof statistics};
   RONDO_TRY(refuse_null("rondo_device_get_statistics", device, out_statistics));
   device->ops->statistics(device, &statistics);
-  const counting_allocator *counter = device->allocator.self;
-  statistics.host_allocations = atomic_load_explicit(&counter->calls, memory_order_relaxed);
+  statistics.host_allocations = rondo_counting_allocator_calls(&device->allocator);
   statistics.events_created = atomic_load_explicit(&device->events_created, memory_order_relaxed);
   statistics.events_reused = atomic_load_explicit(&device->events_reused, memory_order_relaxed);
   return rondo_versioned_write("rondo_device_statistics", &statistics, out_statistics, sizeof statistics);

@@ -337,7 +337,7 @@ static void store_positions(const placer *p) {
     right = rondo_larger(right, p->x[i] + width_of(p, i) / 2);
   }
   for (uint32_t i = 0; i < layers->vertex_count; i++) layers->x[i] = (int32_t)(p->x[i] - left + 0.5);
-  layers->width = (int32_t)rondo_round_up(right - left);
+  layers->width = (int32_t)rondo_ceil(right - left);
 }
 
 static uint32_t widest_row(const layer_order *o) {

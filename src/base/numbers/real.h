@@ -11,7 +11,7 @@ static inline double rondo_larger(double a, double b) { return a >= b || b != b 
 static inline double rondo_smaller(double a, double b) { return a <= b || b != b ? a : b; }
 
 /* The next whole number, of 0 to 2^63. */
-static inline uint64_t rondo_round_up(double value) {
+static inline uint64_t rondo_ceil(double value) {
   const uint64_t whole = (uint64_t)value;
   return (double)whole < value ? whole + 1 : whole;
 }

@@ -51,16 +51,19 @@ static rondo_status device_close(rondo_device *base) {
   return status;
 }
 
-/* The "model name" of the first processor; "processor" if the system does not give one. */
-static void processor_name(char *out, size_t bytes) {
+/* The "model name" of the first processor; "processor" if the system does not give one. It is read once in a process:
+ * the system takes half a millisecond to write it, and a compilation asks what a device is for each product. */
+static char processor_name[96] = "processor";
+static pthread_once_t processor_once = PTHREAD_ONCE_INIT;
+
+static void read_processor_name(void) {
   char line[256];
   FILE *file = fopen("/proc/cpuinfo", "re");
-  (void)snprintf(out, bytes, "processor");
   if (file == NULL) return;
   while (fgets(line, sizeof line, file) != NULL) {
     const char *value = strchr(line, ':');
     if (strncmp(line, "model name", 10) != 0 || value == NULL) continue;
-    (void)snprintf(out, bytes, "%.*s", (int)strcspn(value + 2, "\n"), value + 2);
+    (void)snprintf(processor_name, sizeof processor_name, "%.*s", (int)strcspn(value + 2, "\n"), value + 2);
     break;
   }
   (void)fclose(file);
@@ -70,7 +73,8 @@ static void device_info(const rondo_device *base, rondo_device_info *out) {
   const cpu_device *device = (const cpu_device *)base;
   out->index = base->index;
   (void)snprintf(out->name, sizeof out->name, "%s", base->name);
-  processor_name(out->description, sizeof out->description);
+  if (pthread_once(&processor_once, read_processor_name) == 0)
+    (void)snprintf(out->description, sizeof out->description, "%s", processor_name);
   out->workers = device->pool.worker_count;
   out->processors = rondo_processor_count();
   out->memory_bytes = device->memory_limit;

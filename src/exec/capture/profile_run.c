@@ -57,7 +57,6 @@ rondo_status rondo_profile_end(rondo_stream *stream, const rondo_plan_options *p
   *out_profile = NULL;
   RONDO_TRY(rondo_check_call(call, "the stream", stream));
   RONDO_TRY(rondo_versioned_read("rondo_plan_options", plan_options, &known, sizeof known));
-  known.struct_size = sizeof known;
   return plan_run(stream, &known, out_profile);
 }
 

@@ -51,7 +51,7 @@ static void conclude(const rondo_costs *costs, rondo_gain *gain) {
   gain->host_gain = gain->recorded_host_us > 0 ? gain->host_us / gain->recorded_host_us : 0;
   gain->total_gain = gain->recorded_total_us > 0 ? gain->total_us / gain->recorded_total_us : 0;
   const double runs = saved > 0 ? gain->record_us / saved : INFINITY;
-  gain->runs_to_repay = runs < MOST_RUNS ? rondo_round_up(rondo_larger(1, runs)) : 0;
+  gain->runs_to_repay = runs < MOST_RUNS ? rondo_ceil(rondo_larger(1, runs)) : 0;
 }
 
 rondo_status rondo_gain_estimate(const rondo_costs *costs, rondo_gain *inout_gain) {

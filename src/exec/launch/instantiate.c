@@ -253,7 +253,6 @@ static rondo_status make_exec(rondo_graph *graph, const rondo_instantiate_option
 static rondo_status instantiate(rondo_graph *graph, const rondo_instantiate_options *options, rondo_exec **out) {
   rondo_plan_options plan;
   RONDO_TRY(rondo_versioned_read("rondo_plan_options", options->plan, &plan, sizeof plan));
-  plan.struct_size = sizeof plan;
   RONDO_TRY(make_exec(graph, options, &plan, out));
   rondo_retired_objects_look(graph->device, RONDO_QUEUE_NONE);
   rondo_device_begin_use((*out)->device, &exec_use);

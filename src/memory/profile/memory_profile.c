@@ -99,7 +99,6 @@ rondo_status rondo_profile_create(const rondo_graph *graph, const rondo_plan_opt
   if (graph == NULL) return rondo_refuse_null(call, "the graph");
   RONDO_TRY(rondo_refuse_in_callback(call));
   RONDO_TRY(rondo_versioned_read("rondo_plan_options", plan_options, &known, sizeof known));
-  known.struct_size = sizeof known;
   return rondo_fail_context(profile_graph(graph, &known, out_profile), "%s", call);
 }
 

@@ -199,6 +199,21 @@ TEST(test_an_exec_keeps_its_device_open) {
   assert_ok(rondo_device_close(device));
 }
 
+/* The teardown checks that the allocator has the text back. */
+TEST(test_texts_outlive_their_device) {
+  const rondo_device_options options = {RONDO_DEVICE_OPTIONS_INIT, .allocator = &t->allocator.table};
+  rondo_device *device = NULL;
+  rondo_graph *graph = NULL;
+  char *text = NULL;
+  assert_ok(rondo_device_open(test_device_name(), &options, &device));
+  assert_ok(rondo_graph_create(device, NULL, &graph));
+  assert_ok(rondo_graph_to_json(graph, false, &text));
+  rondo_graph_destroy(graph);
+  assert_ok(rondo_device_close(device));
+  assert_true(strlen(text) > 0);
+  rondo_text_free(text);
+}
+
 TEST(test_closing_waits_for_the_work) {
   rondo_device *device = NULL;
   rondo_stream *stream = NULL;

@@ -64,6 +64,7 @@ UNIT_TEST(a_newer_struct_is_read_when_its_tail_is_zero) {
   options out;
   assert_ok(rondo_versioned_read("options", &given, &out, sizeof out));
   assert_int_equal(out.second, 3);
+  assert_int_equal(out.struct_size, sizeof out); /* whoever gets the copy must not read past it */
   given.third = 1;
   assert_invalid(rondo_versioned_read("options", &given, &out, sizeof out), RONDO_REASON_BAD_OPTIONS);
   assert_message("options");
