@@ -76,25 +76,18 @@ static rondo_mpi_report report_of(const rondo_mpi_engine *engine, bool asks) {
   return report;
 }
 
-/* MPI has found out that the rank is gone. */
-static rondo_status check_sent(int code, int rank) {
-  char text[DESCRIPTION_BYTES + MPI_MAX_ERROR_STRING];
-  const rondo_status status = rondo_mpi_check(code, "sending a report");
-  if (status == RONDO_OK) return RONDO_OK;
-  (void)snprintf(text, sizeof text, "%s", rondo_last_error()->message);
-  return rondo_mpi_fail(status, RONDO_REASON_PEER_LOST, "rank %d cannot be reached: %s", rank, text);
-}
-
 /* Omitted while the last message is on its way. */
 static rondo_status send_report(rondo_mpi_engine *engine, int rank, bool asks) {
   rondo_mpi_peer *peer = &engine->liveness.peers[rank];
   int is_done = 0;
-  rondo_status status = check_sent(MPI_Test(&peer->send, &is_done, MPI_STATUS_IGNORE), rank);
+  rondo_status status =
+      rondo_mpi_check_peer(MPI_Test(&peer->send, &is_done, MPI_STATUS_IGNORE), rank, "sending a report");
   if (status != RONDO_OK || !is_done) return status;
   peer->sent = report_of(engine, asks);
   atomic_store(&engine->liveness.has_sent, true);
-  status = check_sent(
-      MPI_Isend(&peer->sent, (int)sizeof peer->sent, MPI_BYTE, rank, TAG, engine->group.control, &peer->send), rank);
+  status = rondo_mpi_check_peer(
+      MPI_Isend(&peer->sent, (int)sizeof peer->sent, MPI_BYTE, rank, TAG, engine->group.control, &peer->send), rank,
+      "sending a report");
   peer->owes_answer = false;
   return status;
 }

@@ -278,9 +278,9 @@ static rondo_status start_pair(rondo_mpi_operation *o, const rondo_mpi_group *gr
     o->count++;
   }
   if (work->src != NULL) {
-    RONDO_MPI_TRY(MPI_Isend(work->src, count, o->type, (int)work->to, tag, group->data, &o->requests[o->count]),
-                  "sending");
-    o->count++;
+    MPI_Request *request = &o->requests[o->count++];
+    const int to = (int)work->to;
+    return rondo_mpi_check_peer(MPI_Isend(work->src, count, o->type, to, tag, group->data, request), to, "sending");
   }
   return RONDO_OK;
 }

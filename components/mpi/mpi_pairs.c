@@ -48,7 +48,8 @@ static rondo_status start_step(rondo_mpi_pairs *p, MPI_Request requests[2]) {
   const int own = p->group->rank, partner = partner_of(p), halvings = level_of(p) + 1;
   const rondo_mpi_part out = part_of(p, is_collecting(p) ? own : partner, halvings);
   const char *from = (p->step == 0 ? p->src : p->dst) + out.at * p->width;
-  RONDO_MPI_TRY(MPI_Isend(from, (int)out.count, p->type, partner, p->tag, p->group->control, &requests[1]), "sending");
+  const int code = MPI_Isend(from, (int)out.count, p->type, partner, p->tag, p->group->control, &requests[1]);
+  if (code != MPI_SUCCESS) return rondo_mpi_fail_peer(code, partner, "sending");
   p->in = part_of(p, is_collecting(p) ? partner : own, halvings);
   char *to = arrives_in_place(p) ? p->dst + p->in.at * p->width : p->temporary;
   return rondo_mpi_check(MPI_Irecv(to, (int)p->in.count, p->type, partner, p->tag, p->group->control, &requests[0]),

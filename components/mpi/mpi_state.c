@@ -35,6 +35,13 @@ rondo_status rondo_mpi_fail_code(int code, const char *what) {
                                         .message = message});
 }
 
+rondo_status rondo_mpi_fail_peer(int code, int rank, const char *what) {
+  char text[MPI_MAX_ERROR_STRING + 128];
+  const rondo_status status = rondo_mpi_fail_code(code, what);
+  (void)snprintf(text, sizeof text, "%s", rondo_last_error()->message);
+  return rondo_mpi_fail(status, RONDO_REASON_PEER_LOST, "rank %d cannot be reached: %s", rank, text);
+}
+
 rondo_status rondo_mpi_fail_ended(void) {
   return rondo_mpi_fail(RONDO_INVALID_STATE, RONDO_REASON_CALL_ORDER,
                         "MPI_Finalize was called before the communicator was destroyed: destroy the communicator, and "

@@ -59,6 +59,11 @@ RONDO_MUST_USE rondo_status rondo_mpi_fail_code(int code, const char *what);
 static inline RONDO_MUST_USE rondo_status rondo_mpi_check(int code, const char *what) {
   return __builtin_expect(code == MPI_SUCCESS, 1) ? RONDO_OK : rondo_mpi_fail_code(code, what);
 }
+/* The same for a call that sends to one rank: MPI has found out that the rank is gone. */
+RONDO_MUST_USE rondo_status rondo_mpi_fail_peer(int code, int rank, const char *what);
+static inline RONDO_MUST_USE rondo_status rondo_mpi_check_peer(int code, int rank, const char *what) {
+  return __builtin_expect(code == MPI_SUCCESS, 1) ? RONDO_OK : rondo_mpi_fail_peer(code, rank, what);
+}
 #define RONDO_MPI_TRY(code, what)                                     \
   do {                                                                \
     const rondo_status mpi_status_ = rondo_mpi_check((code), (what)); \
