@@ -204,6 +204,13 @@ foreach(component IN ITEMS core tensor session onnx)
   target_link_libraries(rondo_all INTERFACE ${target})
 endforeach()
 
+# The backend of a server is a module of its own (RondoTriton.cmake); tests see inside it too.
+set(rondo_triton_objects)
+if("triton" IN_LIST rondo_components)
+  rondo_add_layer(triton rondo_triton_objects)
+  list(APPEND rondo_objects ${rondo_triton_objects})
+endif()
+
 add_library(rondo_internal STATIC EXCLUDE_FROM_ALL ${rondo_objects})
 rondo_set_up_library(rondo_internal internal)
 target_link_libraries(rondo_internal PRIVATE m)

@@ -17,7 +17,7 @@ static void softplus_cpu(const float *const *inputs, float *y, size_t count, con
 
 static const rondo_operator_element softplus = {
     .cpu = softplus_cpu,
-    .cuda_source = "__device__ float softplus(float x) { return fmaxf(x, 0) + log1pf(expf(-fabsf(x))); }"};
+    .cuda_source = "__device__ float my_softplus(float x) { return fmaxf(x, 0) + log1pf(expf(-fabsf(x))); }"};
 
 static rondo_status softplus_gradient(rondo_program *program, const rondo_operator_call *call,
                                       const rondo_operator_values *values, rondo_value *gradients) {

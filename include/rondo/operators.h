@@ -44,23 +44,49 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_matmul(rondo_program *program, ro
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_matmul_with(rondo_program *program, rondo_value a, rondo_value b,
                                                            const rondo_matmul_options *options, rondo_value *out_value);
 
+/*   matmul_scaled: a [.., k] · bᵀ, b [n, k], of 8-bit floats (F8_E4M3 or F8_E5M2 each), times a_scale and b_scale, F32
+ *           (+ bias [n], of the result's type) -> [.., n], a float. A scale has one element, or one for each row of its
+ *           factor: [the product of a's dimensions before k], and [n]. Sums are F32. No gradient. As torch._scaled_mm,
+ *           whose second factor is the transpose of b. Numbers become 8-bit floats by cast; divide by the scale first.
+ *           options may be NULL. Errors: OUT_OF_RANGE (the type), BAD_OPTIONS. */
+typedef struct rondo_matmul_scaled_options {
+  uint32_t struct_size;
+  rondo_type type;  /* of the result: F32 (0), F16 or BF16 */
+  rondo_value bias; /* no value: none */
+} rondo_matmul_scaled_options;
+#define RONDO_MATMUL_SCALED_OPTIONS_INIT .struct_size = sizeof(rondo_matmul_scaled_options)
+
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_matmul_scaled(rondo_program *program, rondo_value a, rondo_value b,
+                                                             rondo_value a_scale, rondo_value b_scale,
+                                                             const rondo_matmul_scaled_options *options,
+                                                             rondo_value *out_value);
+
 /*   einsum: products and sums of values by an equation, as numpy.einsum and Einsum of ONNX: "bij,bjk->bik" is a matmul
- * of batches, "ii->i" a diagonal, "...i,i" a product with a vector. The values are numbers of one type, at most 32.
+ *           of batches, "ii->i" a diagonal, "...i,i" a product with a vector. The values are numbers of one type, at
+ *           most 32.
  *           Each term has a letter for each dimension of a value, or ... for the others, which are broadcast. Letters
  *           that are not in the result are summed; if it is left out, it has the dimensions of ..., and the letters
- * that occur once, in alphabetical order. Values are multiplied from the first to the last. A product that sums is a
- * matmul for floats; of integers, whose products are stored before they are summed, it needs more memory. Errors:
- * OUT_OF_RANGE (the equation), ARGUMENT_COUNT. */
+ *           that occur once, in alphabetical order. Values are multiplied from the first to the last. A product that
+ *           sums is a matmul for floats; of integers, whose products are stored before they are summed, it needs more
+ *           memory. Errors: OUT_OF_RANGE (the equation), ARGUMENT_COUNT. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_einsum(rondo_program *program, const char *equation,
                                                       const rondo_value *values, size_t count, rondo_value *out_value);
 
 /* Attention --------------------------------------------------------------------------------------------------------
  *   attention: q [b, h, t, d], k and v [b, g, s, d], floats of one type, h a multiple of g (each group of h / g heads
  *           shares k and v), d at most 256 -> [b, h, t, d]: softmax(scale q kᵀ + mask) v (Vaswani et al. 2017). The
- *           t x s scores are never stored (Dao 2023, FlashAttention-2). options may be NULL.
+ *           t x s scores are not stored (Dao 2023, FlashAttention-2). options may be NULL.
  *   attention_packed: the same with q, k and v side by side in each row, as one product computes them:
  *           qkv [b, t, (h + 2 g) d], each row h heads of q with d elements each, then g heads of k, then g heads of v
  *           -> [b, t, h d], the heads side by side, as the next product needs them. q has as many rows as k.
+ *
+ * On CUDA, cuDNN computes attention of F16 and BF16 with its gradients where it can: without lengths and slopes, with
+ * a mask that is BOOL or of q's type, d a multiple of 8, and s = t if causal or with a window; masks and windows by
+ * cuDNN 9.10.2 or newer. Not every GPU and version of cuDNN can for d above 128. It rounds the weights of v to the
+ * type. Its gradients that have the same bits each time store scores, some heads at a time, in a workspace about as
+ * large as q, k, v, the result and their gradients. A mask that is BOOL, or is broadcast to [t, s], is written to the
+ * workspace in q's type, up to 1 GB. Everything else, such as the gradient of a mask, is computed by Rondo's kernels,
+ * which are slower.
  *
  * Row i of q has position i + s - t among the rows of k, so that the last row of q stands at the last row of k. A row
  * of q that sees no row of k, because of lengths, the window or the mask, gives zeros, and no gradient passes through
@@ -68,8 +94,8 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_einsum(rondo_program *program, co
  *
  * The mask is broadcast to [b, h, t, s], as in NumPy: reshape a mask of padding, [b, s], to [b, 1, 1, s]. A BOOL mask
  * hides where it is false. A float mask, F32 or of q's type, is added to the scaled scores, and has a gradient;
- * -INFINITY hides. For both, use rondo_op_select(mask, bias, rondo_op_full(-INFINITY)). Hidden rows of v must not be
- * infinite or NaN; those at and after a length may be anything.
+ * -INFINITY hides. For both, use rondo_op_select(mask, bias, rondo_op_full(-INFINITY)). Hidden rows of k
+ * and v must not be infinite or NaN; those at and after a length may be anything.
  *
  * Without caches, `lengths` says how many rows of k and v each sequence of the batch has, 0 to s; the others are
  * padding behind them. Lengths do not change positions.
@@ -87,21 +113,24 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_einsum(rondo_program *program, co
  * With a block table, the caches are a pool of blocks, [blocks, g, rows of a block, d], which all sequences share, and
  * block_table, I32 [b, m], lists those of each sequence: row r of sequence i is row r % rows of block_table[i, r /
  * rows] (Kwon et al. 2023, PagedAttention). s is m times the rows of a block. Only entries that rows of the run use are
- * read. A block that a sequence writes to must not belong to another.
+ * read. A block that a sequence writes to must be in no other entry of these, or the run fails.
  *
  * Without k and v (no values), caches are only read: row j of q sees the rows 0 to lengths[i] of the caches, whatever j
  * is, and nothing is written; without lengths all rows of the caches. new_rows then counts the rows of q. So the
  * cross-attention of a decoder reads k and v of an encoder, which were written once. causal, window and alibi_slopes
  * are refused.
  *
- *   attention_append: writes rows to caches without attention: k and v [b, g, t, d], from row lengths[i] on, at the end
- *           of the run. Of the options, k_cache and v_cache are required, and lengths, new_rows and block_table mean
- * the same as above. So an encoder fills the caches for the cross-attention of a decoder.
+ *   attention_append: writes rows to caches without attention: k and v [b, g, t, d], from row lengths[i] on, at the
+ *         end of the run. Of the options, k_cache and v_cache are required, and lengths, new_rows and block_table
+ *         mean the same as above. So an encoder fills the caches for the cross-attention of a decoder.
  *
- * A length outside of 0 to s, one that leaves no space for the new rows, a count of new rows outside of 0 to t, and an
- * entry that is no block fail the run, like an index of embedding; the sequence then gives zeros, and no cache changes.
- * Errors: OUT_OF_RANGE (the scale or window), BAD_OPTIONS (options that need caches, one cache alone); TYPE (the caches
- * are not two states). */
+ * A length outside of 0 to s, one that leaves no space for the new rows, a count of new rows outside of 0 to t, an
+ * entry that is no block, and one that names a block to which another entry's sequence writes, fail the run, like an
+ * index of embedding; the sequence then gives zeros, and no cache changes. Errors: OUT_OF_RANGE (the scale or window),
+ * BAD_OPTIONS (options that need caches, one cache alone, caches to which another attention of the program writes other
+ * rows with the same lengths, new_rows and block_table: each layer needs its own); TYPE (the caches are not two
+ * states).
+ */
 typedef struct rondo_attention_options {
   uint32_t struct_size;
   bool causal;              /* a row of q sees only the rows of k up to its position */
@@ -232,28 +261,32 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_rnn(rondo_program *program, rondo
  * and the length of series; later ones than x has are ignored. `padding` is added on both sides; padding_before and
  * padding_after add more on one side, as ONNX's pads and TensorFlow's "same" need. On CUDA, cuDNN computes convolutions
  * with equal padding on both sides; others use slower kernels.
- *   conv: x [n, c, ..], weight [o, c / groups, ..] (+ bias [o]) -> [n, o, ..], each size (size + padding on both sides
- * - dilation (kernel - 1) - 1) / stride + 1, rounded down: cross-correlation with zero padding; c and o are multiples
- * of groups. options may be NULL. conv_transpose: x [n, c, ..], weight [c, o / groups, ..] (+ bias [o]) -> [n, o, ..],
- * each size (size - 1) stride - padding on both sides + dilation (kernel - 1) + output_padding + 1: the gradient of
- * conv with respect to its x. The output padding is smaller than the stride. F16 and BF16 are rounded before the bias
- * is added, too. options may be NULL. max_pool: x [n, c, ..] -> [n, c, ..]: the maximum of each window, NaN if the
- * window contains one. The gradient goes to the first maximum. out_indices, NULL if it is not wanted, is the index of
- * the maximum in its channel's image, I32 (PyTorch's; ONNX's also counts images and channels). Also of I8 and U8, which
- * have no gradient. A window without elements, because of its dilation, gives -infinity, or I8's or U8's lowest, and
- * the index -1. avg_pool: the same with the mean, or with `divisor` the sum divided by that. 0 for a window without
- * elements. lp_pool: (sum of |x|^p)^(1/p) of each window, p at least 1: several operators, in F32. The gradient is NaN
- * where a sum is 0 and p is above 1, as in PyTorch. Errors: OUT_OF_RANGE (p). max_unpool: x [n, c, ..] and indices of
- * its shape, I32 or I64, as from max_pool -> [n, c, size ..]: zeros, with each element of x at its index. size has x's
- * spatial dimensions. An index out of range fails the run; of several elements with one index, the last one stays.
+ *   conv:   x [n, c, ..], weight [o, c / groups, ..] (+ bias [o]) -> [n, o, ..]: cross-correlation with zero padding.
+ *           Each size is (size + padding on both sides - dilation (kernel - 1) - 1) / stride + 1, rounded down; c and o
+ *           are multiples of groups. options may be NULL.
+ *   conv_transpose: x [n, c, ..], weight [c, o / groups, ..] (+ bias [o]) -> [n, o, ..]: the gradient of conv with
+ *           respect to its x. Each size is (size - 1) stride - padding on both sides + dilation (kernel - 1) +
+ *           output_padding + 1. The output padding is smaller than the stride. F16 and BF16 are rounded before the bias
+ *           is added, too. options may be NULL.
+ *   max_pool: x [n, c, ..] -> [n, c, ..]: the maximum of each window, NaN if the window contains one. The gradient goes
+ *           to the first maximum. out_indices, NULL if it is not wanted, is the index of the maximum in its channel's
+ *           image, I32 (PyTorch's; ONNX's also counts images and channels). Also of I8 and U8, which have no gradient.
+ *           A window without elements, because of its dilation, gives -infinity, or I8's or U8's lowest, and the index
+ *           -1.
+ *   avg_pool: the same with the mean, or with `divisor` the sum divided by that. 0 for a window without elements.
+ *   lp_pool: (sum of |x|^p)^(1/p) of each window, p at least 1: several operators, in F32. The gradient is NaN where a
+ *           sum is 0 and p is above 1, as in PyTorch. Errors: OUT_OF_RANGE (p).
+ *   max_unpool: x [n, c, ..] and indices of its shape, I32 or I64, as from max_pool -> [n, c, size ..]: zeros, with
+ *           each element of x at its index. size has x's spatial dimensions. An index out of range fails the run; of
+ *           several elements with one index, the last one stays.
  *   interpolate: value [n, c, ..] -> the same with other sizes, by the nearest element, linearly (bilinear, trilinear)
  *           or cubically. F16 and BF16 are rounded once. Element i of the result lies at coordinate (i + 0.5) / scale -
  *           0.5 of the value (half_pixel), at i (size - 1) / (size' - 1) (align_corners), at i / scale (asymmetric), or
  *           at that of half_pixel but 0 if there is one element (half_pixel_or_0, pytorch_half_pixel of ONNX). With
  *           half_pixel_symmetric, the centres of both are at one place, if the size is not the scaled one; with crop,
  *           elements lie between crop_first and crop_last (tf_crop_and_resize of ONNX). PyTorch's antialias is
- * antialias with exclude_outside and a `cubic` of -0.5. Dimensions before the third: reshape [a, b, ..] to [1, 1, a, b,
- *           ..].
+ *           antialias with exclude_outside and a `cubic` of -0.5. To interpolate along dimensions before the third,
+ *           reshape [a, b, ..] to [1, 1, a, b, ..].
  *           PyTorch's nearest is asymmetric with floor, its nearest-exact half_pixel with round_prefer_ceil, and its
  *           bilinear half_pixel, or align_corners. The zero options, half_pixel with floor, are neither of its nearest.
  *           OUT_OF_RANGE: another mode, coordinate or rounding, or a cubic parameter that is not finite. */
@@ -353,34 +386,39 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_max_unpool(rondo_program *program
 /* Sampling and detection -------------------------------------------------------------------------------------------
  * All compute in F32.
  *   grid_sample: value [n, c, h, w] and grid [n, h', w', 2], or [n, c, d, h, w] and [n, d', h', w', 3], any floats ->
- * [n, c, h', w'] or [n, c, d', h', w'], of the value's type: the value at the grid's coordinates, which are x, y (and
- * z) from -1 to 1, by the mode of interpolate; cubic is of images. -1 and 1 are the outer edges of the outer elements,
- * or their centres (align_corners). Outside there are zeros, the nearest element, or the value mirrored (Jaderberg et
- * al. 2015, Spatial Transformer Networks). On CUDA, the gradient of the value is added by one thread for each channel,
- * to have the same bits each time, which is slow for few channels. options may be NULL: nearest, zeros. OUT_OF_RANGE:
- * another mode or padding. affine_grid: theta [n, 2, 3] or [n, 3, 4], any float -> the grid of grid_sample with theta
- * (x, y, 1) at each element of an image with these sizes, [n, h', w', 2] or [n, d', h', w', 3]: a product. roi_align:
- * value [n, c, h, w] of any float, rois [r, 4] F32, each x1, y1, x2, y2, and images [r], I32 or I64, the image of each
- * -> [r, c, size[0], size[1]]: the mean or the largest product of samples in bins of equal size (He et al. 2017, Mask
- * R-CNN; RoiAlign of ONNX). No gradient. A wrong image fails the run. max_roi_pool: the same with rois [r, 5], each
- * image, x1, y1, x2, y2: the maximum of the elements in each bin, 0 if there are none (Girshick 2015, Fast R-CNN;
- * MaxRoiPool of ONNX). No gradient. non_max_suppression: boxes [n, b, 4] and scores [n, classes, b], F32 -> the indices
- * of boxes that overlap no better one of their class, [bound, 3] I32, each image, class, box: by image, by class, the
- * best first; the rows after the last are -1. And how many there are, [1] I32. Boxes are y1, x1, y2, x2, corners in any
- * order, or x, y of the centre, width, height. No gradient. options may be NULL. OUT_OF_RANGE: a threshold is NaN.
+ *           [n, c, h', w'] or [n, c, d', h', w'], of the value's type: the value at the grid's coordinates, which are
+ *           x, y (and z) from -1 to 1, by the mode of interpolate. -1 and 1 are the outer edges of the outer elements,
+ *           or their centres (align_corners). Outside there are zeros, the nearest element, or the value mirrored
+ *           (Jaderberg et al. 2015, Spatial Transformer Networks). On CUDA, the gradient of the value is added by one
+ *           thread for each channel, to have the same bits each time, which is slow for few channels. options may be
+ *           NULL: nearest, zeros. OUT_OF_RANGE: another mode or padding.
+ *   affine_grid: theta [n, 2, 3] or [n, 3, 4], any float -> the grid of grid_sample with theta (x, y, 1) at each
+ *         element of an image with these sizes, [n, h', w', 2] or [n, d', h', w', 3]: a product.
+ *   roi_align: value [n, c, h, w] of any float, rois [r, 4] F32, each x1, y1, x2, y2, and images [r], I32 or I64,
+ *         the image of each -> [r, c, size[0], size[1]]: the mean or the largest product of samples in bins of
+ *         equal size (He et al. 2017, Mask R-CNN; RoiAlign of ONNX). Samples outside of the image count as 0. No
+ *         gradient. A wrong image fails the run. OUT_OF_RANGE: the scale or the sampling ratio.
+ *   max_roi_pool: the same with rois [r, 5], each image, x1, y1, x2, y2: the maximum of the elements in each bin, 0
+ *         if there are none (Girshick 2015, Fast R-CNN; MaxRoiPool of ONNX). No gradient.
+ *   non_max_suppression: boxes [n, b, 4] and scores [n, classes, b], F32 -> the indices of boxes that overlap no
+ *         better one of their class, [bound, 3] I32, each image, class, box: by image, by class, the best first;
+ *         the rows after the last are -1. And how many there are, [1] I32. Boxes are y1, x1, y2, x2, corners in any
+ *         order, or x, y of the centre, width, height. No gradient. options may be NULL. OUT_OF_RANGE: a threshold
+ *         is NaN.
  *   local_response_norm: x [n, c, ..] / (bias + alpha / size * sum of x^2)^beta, summed over `size` neighbouring
- *           channels, (size - 1) / 2 before and the rest after (Krizhevsky et al. 2012). Several operators, in F32.
- *   fold:   x [n, c taps, l] -> [n, c, image ..]: adds each of the l windows to its place in the image, the gradient of
- *           unfolding windows (torch.nn.functional.fold, Col2Im of ONNX): a conv_transpose with weights of 0 and 1, so
- *           `taps` times as many multiplications as additions are needed. The options' bias and groups are not used.
- *   dft:    x [.., m, .., 1 or 2], any float, numbers or pairs of real and imaginary parts -> [.., k, .., 2], F32: the
- *           discrete Fourier transform along `dimension` by a product with a matrix of k x m sines and cosines, so the
- *           cost grows with the square of the length. Its inverse is divided by k. options may be NULL.
- *   stft:   signal [n, m, 1 or 2], any float -> [n, frames, k, 2], F32: the transforms of frames of `frame_length`
- *           elements, `frame_step` apart, multiplied by a window [frame_length], or no value: 1. By a conv. k is
- *           frame_length, or frame_length / 2 + 1 if onesided.
- *   det:    x [.., m, m], any float -> [..]: the determinant of each matrix, m at most 256, by elimination with pivots.
- *           No gradient. */
+ *         channels, (size - 1) / 2 before and the rest after (Krizhevsky et al. 2012). Several operators, in F32.
+ *   fold: x [n, c taps, l] -> [n, c, image ..]: adds each of the l windows to its place in the image, the gradient
+ *         of unfolding windows (torch.nn.functional.fold, Col2Im of ONNX): a conv_transpose with weights of 0 and
+ *         1, so `taps` times as many multiplications as additions are needed. The options' bias and groups are not
+ *         used.
+ *   dft: x [.., m, .., 1 or 2], any float, numbers or pairs of real and imaginary parts -> [.., k, .., 2], F32: the
+ *         discrete Fourier transform along `dimension` by a product with a matrix of k x m sines and cosines, so
+ *         the cost grows with the square of the length. Its inverse is divided by k. options may be NULL.
+ *   stft: signal [n, m, 1 or 2], any float -> [n, frames, k, 2], F32: the transforms of frames of `frame_length`
+ *         elements, `frame_step` apart, multiplied by a window [frame_length], or no value: 1. By a conv. k is
+ *         frame_length, or frame_length / 2 + 1 if onesided.
+ *   det: x [.., m, m], any float -> [..]: the determinant of each matrix, m at most 256, by elimination with
+ *         pivots. No gradient. */
 typedef enum rondo_grid_padding {
   RONDO_GRID_ZEROS = 0,
   RONDO_GRID_BORDER = 1,
@@ -399,7 +437,7 @@ typedef struct rondo_roi_align_options {
   uint32_t struct_size;
   float spatial_scale;   /* of the coordinates; 0: 1 */
   size_t size[2];        /* of the result */
-  size_t sampling_ratio; /* samples of a bin along each axis; 0: as many as it has elements, rounded up */
+  size_t sampling_ratio; /* samples of a bin along each axis, at most 1024; 0: as many as it has elements, rounded up */
   bool takes_max;        /* the largest product; otherwise the mean */
   bool half_pixel;       /* coordinates are of corners, as torchvision's `aligned`; otherwise of centres */
 } rondo_roi_align_options;
@@ -419,9 +457,11 @@ typedef struct rondo_non_max_suppression_options {
 typedef struct rondo_dft_options {
   uint32_t struct_size;
   bool inverse;
-  bool onesided;    /* only the first k / 2 + 1 results; not of an inverse */
+  bool onesided;    /* only the first k / 2 + 1 results. An inverse has only these as its x, and k real numbers as its
+                       result, [.., k, .., 1] */
   size_t dimension; /* not the last */
-  size_t length;    /* k: the dimension is cut, or zeros are added; 0: its size */
+  size_t length;    /* k: the dimension is cut, or zeros are added; 0: its size, or 2 (size - 1) of an inverse that is
+                       onesided */
 } rondo_dft_options;
 #define RONDO_DFT_OPTIONS_INIT .struct_size = sizeof(rondo_dft_options)
 
@@ -460,7 +500,7 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_det(rondo_program *program, rondo
  *         integer type keep their lower bits. BOOL gets false from 0, true from all others, NaN too, and becomes 0 or
  *         1. Integers become F16 and BF16 through F32. Of 8-bit floats, numbers out of range, infinity too, become the
  *         largest number, as in ONNX's Cast; PyTorch gives NaN or infinity. The gradient is cast back; integers, BOOL
- * and 8-bit floats have no gradient. */
+ *         and 8-bit floats have no gradient. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_cast(rondo_program *program, rondo_value value, rondo_type type,
                                                     rondo_value *out_value);
 
@@ -627,10 +667,16 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_gelu(rondo_program *program, rond
  *   celu:        x, but alpha (exp(x / alpha) - 1) below 0 (Barron 2017); alpha is not 0.
  *   selu:        1.0507 elu(x) with alpha 1.6733 (Klambauer et al. 2017).
  *   hardsigmoid: alpha x + beta, limited to 0 .. 1: 1 / 6 and 1 / 2 in PyTorch, 0.2 and 1 / 2 in ONNX. The gradient is
- * 0 where it is limited. hardswish:   x hardsigmoid(x) with 1 / 6 and 1 / 2 (Howard et al. 2019). softplus:    log(1 +
- * exp(beta x)) / beta; beta is not 0, and usually 1. threshold:   x where it is above the threshold or NaN, else the
- * replacement. thresholded_relu of ONNX has 0. shrink:      0 within -lambda .. lambda, else x - bias above and x +
- * bias below; lambda is not negative. softshrink of PyTorch has a bias of lambda, hardshrink 0. */
+ *                0 where it is limited.
+ *   hardswish:   x hardsigmoid(x) with 1 / 6 and 1 / 2 (Howard et al. 2019).
+ *   softplus:    log(1 + exp(beta x)) / beta; beta is not 0, and usually 1.
+ *   threshold:   x where it is above the threshold or NaN, else the replacement. ONNX's ThresholdedRelu has 0.
+ *   shrink:      0 within -lambda .. lambda, else x - bias above and x + bias below; lambda is not negative. PyTorch's
+ *                softshrink has a bias of lambda, its hardshrink 0.
+ *   round_mantissa: the nearest number with a mantissa of `bits` bits after the first one that is a multiple of
+ *                2^least_exponent, to even: 3 and -9 are the numbers of F8_E4M3, 1 and -1 those of a 4-bit float
+ *                (E2M1). There is no largest number: clamp x before or after. Infinities and NaN stay. The gradient is
+ *                0. OUT_OF_RANGE: bits above 23, an exponent outside of -149 .. 127. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_leaky_relu(rondo_program *program, rondo_value value, float slope,
                                                           rondo_value *out_value);
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_elu(rondo_program *program, rondo_value value, float alpha,
@@ -644,6 +690,8 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_hardswish(rondo_program *program,
                                                          rondo_value *out_value);
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_softplus(rondo_program *program, rondo_value value, float beta,
                                                         rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_round_mantissa(rondo_program *program, rondo_value value, unsigned bits,
+                                                              int least_exponent, rondo_value *out_value);
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_threshold(rondo_program *program, rondo_value value, float threshold,
                                                          float replacement, rondo_value *out_value);
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_shrink(rondo_program *program, rondo_value value, float lambda,
@@ -656,19 +704,20 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_prelu(rondo_program *program, ron
                                                      rondo_value *out_value);
 
 /* Reductions -------------------------------------------------------------------------------------------------------
- *   sum, mean, prod, max, min: over the `dim_count` dimensions in `dims`, counted from 0, in any order; dims NULL: over
- *         all. Reduced dimensions are removed from the shape, or have size 1 if `keeps`. Any number, but mean takes
- * floats alone; max and min of BOOL too. The result has the value's type; sums and products of integers wrap around,
- *         and have no gradient: cast I8, U8 and I32 to I64 first where PyTorch does. If several elements are the
- *         maximum, they share its gradient equally, as in PyTorch's amax; likewise for min. The result is NaN if an
- *         element is NaN.
+ *   sum, mean, prod, max, min: over the `dim_count` dimensions in `dims`, counted from 0, in any order; dims NULL:
+ *         over all. Reduced dimensions are removed from the shape, or have size 1 if `keeps`. Any number, but mean
+ *         takes floats alone; max and min of BOOL too. The result has the value's type; sums and products of
+ *         integers wrap around, and have no gradient: cast I8, U8 and I32 to I64 first where PyTorch does. If
+ *         several elements are the maximum, they share its gradient equally, as in PyTorch's amax; likewise for
+ *         min. The result is NaN if an element is NaN.
  *   any, all: whether an element is not 0, or all are not; any type -> BOOL. No gradient.
  *   log_sum_exp: log(sum of exp(x)), any float, without overflow: as torch.logsumexp, also of infinities.
  *   vector_norm: (sum of |x|^order)^(1 / order), any float, as torch.linalg.vector_norm. Infinite orders give the
- * largest and the smallest |x|, and 0 how many elements are not 0. The gradient of zeros is 0. OUT_OF_RANGE: the order
- * is NaN. argmax, argmin: the index of the maximum or minimum along one dimension, any type -> I32. The first one if
- * there are several; the first NaN if there is one. No gradient. argmax_last, argmin_last: the same, but the last one.
- */
+ *         largest and the smallest |x|, and 0 how many elements are not 0. The gradient of zeros is 0.
+ *         OUT_OF_RANGE: the order is NaN.
+ *   argmax, argmin: the index of the maximum or minimum along one dimension, any type -> I32. The first one if
+ *         there are several; the first NaN if there is one. No gradient.
+ *   argmax_last, argmin_last: the same, but the last one. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_sum(rondo_program *program, rondo_value value, const size_t *dims,
                                                    size_t dim_count, bool keeps, rondo_value *out_value);
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_mean(rondo_program *program, rondo_value value, const size_t *dims,
@@ -699,9 +748,12 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_argmin_last(rondo_program *progra
                                                            bool keeps, rondo_value *out_value);
 
 /*   cumsum: the sums of the elements up to each one along a dimension, without itself if `exclusive`, from the end if
- *         `reversed`. Floats and integers, which wrap around and have no gradient. Sums of floats are kept in F32. */
+ *         `reversed`. Floats and integers, which wrap around and have no gradient. Sums of floats are kept in F32.
+ *   cumprod: the products likewise. No gradient. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_cumsum(rondo_program *program, rondo_value value, size_t dimension,
                                                       bool exclusive, bool reversed, rondo_value *out_value);
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_cumprod(rondo_program *program, rondo_value value, size_t dimension,
+                                                       bool exclusive, bool reversed, rondo_value *out_value);
 
 /*   topk: the k largest or smallest elements along a dimension, the best first, and their indices, I32. Floats and
  *         integers. Of equal elements, the first ones come first; NaN is larger than all numbers. */
@@ -795,16 +847,21 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_batch_norm(rondo_program *program
  *                  bag gives zeros. Offsets ascend from 0; otherwise the run fails. weights have the table's type and
  *                  the indices' shape, or are no value: each row is multiplied by its weight; a mean is still divided
  *                  by the number of indices.
+ *   embedding_bag_with: the same with options. With include_last_offset, as in torch.nn.EmbeddingBag and in the CSR
+ *                  format, offsets are [bags + 1], and the last is the end of the last bag. Indices from there on are
+ *                  in no bag: they are not read and may have any value, their weights have the gradient 0, and sparse
+ *                  updates leave their rows alone. So one compiled program takes batches with fewer indices.
  *   gather:        along a dimension: value of any type, indices I32 or I64 with at most the value's sizes in the other
  *                  dimensions -> the indices' shape. For a matrix and dimension 1, y[i, j] = x[i, indices[i, j]]. An
  *                  index out of range fails the run and picks element 0.
  *   index_select:  the same with indices [...] for all: -> the value's shape with the indices' dimensions instead of
  *                  the dimension, as numpy.take. For a matrix, dimension 1 and indices [k], y[i, j] = x[i, indices[j]].
  *   scatter:       the value with updates along a dimension: value of any type, indices I32 or I64 and updates of one
- *                  shape, with at most the value's sizes in the other dimensions. For a matrix and dimension 1, y[i,
- * indices[i, j]] becomes updates[i, j]; of several updates of an element, the last one stays. An index out of range
- * fails the run, and its update is left out. If several updates replace one element, each gets its whole gradient, as
- * in PyTorch. scatter_add:   the same, but adds the updates, in order; not of BOOL. F16 and BF16 are rounded each time.
+ *                  shape, with at most the value's sizes in the other dimensions. For a matrix and dimension 1,
+ *                  y[i, indices[i, j]] becomes updates[i, j]; of several updates of an element, the last one stays. An
+ *                  index out of range fails the run, and its update is left out. If several updates replace one
+ *                  element, each gets its whole gradient, as in PyTorch.
+ *   scatter_add:   the same, but adds the updates, in order; not of BOOL. F16 and BF16 are rounded each time.
  *   scatter_reduce: the same with any reduction; products, maxima and minima have no gradient. OUT_OF_RANGE: another
  *                  reduction.
  *   gather_nd:     parts of a value of any type: indices [b.., m.., k] I32 or I64, of which the first
@@ -814,21 +871,30 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_batch_norm(rondo_program *program
  *   scatter_nd:    the value with updates of such parts, updates [m.., the value's dimensions after the first k]: as
  *                  ScatterND of ONNX, with any reduction. The updates of a part are combined in order: of replacements
  *                  the last one stays, and sums of F16 and BF16 are rounded once. BOOL: replaced only. A wrong index
- * fails the run, and its update is left out. Replacements and sums have a gradient, as those of scatter. wrap_indices:
- * adds the size to indices, I32 or I64, that are negative, for operators above whose indices count from 0 alone.
+ *                  fails the run, and its update is left out. Replacements and sums have a gradient, as those of
+ *                  scatter.
+ *   wrap_indices:  adds the size to indices, I32 or I64, that are negative, for operators above whose indices count
+ *                  from 0 alone.
  *   one_hot:       indices [...] I32 or I64 -> [..., size] of any type: 1 at the index, else 0. An index outside
  *                  0 <= i < size fails the run, and its row is zeros.
  *   one_hot_values: the same along any dimension of the result, with `on` at the index, else `off`, which are one
  *                  element each, of one type. Negative indices count from the end; a wrong one gives `off` everywhere,
- * and the run does not fail, as OneHot of ONNX. on and off have a gradient. non_zero:      the places of the elements
- * of a value of any type that are not 0, in their order: I64 [rank, bound], a row for each dimension (a scalar has
- * one), and how many there are, an I64 scalar. Places after the count are zeros. `bound` is the number of places that
- * there is memory for, and 0 means all elements; if the count is more than the bound, the others are left out. The
- * count is right in any case. No gradient. compress:      the parts of a value of any type along a dimension where the
- * condition, BOOL [n], is true, n at most the size of the dimension: as Compress of ONNX, with `bound` of them, 0 for
- * n. Those after the count are zeros. reverse_sequence: the first lengths[i] elements along the time dimension of each
- * i of the batch dimension in the reversed order, the others as they are. lengths I32 or I64 [batch]. A length above
- * the size fails the run; 0 and 1 change nothing. */
+ *                  and the run does not fail, as OneHot of ONNX. on and off have a gradient.
+ *   non_zero:      the places of the elements of a value of any type that are not 0, in their order: I64 [rank, bound],
+ *                  a row for each dimension (a scalar has one), and how many there are, an I64 scalar. Places after the
+ *                  count are zeros. `bound` is the number of places that there is memory for, and 0 means all elements;
+ *                  if the count is more than the bound, the others are left out. The count is right in any case. No
+ *                  gradient.
+ *   compress:      the parts of a value of any type along a dimension where the condition, BOOL [n], is true, n at most
+ *                  the size of the dimension: as Compress of ONNX, with `bound` of them, 0 for n. Those after the count
+ *                  are zeros.
+ *   unique:        the different elements of a value of any type, ascending, with a bound as non_zero: as torch.unique
+ *                  of the flattened value (rondo_unique). -0 equals 0; each NaN is different from all others, and they
+ *                  come last. values have a gradient, which goes to the first element of each group. On CUDA a block
+ *                  sorts all elements, so the time grows with the square of their number.
+ *   reverse_sequence: the first lengths[i] elements along the time dimension of each i of the batch dimension in the
+ *                  reversed order, the others as they are. lengths I32 or I64 [batch]. A length below 0 or above
+ *                  the size fails the run; 0 and 1 change nothing. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_embedding(rondo_program *program, rondo_value table, rondo_value indices,
                                                          rondo_value *out_value);
 
@@ -838,6 +904,19 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_embedding_bag(rondo_program *prog
                                                              rondo_value indices, rondo_value offsets,
                                                              rondo_value weights, rondo_combine combine,
                                                              rondo_value *out_value);
+
+typedef struct rondo_embedding_bag_options {
+  uint32_t struct_size;
+  rondo_combine combine;        /* 0: the mean */
+  rondo_value offsets, weights; /* no value: none */
+  bool include_last_offset;     /* needs offsets, at least 2 */
+} rondo_embedding_bag_options;
+#define RONDO_EMBEDDING_BAG_OPTIONS_INIT .struct_size = sizeof(rondo_embedding_bag_options)
+
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_embedding_bag_with(rondo_program *program, rondo_value table,
+                                                                  rondo_value indices,
+                                                                  const rondo_embedding_bag_options *options,
+                                                                  rondo_value *out_value);
 
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_gather(rondo_program *program, rondo_value value, rondo_value indices,
                                                       size_t dimension, rondo_value *out_value);
@@ -879,6 +958,17 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_non_zero(rondo_program *program, 
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_compress(rondo_program *program, rondo_value value,
                                                         rondo_value condition, size_t dimension, size_t bound,
                                                         rondo_value *out_value, rondo_value *out_count);
+
+/* Results of unique. A group is the elements that are equal. */
+typedef struct rondo_unique {
+  rondo_value values; /* [bound], the value's type: an element of each group, ascending; zeros after the count */
+  rondo_value count;  /* I64 scalar: how many groups there are, even if they are more than the bound */
+  rondo_value first; /* [bound] I64: where the group's first element is in the flattened value; zeros after the count */
+  rondo_value counts;  /* [bound] I64: how many elements the group has; zeros after the count */
+  rondo_value inverse; /* the value's shape, I64: the group of each element, which may be the bound or more */
+} rondo_unique;
+RONDO_API RONDO_MUST_USE rondo_status rondo_op_unique(rondo_program *program, rondo_value value, size_t bound,
+                                                      rondo_unique *out_unique);
 RONDO_API RONDO_MUST_USE rondo_status rondo_op_reverse_sequence(rondo_program *program, rondo_value value,
                                                                 rondo_value lengths, size_t time_dimension,
                                                                 size_t batch_dimension, rondo_value *out_value);
@@ -943,12 +1033,12 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_op_bce_with_logits(rondo_program *pr
  *              mirrored at the edge without repeating it (reflect, fewer than there are), the edge (replicate), or
  *              those of the other end (circular, no more than there are). With constant, a negative count removes
  *              elements. OUT_OF_RANGE: another mode, or a number that an integer type cannot represent.
- *   concat:    joins 2 or more values along a dimension; their other sizes are equal. out_value may be an entry of the
- *              list, also for stack.
- *   stack:     joins 2 or more values of one shape along a new dimension.
- *   split:     splits into 2 or more values along a dimension. The lengths add up to its size. One operator handles 8
- *              values, so more values need several operators in sequence: elements are copied twice for up to 64
- *              values, three times for up to 512, and so on. The same holds for concat and stack.
+ *   concat:    joins values along a dimension; their other sizes are equal. One value is the result itself, also for
+ *              split. out_value may be an entry of the list, also for stack.
+ *   stack:     joins values of one shape along a new dimension.
+ *   split:     splits into values along a dimension. The lengths add up to its size. One operator handles 8 values, so
+ *              more values need several operators in sequence: elements are copied twice for up to 64 values, three
+ *              times for up to 512, and so on. The same holds for concat and stack.
  *   stop_gradient: the value itself; gradients do not pass through it, as if it were an input. No copy.
  *   flip:      reverses the order along the `dim_count` dimensions in `dims`.
  *   roll:      moves the elements along dimension dims[i] by shifts[i], which may be negative; those that leave at one

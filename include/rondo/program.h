@@ -228,7 +228,7 @@ typedef struct rondo_parameter_group {
 
 typedef struct rondo_sgd_options {
   uint32_t struct_size;
-  float weight_decay;                      /* times the parameter, added to its gradient */
+  float weight_decay;                      /* times the parameter, added to its gradient; at least 0 */
   rondo_value learning_rate;               /* a scalar F32, such as a cell; no value with a schedule */
   rondo_value momentum;                    /* likewise; no value: no momentum */
   const rondo_gradient_options *gradients; /* may be NULL */
@@ -245,7 +245,7 @@ typedef struct rondo_sgd_options {
 
 typedef struct rondo_adam_options {
   uint32_t struct_size;
-  float beta1, beta2, epsilon; /* 0 = 0.9, 0.999, 1e-8 */
+  float beta1, beta2, epsilon; /* 0 = 0.9, 0.999, 1e-8; for a beta of 0, give FLT_MIN, which has the same effect */
   rondo_value learning_rate;   /* a scalar F32, such as a cell; no value with a schedule */
   float weight_decay; /* an update subtracts rate * weight_decay * p (AdamW: Loshchilov and Hutter 2019); 0: none */
   uint32_t decay_dimensions; /* this and the rest as in rondo_sgd_options */
@@ -380,6 +380,39 @@ typedef enum rondo_fusion_policy {
   RONDO_FUSION_NEVER = 1 /* each operator has its own kernel */
 } rondo_fusion_policy;
 
+/* Patterns: operators that together compute what one operator computes faster. Exporters and programs written by hand
+ * spell many of them out. Compiling replaces them in its own copy of the program, if nothing else reads the values
+ * inside them: no other operator, no gradient, no output. RONDO_FUSION_NEVER replaces none,
+ * rondo_compile_options.without_patterns leaves some out, rondo_compiled_explain lists how often each was replaced.
+ * Programs with an optimizer and data-parallel programs keep their operators, and so does a CUDA device where they are
+ * as fast: attention in F32, biases and activations of convolutions.
+ *
+ *   attention   softmax(scale q k' + mask) v, with or without scale and additive mask (or a select of one number):
+ *               rondo_op_attention
+ *   layer_norm  (x - mean) / sqrt(variance + epsilon), with or without scale and shift: rondo_op_layer_norm
+ *   rms_norm    x / sqrt(mean of x^2 + epsilon), with or without scale: rondo_op_rms_norm
+ *   rotary      cosines and sines times the halves of x [b, n, t, d], F32, as rondo_op_rotary, or as Llama does it:
+ *               x cos(a) + concat(-x2, x1) sin(a), a = concat(f, f)
+ *   gelu        x (1 + erf(x / sqrt(2))) / 2, and the form with tanh: rondo_op_gelu
+ *   silu        x sigmoid(x): rondo_op_silu
+ *   bias        a sum of a product or convolution and one number for each column or channel: their bias
+ *   activation  relu, gelu or silu of a product or convolution: computed with it
+ *   batch_norm  a batch_norm in inference of a convolution with fewer weights than results: a convolution with scaled
+ *               weights
+ *   quantized   on a CPU, a matmul or conv of dequantize_linear of x and of a state, with bias and relu, and with a
+ *               quantize_linear after it: rondo_op_matmul_integer or rondo_op_conv_integer; a quantize_linear of a sum
+ * of two dequantize_linear: rondo_op_add_integer. The scales of x, the sum and the result are numbers; that of the
+ * state may have an element for each column or output channel blocked_images  images [n, c, h, w] of F32 between
+ * convolutions by oneDNN on a CPU become [n, c / b, h, w, b], the layout in which it computes, where c is a multiple of
+ * b: 8, or 16 with AVX-512. Element-wise operators, pooling, batch_norm in inference, concatenation of channels and
+ * reductions over h and w between them work on it. Not in programs with gradients. Counts the convolutions
+ *
+ * Numbers such as epsilon are found if they are in the program: of rondo_op_scale, rondo_op_add_constant and
+ * rondo_op_full, and scalars of ONNX files. Results differ in rounding only: in F32 by at most 1e-5 of the largest
+ * element of the same row, and a quantised result by a step. A row of attention whose mask hides all keys by -infinity
+ * becomes zeros, not NaN; a row that sees a NaN of q or k is NaN, even if the program puts zeros in place of NaN after
+ * the softmax. Messages name the operator that ends the pattern. */
+
 /* How an input is written to its slot, and how an output is read (<rondo/feed.h>). */
 typedef enum rondo_staging {
   RONDO_STAGING_SLOT = 0,  /* written to the slot, or read from it, between runs */
@@ -412,6 +445,9 @@ typedef struct rondo_compile_options {
   rondo_stream *stream;     /* the program runs on this stream of the caller's, such as one that was adopted
                                (rondo_stream_adopt), in order with its other work. It must outlive the program. NULL: on a
                                stream of its own (see Streams) */
+  const char *without_patterns; /* names of patterns that are not replaced (see Patterns), separated by commas, as in
+                                   "gelu,bias"; "all"; NULL: all are replaced. Read during the call */
+  bool plain_states;            /* no state is packed, so all have a fixed address (see Packed states) */
 } rondo_compile_options;
 #define RONDO_COMPILE_OPTIONS_INIT .struct_size = sizeof(rondo_compile_options)
 
@@ -432,6 +468,20 @@ typedef struct rondo_compile_options {
  * changes a state. Write a state while nothing runs, and call rondo_compiled_synchronize of the program that wrote it
  * before another one runs. Compiling a program, and destroying the last program of a stream, must not overlap with
  * other calls. */
+
+/* Packed states: on a CPU device, oneDNN wants the weights of a convolution in an order of its own. If convolutions by
+ * oneDNN with the same order are the only readers of a state, and the program neither changes it nor returns it as an
+ * output, the state is stored in that order, so no run copies it, and no run has memory for a copy. This holds for
+ * programs without an optimizer that are not data-parallel. Names, shapes, bytes and all calls are the same:
+ * rondo_compiled_write and the reading of weights and checkpoints pack the elements, rondo_compiled_read and saving
+ * unpack them. Such a state has no fixed address for the caller (rondo_compiled_value.address is NULL). plain_states
+ * keeps all states as rows at fixed addresses.
+ *
+ * The form is chosen with the first program that has the state. If a later one shares a packed state and needs its rows
+ * (to train it, for example, or for another operator), the rows are stored besides, and both are kept up to date. If it
+ * shares a state that has rows, its convolutions copy the weights in each run. So compile the program that trains
+ * first, or give each a state of its own, where memory matters. A program with plain_states cannot share a packed
+ * state: INVALID_ARGUMENT/BAD_OPTIONS. */
 
 /* Streams. With a stream of the caller's, calls of the program use it, so they and the caller's use of the stream are
  * one thread's at a time, as for any stream. Calls that wait for the program also wait for the caller's work there, and
@@ -490,11 +540,11 @@ typedef struct rondo_recompile_result {
  * handle; otherwise it is instantiated again. Inputs and outputs become zeros, staged ones too. What does not depend on
  * sizes is reused (PR-6), also by rondo_compile with share: kernels; where the programs differ in sizes only, the plan
  * of memory, which may take a few % more than a new one; and nothing runs to warm up if the program calls no library,
- * no executor is measured and its kernels have been run. Waits; disturbs no capture of another thread. For several
- * alternating shapes, compile a program for each, with share. out_result may be NULL. Thread-compatible. Errors: those
- * of rondo_compile with share and staged; INVALID_STATE/STILL_IN_USE (an input is mapped); failures of runs that nobody
- * has waited for, as rondo_compiled_synchronize. After an error nothing has changed, except that inputs and outputs
- * that are not staged may be overwritten (see Sharing). */
+ * no executor is measured and its kernels have been run, or the device is a CPU. Waits; disturbs no capture of another
+ * thread. For several alternating shapes, compile a program for each, with share. out_result may be NULL.
+ * Thread-compatible. Errors: those of rondo_compile with share and staged; INVALID_STATE/STILL_IN_USE (an input is
+ * mapped); failures of runs that nobody has waited for, as rondo_compiled_synchronize. After an error nothing has
+ * changed, except that inputs and outputs that are not staged may be overwritten (see Sharing). */
 RONDO_API RONDO_MUST_USE rondo_status rondo_compiled_recompile(rondo_compiled *compiled, rondo_program *program,
                                                                rondo_recompile_result *out_result);
 
@@ -600,7 +650,10 @@ typedef struct rondo_compiled_info {
   uint64_t optimizer_bytes;  /* of state_bytes, what the optimizer keeps on this rank: moments, sums of gradients */
   uint32_t reused_plans;     /* of memory, 0 to 2, that were made from those of an earlier program without a search
                                 (rondo_compiled_recompile) */
-  bool skipped_warm_up;      /* programs that it shares with had run all of its kernels */
+  bool skipped_warm_up;  /* at most libraries ran: it is on a CPU, or programs that it shares with had run all of its
+                            kernels */
+  uint32_t patterns;     /* that were replaced by one operator (see Patterns) */
+  uint64_t packed_bytes; /* of state_bytes, states that are packed (see Packed states) */
 } rondo_compiled_info;
 
 /* Reads the sizes, which are fixed when the program is compiled or recompiled. Thread-safe while it is not recompiled.
@@ -633,9 +686,11 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_compiled_get_gain(const rondo_compil
  *      "is_measured":true},
  *    "advice":[{"kind":"JOIN_WORKS", "message":"..."}],
  *    "executor":{"used":false, "reason":"SEQUENTIAL_FASTER", "expensive":3, "sequential_us":20.5, "executor_us":24.1},
- *    "memory":{"lower_bound":4096, "straight_bytes":4096, "order_peak":3072, "program_peak":5120},
+ *    "memory":{"lower_bound":4096, "straight_bytes":4096, "order_peak":3072, "program_peak":5120,
+ *      "packed_bytes":0},
  *    "updates":[{"optimizer":"adam", "states":["w", "b"], "group":null}],
- *    "data_parallel":{"ranks":4, "buckets":3, "reduced_bytes":4096, "optimizer_bytes":1024}}
+ *    "data_parallel":{"ranks":4, "buckets":3, "reduced_bytes":4096, "optimizer_bytes":1024},
+ *    "patterns":[{"name":"layer_norm", "count":25}]}
  * The policy is "always", "never" or "auto". The reason is REQUESTED or NO_GAIN (rondo_eager_reason), or null if
  * the program is recorded; the message explains it. Branches are "taken", "none", "refused" (RONDO_BRANCHES_NEVER),
  * "memory" (they would need branch_bytes or more) or "budget" (not all were tried: branches_ended_early). Inputs are
@@ -646,7 +701,8 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_compiled_get_gain(const rondo_compil
  * "rmsprop") trains, without its moments and counters, for each of its groups; the group is its number, from 0 on, or
  * null for the optimizer's own options. The optimizer "assign" lists the states of rondo_program_assign. The text
  * format names at most eight states. data_parallel has fields of rondo_compiled_info, or is null if the program is not
- * data-parallel. Errors: INVALID_ARGUMENT (NULL, another format), OUT_OF_MEMORY. Thread-compatible. */
+ * data-parallel. Patterns are those that were replaced. Errors: INVALID_ARGUMENT (NULL, another format), OUT_OF_MEMORY.
+ * Thread-compatible. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_compiled_explain(const rondo_compiled *compiled,
                                                              rondo_explain_format format, char **out_text);
 
@@ -664,7 +720,8 @@ typedef struct rondo_compiled_value {
   const char *name; /* the compiled program's own */
   size_t rank, shape[RONDO_MAX_DIMENSIONS];
   size_t bytes;
-  void *address; /* fixed; device memory. If staged, the buffer's: host memory with RONDO_STAGING_HOST */
+  void *address; /* fixed; device memory. If staged, the buffer's: host memory with RONDO_STAGING_HOST. NULL: a state
+                    that is packed (see Packed states) */
   rondo_staging staging;
 } rondo_compiled_value;
 
@@ -672,6 +729,18 @@ typedef struct rondo_compiled_value {
  * the last, INVALID_ARGUMENT. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_compiled_get_value(const rondo_compiled *compiled, size_t index,
                                                                rondo_compiled_value *out_value);
+
+/* A pattern that was replaced (see Patterns), and how often. */
+typedef struct rondo_compiled_pattern {
+  uint32_t struct_size;
+  uint32_t count;
+  const char *name; /* static */
+} rondo_compiled_pattern;
+
+/* Returns a pattern that was replaced by its index, in the order of the list above. Thread-safe. Errors: NOT_FOUND past
+ * the last, INVALID_ARGUMENT. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_compiled_get_pattern(const rondo_compiled *compiled, size_t index,
+                                                                 rondo_compiled_pattern *out_pattern);
 
 RONDO_EXTERN_C_END
 

@@ -130,7 +130,9 @@ typedef struct rondo_operator_definition {
   uint32_t struct_size;
   uint32_t types;   /* of the first input: bit 1 << t for type t; 0: F32, for an element-wise operator all floats */
   const char *name; /* required: an identifier of C of at most 48 characters, which a function in CUDA C++ can have too
-                       (no keyword and no name of CUDA's); no other operator in the list has it */
+                       (no keyword and no name of CUDA's); no other operator of the program's has it, but one of
+                       Rondo's may: they are different operators, so a later release that adds an operator of this name
+                       changes nothing. Messages, the list and placement rules know operators by their names alone */
   const char *inputs[RONDO_OPERATOR_INPUTS]; /* names in messages, up to the first NULL; at least one */
   uint32_t optional_inputs;                  /* how many inputs, the last ones, may be left out */
   uint32_t result_count;                     /* 0: 1; at most RONDO_OPERATOR_RESULTS */

@@ -32,12 +32,14 @@ struct cublaslt_context {
 };
 
 struct cublaslt_product {
-  int compute_type;
+  int compute_type, scale_type;
   int32_t transpose_a, transpose_b;
   uint32_t epilogue;
   const void *bias;
   void *kept;
   int64_t kept_stride, kept_batch_stride;
+  const float *scale_a, *scale_b;
+  int32_t scale_mode_a, scale_mode_b;
 };
 
 struct cublaslt_layout {
@@ -59,16 +61,25 @@ CUBLASLT_FUNCTIONS(ROW)
 
 /* What tests ask -------------------------------------------------------------------------------------------------- */
 
-static uint64_t products, workspaces, in_tf32;
+static uint64_t products, workspaces, in_tf32, of_integers, of_float8;
+static bool lacks_integers;
 
 static uint64_t count_products(void) { return read_count(&products); }
 static uint64_t count_workspaces(void) { return read_count(&workspaces); }
 static uint64_t count_in_tf32(void) { return read_count(&in_tf32); }
+static uint64_t count_of_integers(void) { return read_count(&of_integers); }
+static uint64_t count_of_float8(void) { return read_count(&of_float8); }
+
+static void lack_integers(bool lacks) {
+  pthread_mutex_lock(&lock);
+  lacks_integers = lacks;
+  pthread_mutex_unlock(&lock);
+}
 
 EXPORT const void *fake_control(void) __asm__(FAKE_CUBLASLT_ENTRY);
 const void *fake_control(void) {
-  static const fake_cublaslt_control control = {count_live, count_products, count_workspaces, count_in_tf32,
-                                                set_failure};
+  static const fake_cublaslt_control control = {count_live,  count_products,    count_workspaces, count_in_tf32,
+                                                set_failure, count_of_integers, lack_integers,    count_of_float8};
   return &control;
 }
 
@@ -93,16 +104,15 @@ const char *fake_status_name(int status) {
 typedef struct product_arguments {
   uint64_t rows, columns, depth, a_stride, b_stride, d_stride, kept_stride;
   uint64_t batches, a_batch, b_batch, d_batch, kept_batch;
-  uint64_t transpose_a, transpose_b, parts, rounds_parts, type, epilogue;
+  uint64_t transpose_a, transpose_b, parts, rounds_parts, type, type_a, type_b, epilogue;
+  uint64_t scales_rows;
+  const float *scale_a, *scale_b; /* of 8-bit floats, else NULL */
   const void *a, *b, *bias;
   void *d, *kept;
   float *workspace;
 } product_arguments;
 
-static float load(const product_arguments *p, const void *memory, size_t at) {
-  float room;
-  return *rondo_load_chunk((rondo_type)p->type, memory, at, 1, &room);
-}
+static float load(uint64_t type, const void *memory, size_t at) { return rondo_load_one((rondo_type)type, memory, at); }
 
 static void store(const product_arguments *p, void *memory, size_t at, float x) {
   *rondo_chunk_of((rondo_type)p->type, memory, at, &x) = x;
@@ -115,7 +125,7 @@ static void add_along_depth(const product_arguments *p, size_t a, size_t at, siz
                             float *out) {
   float room[RONDO_CHUNK];
   for (size_t row = 0; row < p->rows; row++) {
-    const float *left = rondo_load_chunk((rondo_type)p->type, p->a, a + row * p->a_stride + at, count, room);
+    const float *left = rondo_load_chunk((rondo_type)p->type_a, p->a, a + row * p->a_stride + at, count, room);
     for (size_t i = 0; i < count; i++) out[row] += left[i] * right[i];
   }
 }
@@ -126,7 +136,7 @@ static void add_along_rows(const product_arguments *p, size_t a, size_t at, size
   for (size_t i = 0; i < count; i++) {
     RONDO_EACH_CHUNK(first, length, 0, p->rows) {
       const size_t begin = a + (at + i) * p->a_stride + first;
-      const float *left = rondo_load_chunk((rondo_type)p->type, p->a, begin, length, room);
+      const float *left = rondo_load_chunk((rondo_type)p->type_a, p->a, begin, length, room);
       for (size_t k = 0; k < length; k++) out[first + k] += left[k] * right[i];
     }
   }
@@ -140,7 +150,8 @@ static void multiply(const product_arguments *p, size_t batch, size_t column, si
   RONDO_EACH_CHUNK(at, count, from, to) {
     for (size_t i = 0; i < count; i++) {
       const size_t depth = at + i;
-      right[i] = load(p, p->b, b + (p->transpose_b ? depth * p->b_stride + column : column * p->b_stride + depth));
+      right[i] =
+          load(p->type_b, p->b, b + (p->transpose_b ? depth * p->b_stride + column : column * p->b_stride + depth));
     }
     (p->transpose_a ? add_along_depth : add_along_rows)(p, a, at, count, right, out);
   }
@@ -152,7 +163,8 @@ static float gelu(float x) { return 0.5f * x * (1 + tanhf(0.797884561f * (x + 0.
 static void finish(const product_arguments *p, size_t batch, size_t column, const float *sums) {
   for (size_t row = 0; row < p->rows; row++) {
     float x = sums[row];
-    if ((p->epilogue & CUBLASLT_EPILOGUE_ADD_BIAS) != 0) x += load(p, p->bias, row);
+    if (p->scale_a != NULL) x *= p->scale_a[p->scales_rows ? row : 0] * p->scale_b[p->scales_rows ? column : 0];
+    if ((p->epilogue & CUBLASLT_EPILOGUE_ADD_BIAS) != 0) x += load(p->type, p->bias, row);
     if ((p->epilogue & CUBLASLT_EPILOGUE_KEEP) != 0)
       store(p, p->kept, batch * p->kept_batch + column * p->kept_stride + row, x);
     if ((p->epilogue & CUBLASLT_EPILOGUE_BE_GELU) != 0) x = gelu(x);
@@ -170,13 +182,28 @@ static void round_column(const product_arguments *p, float *column) {
   float room;
   for (size_t row = 0; row < p->rows; row++) {
     store(p, &room, 0, column[row]);
-    column[row] = load(p, &room, 0);
+    column[row] = load(p->type, &room, 0);
+  }
+}
+
+/* A column of a product of I8. */
+static void multiply_integers(const product_arguments *p, size_t batch, size_t column) {
+  int32_t *to = (int32_t *)p->d + batch * p->d_batch + column * p->d_stride;
+  const int8_t *right = (const int8_t *)p->b + batch * p->b_batch + column * p->b_stride;
+  for (size_t row = 0; row < p->rows; row++) {
+    const int8_t *left = (const int8_t *)p->a + batch * p->a_batch + row * p->a_stride;
+    int32_t sum = 0;
+    for (size_t i = 0; i < p->depth; i++) sum += left[i] * right[i];
+    to[row] = sum;
   }
 }
 
 /* A block is a column of a part of one product. */
 static void part_cpu(rondo_blocks blocks, void *const *args) {
   const product_arguments *p = args[0];
+  for (size_t block = blocks.first; p->type == RONDO_I8 && block < blocks.last; block++)
+    multiply_integers(p, block / p->columns, block % p->columns);
+  if (p->type == RONDO_I8) return;
   float *const own = make_column(p);
   for (size_t block = blocks.first; block < blocks.last; block++) {
     const size_t part = block / p->columns % p->parts, column = block % p->columns;
@@ -232,10 +259,13 @@ int fake_destroy(cublaslt_handle handle) {
 int fake_product_create(cublaslt_product *out, int compute_type, int scale_type) {
   const int code = begin("cublasLtMatmulDescCreate");
   if (code != CUBLASLT_OK) return code;
-  if ((compute_type != CUBLASLT_COMPUTE_F32 && compute_type != CUBLASLT_COMPUTE_TF32) || scale_type != CUBLASLT_F32)
+  const bool is_float = compute_type == CUBLASLT_COMPUTE_F32 || compute_type == CUBLASLT_COMPUTE_TF32;
+  if (!(is_float && scale_type == CUBLASLT_F32) &&
+      !(compute_type == CUBLASLT_COMPUTE_I32 && scale_type == CUBLASLT_I32))
     return CUBLASLT_NO_SUCH;
   *out = make_object(sizeof **out);
   (*out)->compute_type = compute_type;
+  (*out)->scale_type = scale_type;
   (*out)->epilogue = 1; /* CUBLASLT_EPILOGUE_DEFAULT */
   return CUBLASLT_OK;
 }
@@ -259,7 +289,11 @@ int fake_product_set(cublaslt_product product, int attribute, const void *value,
               {CUBLASLT_PRODUCT_BIAS, &product->bias, sizeof product->bias},
               {CUBLASLT_PRODUCT_KEPT, &product->kept, sizeof product->kept},
               {CUBLASLT_PRODUCT_KEPT_STRIDE, &product->kept_stride, sizeof product->kept_stride},
-              {CUBLASLT_PRODUCT_KEPT_BATCH, &product->kept_batch_stride, sizeof product->kept_batch_stride}};
+              {CUBLASLT_PRODUCT_KEPT_BATCH, &product->kept_batch_stride, sizeof product->kept_batch_stride},
+              {CUBLASLT_PRODUCT_SCALE_A, &product->scale_a, sizeof product->scale_a},
+              {CUBLASLT_PRODUCT_SCALE_B, &product->scale_b, sizeof product->scale_b},
+              {CUBLASLT_PRODUCT_SCALE_MODE_A, &product->scale_mode_a, sizeof product->scale_mode_a},
+              {CUBLASLT_PRODUCT_SCALE_MODE_B, &product->scale_mode_b, sizeof product->scale_mode_b}};
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
     if (rows[i].attribute == attribute) return set(rows[i].to, rows[i].bytes, value, bytes);
   return CUBLASLT_NO_SUCH;
@@ -267,10 +301,14 @@ int fake_product_set(cublaslt_product product, int attribute, const void *value,
 
 int fake_product_destroy(cublaslt_product product) { return unmake(product); }
 
+static bool is_float8(int type) { return type == CUBLASLT_F8_E4M3 || type == CUBLASLT_F8_E5M2; }
+
 int fake_layout_create(cublaslt_layout *out, int type, uint64_t rows, uint64_t columns, int64_t stride) {
   const int code = begin("cublasLtMatrixLayoutCreate");
   if (code != CUBLASLT_OK) return code;
-  if ((type != CUBLASLT_F32 && type != CUBLASLT_F16 && type != CUBLASLT_BF16) || stride < (int64_t)rows)
+  if ((type != CUBLASLT_F32 && type != CUBLASLT_F16 && type != CUBLASLT_BF16 && type != CUBLASLT_I8 &&
+       type != CUBLASLT_I32 && !is_float8(type)) ||
+      stride < (int64_t)rows)
     return CUBLASLT_BAD_VALUE;
   *out = make_object(sizeof **out);
   **out =
@@ -317,6 +355,44 @@ static bool has_epilogue(const struct cublaslt_product *product, size_t rows) {
   return product->epilogue == 1 || keeps || without_bias == 0 || without_bias == CUBLASLT_EPILOGUE_BE_GELU;
 }
 
+/* 8-bit floats: of a transposed a with b as it is, not both E5M2, with sizes and strides that are multiples of 16
+ * bytes, a bias of d's type, which is not F32, and one kind of scales ("cublasLtMatmul", to use FP8 kernels). */
+static bool has_float8_types(const struct cublaslt_product *product, const struct cublaslt_layout *a,
+                             const struct cublaslt_layout *b, const struct cublaslt_layout *d,
+                             const product_arguments *p) {
+  const bool of_rows = product->scale_mode_a == CUBLASLT_SCALE_OF_ROWS;
+  const bool adds_bias = p->epilogue == CUBLASLT_EPILOGUE_ADD_BIAS;
+  return product->compute_type == CUBLASLT_COMPUTE_F32 && is_float8(a->type) && is_float8(b->type) &&
+         !(a->type == CUBLASLT_F8_E5M2 && b->type == CUBLASLT_F8_E5M2) && !is_float8(d->type) &&
+         d->type != CUBLASLT_I8 && d->type != CUBLASLT_I32 && p->transpose_a != 0 && p->transpose_b == 0 &&
+         (p->epilogue == 0 || (adds_bias && d->type != CUBLASLT_F32)) && (of_rows || product->scale_mode_a == 0) &&
+         product->scale_mode_a == product->scale_mode_b && product->scale_a != NULL && product->scale_b != NULL &&
+         ((uintptr_t)product->scale_a | (uintptr_t)product->scale_b) % 16 == 0 &&
+         (p->rows | p->depth | p->a_stride | p->b_stride) % 16 == 0;
+}
+
+/* Integers: of a transposed a with b as it is, with sizes and strides that are multiples of 4 ("cublasLtMatmul", to
+ * use IMMA kernels with regular data ordering), and without an epilogue. */
+static bool has_types(const struct cublaslt_product *product, const struct cublaslt_layout *a,
+                      const struct cublaslt_layout *b, const struct cublaslt_layout *d, const product_arguments *p) {
+  if (is_float8(a->type) || is_float8(b->type)) return has_float8_types(product, a, b, d, p);
+  if (product->compute_type != CUBLASLT_COMPUTE_I32)
+    return product->scale_a == NULL && product->scale_b == NULL && a->type == d->type && b->type == d->type &&
+           d->type != CUBLASLT_I8 && d->type != CUBLASLT_I32 &&
+           (product->compute_type == CUBLASLT_COMPUTE_F32 || d->type == CUBLASLT_F32);
+  return a->type == CUBLASLT_I8 && b->type == CUBLASLT_I8 && d->type == CUBLASLT_I32 && p->transpose_a != 0 &&
+         p->transpose_b == 0 && p->epilogue == 0 &&
+         (p->rows | p->depth | p->a_stride | p->b_stride | p->d_stride) % 4 == 0;
+}
+
+static rondo_type float_type(int type) {
+  return type == CUBLASLT_F16       ? RONDO_F16
+         : type == CUBLASLT_BF16    ? RONDO_BF16
+         : type == CUBLASLT_F8_E4M3 ? RONDO_F8_E4M3
+         : type == CUBLASLT_F8_E5M2 ? RONDO_F8_E5M2
+                                    : RONDO_F32;
+}
+
 /* A product of these matrices; false when they do not fit together. */
 static bool describe(cublaslt_product product, cublaslt_layout a, cublaslt_layout b, cublaslt_layout d,
                      product_arguments *out) {
@@ -336,20 +412,23 @@ static bool describe(cublaslt_product product, cublaslt_layout a, cublaslt_layou
                              .kept_batch = (uint64_t)product->kept_batch_stride,
                              .transpose_a = transpose_a,
                              .transpose_b = transpose_b,
-                             .type = d->type == CUBLASLT_F16    ? RONDO_F16
-                                     : d->type == CUBLASLT_BF16 ? RONDO_BF16
-                                                                : RONDO_F32,
+                             .type = d->type == CUBLASLT_I32 ? RONDO_I8 : float_type(d->type),
+                             .type_a = float_type(a->type),
+                             .type_b = float_type(b->type),
+                             .scales_rows = product->scale_mode_a == CUBLASLT_SCALE_OF_ROWS,
+                             .scale_a = product->scale_a,
+                             .scale_b = product->scale_b,
                              .epilogue = product->epilogue == 1 ? 0 : product->epilogue};
   return (transpose_a ? a->columns : a->rows) == out->rows && (transpose_b ? b->rows : b->columns) == out->columns &&
-         (transpose_b ? b->columns : b->rows) == out->depth && a->type == d->type && b->type == d->type &&
-         a->batches == d->batches && b->batches == d->batches && has_epilogue(product, out->rows) &&
-         (product->compute_type == CUBLASLT_COMPUTE_F32 || d->type == CUBLASLT_F32);
+         (transpose_b ? b->columns : b->rows) == out->depth && a->batches == d->batches && b->batches == d->batches &&
+         has_epilogue(product, out->rows) && has_types(product, a, b, d, out);
 }
 
 /* Written into the algorithm, by which a product is known again. */
 static uint64_t fingerprint(const product_arguments *p) {
   return p->rows * 1000003 + p->columns * 1009 + p->depth + p->batches * 100003 + (p->epilogue << 40) +
-         (p->type << 50) + (p->transpose_a << 62) + (p->transpose_b << 63);
+         (p->type << 50) + (p->type_a << 54) + (p->type_b << 58) + (p->scales_rows << 45) + (p->transpose_a << 62) +
+         (p->transpose_b << 63);
 }
 
 /* How often the device is filled with tiles. */
@@ -365,8 +444,14 @@ int fake_choose(cublaslt_handle handle, cublaslt_product product, cublaslt_layou
   const int code = begin("cublasLtMatmulAlgoGetHeuristic");
   if (code != CUBLASLT_OK) return code;
   if (handle == NULL || room < 1 || c != d || !describe(product, a, b, d, &described)) return CUBLASLT_BAD_VALUE;
+  pthread_mutex_lock(&lock);
+  const bool lacks = lacks_integers && described.type == RONDO_I8;
+  pthread_mutex_unlock(&lock);
+  *count = 0;
+  if (lacks) return CUBLASLT_OK;
   const size_t needed = 2 * described.batches * described.rows * described.columns * sizeof(float);
-  const bool in_parts = described.depth > DEEP && needed <= wishes->workspace && wishes->reductions != 0;
+  const bool in_parts =
+      described.type != RONDO_I8 && described.depth > DEEP && needed <= wishes->workspace && wishes->reductions != 0;
   const bool rounds = (wishes->reductions & CUBLASLT_REDUCE_OUTPUT_TYPE) != 0;
   *choices = (cublaslt_choice){.algorithm = {{fingerprint(&described), in_parts ? 2 : 1, rounds}},
                                .workspace_bytes = in_parts ? needed : 0,
@@ -389,7 +474,8 @@ static int run(cublaslt_handle handle, product_arguments *arguments, cublaslt_st
   return launch(handle->sum, arguments->batches * arguments->columns, arguments, stream);
 }
 
-static bool is_one_and_zero(const void *alpha, const void *beta) {
+static bool is_one_and_zero(const struct cublaslt_product *product, const void *alpha, const void *beta) {
+  if (product->scale_type == CUBLASLT_I32) return *(const int32_t *)alpha == 1 && *(const int32_t *)beta == 0;
   return *(const float *)alpha == 1 && *(const float *)beta == 0;
 }
 
@@ -403,7 +489,7 @@ int fake_multiply(cublaslt_handle handle, cublaslt_product product, const void *
   if (code != CUBLASLT_OK) return code;
   if (driver()->context_get_current(&context) != CU_OK || context != handle->context) return CUBLASLT_BAD_VALUE;
   if (!describe(product, a_layout, b_layout, d_layout, &arguments) || c != d || c_layout != d_layout ||
-      !is_one_and_zero(alpha, beta) || algorithm->data[0] != fingerprint(&arguments))
+      !is_one_and_zero(product, alpha, beta) || algorithm->data[0] != fingerprint(&arguments))
     return CUBLASLT_BAD_VALUE;
   arguments.parts = algorithm->data[1];
   arguments.rounds_parts = algorithm->data[2];
@@ -421,6 +507,8 @@ int fake_multiply(cublaslt_handle handle, cublaslt_product product, const void *
   pthread_mutex_lock(&lock);
   products += code == CUBLASLT_OK;
   workspaces += code == CUBLASLT_OK && arguments.parts > 1;
+  of_integers += code == CUBLASLT_OK && arguments.type == RONDO_I8;
+  of_float8 += code == CUBLASLT_OK && arguments.scale_a != NULL;
   in_tf32 += code == CUBLASLT_OK && product->compute_type == CUBLASLT_COMPUTE_TF32;
   pthread_mutex_unlock(&lock);
   return code;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The fake cuDNN, a separate library. Like the real one, it knows only the driver, not Rondo. A convolution is a kernel
+ * The fake cuDNN, a separate library. Like the real one, it knows only the driver, not Rondo. Graphs of several
+ * operations are computed as cudnn_graph.h says. A convolution is a kernel
  * that the driver of RONDO_CUDA_LIBRARY launches on the handle's stream, with its arguments in one buffer (`extra`).
  * F32 convolutions are computed in the workspace, from which a second kernel rounds. The heuristics list unusable
  * engine configurations first, so that a caller must choose. Descriptors follow the manual strictly: each accepts only
@@ -10,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fake_cuda/cudnn_graph.h"
 #include "fake_cuda/fake_cudnn.h"
 #include "fake_cuda/foreign_library.h"
 #include "fake_cuda/image.h"
@@ -18,7 +20,7 @@
 
 #define AXES 3 /* depth, height, width; flat images have a depth of 1 */
 #define RANK (2 + AXES)
-#define MOST_ATTRIBUTES 7
+#define MOST_ATTRIBUTES 8
 #define NONDETERMINISTIC 4 /* CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC */
 #define LARGE_TILES 8      /* CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13 */
 #define NOT_FINAL 2004     /* CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED */
@@ -27,6 +29,8 @@ struct cudnn_context {
   cu_context context;
   cu_module module;
   cu_function convolve, round;
+  cu_module graph_module;
+  cu_function evaluate;
   cudnn_stream stream;
 };
 
@@ -46,11 +50,13 @@ CUDNN_FUNCTIONS(ROW)
 
 /* What tests ask -------------------------------------------------------------------------------------------------- */
 
-static uint64_t convolutions, workspaces, in_tf32, inexact, violations;
+static uint64_t convolutions, graphs, workspaces, in_tf32, inexact, violations;
 static uint64_t refused_in; /* calls; 0: none is refused */
 static int refused_code;
+static size_t version = 91900;
 
 static uint64_t count_convolutions(void) { return read_count(&convolutions); }
+static uint64_t count_graphs(void) { return read_count(&graphs); }
 static uint64_t count_workspaces(void) { return read_count(&workspaces); }
 static uint64_t count_in_tf32(void) { return read_count(&in_tf32); }
 static uint64_t count_inexact(void) { return read_count(&inexact); }
@@ -65,10 +71,17 @@ static bool refuse_call(uint64_t number, int code) {
   return came;
 }
 
+static void set_version(size_t number) {
+  pthread_mutex_lock(&lock);
+  version = number;
+  pthread_mutex_unlock(&lock);
+}
+
 EXPORT const void *fake_control(void) __asm__(FAKE_CUDNN_ENTRY);
 const void *fake_control(void) {
   static const fake_cudnn_control control = {count_live,    count_convolutions, count_workspaces, count_in_tf32,
-                                             count_inexact, count_violations,   set_failure,      refuse_call};
+                                             count_inexact, count_violations,   set_failure,      refuse_call,
+                                             count_graphs,  set_version};
   return &control;
 }
 
@@ -91,6 +104,13 @@ static int misuse(int code, const char *what) {
   pthread_mutex_unlock(&lock);
   (void)snprintf(words, sizeof words, "misuse: %s", what);
   return code;
+}
+
+size_t fake_version(void) {
+  pthread_mutex_lock(&lock);
+  const size_t number = version;
+  pthread_mutex_unlock(&lock);
+  return number;
 }
 
 const char *fake_status_name(int status) {
@@ -237,6 +257,10 @@ static void round_cpu(rondo_blocks blocks, void *const *args) {
   for (size_t i = blocks.first * size; i < blocks.last * size; i++) store(p, result_of(p), i, p->workspace[i]);
 }
 
+static void evaluate_cpu(rondo_blocks blocks, void *const *args) {
+  if (blocks.first == 0 && blocks.last > 0) graph_evaluate(args[0]);
+}
+
 /* Handles ---------------------------------------------------------------------------------------------------------- */
 
 int fake_create(cudnn_handle *out) {
@@ -250,12 +274,21 @@ int fake_create(cudnn_handle *out) {
     free_object(handle);
     return 1001; /* CUDNN_STATUS_NOT_INITIALIZED */
   }
+  static const char graph_image[] = FAKE_IMAGE_HEAD "fake_cudnn_evaluate\n";
+  const library_kernel evaluate = {"fake_cudnn_evaluate", evaluate_cpu, &handle->evaluate};
+  if (!load_kernels(graph_image, &evaluate, 1, (rondo_parameter)RONDO_SCALAR(graph_run), &handle->context,
+                    &handle->graph_module)) {
+    (void)driver()->module_unload(handle->module);
+    free_object(handle);
+    return 1001;
+  }
   *out = handle;
   return CUDNN_OK;
 }
 
 int fake_destroy(cudnn_handle handle) {
   if (handle == NULL) return misuse(CUDNN_BAD_VALUE, "destroying no handle");
+  (void)driver()->module_unload(handle->graph_module);
   (void)driver()->module_unload(handle->module);
   free_object(handle);
   return CUDNN_OK;
@@ -301,10 +334,11 @@ typedef struct attribute {
   int name;
   int64_t count;
   union {
-    int64_t numbers[RANK];
+    int64_t numbers[GRAPH_OPERATIONS];
     float factor;
     int word;
-    void *addresses[RANK];
+    bool is_so;
+    void *addresses[GRAPH_OPERATIONS];
   } of;
 } attribute;
 
@@ -313,7 +347,8 @@ typedef struct descriptor {
   bool is_final;
   attribute attributes[MOST_ATTRIBUTES];
   size_t count;
-  problem made; /* from an operation on: what it is about */
+  problem made;           /* from an operation on: what it is about */
+  operation_graph *graph; /* of several operations; NULL: of a convolution */
   cudnn_handle handle;
   int mode;
   const way *chosen;
@@ -325,7 +360,11 @@ static size_t element_bytes(int type) {
     case CUDNN_OF_MODE:
     case CUDNN_OF_HEURISTIC:
     case CUDNN_OF_NOTE:
+    case CUDNN_OF_POINTWISE:
+    case CUDNN_OF_REDUCTION:
       return sizeof(int);
+    case CUDNN_OF_BOOLEAN:
+      return sizeof(bool);
     case CUDNN_OF_FLOAT:
       return sizeof(float);
     default:
@@ -343,6 +382,28 @@ static const struct {
     {CUDNN_TENSOR, CUDNN_TENSOR_SIZES, CUDNN_OF_INT64, RANK},
     {CUDNN_TENSOR, CUDNN_TENSOR_STRIDES, CUDNN_OF_INT64, RANK},
     {CUDNN_TENSOR, CUDNN_TENSOR_NUMBER, CUDNN_OF_INT64, 1},
+    {CUDNN_TENSOR, CUDNN_TENSOR_IS_VIRTUAL, CUDNN_OF_BOOLEAN, 1},
+    {CUDNN_TENSOR, CUDNN_TENSOR_IS_BY_VALUE, CUDNN_OF_BOOLEAN, 1},
+    {CUDNN_POINTWISE, CUDNN_POINTWISE_MODE, CUDNN_OF_POINTWISE, 1},
+    {CUDNN_POINTWISE, CUDNN_POINTWISE_COMPUTE, CUDNN_OF_TYPE, 1},
+    {CUDNN_POINTWISE, CUDNN_POINTWISE_AXIS, CUDNN_OF_INT64, 1},
+    {CUDNN_POINTWISE_OPERATION, CUDNN_POINTWISE_OF, CUDNN_OF_DESCRIPTOR, 1},
+    {CUDNN_POINTWISE_OPERATION, CUDNN_POINTWISE_X, CUDNN_OF_DESCRIPTOR, 1},
+    {CUDNN_POINTWISE_OPERATION, CUDNN_POINTWISE_B, CUDNN_OF_DESCRIPTOR, 1},
+    {CUDNN_POINTWISE_OPERATION, CUDNN_POINTWISE_T, CUDNN_OF_DESCRIPTOR, 1},
+    {CUDNN_POINTWISE_OPERATION, CUDNN_POINTWISE_Y, CUDNN_OF_DESCRIPTOR, 1},
+    {CUDNN_MATMUL, CUDNN_MATMUL_COMPUTE, CUDNN_OF_TYPE, 1},
+    {CUDNN_MATMUL_OPERATION, CUDNN_MATMUL_OF, CUDNN_OF_DESCRIPTOR, 1},
+    {CUDNN_MATMUL_OPERATION, CUDNN_MATMUL_A, CUDNN_OF_DESCRIPTOR, 1},
+    {CUDNN_MATMUL_OPERATION, CUDNN_MATMUL_B, CUDNN_OF_DESCRIPTOR, 1},
+    {CUDNN_MATMUL_OPERATION, CUDNN_MATMUL_C, CUDNN_OF_DESCRIPTOR, 1},
+    {CUDNN_REDUCTION, CUDNN_REDUCTION_OPERATOR, CUDNN_OF_REDUCTION, 1},
+    {CUDNN_REDUCTION, CUDNN_REDUCTION_COMPUTE, CUDNN_OF_TYPE, 1},
+    {CUDNN_REDUCTION_OPERATION, CUDNN_REDUCTION_OF, CUDNN_OF_DESCRIPTOR, 1},
+    {CUDNN_REDUCTION_OPERATION, CUDNN_REDUCTION_X, CUDNN_OF_DESCRIPTOR, 1},
+    {CUDNN_REDUCTION_OPERATION, CUDNN_REDUCTION_Y, CUDNN_OF_DESCRIPTOR, 1},
+    {CUDNN_RESHAPE_OPERATION, CUDNN_RESHAPE_X, CUDNN_OF_DESCRIPTOR, 1},
+    {CUDNN_RESHAPE_OPERATION, CUDNN_RESHAPE_Y, CUDNN_OF_DESCRIPTOR, 1},
     {CUDNN_WINDOW, CUDNN_WINDOW_COMPUTE, CUDNN_OF_TYPE, 1},
     {CUDNN_WINDOW, CUDNN_WINDOW_MODE, CUDNN_OF_MODE, 1},
     {CUDNN_WINDOW, CUDNN_WINDOW_DILATION, CUDNN_OF_INT64, AXES},
@@ -362,15 +423,25 @@ static const struct {
     OPERATION(CUDNN_WEIGHT_GRADIENT, CUDNN_WEIGHT_GRADIENT_ALPHA),
 #undef OPERATION
     {CUDNN_GRAPH, CUDNN_GRAPH_HANDLE, CUDNN_OF_HANDLE, 1},
-    {CUDNN_GRAPH, CUDNN_GRAPH_OPERATIONS, CUDNN_OF_DESCRIPTOR, 1},
+    {CUDNN_GRAPH, CUDNN_GRAPH_OPERATIONS, CUDNN_OF_DESCRIPTOR, GRAPH_OPERATIONS},
     {CUDNN_HEURISTIC, CUDNN_HEURISTIC_MODE, CUDNN_OF_HEURISTIC, 1},
     {CUDNN_HEURISTIC, CUDNN_HEURISTIC_GRAPH, CUDNN_OF_DESCRIPTOR, 1},
     {CUDNN_PLAN, CUDNN_PLAN_HANDLE, CUDNN_OF_HANDLE, 1},
     {CUDNN_PLAN, CUDNN_PLAN_CONFIG, CUDNN_OF_DESCRIPTOR, 1},
-    {CUDNN_PACK, CUDNN_PACK_NUMBERS, CUDNN_OF_INT64, 3},
-    {CUDNN_PACK, CUDNN_PACK_ADDRESSES, CUDNN_OF_ADDRESS, 3},
+    {CUDNN_PACK, CUDNN_PACK_NUMBERS, CUDNN_OF_INT64, GRAPH_PACKED},
+    {CUDNN_PACK, CUDNN_PACK_ADDRESSES, CUDNN_OF_ADDRESS, GRAPH_PACKED},
     {CUDNN_PACK, CUDNN_PACK_WORKSPACE, CUDNN_OF_ADDRESS, 1},
 };
+
+static bool is_optional(int name) {
+  return name == CUDNN_PACK_WORKSPACE || name == CUDNN_TENSOR_IS_VIRTUAL || name == CUDNN_TENSOR_IS_BY_VALUE ||
+         name == CUDNN_POINTWISE_AXIS || name == CUDNN_POINTWISE_B || name == CUDNN_POINTWISE_T;
+}
+
+/* Lists of any length up to that of the row. */
+static bool may_be_less(int name) {
+  return name == CUDNN_GRAPH_OPERATIONS || name == CUDNN_PACK_NUMBERS || name == CUDNN_PACK_ADDRESSES;
+}
 
 static attribute *find(descriptor *d, int name) {
   for (size_t i = 0; i < d->count; i++)
@@ -380,6 +451,16 @@ static attribute *find(descriptor *d, int name) {
 
 /* The descriptor that an attribute names. */
 static descriptor *named(descriptor *d, int name) { return find(d, name)->of.addresses[0]; }
+
+/* Kernels read the graph of a plan, so it lives as long as a descriptor that has it. */
+static operation_graph *retain_graph(operation_graph *graph) {
+  if (graph != NULL) graph->uses++;
+  return graph;
+}
+
+static void release_graph(operation_graph *graph) {
+  if (graph != NULL && --graph->uses == 0) free(graph);
+}
 
 int fake_descriptor_create(int kind, cudnn_descriptor *out) {
   const int code = enter("cudnnBackendCreateDescriptor");
@@ -392,6 +473,7 @@ int fake_descriptor_create(int kind, cudnn_descriptor *out) {
 
 int fake_descriptor_destroy(cudnn_descriptor d) {
   if (d == NULL) return misuse(CUDNN_BAD_VALUE, "destroying no descriptor");
+  release_graph(((descriptor *)d)->graph);
   free(d);
   note_live((size_t)-1);
   return CUDNN_OK;
@@ -404,12 +486,14 @@ int fake_descriptor_set(cudnn_descriptor of, int name, int type, int64_t count, 
   if (d->is_final || find(d, name) != NULL) return misuse(CUDNN_BAD_VALUE, "an attribute is set twice or late");
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
     if (rows[i].kind != d->kind || rows[i].attribute != name) continue;
-    const bool is_flat = rows[i].count > 1 && d->kind != CUDNN_PACK && count == rows[i].count - 1; /* without a depth */
-    if (rows[i].type != type || (rows[i].count != count && !is_flat)) break;
+    const bool is_flat = rows[i].count > 1 && count == rows[i].count - 1; /* without a depth */
+    const bool is_less = may_be_less(name) && count > 0 && count < rows[i].count;
+    if (rows[i].type != type || (rows[i].count != count && !is_flat && !is_less)) break;
     attribute *to = &d->attributes[d->count++];
     *to = (attribute){.name = name, .count = count};
     memcpy(&to->of, elements, (size_t)count * element_bytes(type));
-    if (type == CUDNN_OF_DESCRIPTOR && !named(d, name)->is_final) return misuse(NOT_FINAL, "a part is not final");
+    for (int64_t k = 0; type == CUDNN_OF_DESCRIPTOR && k < count; k++)
+      if (!((descriptor *)to->of.addresses[k])->is_final) return misuse(NOT_FINAL, "a part is not final");
     return CUDNN_OK;
   }
   return misuse(CUDNN_BAD_VALUE, "no such attribute, of another type or count");
@@ -419,14 +503,15 @@ int fake_descriptor_set(cudnn_descriptor of, int name, int type, int64_t count, 
 
 static bool has_all(descriptor *d) {
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-    if (rows[i].kind == d->kind && rows[i].attribute != CUDNN_PACK_WORKSPACE && find(d, rows[i].attribute) == NULL)
-      return false;
+    if (rows[i].kind == d->kind && !is_optional(rows[i].attribute) && find(d, rows[i].attribute) == NULL) return false;
   return true;
 }
 
+/* Tensors of graphs say whether they are virtual, and have any strides. */
 static int finalize_tensor(descriptor *d) {
   const int64_t *sizes = find(d, CUDNN_TENSOR_SIZES)->of.numbers, *strides = find(d, CUDNN_TENSOR_STRIDES)->of.numbers;
   int64_t stride = 1;
+  if (find(d, CUDNN_TENSOR_IS_VIRTUAL) != NULL) return CUDNN_OK;
   for (int64_t i = find(d, CUDNN_TENSOR_SIZES)->count - 1; i >= 0; stride *= sizes[i--])
     if (sizes[i] < 1 || strides[i] != stride) return misuse(CUDNN_BAD_VALUE, "no packed tensor");
   return CUDNN_OK;
@@ -480,9 +565,66 @@ static int read_problem(descriptor *d, int first, problem *p) {
   return CUDNN_OK;
 }
 
+/* The index of a tensor in the graph; -1: the operation has none. */
+static int add_to_graph(operation_graph *graph, descriptor *operation, int name) {
+  if (find(operation, name) == NULL) return -1;
+  descriptor *d = named(operation, name);
+  const int64_t number = find(d, CUDNN_TENSOR_NUMBER)->of.numbers[0];
+  for (int i = 0; i < graph->tensor_count; i++)
+    if (graph->tensors[i].number == number) return i;
+  if (graph->tensor_count == GRAPH_TENSORS) abort();
+  graph_tensor *t = &graph->tensors[graph->tensor_count];
+  *t = (graph_tensor){.number = number,
+                      .type = find(d, CUDNN_TENSOR_TYPE)->of.word,
+                      .is_virtual = find(d, CUDNN_TENSOR_IS_VIRTUAL)->of.is_so,
+                      .is_value = find(d, CUDNN_TENSOR_IS_BY_VALUE)->of.is_so};
+  memcpy(t->sizes, find(d, CUDNN_TENSOR_SIZES)->of.numbers, sizeof t->sizes);
+  memcpy(t->strides, find(d, CUDNN_TENSOR_STRIDES)->of.numbers, sizeof t->strides);
+  return graph->tensor_count++;
+}
+
+static int mode_of(descriptor *operation, int of, int mode) {
+  return of == 0 ? 0 : find(named(operation, of), mode)->of.word;
+}
+
+static void add_operation(operation_graph *graph, descriptor *d) {
+  static const struct {
+    int kind, of, mode, x, b, t, y;
+  } forms[] = {{CUDNN_POINTWISE_OPERATION, CUDNN_POINTWISE_OF, CUDNN_POINTWISE_MODE, CUDNN_POINTWISE_X,
+                CUDNN_POINTWISE_B, CUDNN_POINTWISE_T, CUDNN_POINTWISE_Y},
+               {CUDNN_MATMUL_OPERATION, 0, 0, CUDNN_MATMUL_A, CUDNN_MATMUL_B, 0, CUDNN_MATMUL_C},
+               {CUDNN_REDUCTION_OPERATION, CUDNN_REDUCTION_OF, CUDNN_REDUCTION_OPERATOR, CUDNN_REDUCTION_X, 0, 0,
+                CUDNN_REDUCTION_Y},
+               {CUDNN_RESHAPE_OPERATION, 0, 0, CUDNN_RESHAPE_X, 0, 0, CUDNN_RESHAPE_Y}};
+  for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
+    if (forms[i].kind != d->kind) continue;
+    graph_operation *to = &graph->operations[graph->operation_count++];
+    *to = (graph_operation){.kind = d->kind, .mode = mode_of(d, forms[i].of, forms[i].mode)};
+    if (to->kind == CUDNN_POINTWISE_OPERATION && to->mode == CUDNN_INDICES)
+      to->axis = find(named(d, CUDNN_POINTWISE_OF), CUDNN_POINTWISE_AXIS)->of.numbers[0];
+    to->x = add_to_graph(graph, d, forms[i].x);
+    to->b = add_to_graph(graph, d, forms[i].b);
+    to->t = add_to_graph(graph, d, forms[i].t);
+    to->y = add_to_graph(graph, d, forms[i].y);
+  }
+}
+
+static int finalize_graph(descriptor *d) {
+  const attribute *operations = find(d, CUDNN_GRAPH_OPERATIONS);
+  descriptor *first = operations->of.addresses[0];
+  d->made = first->made;
+  if (operations->count == 1) return CUDNN_OK;
+  d->graph = calloc(1, sizeof *d->graph);
+  if (d->graph == NULL) abort();
+  d->graph->uses = 1;
+  for (int64_t i = 0; i < operations->count; i++) add_operation(d->graph, operations->of.addresses[i]);
+  return CUDNN_OK;
+}
+
 static int finalize_plan(descriptor *d) {
   const descriptor *config = named(d, CUDNN_PLAN_CONFIG);
   d->made = config->made;
+  d->graph = retain_graph(config->graph);
   d->chosen = config->chosen;
   d->handle = find(d, CUDNN_PLAN_HANDLE)->of.addresses[0];
   return d->chosen->cannot_be_made ? CUDNN_NO_SUCH : CUDNN_OK;
@@ -490,8 +632,9 @@ static int finalize_plan(descriptor *d) {
 
 static int finalize_heuristic(descriptor *d) {
   d->made = named(d, CUDNN_HEURISTIC_GRAPH)->made;
+  d->graph = retain_graph(named(d, CUDNN_HEURISTIC_GRAPH)->graph);
   d->mode = find(d, CUDNN_HEURISTIC_MODE)->of.word;
-  return d->mode == CUDNN_HEURISTIC_LEARNED && d->made.group_in == 1 ? CUDNN_NO_SUCH : CUDNN_OK;
+  return d->mode == CUDNN_HEURISTIC_LEARNED && d->graph == NULL && d->made.group_in == 1 ? CUDNN_NO_SUCH : CUDNN_OK;
 }
 
 static int finalize(descriptor *d) {
@@ -505,8 +648,7 @@ static int finalize(descriptor *d) {
     case CUDNN_WEIGHT_GRADIENT:
       return read_problem(d, CUDNN_WEIGHT_GRADIENT_ALPHA, &d->made);
     case CUDNN_GRAPH:
-      d->made = named(d, CUDNN_GRAPH_OPERATIONS)->made;
-      return CUDNN_OK;
+      return finalize_graph(d);
     case CUDNN_HEURISTIC:
       return finalize_heuristic(d);
     case CUDNN_PLAN:
@@ -531,12 +673,13 @@ int fake_finalize(cudnn_descriptor of) {
 static size_t workspace_of(const descriptor *plan) {
   const problem *p = &plan->made;
   if (plan->chosen->workspace == MORE_THAN_THERE_IS) return (size_t)1 << 50;
+  if (plan->graph != NULL) return 0;
   return plan->chosen->workspace == NO_WORKSPACE ? 0 : planes_of(p) * plane_size(p) * sizeof(float);
 }
 
 static bool is_listed(const descriptor *heuristic, const way *w) {
   return w->is_safe == (heuristic->mode == CUDNN_HEURISTIC_SAFE) &&
-         (heuristic->made.type == RONDO_F32 ? w->of_f32 : w->of_half);
+         (heuristic->graph == NULL && heuristic->made.type == RONDO_F32 ? w->of_f32 : w->of_half);
 }
 
 /* Fills as many configurations as there is room for; all are counted where there is none. */
@@ -547,6 +690,7 @@ static int64_t list_ways(const descriptor *heuristic, int64_t room, cudnn_descri
     if (room > 0) {
       descriptor *config = configs[count];
       config->made = heuristic->made;
+      config->graph = retain_graph(heuristic->graph);
       config->chosen = &ways[i];
       config->is_final = true;
     }
@@ -617,6 +761,28 @@ static void count_run(const way *w) {
   pthread_mutex_unlock(&lock);
 }
 
+static int execute_graph(cudnn_handle handle, const descriptor *plan, descriptor *pack) {
+  const attribute *numbers = find(pack, CUDNN_PACK_NUMBERS), *addresses = find(pack, CUDNN_PACK_ADDRESSES);
+  graph_run run = {.graph = plan->graph};
+  size_t bytes = sizeof run;
+  if (numbers == NULL || addresses == NULL || numbers->count != addresses->count)
+    return misuse(CUDNN_BAD_VALUE, "numbers and addresses do not match");
+  run.count = numbers->count;
+  for (int64_t i = 0; i < run.count; i++) {
+    run.numbers[i] = numbers->of.numbers[i];
+    run.addresses[i] = addresses->of.addresses[i];
+  }
+  if (!graph_has_memory(&run)) return misuse(CUDNN_BAD_VALUE, "the memory is not the plan's");
+  void *extra[] = {(void *)(uintptr_t)1, &run, (void *)(uintptr_t)2, &bytes, NULL};
+  const cu_result code =
+      driver()->launch_kernel(handle->evaluate, 1, 1, 1, 32, 1, 1, 0, (cu_stream)(void *)handle->stream, NULL, extra);
+  pthread_mutex_lock(&lock);
+  graphs++;
+  inexact += plan->chosen->note_count > 0 && plan->chosen->notes[0] == NONDETERMINISTIC;
+  pthread_mutex_unlock(&lock);
+  return code == CU_OK ? CUDNN_OK : CUDNN_NOT_RUN;
+}
+
 int fake_execute(cudnn_handle handle, cudnn_descriptor plan, cudnn_descriptor pack) {
   const descriptor *d = plan;
   cu_context context = NULL;
@@ -626,6 +792,7 @@ int fake_execute(cudnn_handle handle, cudnn_descriptor plan, cudnn_descriptor pa
   if (driver()->context_get_current(&context) != CU_OK) return CUDNN_NOT_RUN;
   if (context != handle->context || d->handle != handle)
     return misuse(CUDNN_BAD_VALUE, "another handle's plan, or context");
+  if (((descriptor *)pack)->is_final && d->graph != NULL) return execute_graph(handle, plan, pack);
   if (!((descriptor *)pack)->is_final || !read_pack(plan, pack, &p))
     return misuse(CUDNN_BAD_VALUE, "the memory is not the plan's");
   p.in_tf32 = has_note(d->chosen, CUDNN_NOTE_ROUNDS_FACTORS);

@@ -8,6 +8,7 @@
 #ifndef RONDO_TESTS_FAKE_CUBLASLT_H
 #define RONDO_TESTS_FAKE_CUBLASLT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -20,6 +21,9 @@ typedef struct fake_cublaslt_control {
   uint64_t (*in_tf32)(void);    /* those of them that might use TF32 */
   /* The next call of a function returns the code and does nothing; NULL: none does. */
   void (*refuse)(const char *symbol, int code);
+  uint64_t (*of_integers)(void); /* products of I8 that did their work */
+  void (*lack_integers)(bool);   /* whether there is no algorithm for products of I8; false at first */
+  uint64_t (*of_float8)(void);   /* products of 8-bit floats that did their work */
 } fake_cublaslt_control;
 
 #define FAKE_CUBLASLT_ENTRY "rondo_fake_cublaslt_control"

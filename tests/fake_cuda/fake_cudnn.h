@@ -16,7 +16,7 @@
 
 typedef struct fake_cudnn_control {
   size_t (*live)(void);           /* handles and descriptors that are alive */
-  uint64_t (*convolutions)(void); /* plans that were executed */
+  uint64_t (*convolutions)(void); /* plans of one that were executed */
   uint64_t (*workspaces)(void);   /* those of them that needed a workspace */
   uint64_t (*in_tf32)(void);      /* those of them that might use TF32 */
   uint64_t (*inexact)(void);      /* those that give other bits each time, or are less accurate than F32 */
@@ -26,6 +26,8 @@ typedef struct fake_cudnn_control {
   /* The same for the `number`-th call from now on, of whatever function that may fail; 0: none. Tells of the failure
    * that was ordered before whether it came. */
   bool (*refuse_call)(uint64_t number, int code);
+  uint64_t (*graphs)(void);           /* plans of several operations that were executed */
+  void (*set_version)(size_t number); /* what cudnnGetVersion says; 91900 at first */
 } fake_cudnn_control;
 
 #define FAKE_CUDNN_ENTRY "rondo_fake_cudnn_control"

@@ -2,16 +2,27 @@
  * Lets every call of oneDNN and every allocation fail while a convolution and its gradients are compiled, recorded and
  * run on a CPU. If oneDNN runs out of memory during compilation, the error is OUT_OF_MEMORY. If it does not support an
  * operator, or fails to create a part of it at run time, Rondo's own kernels compute it. The numbers are right in each
- * case, and nothing is left in the library or in host memory. Without oneDNN 2 there is nothing to test.
+ * case, and nothing is left in the library or in host memory. The same for a convolution whose weights are a packed
+ * state, for two convolutions with images in blocks between them, and for both. Without oneDNN 2 there is nothing to
+ * test.
  */
 #define _GNU_SOURCE
 #include <math.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "fault/fault_sweep.h"
 #include "tensor/vendor/onednn.h"
 
-enum { IMAGES = 4, X = IMAGES * 6 * 7 * 7, WEIGHT = 32 * 6 * 3 * 3, BIAS = 32, Y = IMAGES * 32 * 4 * 4 };
+enum {
+  IMAGES = 4,
+  MOST = 16,
+  X = IMAGES * MOST * 7 * 7,
+  WEIGHT = 32 * MOST * 3 * 3,
+  BIAS = 32,
+  SECOND = 32 * 32 * 3 * 3,
+  Y = IMAGES * 32 * 4 * 4
+};
 
 typedef struct results {
   float y[Y], dx[X], dweight[WEIGHT];
@@ -24,6 +35,14 @@ static struct {
   rondo_compiled *compiled;
 } work;
 static results right; /* of own kernels */
+static bool packs;    /* the weights are a state, and there are no gradients: dx stays 0, and dweight is the state */
+static bool
+    has_blocks; /* there are two convolutions and no gradients: dx and, unless it is the state, dweight stay 0 */
+
+/* Of 6 channels, oneDNN pads the weights, and such a state would not be packed. */
+static size_t channels(void) { return packs ? MOST : 6; }
+static size_t x_bytes(void) { return IMAGES * channels() * 7 * 7 * sizeof(float); }
+static size_t weight_bytes(void) { return 32 * channels() * 3 * 3 * sizeof(float); }
 
 /* The library ------------------------------------------------------------------------------------------------------ */
 
@@ -97,46 +116,71 @@ static void watch_library(void) {
 
 /* The work --------------------------------------------------------------------------------------------------------- */
 
-static rondo_status build(void) {
-  const rondo_program_options options = {RONDO_PROGRAM_OPTIONS_INIT, .name = "small",
-                                         .allocator = &work.allocator.table};
-  rondo_conv_options window = {RONDO_CONV_OPTIONS_INIT, .stride = {2, 2}, .padding = {1, 1}};
-  rondo_value x, weight, y, loss, gradients[2];
-  RONDO_TRY(rondo_program_create(&options, &work.program));
-  RONDO_TRY(rondo_program_input(work.program, "x", RONDO_F32, (const size_t[]){IMAGES, 6, 7, 7}, 4, &x));
-  RONDO_TRY(rondo_program_input(work.program, "weight", RONDO_F32, (const size_t[]){32, 6, 3, 3}, 4, &weight));
-  RONDO_TRY(rondo_program_input(work.program, "bias", RONDO_F32, (const size_t[]){BIAS}, 1, &window.bias));
-  RONDO_TRY(rondo_op_conv(work.program, x, weight, &window, &y));
+static rondo_status add_gradients(rondo_value x, rondo_value weight, rondo_value y) {
+  rondo_value loss, gradients[2];
   RONDO_TRY(rondo_op_square(work.program, y, &loss));
   RONDO_TRY(rondo_op_sum(work.program, loss, NULL, 0, false, &loss));
   RONDO_TRY(rondo_program_gradients(work.program, loss, (const rondo_value[]){x, weight}, 2, gradients));
-  RONDO_TRY(rondo_program_output(work.program, "y", y));
   RONDO_TRY(rondo_program_output(work.program, "dx", gradients[0]));
   return rondo_program_output(work.program, "dweight", gradients[1]);
 }
 
+static rondo_status add_weight(const char *name, const size_t *shape, rondo_value *out) {
+  return packs ? rondo_program_state(work.program, name, RONDO_F32, shape, 4, out)
+               : rondo_program_input(work.program, name, RONDO_F32, shape, 4, out);
+}
+
+/* conv(relu(y)) */
+static rondo_status add_second(rondo_value *inout_y) {
+  const rondo_conv_options window = {RONDO_CONV_OPTIONS_INIT, .padding = {1, 1}};
+  rondo_value weight;
+  RONDO_TRY(rondo_op_relu(work.program, *inout_y, inout_y));
+  RONDO_TRY(add_weight("second", (const size_t[]){32, 32, 3, 3}, &weight));
+  return rondo_op_conv(work.program, *inout_y, weight, &window, inout_y);
+}
+
+static rondo_status build(void) {
+  const rondo_program_options options = {RONDO_PROGRAM_OPTIONS_INIT, .name = "small",
+                                         .allocator = &work.allocator.table};
+  rondo_conv_options window = {RONDO_CONV_OPTIONS_INIT, .stride = {2, 2}, .padding = {1, 1}};
+  rondo_value x, weight, y;
+  RONDO_TRY(rondo_program_create(&options, &work.program));
+  RONDO_TRY(rondo_program_input(work.program, "x", RONDO_F32, (const size_t[]){IMAGES, channels(), 7, 7}, 4, &x));
+  RONDO_TRY(add_weight("weight", (const size_t[]){32, channels(), 3, 3}, &weight));
+  RONDO_TRY(rondo_program_input(work.program, "bias", RONDO_F32, (const size_t[]){BIAS}, 1, &window.bias));
+  RONDO_TRY(rondo_op_conv(work.program, x, weight, &window, &y));
+  if (has_blocks) RONDO_TRY(add_second(&y));
+  RONDO_TRY(rondo_program_output(work.program, "y", y));
+  return packs || has_blocks ? RONDO_OK : add_gradients(x, weight, y);
+}
+
 static rondo_status write_inputs(void) {
-  float x[X], weight[WEIGHT], bias[BIAS];
+  float x[X], weight[WEIGHT], bias[BIAS], second[SECOND];
   for (int i = 0; i < X; i++) x[i] = (float)(i % 17) / 8 - 1;
   for (int i = 0; i < WEIGHT; i++) weight[i] = (float)(i % 23) / 11 - 1;
   for (int i = 0; i < BIAS; i++) bias[i] = (float)i;
-  RONDO_TRY(rondo_compiled_write(work.compiled, "x", x, sizeof x));
-  RONDO_TRY(rondo_compiled_write(work.compiled, "weight", weight, sizeof weight));
-  return rondo_compiled_write(work.compiled, "bias", bias, sizeof bias);
+  for (int i = 0; i < SECOND; i++) second[i] = (float)(i % 29) / 14 - 1;
+  RONDO_TRY(rondo_compiled_write(work.compiled, "x", x, x_bytes()));
+  RONDO_TRY(rondo_compiled_write(work.compiled, "weight", weight, weight_bytes()));
+  RONDO_TRY(rondo_compiled_write(work.compiled, "bias", bias, sizeof bias));
+  return has_blocks ? rondo_compiled_write(work.compiled, "second", second, sizeof second) : RONDO_OK;
 }
 
 static rondo_status run_once(bool recorded, results *out) {
   RONDO_TRY(write_inputs());
   RONDO_TRY(recorded ? rondo_compiled_run(work.compiled) : rondo_compiled_run_eager(work.compiled));
   RONDO_TRY(rondo_compiled_read(work.compiled, "y", out->y, sizeof out->y));
-  RONDO_TRY(rondo_compiled_read(work.compiled, "dx", out->dx, sizeof out->dx));
-  return rondo_compiled_read(work.compiled, "dweight", out->dweight, sizeof out->dweight);
+  if (packs) return rondo_compiled_read(work.compiled, "weight", out->dweight, weight_bytes());
+  if (has_blocks) return RONDO_OK;
+  RONDO_TRY(rondo_compiled_read(work.compiled, "dx", out->dx, x_bytes()));
+  return rondo_compiled_read(work.compiled, "dweight", out->dweight, weight_bytes());
 }
 
 static rondo_status run_all(bool own_kernels, results of[2]) {
   const rondo_device_options options = {RONDO_DEVICE_OPTIONS_INIT, .allocator = &work.allocator.table};
   const rondo_compile_options how = {RONDO_COMPILE_OPTIONS_INIT, .record = RONDO_RECORD_ALWAYS,
                                      .own_kernels = own_kernels};
+  memset(of, 0, 2 * sizeof *of);
   RONDO_TRY(rondo_device_open("cpu", &options, &work.device));
   RONDO_TRY(build());
   RONDO_TRY(rondo_compile(work.program, work.device, &how, &work.compiled));
@@ -168,6 +212,7 @@ static void assert_right(const results *of) {
   assert_close(of->y, right.y, Y);
   assert_close(of->dx, right.dx, X);
   assert_close(of->dweight, right.dweight, WEIGHT);
+  if (packs) assert_memory_equal(of->dweight, right.dweight, sizeof of->dweight);
 }
 
 static rondo_status try_all(fault_point *point) {
@@ -191,16 +236,51 @@ static rondo_status try_all(fault_point *point) {
   return status;
 }
 
+/* Settings --------------------------------------------------------------------------------------------------------- */
+
+static int find_what_is_right(void **state) {
+  static results of[2];
+  (void)state;
+  test_allocator_init(&work.allocator);
+  assert_ok(run_all(true, of));
+  tear_down();
+  right = of[0];
+  return 0;
+}
+
+/* Checks that there is something to test. */
+static int begin(void **state, bool is_packed, bool has_images) {
+  static results of[2];
+  packs = is_packed;
+  has_blocks = has_images;
+  test_allocator_init(&work.allocator);
+  assert_ok(run_all(false, of));
+  assert_int_equal(test_compiled_info(work.compiled).packed_bytes > 0, packs);
+  assert_int_equal(test_compiled_info(work.compiled).patterns > 1, has_blocks); /* relu and blocked images */
+  tear_down();
+  return find_what_is_right(state);
+}
+
+static int begin_plain(void **state) { return begin(state, false, false); }
+static int begin_packing(void **state) { return begin(state, true, false); }
+static int begin_blocks(void **state) { return begin(state, false, true); }
+static int begin_both(void **state) { return begin(state, true, true); }
+
+#define PLAIN_TEST(name) TEST_REGISTER(name, void *no_fixture, begin_plain, NULL, false)
+#define PACKING_TEST(name) TEST_REGISTER(name, void *no_fixture, begin_packing, NULL, false)
+#define BLOCKS_TEST(name) TEST_REGISTER(name, void *no_fixture, begin_blocks, NULL, false)
+#define BOTH_TEST(name) TEST_REGISTER(name, void *no_fixture, begin_both, NULL, false)
+
 /* Cases ------------------------------------------------------------------------------------------------------------ */
 
-UNIT_TEST(test_memory_of_the_library_runs_out) {
+static void run_out_of_memory_of_the_library(void) {
   atomic_store(&failure, ONEDNN_NO_MEMORY);
   fault_sweep(try_all, true, false, 30);
   fault_sweep(try_all, true, true, 30);
 }
 
 /* 3: unimplemented, which causes no error. */
-UNIT_TEST(test_what_has_no_way_is_made_by_own_kernels) {
+static void find_no_way(void) {
   fault_point none = {0};
   atomic_store(&failure, 3);
   assert_ok(try_all(&none));
@@ -211,24 +291,35 @@ UNIT_TEST(test_what_has_no_way_is_made_by_own_kernels) {
   }
 }
 
-UNIT_TEST(test_each_allocation_fails) {
+static void run_out_of_memory(void) {
   fault_sweep(try_all, false, false, 20);
   fault_sweep(try_all, false, true, 20);
 }
 
-static int find_what_is_right(void **state) {
-  static results of[2];
-  (void)state;
-  test_allocator_init(&work.allocator);
-  assert_ok(run_all(true, of));
-  tear_down();
-  right = of[0];
+PLAIN_TEST(test_memory_of_the_library_runs_out) { run_out_of_memory_of_the_library(); }
+PLAIN_TEST(test_what_has_no_way_is_made_by_own_kernels) { find_no_way(); }
+PLAIN_TEST(test_each_allocation_fails) { run_out_of_memory(); }
+
+PACKING_TEST(test_memory_of_the_library_runs_out_with_packed_weights) { run_out_of_memory_of_the_library(); }
+PACKING_TEST(test_packed_weights_without_a_way_are_read_by_own_kernels) { find_no_way(); }
+PACKING_TEST(test_each_allocation_fails_with_packed_weights) { run_out_of_memory(); }
+
+BLOCKS_TEST(test_on5_memory_of_the_library_runs_out_for_blocks) { run_out_of_memory_of_the_library(); }
+BLOCKS_TEST(test_on5_blocks_without_a_way_are_made_by_own_kernels) { find_no_way(); }
+BLOCKS_TEST(test_on5_each_allocation_fails_with_blocks) { run_out_of_memory(); }
+
+BOTH_TEST(test_on5_memory_of_the_library_runs_out_for_packed_weights_and_blocks) { run_out_of_memory_of_the_library(); }
+BOTH_TEST(test_on5_packed_weights_and_blocks_without_a_way_are_read_by_own_kernels) { find_no_way(); }
+BOTH_TEST(test_on5_each_allocation_fails_with_packed_weights_and_blocks) { run_out_of_memory(); }
+
+static int find_and_watch(void **state) {
+  const int failed = find_what_is_right(state);
   watch_library();
-  return 0;
+  return failed;
 }
 
 int main(void) {
   if (setenv("RONDO_ONEDNN_LEAST", "1", 1) != 0) return 1;
   if (!rondo_library_find(&rondo_onednn_convolutions)) return 77;
-  return test_run_registered_in(find_what_is_right, NULL);
+  return test_run_registered_in(find_and_watch, NULL);
 }

@@ -57,6 +57,11 @@ static double hardswish_at(double x, double p, double q) { return x * hardsigmoi
 static double threshold_at(double x, double p, double q) { return x > p ? x : q; }
 static double shrink_at(double x, double p, double q) { return x < -p ? x + q : x > p ? x - q : 0; }
 
+static double round_mantissa_at(double x, double p, double q) {
+  const double step = fmax(x != 0 ? exp2(ilogb(x) - p) : 0, exp2(q));
+  return nearbyint(x / step) * step;
+}
+
 static void draw(uint64_t *seed, test_call *call) {
   size_t shape[RONDO_MAX_DIMENSIONS];
   const size_t rank = test_draw_between(seed, 0, 4);
@@ -115,6 +120,45 @@ static void reference_prelu(const test_call *call, double *const *in, double *y)
   const size_t count = test_input_elements(call, 0), slopes = test_input_elements(call, 1);
   const size_t width = slopes == count ? 1 : call->inputs[0].shape[2];
   for (size_t i = 0; i < count; i++) y[i] = in[0][i] > 0 ? in[0][i] : in[1][i / width % slopes] * in[0][i];
+}
+
+/* Rounding --------------------------------------------------------------------------------------------------------- */
+
+static rondo_status round_mantissa(rondo_program *program, rondo_value x, float p, float q, rondo_value *out) {
+  return rondo_op_round_mantissa(program, x, (unsigned)p, (int)q, out);
+}
+
+/* The numbers of the 8-bit type, ties, subnormals, infinities and NaN among them. */
+TEST(test_on3_round_mantissa_as_the_8_bit_type) {
+  enum { COUNT = 4096 };
+  static float x[COUNT], rounded[COUNT], cast[COUNT];
+  const size_t count = COUNT;
+  for (size_t i = 0; i < COUNT; i++) x[i] = ldexpf((float)(i % 64 + 64) * (i % 2 == 0 ? 1 : -1), (int)(i / 64) - 56);
+  for (size_t i = 0; i < COUNT; i++)
+    if (fabsf(x[i]) > 448) x[i] = 448;
+  x[0] = NAN, x[1] = 0, x[2] = -0.0f;
+  rondo_program *program = test_new_program();
+  rondo_value in, out, narrow;
+  assert_ok(rondo_program_input(program, "x", RONDO_F32, &count, 1, &in));
+  assert_ok(rondo_op_round_mantissa(program, in, 3, -9, &out));
+  assert_ok(rondo_program_output(program, "rounded", out));
+  assert_ok(rondo_op_cast(program, in, RONDO_F8_E4M3, &narrow));
+  assert_ok(rondo_op_cast(program, narrow, RONDO_F32, &narrow));
+  assert_ok(rondo_program_output(program, "cast", narrow));
+  test_run_program(t, program, (const test_bytes[]){TEST_BYTES("x", x), {.name = NULL}},
+                   (const test_bytes[]){TEST_BYTES("rounded", rounded), TEST_BYTES("cast", cast), {.name = NULL}});
+  for (size_t i = 1; i < COUNT; i++) assert_memory_equal(&rounded[i], &cast[i], sizeof *cast);
+  assert_true(isnan(rounded[0]));
+}
+
+TEST(test_on3_round_mantissa_refuses) {
+  rondo_program *program = test_new_program();
+  rondo_value in, out;
+  assert_ok(rondo_program_input(program, "x", RONDO_F32, NULL, 0, &in));
+  assert_invalid(rondo_op_round_mantissa(program, in, 24, 0, &out), RONDO_REASON_OUT_OF_RANGE);
+  assert_invalid(rondo_op_round_mantissa(program, in, 3, -150, &out), RONDO_REASON_OUT_OF_RANGE);
+  assert_invalid(rondo_op_round_mantissa(program, in, 3, 128, &out), RONDO_REASON_OUT_OF_RANGE);
+  rondo_program_destroy(program);
 }
 
 /* Where the formula changes, and far away -------------------------------------------------------------------------- */
@@ -176,6 +220,30 @@ TEST(test_on3_activation_ends) {
   }
 }
 
+/* gelu(x) = x Phi(x): 1 + erf(x / sqrt(2)) would have no correct digits there. */
+TEST(test_on3_gelu_in_the_tail) {
+  static const float x[POINTS] = {-3, -4, -5, -5.5f, -6, -7};
+  float y[POINTS], dx[POINTS];
+  const size_t count = POINTS;
+  rondo_program *program = test_new_program();
+  rondo_value in, out, loss, gradient;
+  assert_ok(rondo_program_input(program, "x", RONDO_F32, &count, 1, &in));
+  assert_ok(rondo_op_gelu(program, in, RONDO_GELU_ERF, &out));
+  assert_ok(rondo_op_sum(program, out, NULL, 0, false, &loss));
+  assert_ok(rondo_program_gradients(program, loss, &in, 1, &gradient));
+  assert_ok(rondo_program_output(program, "y", out));
+  assert_ok(rondo_program_output(program, "dx", gradient));
+  test_run_program(t, program, (const test_bytes[]){TEST_BYTES("x", x), {.name = NULL}},
+                   (const test_bytes[]){TEST_BYTES("y", y), TEST_BYTES("dx", dx), {.name = NULL}});
+  for (size_t i = 0; i < POINTS; i++) {
+    const double at = (double)x[i], phi = erfc(-at / sqrt(2)) / 2, density = exp(-at * at / 2) / sqrt(2 * acos(-1));
+    const double wanted[] = {at * phi, phi + at * density}, got[] = {(double)y[i], (double)dx[i]};
+    for (int of = 0; of < 2; of++)
+      if (!(fabs(got[of] / wanted[of] - 1) <= 2e-5))
+        fail_msg("%s at %g is %.9g, not %.9g", of == 0 ? "gelu" : "its gradient", at, got[of], wanted[of]);
+  }
+}
+
 UNIT_TEST(test_on3_activation_numbers) {
   rondo_program *program = test_new_program();
   rondo_value x, whole, slope, y;
@@ -216,6 +284,7 @@ static const test_operator rows[] = {
     {.name = "hardswish", ACTIVATION(hardswish, 1.0 / 6, 0.5)},
     {.name = "threshold", ACTIVATION(threshold, 0.6, -1)},
     {.name = "shrink", ACTIVATION(shrink, 1.25, 0.5)},
+    {.name = "round_mantissa", ACTIVATION(round_mantissa, 3, -2), .has_no_gradient = true},
     {.name = "prelu", .draw = draw_prelu, .build = build_prelu, .reference = reference_prelu, .has_ties = true},
     {.name = "prelu of integers",
      .draw = draw_prelu_of_integers,

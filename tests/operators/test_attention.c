@@ -244,6 +244,64 @@ static void assert_finite(const float *x, size_t count) {
   for (size_t i = 0; i < count; i++) assert_true(isfinite(x[i]));
 }
 
+/* Numbers that are none -------------------------------------------------------------------------------------------- */
+
+enum { LONGEST = 150, MOST_ELEMENTS = LONGEST * D };
+
+/* A row of the result is NaN where its row of q is, or where it sees a row of k that is; the others are numbers. */
+static void assert_passed_on(rondo_compiled *compiled, size_t count, bool is_q, size_t at, const bool *mask) {
+  static float x[3][MOST_ELEMENTS], y[MOST_ELEMENTS];
+  static const char *const names[] = {"q", "k", "v"};
+  uint64_t seed = 5;
+  const size_t bytes = count * D * sizeof **x;
+  for (int i = 0; i < 3; i++) fill(x[i], count * D, &seed);
+  x[is_q ? Q : K][at * D + 2] = NAN;
+  for (int i = 0; i < 3; i++) assert_ok(rondo_compiled_write(compiled, names[i], x[i], bytes));
+  if (mask != NULL) assert_ok(rondo_compiled_write(compiled, "mask", mask, count * count * sizeof *mask));
+  assert_ok(rondo_compiled_run(compiled));
+  assert_ok(rondo_compiled_read(compiled, "y", y, bytes));
+  for (size_t i = 0; i < count * D; i++) {
+    const size_t row = i / D;
+    assert_int_equal(isnan(y[i]) != 0, is_q ? row == at : mask == NULL || mask[row * count + at]);
+  }
+}
+
+static rondo_compiled *compile_square(test_fixture *t, size_t count, bool is_masked) {
+  rondo_attention_options options = {RONDO_ATTENTION_OPTIONS_INIT};
+  rondo_program *program = test_new_program();
+  const size_t shape[] = {1, 1, count, D};
+  rondo_value q, k, v, y;
+  assert_ok(rondo_program_input(program, "q", RONDO_F32, shape, 4, &q));
+  assert_ok(rondo_program_input(program, "k", RONDO_F32, shape, 4, &k));
+  assert_ok(rondo_program_input(program, "v", RONDO_F32, shape, 4, &v));
+  if (is_masked)
+    assert_ok(rondo_program_input(program, "mask", RONDO_BOOL, (const size_t[]){count, count}, 2, &options.mask));
+  assert_ok(rondo_op_attention(program, q, k, v, &options, &y));
+  assert_ok(rondo_program_output(program, "y", y));
+  return test_compile(program, t->device, NULL);
+}
+
+/* As in PyTorch. In the second mask, each row sees only its own column. */
+TEST(test_pr4_nans_are_passed_on) {
+  static const size_t counts[] = {8, 20, LONGEST}, places[] = {0, 5, 13, 17, 80, 131};
+  static bool masks[2][LONGEST * LONGEST];
+  for (size_t c = 0; c < 3; c++) {
+    const size_t count = counts[c];
+    rondo_compiled *plain = compile_square(t, count, false), *masked = compile_square(t, count, true);
+    for (size_t i = 0; i < count * count; i++) {
+      const size_t row = i / count, column = i % count;
+      masks[0][i] = (row + column) % 3 != 0;
+      masks[1][i] = row == column;
+    }
+    for (size_t i = 0; i < 6 && places[i] < count; i++) {
+      for (int is_q = 0; is_q < 2; is_q++) {
+        assert_passed_on(plain, count, is_q, places[i], NULL);
+        for (int m = 0; m < 2; m++) assert_passed_on(masked, count, is_q, places[i], masks[m]);
+      }
+    }
+  }
+}
+
 /* The second row sees nothing. */
 TEST(test_pr4_rows_that_see_nothing_are_zeros) {
   const bool hidden[T][T] = {{1, 0, 0}, {0, 0, 0}, {1, 1, 1}};

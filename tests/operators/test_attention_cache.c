@@ -564,6 +564,62 @@ TEST(test_pr4_parts_of_a_prompt_give_what_the_whole_does) {
   }
 }
 
+/* Numbers that are none -------------------------------------------------------------------------------------------- */
+
+enum { CACHED = 16, HELD = 20, MOST_ROWS = 3 };
+
+/* New rows of two sequences, with a mask. */
+static rondo_compiled *compile_seen(test_fixture *t, size_t rows) {
+  rondo_attention_options options = {RONDO_ATTENTION_OPTIONS_INIT};
+  rondo_program *program = test_new_program();
+  const size_t two = 2, shape[] = {2, 1, rows, D}, cache[] = {2, 1, HELD, D}, mask[] = {2, 1, rows, HELD};
+  rondo_value q, x, y;
+  assert_ok(rondo_program_input(program, "q", RONDO_F32, shape, 4, &q));
+  assert_ok(rondo_op_full(program, RONDO_F32, shape, 4, 0.5, &x));
+  assert_ok(rondo_program_state(program, "k", RONDO_F32, cache, 4, &options.k_cache));
+  assert_ok(rondo_program_state(program, "v", RONDO_F32, cache, 4, &options.v_cache));
+  assert_ok(rondo_op_full(program, RONDO_I32, &two, 1, CACHED, &options.lengths));
+  assert_ok(rondo_program_input(program, "mask", RONDO_BOOL, mask, 4, &options.mask));
+  assert_ok(rondo_op_attention(program, q, x, x, &options, &y));
+  assert_ok(rondo_program_output(program, "y", y));
+  return test_compile(program, t->device, NULL);
+}
+
+/* Which rows are NaN, if `at` of the second sequence's keys is, or row 0 of its q. With `is_only`, rows see that key
+ * alone; otherwise all but the row's own number. */
+static void assert_passed_on(rondo_compiled *compiled, size_t rows, size_t at, bool is_q, bool is_only) {
+  float q[2 * MOST_ROWS * D], y[2 * MOST_ROWS * D], k[2][HELD][D], v[2][HELD][D];
+  bool mask[2 * MOST_ROWS][HELD];
+  uint64_t seed = 4;
+  for (size_t i = 0; i < 2 * rows * D; i++) q[i] = draw_one(&seed);
+  for (size_t i = 0; i < 2 * HELD * D; i++) (&k[0][0][0])[i] = draw_one(&seed), (&v[0][0][0])[i] = draw_one(&seed);
+  for (size_t i = 0; i < 2 * rows * HELD; i++)
+    mask[i / HELD][i % HELD] = is_only ? i % HELD == at : i % HELD != i / HELD % rows;
+  if (is_q)
+    q[rows * D + 3] = NAN;
+  else
+    k[1][at][7] = NAN;
+  assert_ok(rondo_compiled_write(compiled, "q", q, 2 * rows * D * sizeof *q));
+  assert_ok(rondo_compiled_write(compiled, "k", k, sizeof k));
+  assert_ok(rondo_compiled_write(compiled, "v", v, sizeof v));
+  assert_ok(rondo_compiled_write(compiled, "mask", mask, 2 * rows * HELD * sizeof **mask));
+  assert_ok(rondo_compiled_run(compiled));
+  assert_ok(rondo_compiled_read(compiled, "y", y, 2 * rows * D * sizeof *y));
+  for (size_t i = 0; i < 2 * rows * D; i++) {
+    const size_t row = i / D;
+    assert_int_equal(isnan(y[i]) != 0, row >= rows && (is_q ? row == rows : mask[row][at]));
+  }
+}
+
+TEST(test_pr4_nans_are_passed_on) {
+  static const size_t places[] = {0, 1, 5, 13};
+  for (size_t rows = 1; rows <= MOST_ROWS; rows += 2) {
+    rondo_compiled *compiled = compile_seen(t, rows);
+    for (size_t i = 0; i < 4; i++)
+      for (int form = 0; form < 4; form++) assert_passed_on(compiled, rows, places[i], form % 2 == 1, form / 2 == 1);
+  }
+}
+
 /* What fails a run ------------------------------------------------------------------------------------------------- */
 
 enum { POOL = 5, IN_BLOCK = 4, ENTRIES = 3, NEW = 2 };
@@ -620,6 +676,77 @@ TEST(test_pr4_wrong_numbers_fail_the_run) {
   assert_ok(rondo_compiled_run(compiled));
   assert_ok(rondo_compiled_read(compiled, "v", cache, sizeof cache));
   for (size_t j = 0; j < D; j++) assert_true(cache[3][0][j] == 1 && cache[4][0][j] == 1 && cache[3][1][j] == 0);
+}
+
+/* A block to which one sequence writes, and which another one uses, or writes to as well, or which it has twice itself.
+ * Blocks that are only read may be shared, as by sequences of one prompt. */
+TEST(test_pr4_a_written_block_belongs_to_one_sequence) {
+  static const char rule[] = ": a sequence writes to this block, and another entry of the table names it, too";
+  static const struct {
+    wrong_numbers numbers; /* no message: they are right */
+    bool has_zeros[2];
+  } all[] = {
+      {{{0, 0}, {1, 1}, {{3}, {3}}, "block_table has 3 at position 0"}, {true, true}},
+      {{{0, 6}, {1, 1}, {{2}, {2, 1}}, "block_table has 2 at position 3"}, {false, true}},
+      {{{5, 6}, {2, 1}, {{0, 1}, {1, 3}}, "block_table has 1 at position 3"}, {false, true}},
+      {{{4, 9}, {1, 2}, {{0, 2}, {0, 1, 2}}, "block_table has 2 at position 1"}, {true, true}},
+      {{{0, 4}, {0, 1}, {{4}, {1, 1}}, "block_table has 1 at position 3"}, {true, true}}, /* the first is left out */
+      {{{3, 3}, {2, 1}, {{0, 0}, {1}}, "block_table has 0 at position 0"}, {true, false}},
+      {{{4, 4}, {1, 1}, {{0, 2}, {0, 1}}, NULL}, {false, false}},
+      {{{4, 4}, {1, 1}, {{0, 2, 1}, {0, 1, 2}}, NULL}, {false, false}}, /* entries that no row uses */
+      {{{0, 0}, {0, 1}, {{1}, {1}}, NULL}, {true, false}},
+  };
+  rondo_compiled *compiled = compile_pool(t);
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+    const wrong_numbers *n = &all[i].numbers;
+    float y[2][NEW][D];
+    assert_ok(rondo_compiled_write(compiled, "lengths", n->lengths, sizeof n->lengths));
+    assert_ok(rondo_compiled_write(compiled, "counts", n->counts, sizeof n->counts));
+    assert_ok(rondo_compiled_write(compiled, "table", n->table, sizeof n->table));
+    assert_ok(rondo_compiled_run(compiled));
+    if (n->message != NULL) {
+      assert_error(rondo_compiled_synchronize(compiled), RONDO_EXECUTION_FAILED, RONDO_REASON_OUT_OF_RANGE);
+      assert_message(n->message);
+      assert_message(rule);
+    }
+    assert_ok(rondo_compiled_read(compiled, "y", y, sizeof y));
+    for (size_t batch = 0; batch < 2; batch++) assert_true((y[batch][0][0] == 0) == all[i].has_zeros[batch]);
+  }
+}
+
+/* A batch too large for one block of threads, and more entries than it has threads. */
+TEST(test_pr4_written_blocks_of_many_sequences) {
+  enum { MANY = 300, EACH = 2 };
+  static int32_t table[MANY * EACH];
+  static float y[MANY];
+  rondo_attention_options options = {RONDO_ATTENTION_OPTIONS_INIT};
+  for (int form = 0; form < 2; form++) {
+    const size_t batches = form == 0 ? MANY : 2, each = form == 0 ? EACH : MANY, blocks = MANY * EACH;
+    const size_t cache[] = {blocks, 1, 1, 1}, shape[] = {batches, 1, 1, 1};
+    rondo_program *program = test_new_program();
+    rondo_value x, out;
+    assert_ok(rondo_op_full(program, RONDO_F32, shape, 4, 1, &x));
+    assert_ok(rondo_program_state(program, "k", RONDO_F32, cache, 4, &options.k_cache));
+    assert_ok(rondo_program_state(program, "v", RONDO_F32, cache, 4, &options.v_cache));
+    assert_ok(rondo_op_full(program, RONDO_I32, NULL, 0, (double)(each - 1), &options.lengths));
+    assert_ok(
+        rondo_program_input(program, "table", RONDO_I32, (const size_t[]){batches, each}, 2, &options.block_table));
+    assert_ok(rondo_op_attention(program, x, x, x, &options, &out));
+    assert_ok(rondo_program_output(program, "y", out));
+    rondo_compiled *compiled = test_compile(program, t->device, NULL);
+    for (size_t i = 0; i < blocks; i++) table[i] = (int32_t)(blocks - 1 - i);
+    assert_ok(rondo_compiled_write(compiled, "table", table, blocks * sizeof *table));
+    assert_ok(rondo_compiled_run(compiled));
+    assert_ok(rondo_compiled_read(compiled, "y", y, batches * sizeof *y));
+    table[blocks - 2] = table[each - 1]; /* the last sequence reads the block that the first one writes */
+    assert_ok(rondo_compiled_write(compiled, "table", table, blocks * sizeof *table));
+    assert_ok(rondo_compiled_run(compiled));
+    assert_error(rondo_compiled_read(compiled, "y", y, batches * sizeof *y), RONDO_EXECUTION_FAILED,
+                 RONDO_REASON_OUT_OF_RANGE);
+    assert_message("at position 598: a sequence writes to this block");
+    assert_ok(rondo_compiled_read(compiled, "y", y, batches * sizeof *y));
+    assert_true(y[batches - 1] == 0 && y[0] > 0);
+  }
 }
 
 /* Reading and appending alone -------------------------------------------------------------------------------------- */
@@ -819,6 +946,36 @@ UNIT_TEST(test_caches_that_do_not_fit_are_refused) {
                RONDO_REASON_BAD_OPTIONS);
   assert_message("block_table lists blocks of caches");
   assert_int_equal(y.id, 0);
+  rondo_program_destroy(program);
+}
+
+/* Two layers with the same caches. Rows of other lengths, and the same rows again, are no conflict. */
+UNIT_TEST(test_pr4_rows_that_are_written_twice_are_refused) {
+  rondo_attention_options options = {RONDO_ATTENTION_OPTIONS_INIT}, later;
+  rondo_program *program = test_new_program();
+  const rondo_value none = {0};
+  rondo_value q, k, y;
+  add_caches(program, &options);
+  const rondo_value qkv = add_packed(program, 3), other = options.v_cache;
+  assert_ok(rondo_program_input(program, "q", RONDO_F32, (size_t[]){B, H, 3, D}, 4, &q));
+  assert_ok(rondo_program_input(program, "k", RONDO_F32, (size_t[]){B, G, 3, D}, 4, &k));
+  assert_ok(rondo_program_input(program, "lengths", RONDO_I32, NULL, 0, &options.lengths));
+  assert_ok(rondo_op_attention(program, q, k, k, &options, &y));
+  assert_ok(rondo_op_attention(program, q, k, k, &options, &y));
+  assert_ok(rondo_op_attention(program, q, none, none, &options, &y));
+  assert_invalid(rondo_op_attention_packed(program, qkv, H, G, &options, &y), RONDO_REASON_BAD_OPTIONS);
+  assert_message("an earlier attention of ");
+  assert_message("give each layer caches of its own");
+  assert_int_equal(y.id, 0);
+  later = options;
+  assert_ok(rondo_program_state(program, "k 2", RONDO_F32, (const size_t[]){B, G, S, D}, 4, &later.v_cache));
+  later.k_cache = other; /* of which the first layer keeps v */
+  assert_invalid(rondo_op_attention_append(program, q, q, &later), RONDO_REASON_SHAPE);
+  assert_invalid(rondo_op_attention_packed(program, qkv, H, G, &later, &y), RONDO_REASON_BAD_OPTIONS);
+  later = options;
+  assert_ok(rondo_program_input(program, "later", RONDO_I32, NULL, 0, &later.lengths));
+  assert_ok(rondo_op_attention_packed(program, qkv, H, G, &later, &y));
+  assert_invalid(rondo_op_attention_append(program, k, k, &later), RONDO_REASON_BAD_OPTIONS);
   rondo_program_destroy(program);
 }
 

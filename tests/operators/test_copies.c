@@ -69,11 +69,37 @@ TEST(test_concat_that_does_not_fit) {
   assert_invalid(rondo_op_stack(program, x, 2, 3, &y), RONDO_REASON_SHAPE);
   assert_message("dimension 3 cannot be inserted into a value with 2 dimensions: choose 0 to 2");
   for (size_t i = 1; i < 9; i++) x[i] = x[0];
-  for (size_t count = 0; count < 2; count++)
-    assert_invalid(rondo_op_concat(program, x, count, 0, &y), RONDO_REASON_OUT_OF_RANGE);
+  assert_invalid(rondo_op_concat(program, x, 0, 0, &y), RONDO_REASON_OUT_OF_RANGE);
   assert_ok(rondo_op_concat(program, x, 8, 0, &y));
   x[3] = (rondo_value){0};
   assert_invalid(rondo_op_concat(program, x, 8, 0, &y), RONDO_REASON_NULL_ARGUMENT);
+}
+
+/* As torch.cat, torch.stack and torch.split take it: no kernel runs. */
+TEST(test_one_part_is_the_whole) {
+  rondo_program *program = test_new_program();
+  rondo_value x, y, parts[1];
+  const size_t lengths[] = {6};
+  rondo_type type;
+  size_t dims[RONDO_MAX_DIMENSIONS], rank;
+  assert_ok(rondo_program_input(program, "x", RONDO_F32, (size_t[]){4, 6}, 2, &x));
+  assert_ok(rondo_op_concat(program, &x, 1, 1, &y));
+  assert_ok(rondo_op_split(program, y, 1, lengths, 1, parts));
+  assert_ok(rondo_op_stack(program, parts, 1, 1, &y));
+  assert_ok(rondo_value_shape(program, y, &type, dims, &rank));
+  assert_true(rank == 3 && dims[0] == 4 && dims[1] == 1 && dims[2] == 6);
+  assert_ok(rondo_program_output(program, "y", y));
+  assert_int_equal(test_compiled_info(test_compile_kept(program, t->device, NULL)).kernels, 0);
+  assert_invalid(rondo_op_concat(program, &x, 1, 2, &y), RONDO_REASON_SHAPE);
+  assert_message("concat: there is no dimension 2: the value has 2, counted from 0");
+  assert_invalid(rondo_op_split(program, x, 2, lengths, 1, parts), RONDO_REASON_SHAPE);
+  assert_invalid(rondo_op_split(program, x, 0, lengths, 1, parts), RONDO_REASON_SHAPE);
+  assert_message("split: the only length is 6, and dimension 0 has 4 elements");
+  assert_invalid(rondo_op_split(program, x, 0, lengths, 0, parts), RONDO_REASON_OUT_OF_RANGE);
+  assert_invalid(rondo_op_stack(program, &x, 0, 0, &y), RONDO_REASON_OUT_OF_RANGE);
+  assert_invalid(rondo_op_stack(program, &x, 1, 3, &y), RONDO_REASON_SHAPE);
+  assert_invalid(rondo_op_concat(program, &(rondo_value){0}, 1, 0, &y), RONDO_REASON_NULL_ARGUMENT);
+  assert_invalid(rondo_op_split(program, (rondo_value){0}, 0, lengths, 1, parts), RONDO_REASON_NULL_ARGUMENT);
 }
 
 /* Splits x into many parts and concatenates or stacks them from the last to the first. Checks the result, and the
@@ -226,7 +252,8 @@ TEST(test_split_that_does_not_fit) {
   assert_invalid(rondo_op_split(program, x, 1, (size_t[]){6, 0}, 2, y), RONDO_REASON_SHAPE);
   assert_invalid(rondo_op_split(program, x, 1, (size_t[]){SIZE_MAX, 7}, 2, y), RONDO_REASON_SHAPE);
   assert_invalid(rondo_op_split(program, x, 2, (size_t[]){3, 3}, 2, y), RONDO_REASON_SHAPE);
-  assert_invalid(rondo_op_split(program, x, 1, (size_t[]){6}, 1, y), RONDO_REASON_OUT_OF_RANGE);
+  assert_invalid(rondo_op_split(program, x, 1, (size_t[]){6}, 0, y), RONDO_REASON_OUT_OF_RANGE);
+  assert_invalid(rondo_op_split(program, x, 1, (size_t[]){5}, 1, y), RONDO_REASON_SHAPE);
 }
 
 /* slice ------------------------------------------------------------------------------------------------------------ */

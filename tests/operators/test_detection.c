@@ -12,15 +12,18 @@
 
 /* local_response_norm ---------------------------------------------------------------------------------------------- */
 
+static const float betas[] = {0.75f, 0.5f, 0.6f};
+
 static void draw_response(uint64_t *seed, test_call *call) {
   const size_t shape[] = {test_draw_between(seed, 1, 2), test_draw_between(seed, 1, 6), test_draw_between(seed, 1, 4)};
   call->sizes[0] = test_draw_between(seed, 1, 5);
+  call->sizes[1] = test_random_below(seed, sizeof betas / sizeof betas[0]);
   test_add_float(call, shape, 3, -2, 2);
 }
 
 static rondo_status build_response(const test_call *call, rondo_program *program, const rondo_value *in,
                                    rondo_value *y) {
-  return rondo_op_local_response_norm(program, in[0], call->sizes[0], 0.5f, 0.75f, 1.5f, y);
+  return rondo_op_local_response_norm(program, in[0], call->sizes[0], 0.5f, betas[call->sizes[1]], 1.5f, y);
 }
 
 static void refer_response(const test_call *call, double *const *in, double *y) {
@@ -32,7 +35,7 @@ static void refer_response(const test_call *call, double *const *in, double *y) 
       const size_t other = channel + k - (size - 1) / 2; /* below 0 it is very large */
       if (other < shape[1]) sum += pow(in[0][i + other * shape[2] - channel * shape[2]], 2);
     }
-    y[i] = in[0][i] / pow(1.5 + 0.5 / (double)size * sum, 0.75);
+    y[i] = in[0][i] / pow(1.5 + 0.5 / (double)size * sum, (double)betas[call->sizes[1]]);
   }
 }
 
@@ -43,7 +46,7 @@ enum { INVERSE, ONESIDED, LENGTH };
 static void draw_dft(uint64_t *seed, test_call *call) {
   const size_t shape[] = {2, test_draw_between(seed, 1, 9), 3, test_draw_between(seed, 1, 2)};
   call->sizes[INVERSE] = test_draw_between(seed, 0, 1);
-  call->sizes[ONESIDED] = call->sizes[INVERSE] ? 0 : test_draw_between(seed, 0, 1);
+  call->sizes[ONESIDED] = test_draw_between(seed, 0, 1);
   call->sizes[LENGTH] = test_random_below(seed, 2) == 0 ? shape[1] : test_draw_between(seed, 1, 9);
   test_add_float(call, shape, 4, -1, 1);
 }
@@ -55,7 +58,25 @@ static rondo_status build_dft(const test_call *call, rondo_program *program, con
   return rondo_op_dft(program, in[0], &options, y);
 }
 
+/* Of k real numbers: the sum over the numbers of a transform, of which those from k / 2 + 1 on are conjugates. */
+static void refer_real(const test_call *call, double *const *in, double *y) {
+  const size_t *shape = call->inputs[0].shape, length = call->sizes[LENGTH], parts = shape[3];
+  for (size_t i = 0; i < 2 * length * 3; i++) {
+    y[i] = 0;
+    for (size_t k = 0; k < length; k++) {
+      const size_t from = k <= length / 2 ? k : length - k;
+      const double angle = TURN * (double)(k * (i / 3 % length)) / (double)length, sign = from == k ? -1 : 1;
+      const double *x = in[0] + ((i / 3 / length * shape[1] + from) * 3 + i % 3) * parts;
+      if (from < shape[1]) y[i] += (x[0] * cos(angle) + sign * (parts == 2 ? x[1] : 0) * sin(angle)) / (double)length;
+    }
+  }
+}
+
 static void refer_dft(const test_call *call, double *const *in, double *y) {
+  if (call->sizes[INVERSE] && call->sizes[ONESIDED]) {
+    refer_real(call, in, y);
+    return;
+  }
   const size_t *shape = call->inputs[0].shape, length = call->sizes[LENGTH], parts = shape[3];
   const size_t count = call->sizes[ONESIDED] ? length / 2 + 1 : length;
   const double sign = call->sizes[INVERSE] ? 1 : -1, share = call->sizes[INVERSE] ? 1 / (double)length : 1;
@@ -213,26 +234,74 @@ TEST(test_regions_of_roi_align) {
   for (int k = 0; k < 8; k++) assert_true(fabsf(aligned[k] - means[k]) < 1e-4f && largest[k] == maxima[k]);
 }
 
+/* A region of 2e9 x 2e9 has 2^40 samples, nearly all of them outside of the image. */
+TEST(test_regions_that_are_much_larger_than_the_image) {
+  float x[4 * 4], rois[2 * 4] = {-1e9f, -1e9f, 1e9f, 1e9f, NAN, 0, INFINITY, 3}, means[2], maxima[2];
+  int32_t images[2] = {0, 0};
+  rondo_roi_align_options options = {RONDO_ROI_ALIGN_OPTIONS_INIT, .size = {1, 1}};
+  rondo_program *program = test_new_program();
+  rondo_value mean, largest;
+  for (int i = 0; i < 16; i++) x[i] = -1;
+  const rondo_value v = input(program, "x", RONDO_F32, (size_t[]){1, 1, 4, 4}, 4);
+  const rondo_value r = input(program, "rois", RONDO_F32, (size_t[]){2, 4}, 2);
+  const rondo_value i = input(program, "images", RONDO_I32, (size_t[]){2}, 1);
+  assert_ok(rondo_op_roi_align(program, v, r, i, &options, &mean));
+  options.takes_max = true;
+  assert_ok(rondo_op_roi_align(program, v, r, i, &options, &largest));
+  assert_ok(rondo_program_output(program, "mean", mean));
+  assert_ok(rondo_program_output(program, "largest", largest));
+  test_run_program(
+      t, program,
+      (const test_bytes[]){TEST_BYTES("x", x), TEST_BYTES("rois", rois), TEST_BYTES("images", images), {.name = NULL}},
+      (const test_bytes[]){TEST_BYTES("mean", means), TEST_BYTES("largest", maxima), {.name = NULL}});
+  for (int k = 0; k < 2; k++) assert_true(fabsf(means[k]) < 1e-6f && maxima[k] == 0);
+}
+
+/* A region whose image is not a number fails the run, as one whose image does not exist. */
+TEST(test_regions_of_max_roi_pool_without_an_image) {
+  float rois[2 * 5] = {0, 0, 0, 3, 3, NAN, 0, 0, 3, 3}, y[2];
+  rondo_program *program = test_new_program();
+  rondo_value made;
+  const rondo_value v = input(program, "x", RONDO_F32, (size_t[]){1, 1, 4, 4}, 4);
+  const rondo_value r = input(program, "indices", RONDO_F32, (size_t[]){2, 5}, 2);
+  assert_ok(rondo_op_max_roi_pool(program, v, r, (size_t[]){1, 1}, 0, &made));
+  test_wrong_index(t, program, made, rois, sizeof rois,
+                   "max_roi_pool (operator 0): rois has -1 at position 1, which is not in 0 .. 0; the region of image "
+                   "0 was used",
+                   y, sizeof y);
+}
+
 UNIT_TEST(test_what_cannot_be_detected) {
   rondo_program *program = test_new_program();
   rondo_value y, count;
   const rondo_value x = input(program, "x", RONDO_F32, (size_t[]){1, 2, 3}, 3);
+  const rondo_value pairs = input(program, "pairs", RONDO_F32, (size_t[]){1, 3, 2}, 3);
   const rondo_roi_align_options align = {RONDO_ROI_ALIGN_OPTIONS_INIT, .spatial_scale = NAN};
+  const rondo_roi_align_options samples = {RONDO_ROI_ALIGN_OPTIONS_INIT, .sampling_ratio = (size_t)1 << 33};
   const rondo_non_max_suppression_options nms = {RONDO_NON_MAX_SUPPRESSION_OPTIONS_INIT, .iou_threshold = NAN};
+  const rondo_dft_options no_dimension = {RONDO_DFT_OPTIONS_INIT, .dimension = SIZE_MAX};
   assert_error(rondo_op_non_max_suppression(program, x, x, NULL, &y, &count), RONDO_INVALID_ARGUMENT,
                RONDO_REASON_SHAPE);
   assert_error(rondo_op_non_max_suppression(program, x, x, &nms, &y, &count), RONDO_INVALID_ARGUMENT,
                RONDO_REASON_OUT_OF_RANGE);
   assert_error(rondo_op_roi_align(program, x, x, x, &align, &y), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
+  assert_error(rondo_op_roi_align(program, x, x, x, &samples, &y), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
   assert_error(rondo_op_max_roi_pool(program, x, x, (size_t[]){2, 2}, 1, &y), RONDO_INVALID_ARGUMENT,
                RONDO_REASON_SHAPE);
   assert_error(rondo_op_local_response_norm(program, x, 0, 1, 1, 1, &y), RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE);
+  assert_error(rondo_op_local_response_norm(program, x, SIZE_MAX, 1, 1, 1, &y), RONDO_INVALID_ARGUMENT,
+               RONDO_REASON_SHAPE);
+  assert_message("local_response_norm: avg_pool(x result of reshape"); /* the call, and what refuses it */
   assert_error(rondo_op_det(program, x, &y), RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE);
   assert_error(rondo_op_dft(program, x, NULL, &y), RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE);
+  assert_error(rondo_op_dft(program, pairs, &no_dimension, &y), RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE);
+  const rondo_dft_options to_real = {RONDO_DFT_OPTIONS_INIT, .inverse = true, .onesided = true};
+  assert_error(rondo_op_dft(program, pairs, &to_real, &y), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS);
   assert_error(rondo_op_stft(program, x, (rondo_value){0}, 1, 1, false, &y), RONDO_INVALID_ARGUMENT,
                RONDO_REASON_SHAPE);
   assert_error(rondo_op_fold(program, x, (size_t[]){4}, (size_t[]){5}, NULL, 1, &y), RONDO_INVALID_ARGUMENT,
                RONDO_REASON_SHAPE);
+  assert_message("fold: windows of 5 elements do not fit along dimension 0 of the image, which has 4 elements");
   assert_int_equal(y.id, 0);
   rondo_program_destroy(program);
 }

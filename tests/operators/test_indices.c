@@ -186,7 +186,7 @@ TEST(test_wrong_indices_one_hot) {
 
 /* embedding_bag ---------------------------------------------------------------------------------------------------- */
 
-enum { COMBINE, HAS_OFFSETS, HAS_WEIGHTS }; /* sizes */
+enum { COMBINE, HAS_OFFSETS, HAS_WEIGHTS, HAS_LAST }; /* sizes */
 
 #define MOST_BAGS 12
 
@@ -213,9 +213,9 @@ static void draw_even_bags(uint64_t *seed, test_call *call) {
   add_bag_indices(seed, call, shape, rank);
 }
 
-static void draw_bags_at_offsets(uint64_t *seed, test_call *call) {
+static void draw_at_offsets(uint64_t *seed, test_call *call, size_t least) {
   static double offsets[MOST_BAGS];
-  const size_t count = test_draw_between(seed, 1, 30), bags = test_draw_between(seed, 1, MOST_BAGS);
+  const size_t count = test_draw_between(seed, 1, 30), bags = test_draw_between(seed, least, MOST_BAGS);
   size_t at = 0;
   draw_bag_table(seed, call);
   add_bag_indices(seed, call, &count, 1);
@@ -229,12 +229,23 @@ static void draw_bags_at_offsets(uint64_t *seed, test_call *call) {
   call->sizes[HAS_OFFSETS] = 1;
 }
 
+static void draw_bags_at_offsets(uint64_t *seed, test_call *call) { draw_at_offsets(seed, call, 1); }
+
+/* The last offset ends the last bag; there may be indices after it. */
+static void draw_bags_with_last_offset(uint64_t *seed, test_call *call) {
+  draw_at_offsets(seed, call, 2);
+  call->sizes[HAS_LAST] = 1;
+}
+
 static rondo_status build_bag(const test_call *call, rondo_program *program, const rondo_value *in,
                               rondo_value *result) {
   const rondo_value none = {0};
   const rondo_value weights = call->sizes[HAS_WEIGHTS] ? in[2] : none;
   const rondo_value offsets = call->sizes[HAS_OFFSETS] ? in[2 + call->sizes[HAS_WEIGHTS]] : none;
-  return rondo_op_embedding_bag(program, in[0], in[1], offsets, weights, (rondo_combine)call->sizes[COMBINE], result);
+  const rondo_embedding_bag_options options = {RONDO_EMBEDDING_BAG_OPTIONS_INIT,
+                                               .combine = (rondo_combine)call->sizes[COMBINE], .offsets = offsets,
+                                               .weights = weights, .include_last_offset = call->sizes[HAS_LAST] != 0};
+  return rondo_op_embedding_bag_with(program, in[0], in[1], &options, result);
 }
 
 static void reduce_bag(const test_call *call, double *const *in, size_t first, size_t last, double *y) {
@@ -250,12 +261,13 @@ static void reduce_bag(const test_call *call, double *const *in, size_t first, s
 static void reference_bag(const test_call *call, double *const *in, double *y) {
   const size_t columns = call->inputs[0].shape[1], count = test_input_elements(call, 1);
   const size_t size = call->inputs[1].shape[call->inputs[1].rank - 1], at = 2 + call->sizes[HAS_WEIGHTS];
-  const size_t bags = call->sizes[HAS_OFFSETS] ? test_input_elements(call, at) : count / size;
+  const size_t begins = call->sizes[HAS_OFFSETS] ? test_input_elements(call, at) : count / size;
+  const size_t bags = begins - call->sizes[HAS_LAST];
   for (size_t i = 0; i < bags; i++) {
     size_t first = i * size, last = first + size;
     if (call->sizes[HAS_OFFSETS]) {
       first = (size_t)in[at][i];
-      last = i + 1 < bags ? (size_t)in[at][i + 1] : count;
+      last = i + 1 < begins ? (size_t)in[at][i + 1] : count;
     }
     reduce_bag(call, in, first, last, y + i * columns);
   }
@@ -275,6 +287,13 @@ TEST(test_bags_that_do_not_fit) {
                  RONDO_REASON_SHAPE);
   assert_invalid(rondo_op_embedding_bag(program, table, indices, none, none, (rondo_combine)9, &y),
                  RONDO_REASON_OUT_OF_RANGE);
+  rondo_embedding_bag_options options = {RONDO_EMBEDDING_BAG_OPTIONS_INIT, .include_last_offset = true};
+  assert_invalid(rondo_op_embedding_bag_with(program, table, indices, &options, &y), RONDO_REASON_SHAPE);
+  assert_message("include_last_offset needs offsets");
+  assert_ok(rondo_program_input(program, "one", RONDO_I32, (size_t[]){1}, 1, &options.offsets));
+  assert_invalid(rondo_op_embedding_bag_with(program, table, options.offsets, &options, &y), RONDO_REASON_SHAPE);
+  assert_message("at least 2");
+  assert_invalid(rondo_op_embedding_bag_with(program, table, indices, NULL, &y), RONDO_REASON_NULL_ARGUMENT);
 }
 
 /* Wrong offsets fail the run and touch no other memory. */
@@ -312,10 +331,44 @@ TEST(test_wrong_offsets_of_bag_offsets) {
   assert_ok(rondo_compiled_read(compiled, "y", result, sizeof result));
 }
 
+/* Tied tables ------------------------------------------------------------------------------------------------------ */
+
+/* The rows, or the bags of two, are also multiplied with the table, as a language model's are. So the gradient of the
+ * look-ups is added to that of the product. */
+static void draw_tied(uint64_t *seed, test_call *call) {
+  const size_t rows = test_draw_between(seed, 3, 60), columns = test_draw_between(seed, 1, 12);
+  const size_t bags = test_draw_between(seed, 65, 120);
+  test_add_float(call, (size_t[]){rows, columns}, 2, -1, 1);
+  call->sizes[COMBINE] = RONDO_COMBINE_SUM;
+  add_bag_indices(seed, call, (size_t[]){bags, 2}, call->op->family == NULL ? 1 : 2);
+}
+
+static rondo_status build_tied(const test_call *call, rondo_program *program, const rondo_value *in,
+                               rondo_value *result) {
+  const rondo_matmul_options options = {RONDO_MATMUL_OPTIONS_INIT, .transpose_b = true};
+  const test_build build = call->op->family == NULL ? build_embedding : build_bag;
+  rondo_value found;
+  const rondo_status status = build(call, program, in, &found);
+  return status != RONDO_OK ? status : rondo_op_matmul_with(program, found, in[0], &options, result);
+}
+
+static void reference_tied(const test_call *call, double *const *in, double *y) {
+  static double found[120 * 12];
+  const size_t rows = call->inputs[0].shape[0], columns = call->inputs[0].shape[1];
+  const size_t bags = call->inputs[1].shape[0];
+  (call->op->family == NULL ? reference_embedding : reference_bag)(call, in, found);
+  for (size_t i = 0; i < bags * rows; i++) {
+    y[i] = 0;
+    for (size_t k = 0; k < columns; k++) y[i] += found[i / rows * columns + k] * in[0][i % rows * columns + k];
+  }
+}
+
 /* The whole -------------------------------------------------------------------------------------------------------- */
 
 #define EMBEDDING \
   .build = build_embedding, .reference = reference_embedding, .tolerance = 2e-6, .gradient_tolerance = 1e-5
+
+#define TIED .draw = draw_tied, .build = build_tied, .reference = reference_tied, .tolerance = 2e-5
 
 static const test_operator rows[] = {
     {.name = "embedding", EMBEDDING, .draw = draw_embedding},
@@ -335,6 +388,9 @@ static const test_operator rows[] = {
      .has_no_gradient = true},
     {.name = "embedding_bag", .draw = draw_even_bags, .build = build_bag, .reference = reference_bag},
     {.name = "embedding_bag", .draw = draw_bags_at_offsets, .build = build_bag, .reference = reference_bag},
+    {.name = "embedding_bag", .draw = draw_bags_with_last_offset, .build = build_bag, .reference = reference_bag},
+    {.name = "embedding", TIED},
+    {.name = "embedding_bag", TIED, .family = "bags of two", .only_f32 = true},
 };
 
 TEST_OPERATOR_MAIN(rows)

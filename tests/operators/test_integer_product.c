@@ -86,13 +86,15 @@ TEST(test_products_are_exact) {
 }
 
 /* conv_integer has the bits of conv on the same numbers, whose sums F32 holds exactly. */
-static void check_conv(test_fixture *t, uint64_t *seed, size_t groups, size_t stride, size_t before, size_t kernel) {
+static void check_conv(test_fixture *t, uint64_t *seed, size_t groups, size_t stride, size_t before, size_t kernel,
+                       size_t dilation) {
   static uint8_t x[2 * 6 * 11 * 13], weight[6 * 6 * 9];
   static int32_t sums[2 * 6 * 16 * 18];
   static float exact[2 * 6 * 16 * 18];
   const size_t in[] = {2, 6, 11, 13}, of[] = {6, 6 / groups, kernel, kernel};
-  const rondo_conv_options options = {RONDO_CONV_OPTIONS_INIT, .groups = (uint32_t)groups, .stride = {stride, stride},
-                                      .padding_before = {before, before}, .padding_after = {1, 1}};
+  const rondo_conv_options options = {
+      RONDO_CONV_OPTIONS_INIT,          .groups = (uint32_t)groups,         .stride = {stride, stride},
+      .dilation = {dilation, dilation}, .padding_before = {before, before}, .padding_after = {1, 1}};
   rondo_integer_product_options products = {RONDO_INTEGER_PRODUCT_OPTIONS_INIT};
   uint8_t x_zero = 9, own[6] = {0, 1, 255, 3, 200, 8};
   rondo_program *program = test_new_program();
@@ -132,36 +134,194 @@ static void check_conv(test_fixture *t, uint64_t *seed, size_t groups, size_t st
 
 TEST(test_convolutions_are_exact) {
   uint64_t seed = 2;
-  check_conv(t, &seed, 1, 1, 1, 3);
-  check_conv(t, &seed, 1, 2, 0, 3);
-  check_conv(t, &seed, 3, 1, 2, 2);
-  check_conv(t, &seed, 6, 2, 1, 3);
-  check_conv(t, &seed, 1, 1, 0, 1);
+  check_conv(t, &seed, 1, 1, 1, 3, 1);
+  check_conv(t, &seed, 1, 2, 0, 3, 1);
+  check_conv(t, &seed, 3, 1, 2, 2, 1);
+  check_conv(t, &seed, 6, 2, 1, 3, 1);
+  check_conv(t, &seed, 1, 1, 0, 1, 1);
+  check_conv(t, &seed, 2, 2, 0, 1, 1);
+  check_conv(t, &seed, 2, 1, 2, 3, 2);
+  check_conv(t, &seed, 1, 2, 1, 3, 3);
+  check_conv(t, &seed, 2, 3, 1, 2, 1);
 }
 
-TEST(test_quantising_by_blocks_and_back) {
+/* A transposed b, and what becomes of the sums. */
+static uint8_t b_transposed[N * K];
+
+static float ended(int32_t sum, size_t column, float result_scale) {
+  const float factor = 0.5f * scales[column] / result_scale;
+  const float y = (float)sum * factor + (float)biases[column] * 1e-3f / result_scale;
+  return y < 0 ? 0 : y;
+}
+
+static void check_rows(test_fixture *t, size_t rows, bool a_unsigned, bool b_unsigned) {
+  static int32_t sums[M * N];
+  static int8_t rounded[M * N];
+  static float floats[M * N], bias[N];
+  const rondo_type of_a = a_unsigned ? RONDO_U8 : RONDO_I8, of_b = b_unsigned ? RONDO_U8 : RONDO_I8;
+  uint8_t a_zero = 201, to_zero = 250; /* -6 */
+  rondo_program *program = test_new_program();
+  rondo_value x, y, z;
+  const rondo_value a = input(program, "a", of_a, (size_t[]){rows, K}, 2);
+  const rondo_value b = input(program, "b", of_b, (size_t[]){N, K}, 2);
+  rondo_integer_product_options options = {RONDO_INTEGER_PRODUCT_OPTIONS_INIT, .transpose_b = true,
+                                           .a_zero = input(program, "a_zero", of_a, NULL, 0),
+                                           .b_zero = input(program, "b_zero", of_b, (size_t[]){N}, 1)};
+  for (size_t i = 0; i < N; i++) bias[i] = (float)biases[i] * 1e-3f;
+  assert_ok(rondo_op_matmul_integer(program, a, b, &options, &x));
+  options.scale = input(program, "scale", RONDO_F32, (size_t[]){N}, 1);
+  options.bias = input(program, "bias", RONDO_F32, (size_t[]){N}, 1);
+  options.a_scale = 0.5f;
+  options.activation = RONDO_ACTIVATION_RELU;
+  options.result_type = RONDO_F32;
+  assert_ok(rondo_op_matmul_integer(program, a, b, &options, &y));
+  options.result_type = RONDO_I8;
+  options.result_scale = 2;
+  options.result_zero = input(program, "to_zero", RONDO_I8, NULL, 0);
+  assert_ok(rondo_op_matmul_integer(program, a, b, &options, &z));
+  assert_ok(rondo_program_output(program, "x", x));
+  assert_ok(rondo_program_output(program, "y", y));
+  assert_ok(rondo_program_output(program, "z", z));
+  test_run_program(t, program,
+                   (const test_bytes[]){{"a", bytes_a, rows * K},
+                                        TEST_BYTES("b", b_transposed),
+                                        TEST_BYTES("a_zero", a_zero),
+                                        TEST_BYTES("b_zero", zeros),
+                                        TEST_BYTES("scale", scales),
+                                        TEST_BYTES("bias", bias),
+                                        TEST_BYTES("to_zero", to_zero),
+                                        {.name = NULL}},
+                   (const test_bytes[]){{"x", sums, rows * N * sizeof *sums},
+                                        {"y", floats, rows * N * sizeof *floats},
+                                        {"z", rounded, rows * N},
+                                        {.name = NULL}});
+  for (size_t i = 0; i < rows * N; i++) {
+    const int32_t sum = sum_at(i / N, i % N, a_unsigned, b_unsigned, a_zero);
+    const float whole = rintf(ended(sum, i % N, 2)) - 6;
+    assert_int_equal(sums[i], sum);
+    assert_true(floats[i] == ended(sum, i % N, 1));
+    assert_int_equal(rounded[i], (int)fminf(fmaxf(whole, -128), 127));
+  }
+}
+
+TEST(test_rows_with_rows_are_exact) {
+  uint64_t seed = 3;
+  draw_all(&seed);
+  for (size_t j = 0; j < N; j++)
+    for (size_t k = 0; k < K; k++) b_transposed[j * K + k] = bytes_b[k * N + j];
+  for (int i = 0; i < 4; i++) check_rows(t, M, i % 2 != 0, i / 2 != 0);
+  for (size_t rows = 1; rows < 6; rows++) check_rows(t, rows, true, false);
+}
+
+/* Each matrix b of a batch with all of a. */
+TEST(test_batches_of_transposed_matrices) {
+  enum { ROWS = 3, DEPTH = 19, COLUMNS = 5 };
+  uint8_t a[2 * ROWS * DEPTH], b[4 * 2 * COLUMNS * DEPTH];
+  int32_t sums[4 * 2 * ROWS * COLUMNS];
+  uint64_t seed = 4;
+  rondo_value y;
+  rondo_program *program = test_new_program();
+  const rondo_integer_product_options options = {RONDO_INTEGER_PRODUCT_OPTIONS_INIT, .transpose_b = true};
+  for (size_t i = 0; i < sizeof a; i++) a[i] = (uint8_t)test_random_below(&seed, 256);
+  for (size_t i = 0; i < sizeof b; i++) b[i] = (uint8_t)test_random_below(&seed, 256);
+  assert_ok(rondo_op_matmul_integer(program, input(program, "a", RONDO_U8, (size_t[]){2, ROWS, DEPTH}, 3),
+                                    input(program, "b", RONDO_I8, (size_t[]){4, 2, COLUMNS, DEPTH}, 4), &options, &y));
+  assert_ok(rondo_program_output(program, "y", y));
+  test_run_program(t, program, (const test_bytes[]){TEST_BYTES("a", a), TEST_BYTES("b", b), {.name = NULL}},
+                   (const test_bytes[]){TEST_BYTES("y", sums), {.name = NULL}});
+  for (size_t i = 0; i < sizeof sums / sizeof *sums; i++) {
+    const size_t matrix = i / COLUMNS / ROWS, row = i / COLUMNS % ROWS, column = i % COLUMNS;
+    int32_t sum = 0;
+    for (size_t k = 0; k < DEPTH; k++)
+      sum += a[(matrix % 2 * ROWS + row) * DEPTH + k] * (int8_t)b[(matrix * COLUMNS + column) * DEPTH + k];
+    assert_int_equal(sums[i], sum);
+  }
+}
+
+/* Sums of quantised numbers ---------------------------------------------------------------------------------------- */
+
+static void check_sum(test_fixture *t, bool a_unsigned, bool b_unsigned, bool has_relu) {
+  enum { COUNT = 8209 };
+  static uint8_t a[COUNT], b[COUNT], made[COUNT];
+  const rondo_type of_a = a_unsigned ? RONDO_U8 : RONDO_I8, of_b = b_unsigned ? RONDO_U8 : RONDO_I8;
+  uint8_t a_zero = 100, b_zero = 3, to_zero = 7;
+  uint64_t seed = 6;
+  rondo_program *program = test_new_program();
+  rondo_value y;
+  const rondo_add_integer_options options = {RONDO_ADD_INTEGER_OPTIONS_INIT,
+                                             .result_type = of_a,
+                                             .a_zero = input(program, "a_zero", of_a, NULL, 0),
+                                             .b_zero = input(program, "b_zero", of_b, NULL, 0),
+                                             .result_zero = input(program, "to_zero", of_a, NULL, 0),
+                                             .activation = has_relu ? RONDO_ACTIVATION_RELU : RONDO_ACTIVATION_NONE,
+                                             .a_scale = 0.02f,
+                                             .b_scale = 0.03f,
+                                             .result_scale = 0.025f};
+  for (size_t i = 0; i < COUNT; i++) {
+    a[i] = (uint8_t)test_random_below(&seed, 256);
+    b[i] = (uint8_t)test_random_below(&seed, 256);
+  }
+  assert_ok(rondo_op_add_integer(program, input(program, "a", of_a, (size_t[]){COUNT}, 1),
+                                 input(program, "b", of_b, (size_t[]){COUNT}, 1), &options, &y));
+  assert_ok(rondo_program_output(program, "y", y));
+  test_run_program(t, program,
+                   (const test_bytes[]){TEST_BYTES("a", a),
+                                        TEST_BYTES("b", b),
+                                        TEST_BYTES("a_zero", a_zero),
+                                        TEST_BYTES("b_zero", b_zero),
+                                        TEST_BYTES("to_zero", to_zero),
+                                        {.name = NULL}},
+                   (const test_bytes[]){TEST_BYTES("y", made), {.name = NULL}});
+  for (size_t i = 0; i < COUNT; i++) {
+    const float of_first = (float)(number_of(a[i], a_unsigned) - 100) * 0.02f;
+    const float of_second = (float)(number_of(b[i], b_unsigned) - 3) * 0.03f;
+    const float all = of_first + of_second, whole = rintf((has_relu && all < 0 ? 0 : all) / 0.025f) + 7;
+    const float limited = a_unsigned ? fminf(fmaxf(whole, 0), 255) : fminf(fmaxf(whole, -128), 127);
+    assert_int_equal(number_of(made[i], a_unsigned), (int)limited);
+  }
+}
+
+TEST(test_sums_of_quantised_numbers) {
+  for (int i = 0; i < 8; i++) check_sum(t, i % 2 != 0, i / 2 % 2 != 0, i / 4 != 0);
+}
+
+/* Of rows of 5 elements; there are `blocks` scales a row. */
+static void check_blocks(test_fixture *t, size_t block, size_t blocks) {
   float x[2 * 5] = {-1, 0.4f, 0.6f, 2.5f, 300, 1, 2, 3, -400, 0.5f}, scale[2 * 3] = {1, 0.5f, 2, 1, 1, 2}, back[10];
   int8_t zero[2 * 3] = {0, 1, 2, 3, 4, 5}, made[10];
-  const rondo_quantize_linear_options by_2 = {RONDO_QUANTIZE_LINEAR_OPTIONS_INIT, .dimension = 1, .block = 2};
+  const rondo_quantize_linear_options options = {RONDO_QUANTIZE_LINEAR_OPTIONS_INIT, .dimension = 1, .block = block};
   rondo_program *program = test_new_program();
   rondo_value q, d;
   const rondo_value of_x = input(program, "x", RONDO_F32, (size_t[]){2, 5}, 2);
-  const rondo_value of_scale = input(program, "scale", RONDO_F32, (size_t[]){2, 3}, 2);
-  const rondo_value of_zero = input(program, "zero", RONDO_I8, (size_t[]){2, 3}, 2);
-  assert_ok(rondo_op_quantize_linear(program, of_x, of_scale, of_zero, &by_2, &q));
-  assert_ok(rondo_op_dequantize_linear(program, q, of_scale, of_zero, &by_2, &d));
+  const rondo_value of_scale = input(program, "scale", RONDO_F32, (size_t[]){2, blocks}, 2);
+  const rondo_value of_zero = input(program, "zero", RONDO_I8, (size_t[]){2, blocks}, 2);
+  assert_ok(rondo_op_quantize_linear(program, of_x, of_scale, of_zero, &options, &q));
+  assert_ok(rondo_op_dequantize_linear(program, q, of_scale, of_zero, &options, &d));
   assert_ok(rondo_program_output(program, "q", q));
   assert_ok(rondo_program_output(program, "d", d));
   test_run_program(
       t, program,
-      (const test_bytes[]){TEST_BYTES("x", x), TEST_BYTES("scale", scale), TEST_BYTES("zero", zero), {.name = NULL}},
+      (const test_bytes[]){
+          TEST_BYTES("x", x), {"scale", scale, 2 * blocks * sizeof *scale}, {"zero", zero, 2 * blocks}, {.name = NULL}},
       (const test_bytes[]){TEST_BYTES("q", made), TEST_BYTES("d", back), {.name = NULL}});
   for (size_t i = 0; i < 10; i++) {
-    const size_t block = i / 5 * 3 + i % 5 / 2;
-    const float rounded = rintf(x[i] / scale[block]) + (float)zero[block];
+    const size_t at = i / 5 * blocks + i % 5 / block;
+    const float rounded = rintf(x[i] / scale[at]) + (float)zero[at];
     assert_int_equal(made[i], (int)fminf(fmaxf(rounded, -128), 127));
-    assert_true(back[i] == (float)(made[i] - zero[block]) * scale[block]);
+    assert_true(back[i] == (float)(made[i] - zero[at]) * scale[at]);
   }
+}
+
+TEST(test_quantising_by_blocks_and_back) {
+  check_blocks(t, 2, 3);
+  check_blocks(t, 5, 1);
+}
+
+/* Memory is in proportion to x. */
+TEST(test_a_block_may_be_larger_than_the_dimension) {
+  check_blocks(t, 6, 1);
+  check_blocks(t, (size_t)1 << 40, 1);
+  check_blocks(t, SIZE_MAX, 1);
 }
 
 /* The example of ONNX's operator. */
@@ -192,8 +352,22 @@ UNIT_TEST(test_what_has_no_integer_product) {
   rondo_value y;
   assert_error(rondo_op_matmul_integer(program, a, b, NULL, &y), RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE);
   assert_error(rondo_op_matmul_integer(program, a, f, NULL, &y), RONDO_INVALID_ARGUMENT, RONDO_REASON_TYPE);
-  options.result_type = RONDO_F32;
+  options.result_type = RONDO_F16;
   assert_error(rondo_op_matmul_integer(program, a, b, &options, &y), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
+  options.result_type = RONDO_F32;
+  options.activation = RONDO_ACTIVATION_GELU;
+  assert_error(rondo_op_matmul_integer(program, a, a, &options, &y), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
+  options.activation = RONDO_ACTIVATION_NONE;
+  options.a_scale = -1;
+  assert_error(rondo_op_matmul_integer(program, a, a, &options, &y), RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE);
+  options.a_scale = 1;
+  options.transpose_b = true;
+  assert_error(rondo_op_matmul_integer(program, a, a, &options, &y), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS);
+  options.result_type = RONDO_U8;
+  assert_error(rondo_op_conv_integer(program, a, a, NULL, &options, &y), RONDO_INVALID_ARGUMENT,
+               RONDO_REASON_BAD_OPTIONS);
+  assert_error(rondo_op_add_integer(program, a, b, NULL, &y), RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE);
+  assert_error(rondo_op_add_integer(program, a, f, NULL, &y), RONDO_INVALID_ARGUMENT, RONDO_REASON_TYPE);
   assert_error(rondo_op_conv_integer(program, a, b, NULL, NULL, &y), RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE);
   assert_error(rondo_op_quantize_linear(program, a, f, (rondo_value){0}, NULL, &y), RONDO_INVALID_ARGUMENT,
                RONDO_REASON_TYPE);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Indices of several dimensions, gather_nd and scatter_nd; indices from the end; and results whose number depends on
- * data, with a bound and a count: non_zero and compress; reverse_sequence and one_hot_values.
+ * data, with a bound and a count: non_zero, compress and unique; reverse_sequence and one_hot_values.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -276,7 +276,163 @@ UNIT_TEST(test_on3_bounds) {
   rondo_program_destroy(program);
 }
 
+/* unique ----------------------------------------------------------------------------------------------------------- */
+
+enum { MOST_UNIQUE = 700 };
+
+/* What unique gives for integers; all of them have room for all groups. */
+typedef struct unique_results {
+  int64_t values[MOST_UNIQUE], first[MOST_UNIQUE], counts[MOST_UNIQUE], inverse[MOST_UNIQUE], count;
+} unique_results;
+
+/* By searching the next larger number, without sorting. */
+static void find_unique(const int64_t *x, size_t elements, unique_results *out) {
+  int64_t last = INT64_MIN;
+  *out = (unique_results){.count = 0};
+  for (size_t done = 0; done < elements; done += (size_t)out->counts[out->count++]) {
+    int64_t next = INT64_MAX;
+    for (size_t i = 0; i < elements; i++)
+      if (x[i] < next && (done == 0 || x[i] > last)) next = x[i];
+    last = out->values[out->count] = next;
+    for (size_t i = elements; i > 0; i--) {
+      if (x[i - 1] != next) continue;
+      out->first[out->count] = (int64_t)i - 1;
+      out->counts[out->count]++;
+      out->inverse[i - 1] = out->count;
+    }
+  }
+}
+
+static void add_unique(rondo_program *program, rondo_type type, const size_t *shape, size_t bound) {
+  rondo_value x;
+  rondo_unique made;
+  assert_ok(rondo_program_input(program, "x", type, shape, 2, &x));
+  assert_ok(rondo_op_unique(program, x, bound, &made));
+  assert_ok(rondo_program_output(program, "values", made.values));
+  assert_ok(rondo_program_output(program, "first", made.first));
+  assert_ok(rondo_program_output(program, "counts", made.counts));
+  assert_ok(rondo_program_output(program, "inverse", made.inverse));
+  assert_ok(rondo_program_output(program, "count", made.count));
+}
+
+/* Numbers that are below `different`. What is past the bound is left out, what is past the count is 0. */
+static void check_unique(test_fixture *t, size_t rows, size_t columns, uint32_t different, size_t bound) {
+  static unique_results wanted, got;
+  const size_t elements = rows * columns, places = bound == 0 ? elements : bound, bytes = places * sizeof(int64_t);
+  rondo_program *program = test_new_program();
+  int64_t x[MOST_UNIQUE];
+  uint64_t seed = 7 + elements;
+  assert_true(elements <= MOST_UNIQUE);
+  for (size_t i = 0; i < elements; i++) x[i] = (int64_t)test_random_below(&seed, different) * 3000000000 - 4000000000;
+  find_unique(x, elements, &wanted);
+  add_unique(program, RONDO_I64, (size_t[]){rows, columns}, bound);
+  test_run_program(t, program, (const test_bytes[]){{"x", x, elements * sizeof *x}, {.name = NULL}},
+                   (const test_bytes[]){{"values", got.values, bytes},
+                                        {"first", got.first, bytes},
+                                        {"counts", got.counts, bytes},
+                                        {"inverse", got.inverse, elements * sizeof *x},
+                                        TEST_BYTES("count", got.count),
+                                        {.name = NULL}});
+  assert_int_equal(got.count, wanted.count);
+  assert_memory_equal(got.values, wanted.values, bytes);
+  assert_memory_equal(got.first, wanted.first, bytes);
+  assert_memory_equal(got.counts, wanted.counts, bytes);
+  assert_memory_equal(got.inverse, wanted.inverse, elements * sizeof *x);
+}
+
+TEST(test_on3_unique_integers) {
+  check_unique(t, 1, 1, 9, 0);
+  check_unique(t, 5, 7, 6, 0);
+  check_unique(t, 3, 4, 1, 0); /* all equal */
+  check_unique(t, 20, 30, 1000, 0);
+  check_unique(t, 20, 30, 50, 50);
+  check_unique(t, 9, 11, 40, 13); /* more groups than the bound */
+}
+
+/* Zeros are equal, whatever their sign; a NaN equals nothing. The gradient goes to the first of equal elements. */
+TEST(test_on3_unique_floats) {
+  static const float x[] = {2, NAN, -0.0f, -5, 0, 2, NAN, INFINITY};
+  float values[8], dx[8];
+  int64_t inverse[8], count;
+  rondo_program *program = test_new_program();
+  rondo_value in, loss, gradient;
+  rondo_unique made;
+  assert_ok(rondo_program_input(program, "x", RONDO_F32, (size_t[]){8}, 1, &in));
+  assert_ok(rondo_op_unique(program, in, 0, &made));
+  assert_ok(rondo_op_sum(program, made.values, NULL, 0, false, &loss));
+  assert_ok(rondo_program_gradients(program, loss, &in, 1, &gradient));
+  assert_ok(rondo_program_output(program, "values", made.values));
+  assert_ok(rondo_program_output(program, "inverse", made.inverse));
+  assert_ok(rondo_program_output(program, "count", made.count));
+  assert_ok(rondo_program_output(program, "dx", gradient));
+  test_run_program(t, program, (const test_bytes[]){TEST_BYTES("x", x), {.name = NULL}},
+                   (const test_bytes[]){TEST_BYTES("values", values),
+                                        TEST_BYTES("inverse", inverse),
+                                        TEST_BYTES("count", count),
+                                        TEST_BYTES("dx", dx),
+                                        {.name = NULL}});
+  assert_int_equal(count, 6);
+  assert_true(values[0] == -5 && values[1] == 0 && values[2] == 2 && values[3] == INFINITY);
+  assert_true(isnan(values[4]) && isnan(values[5]) && values[6] == 0 && values[7] == 0);
+  assert_memory_equal(inverse, ((int64_t[]){2, 4, 1, 0, 1, 2, 5, 3}), sizeof inverse);
+  assert_memory_equal(dx, ((float[]){1, 1, 1, 1, 0, 0, 1, 1}), sizeof dx);
+}
+
+TEST(test_on3_unique_truths) {
+  static const uint8_t x[] = {1, 0, 1, 1, 1, 1};
+  uint8_t values[3];
+  int64_t first[3], counts[3], inverse[6], count;
+  rondo_program *program = test_new_program();
+  add_unique(program, RONDO_BOOL, (size_t[]){2, 3}, 3);
+  test_run_program(t, program, (const test_bytes[]){TEST_BYTES("x", x), {.name = NULL}},
+                   (const test_bytes[]){TEST_BYTES("values", values),
+                                        TEST_BYTES("first", first),
+                                        TEST_BYTES("counts", counts),
+                                        TEST_BYTES("inverse", inverse),
+                                        TEST_BYTES("count", count),
+                                        {.name = NULL}});
+  assert_true(count == 2 && values[0] == 0 && values[1] == 1 && values[2] == 0);
+  assert_memory_equal(first, ((int64_t[]){1, 0, 0}), sizeof first);
+  assert_memory_equal(counts, ((int64_t[]){1, 5, 0}), sizeof counts);
+  assert_memory_equal(inverse, ((int64_t[]){1, 0, 1, 1, 1, 1}), sizeof inverse);
+}
+
+UNIT_TEST(test_on3_unique_refuses) {
+  rondo_program *program = test_new_program();
+  rondo_value x, wrong = {0};
+  rondo_unique made;
+  assert_ok(rondo_program_input(program, "x", RONDO_F32, (size_t[]){2, 3}, 2, &x));
+  assert_error(rondo_op_unique(program, x, 7, &made), RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE);
+  assert_message("the bound is 7, but value [2, 3] has 6 elements");
+  assert_true(made.values.id == 0 && made.count.id == 0 && made.inverse.id == 0);
+  assert_error(rondo_op_unique(program, x, 0, NULL), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
+  assert_fails(rondo_op_unique(program, wrong, 0, &made), RONDO_INVALID_ARGUMENT);
+  assert_ok(rondo_program_input(program, "f8", RONDO_F8_E4M3, (size_t[]){3}, 1, &x));
+  assert_error(rondo_op_unique(program, x, 0, &made), RONDO_INVALID_ARGUMENT, RONDO_REASON_TYPE);
+  rondo_program_destroy(program);
+}
+
 /* reverse_sequence and one_hot_values ------------------------------------------------------------------------------ */
+
+/* Of reverse_sequence: the sequence with the wrong length stays as it is. */
+TEST(test_on3_wrong_lengths_of_sequence_lengths) {
+  static const int64_t lengths[][2] = {{2, -1}, {2, 4}, {2, INT64_MIN}};
+  static const char *const messages[] = {"lengths has -1 at position 1, which is not in 0 .. 3",
+                                         "lengths has 4 at position 1, which is not in 0 .. 3",
+                                         "lengths has -2147483648 or less at position 1"};
+  for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+    float y[2][3];
+    rondo_program *program = test_new_program();
+    rondo_value value, in;
+    assert_ok(rondo_op_arange(program, RONDO_F32, 6, 0, 1, &value));
+    assert_ok(rondo_op_reshape(program, value, (size_t[]){2, 3}, 2, &value));
+    assert_ok(rondo_program_input(program, "indices", RONDO_I64, (size_t[]){2}, 1, &in));
+    assert_ok(rondo_op_reverse_sequence(program, value, in, 1, 0, &value));
+    test_wrong_index(t, program, value, lengths[i], sizeof lengths[i], messages[i], y, sizeof y);
+    assert_memory_equal(y, ((float[]){1, 0, 2, 3, 4, 5}), sizeof y);
+    rondo_program_destroy(program);
+  }
+}
 
 enum { TIME, OF_BATCH }; /* sizes */
 

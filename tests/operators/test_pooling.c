@@ -268,6 +268,19 @@ TEST(test_bytes_and_windows_without_elements) {
   assert_true(none == -128 && place == -1);
 }
 
+/* lp_pool passes a copy of its options on. */
+UNIT_TEST(test_options_of_a_later_version) {
+  union {
+    rondo_pooling_options known;
+    uint8_t bytes[4096];
+  } later = {.known = {.struct_size = sizeof later, .kernel = {2}}};
+  rondo_program *program = test_new_program();
+  rondo_value x, y;
+  assert_ok(rondo_program_input(program, "x", RONDO_F32, (const size_t[]){1, 2, 4}, 3, &x));
+  assert_ok(rondo_op_lp_pool(program, x, 2, &later.known, &y));
+  rondo_program_destroy(program);
+}
+
 UNIT_TEST(test_unpooling_refuses_other_shapes) {
   rondo_program *program = test_new_program();
   rondo_value x, indices, y;

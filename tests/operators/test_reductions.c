@@ -214,6 +214,21 @@ TEST(test_on3_log_sum_exp_ends) {
   assert_near(&y[2], ((float[]){1000.69312f}), 1, 1e-3f);
 }
 
+/* Of a negative order, the sum of powers of infinities is 0, and the norm infinite, as in NumPy. */
+TEST(test_on3_norms_of_a_negative_order) {
+  static const float x[3][2] = {{INFINITY, -INFINITY}, {INFINITY, 4}, {0, 3}};
+  float y[3];
+  const size_t last = 1;
+  rondo_program *program = test_new_program();
+  rondo_value in, out;
+  assert_ok(rondo_program_input(program, "x", RONDO_F32, (size_t[]){3, 2}, 2, &in));
+  assert_ok(rondo_op_vector_norm(program, in, -1, &last, 1, false, &out));
+  assert_ok(rondo_program_output(program, "y", out));
+  test_run_program(t, program, (const test_bytes[]){TEST_BYTES("x", x), {.name = NULL}},
+                   (const test_bytes[]){TEST_BYTES("y", y), {.name = NULL}});
+  assert_true(y[0] == INFINITY && fabsf(y[1] - 4) < 1e-5f && y[2] == 0);
+}
+
 UNIT_TEST(test_on3_composed_reductions) {
   rondo_program *program = test_new_program();
   rondo_value x, whole, y;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Compiling a program (FW-1): layout, memory, steps, warm-up, capture, instantiate, upload. After the
  * warm-up the memory is initialized again: before the first run, states are zeros, and cells and constants have their
- * initial numbers. Shared states are saved and restored (tensor/run/state_guard.h). A program of kernels that earlier
- * ones have run needs no warm-up.
+ * initial numbers. Shared states are saved and restored (tensor/run/state_guard.h). A program on a CPU, or of kernels
+ * that earlier ones have run, warms up its calls of libraries alone.
  *
  * Compiling runs in the thread mode RELAXED, so that it does not disturb captures of other threads. Only the capture
  * itself uses THREAD_LOCAL, in which calls that must not happen while capturing are refused (FW-2).
@@ -17,6 +17,7 @@
 #include "tensor/compile/emitter.h"
 #include "tensor/compile/program_gain.h"
 #include "tensor/compile/program_record.h"
+#include "tensor/compile/rewrite/rewritten_program.h"
 #include "tensor/program/operators.h"
 #include "tensor/program/program.h"
 #include "tensor/program/program_check.h"
@@ -25,8 +26,9 @@
 
 typedef struct compiler {
   const char *call;
-  const rondo_program *program;
-  rondo_compiled *replaced; /* the program that this one replaces; NULL: none */
+  const rondo_program *program; /* the caller's, or `rewritten` */
+  rondo_program *rewritten;     /* with its patterns replaced; NULL: there are none */
+  rondo_compiled *replaced;     /* the program that this one replaces; NULL: none */
   rondo_recompile_result result;
   rondo_staged_list staged;
   rondo_layout layout;
@@ -85,10 +87,25 @@ static rondo_status allocate_host_memory(const compiler *c) {
   return RONDO_OK;
 }
 
+/* Gives packed states their memory. The rows of one that is shared stay after a failure. */
+static rondo_status place_packed(const compiler *c) {
+  const rondo_compiled *compiled = c->compiled;
+  for (uint32_t i = 0; i < c->layout.schedule.values; i++) {
+    const rondo_location *location = &c->layout.locations[i];
+    if (location->packed == NULL || c->layout.schedule.owners[i] != i) continue;
+    if (location->reads_rows) RONDO_TRY(rondo_packed_state_need_rows(location->packed));
+    if (location->block != RONDO_BLOCK_STATES) continue;
+    location->packed->device = compiled->device;
+    location->packed->address = rondo_layout_address(&c->layout, compiled, i);
+  }
+  return RONDO_OK;
+}
+
 static rondo_status allocate_memory(const compiler *c) {
   rondo_compiled *compiled = c->compiled;
   const rondo_layout *layout = &c->layout;
   RONDO_TRY(allocate_block(c, layout->state_bytes, "states", &compiled->states));
+  RONDO_TRY(rondo_fail_context(place_packed(c), "%s", compiled->label));
   RONDO_TRY(allocate_block(c, layout->own_bytes, "constants", &compiled->own));
   if (layout->gate_bytes > 0) compiled->gate = (void *)(compiled->own + layout->gate_offset);
   compiled->gate_bytes = layout->gate_bytes;
@@ -146,10 +163,13 @@ static rondo_status share_states(const compiler *c) {
   for (uint32_t i = 0; i < capacity; i++) {
     const rondo_program_value *value = &c->program->values.items[i];
     if (c->layout.locations[i].block != RONDO_BLOCK_STATES) continue;
-    values[count++] = (rondo_shared_value){.kind = rondo_value_letter(value->kind),
-                                           .name = value->name,
-                                           .shape = value->shape,
-                                           .address = rondo_layout_address(&c->layout, compiled, i)};
+    rondo_packed_state *packed = c->layout.locations[i].packed;
+    values[count++] =
+        (rondo_shared_value){.kind = rondo_value_letter(value->kind),
+                             .name = value->name,
+                             .shape = value->shape,
+                             .address = packed != NULL ? NULL : rondo_layout_address(&c->layout, compiled, i),
+                             .packed = packed};
   }
   const rondo_status status =
       count == 0 ? RONDO_OK : rondo_sharing_adopt(compiled->sharing, compiled->states, values, count);
@@ -172,9 +192,12 @@ static void link_staged(const rondo_feeds *feeds, uint32_t value, uint32_t outpu
 static rondo_status name_value(const compiler *c, char kind, const char *name, uint32_t value, uint32_t output) {
   rondo_compiled *compiled = c->compiled;
   const rondo_program_value *of = &c->program->values.items[value];
+  rondo_packed_state *packed = kind == 's' ? c->layout.locations[value].packed : NULL;
+  if (packed != NULL) RONDO_TRY(rondo_resources_kernel(&compiled->resources, &rondo_pack_code, &compiled->packer));
   rondo_named_value named = {.kind = kind,
                              .shape = *rondo_program_shape(c->program, value),
-                             .address = rondo_layout_address(&c->layout, compiled, value),
+                             .address = packed != NULL ? NULL : rondo_layout_address(&c->layout, compiled, value),
+                             .packed = packed,
                              .trained_by = kind != 's'       ? NULL
                                            : of->trained     ? c->program->optimizer
                                            : of->is_assigned ? rondo_operator_assign.name
@@ -232,7 +255,8 @@ static uint64_t count_optimizer_bytes(const rondo_program *program) {
 static void fill_info(const compiler *c) {
   rondo_compiled_info *info = &c->compiled->info; /* kernels are counted when they are emitted */
   info->parameters = count_parameters(c->program);
-  info->state_bytes = c->layout.state_bytes + c->layout.shared_bytes + c->layout.own_bytes;
+  info->state_bytes = c->layout.state_bytes + c->layout.shared_bytes + c->layout.own_bytes + c->layout.rows_bytes;
+  info->packed_bytes = c->layout.packed_bytes;
   info->shared_bytes = c->layout.shared_bytes;
   info->arena_bytes = c->layout.arena_bytes;
   info->lower_bound = c->layout.arena_bound;
@@ -254,13 +278,6 @@ static void fill_info(const compiler *c) {
   for (uint32_t i = 0; i < info->chains; i++) info->joined += c->layout.schedule.chains.items[i].count;
 }
 
-static rondo_status find_device_kind(rondo_compiled *compiled) {
-  rondo_device_info info = {.struct_size = sizeof info};
-  RONDO_TRY(rondo_device_get_info(compiled->device, &info));
-  compiled->is_cuda = info.cuda;
-  return RONDO_OK;
-}
-
 static rondo_status find_sharing(compiler *c, const rondo_compile_options *given) {
   rondo_compiled *compiled = c->compiled;
   if (given->share != NULL) RONDO_TRY(rondo_stream_synchronize(given->share->stream));
@@ -278,8 +295,8 @@ static rondo_status find_sharing(compiler *c, const rondo_compile_options *given
   compiled->resources.own_kernels = given->own_kernels;
   compiled->resources.maker = &compiled->sharing->maker;
   compiled->resources.maker->allow_tf32 = given->allow_tf32;
-  compiled->resources.convolution_maker = &compiled->sharing->convolution_maker;
-  compiled->resources.convolution_maker->allow_tf32 = given->allow_tf32;
+  compiled->resources.cudnn_maker = &compiled->sharing->cudnn_maker;
+  compiled->resources.cudnn_maker->allow_tf32 = given->allow_tf32;
   return RONDO_OK;
 }
 
@@ -289,7 +306,8 @@ static rondo_status lay_out(compiler *c, const rondo_compile_options *given) {
                                         .fusion = given->fusion,
                                         .sharing = c->compiled->sharing,
                                         .plans = &c->compiled->sharing->plans,
-                                        .staged = c->staged};
+                                        .staged = c->staged,
+                                        .plain_states = given->plain_states};
   RONDO_TRY(rondo_layout_make(c->program, &options, &c->layout));
   fill_info(c);
   return RONDO_OK;
@@ -346,23 +364,36 @@ static rondo_status make_guarded_recording(const compiler *c) {
   return status == RONDO_OK ? back : rondo_error_raise(&error);
 }
 
-/* Without a warm-up nothing runs, so no state needs to be kept. */
+/* If all kernels are warm, at most calls of libraries run, which change no state, so none needs to be kept. */
 static rondo_status warm_up_and_record(const compiler *c) {
   rondo_compiled *compiled = c->compiled;
   const bool measures = compiled->policy == RONDO_RECORD_AUTO || compiled->executed.executor != NULL;
   compiled->info.skipped_warm_up = !measures && compiled->ranks.count == 0 && rondo_is_warm(compiled);
   if (!compiled->info.skipped_warm_up) return make_guarded_recording(c);
   if (compiled->arena != NULL) compiled->arena->holder = compiled;
+  RONDO_TRY(rondo_warm_up_calls(compiled));
   return record(c);
+}
+
+/* Replaces the program by a copy without its patterns, if it has some. */
+static rondo_status replace_patterns(compiler *c) {
+  rondo_compiled *compiled = c->compiled;
+  const bool fuses = compiled->fusion != RONDO_FUSION_NEVER;
+  const rondo_pattern_set set = fuses ? RONDO_ALL_PATTERNS & ~compiled->without_patterns : 0;
+  const rondo_pattern_target target = {.is_cuda = compiled->resources.is_cuda, .own_kernels = compiled->own_kernels};
+  RONDO_TRY(rondo_program_rewrite(c->program, set, target, &compiled->patterns, &c->rewritten));
+  for (size_t i = 0; i < RONDO_PATTERN_COUNT; i++) compiled->info.patterns += compiled->patterns.of[i];
+  if (c->rewritten != NULL) c->program = c->rewritten;
+  return RONDO_OK;
 }
 
 static rondo_status compile(compiler *c, const rondo_compile_options *given) {
   rondo_compiled *compiled = c->compiled;
   rondo_program_check(c->program);
   RONDO_TRY(rondo_record_options_keep(compiled, given));
+  RONDO_TRY(replace_patterns(c));
   RONDO_TRY(rondo_compile_check_ranks(c->call, c->program, compiled->device, given));
   RONDO_TRY(rondo_executed_keep(compiled, given));
-  RONDO_TRY(find_device_kind(compiled));
   RONDO_TRY(rondo_allocate_text(&compiled->allocator, c->program->name, &compiled->name));
   RONDO_TRY(rondo_program_make_label(&compiled->allocator, c->program->name, &compiled->label));
   RONDO_TRY(find_sharing(c, given));
@@ -417,9 +448,10 @@ static rondo_status make_compiled(compiler *c, rondo_device *device, const rondo
   c->compiled->allocator = *allocator;
   c->compiled->device = device;
   rondo_device_begin_use(device, &rondo_compiled_use);
-  rondo_resources_init(&c->compiled->resources, allocator, device);
-  const rondo_status status = compile_relaxed(c, given);
+  rondo_status status = rondo_resources_init(&c->compiled->resources, allocator, device);
+  if (status == RONDO_OK) status = compile_relaxed(c, given);
   rondo_layout_free(c->program, &c->layout);
+  rondo_program_destroy(c->rewritten);
   if (status == RONDO_OK && !c->is_plan) rondo_compiled_check(c->compiled);
   if (status == RONDO_OK) return RONDO_OK;
   rondo_compiled *const failed = c->compiled;
@@ -483,6 +515,8 @@ static rondo_status recompile(compiler *c, rondo_compiled *compiled, const rondo
                                        .expected_runs = compiled->bar.runs,
                                        .allow_tf32 = compiled->allow_tf32,
                                        .own_kernels = compiled->own_kernels,
+                                       .plain_states = compiled->plain_states,
+                                       .without_patterns = compiled->pattern_names,
                                        .executor = compiled->executed.executor,
                                        .executor_policy = compiled->executed.policy,
                                        .staged = staged,

@@ -54,8 +54,8 @@ RONDO_MUST_USE rondo_status rondo_emit_made_kernel(rondo_emitter *emitter, const
 bool rondo_emit_is_made(const rondo_emitter *emitter, const char *key);
 
 /* Adds a call that enqueues its own work on the stream, such as a library call. It must enqueue the same work each
- * time, and take what it needs from `resources`, so that nothing is prepared while capturing (FW-2). user: `user_bytes`
- * bytes, copied. */
+ * time, and take what it needs from `resources`, so that nothing is prepared while capturing (FW-2). Except in programs
+ * of several ranks it must write to no state, because compiling may run it alone. user: `user_bytes` bytes, copied. */
 typedef rondo_status (*rondo_step_call)(rondo_resources *resources, rondo_stream *stream, const void *user);
 RONDO_MUST_USE rondo_status rondo_emit_call(rondo_emitter *emitter, rondo_step_call call, const void *user,
                                             size_t user_bytes);
@@ -102,13 +102,23 @@ static inline uint32_t rondo_operand_value(const rondo_operation *operation, uin
   return number < RONDO_MAX_OPERANDS ? operation->inputs[number] : operation->results[number - RONDO_MAX_OPERANDS];
 }
 
-/* The workspace that the operation's `prepare` requested, aligned to 256; NULL: none. */
+/* The workspace that the operation's `prepare` requested, aligned to RONDO_PART_ALIGNMENT; NULL: none. */
 void *rondo_emit_workspace(const rondo_emitter *emitter);
+
+/* Parts of a workspace, which `prepare` places one after another. _place_part: *out is the offset of a part of rows *
+ * columns elements, from which *end becomes that of the next; false: the sizes do not fit a size_t. _emit_part: the
+ * address of the part at an offset. */
+#define RONDO_PART_ALIGNMENT 256
+bool rondo_place_part(size_t *end, size_t rows, size_t columns, size_t element_bytes, size_t *out);
+void *rondo_emit_part(const rondo_emitter *emitter, size_t offset);
 
 /* What `prepare` prepared for the operation; NULL: no library is used for it. */
 rondo_product *rondo_emit_product(const rondo_emitter *emitter);
 rondo_convolution *rondo_emit_convolution(const rondo_emitter *emitter); /* likewise */
 void *rondo_emit_object(const rondo_emitter *emitter);                   /* rondo_resources_add_object */
+
+/* Adds the call of that product, with its memory. */
+RONDO_MUST_USE rondo_status rondo_emit_product_call(rondo_emitter *emitter, const rondo_product_memory *memory);
 
 /* Memory in which the operation's kernels report an index outside of 0 .. bound - 1 (rondo_check_index): four arguments
  * of the kernel, RONDO_CHECK_ARGUMENTS, with the parameters RONDO_CHECK_PARAMETERS. The run then fails: the host reads

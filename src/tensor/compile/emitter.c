@@ -25,7 +25,9 @@ void *rondo_location_address(const rondo_location *location, const rondo_compile
     case RONDO_BLOCK_OWN:
       return compiled->own + location->offset;
     case RONDO_BLOCK_SHARED:
-      return compiled->sharing->values.items[location->offset].address;
+      return location->packed == NULL ? compiled->sharing->values.items[location->offset].address
+             : location->reads_rows   ? location->packed->plain
+                                      : location->packed->address;
     case RONDO_BLOCK_ARENA:
       return compiled->arena->memory + location->offset;
   }
@@ -49,6 +51,17 @@ void *rondo_emit_workspace(const rondo_emitter *emitter) {
   return rondo_location_address(&emitter->layout->workspaces[emitter->operation], emitter->compiled);
 }
 
+bool rondo_place_part(size_t *end, size_t rows, size_t columns, size_t element_bytes, size_t *out) {
+  size_t bytes = 0;
+  *out = *end;
+  return rondo_checked_multiply(rows, columns, &bytes) && rondo_checked_multiply(bytes, element_bytes, &bytes) &&
+         rondo_checked_add(*end, bytes, end) && rondo_checked_align(*end, RONDO_PART_ALIGNMENT, end);
+}
+
+void *rondo_emit_part(const rondo_emitter *emitter, size_t offset) {
+  return (char *)rondo_emit_workspace(emitter) + offset;
+}
+
 const rondo_program *rondo_emit_program(const rondo_emitter *emitter) { return emitter->program; }
 
 struct rondo_communicator *rondo_emit_communicator(const rondo_emitter *emitter) {
@@ -67,7 +80,7 @@ void *rondo_emit_object(const rondo_emitter *emitter) {
   return rondo_resources_object(&emitter->compiled->resources, emitter->operation);
 }
 
-bool rondo_emit_is_cuda(const rondo_emitter *emitter) { return emitter->compiled->is_cuda; }
+bool rondo_emit_is_cuda(const rondo_emitter *emitter) { return emitter->compiled->resources.is_cuda; }
 
 rondo_grid rondo_emit_grid(const rondo_emitter *emitter, size_t count, rondo_grain grain) {
   const size_t share = rondo_emit_is_cuda(emitter) ? grain.cuda : grain.cpu;
@@ -102,6 +115,7 @@ static rondo_status push_step(rondo_emitter *emitter, rondo_step *step) {
   assert((step->kernel != NULL) != (step->call != NULL));
   if (step->operator_name == NULL) step->operator_name = current(emitter)->row->name;
   step->operation = emitter->operation;
+  step->number = emitter->program->operations.items[emitter->operation].number;
   const rondo_status status = rondo_array_push(&compiled->allocator, &compiled->steps, step);
   if (status != RONDO_OK) rondo_release(&compiled->allocator, step->memory, step->memory_bytes, 1);
   return status;
@@ -125,10 +139,19 @@ static size_t value_bytes_at(const rondo_emitter *emitter, uint32_t value, const
   return at >= begin && at - begin < bytes ? bytes - (at - begin) : 0;
 }
 
+/* The same for the packed elements of a state whose rows the program uses. */
+static size_t packed_bytes_at(const rondo_emitter *emitter, uint32_t value, const void *address) {
+  const rondo_location *location = value == RONDO_NO_VALUE ? NULL : &emitter->layout->locations[value];
+  const bool is_here = location != NULL && location->packed != NULL && location->packed->address == address;
+  return is_here ? rondo_shape_bytes(rondo_emit_shape(emitter, value)) : 0;
+}
+
 static size_t operation_bytes_at(const rondo_emitter *emitter, const rondo_operation *operation, const void *address) {
   size_t bytes = 0;
   for (size_t i = 0; i < RONDO_MAX_OPERANDS && bytes == 0; i++)
     bytes = value_bytes_at(emitter, operation->inputs[i], address);
+  for (size_t i = 0; i < RONDO_MAX_OPERANDS && bytes == 0; i++)
+    bytes = packed_bytes_at(emitter, operation->inputs[i], address);
   for (size_t i = 0; i < operation->row->result_count && bytes == 0; i++)
     bytes = value_bytes_at(emitter, operation->results[i], address);
   return bytes;
@@ -234,15 +257,31 @@ rondo_status rondo_emit_call(rondo_emitter *emitter, rondo_step_call call, const
   return push_step(emitter, &step);
 }
 
+/* A rondo_step_call; user: a product. */
+static rondo_status run_product(rondo_resources *resources, rondo_stream *stream, const void *user) {
+  const rondo_product *product;
+  (void)resources;
+  memcpy(&product, user, sizeof product);
+  return rondo_product_run(product, stream);
+}
+
+rondo_status rondo_emit_product_call(rondo_emitter *emitter, const rondo_product_memory *memory) {
+  rondo_product *const product = rondo_emit_product(emitter);
+  RONDO_TRY(rondo_product_bind(product, memory));
+  return rondo_emit_call(emitter, run_product, &product, sizeof product);
+}
+
 rondo_status rondo_emit_index_check(rondo_emitter *emitter, uint32_t input, size_t bound, rondo_check_memory *out) {
   const rondo_operation *operation = current(emitter);
   const char *rule = operation->row->index_rule;
+  const bool repeats = input == operation->row->repeat_input;
   const rondo_shape *indices = rondo_emit_shape(emitter, operation->inputs[input]);
   assert(emitter->check_count < operation->row->checks_indices && emitter->check_count < RONDO_MAX_CHECKS);
   const rondo_index_check check = {.operator_name = operation->row->name,
-                                   .operation = emitter->operation,
+                                   .operation = operation->number,
                                    .input = operation->row->inputs[input],
                                    .rule = rule == NULL ? "row 0 was used instead" : rule,
+                                   .repeat_rule = repeats ? operation->row->repeat_rule : NULL,
                                    .bounds = {bound},
                                    .columns = 1,
                                    .is_wide = indices != NULL && indices->type == RONDO_I64};
@@ -334,7 +373,8 @@ rondo_status rondo_emit_operands(rondo_emitter *emitter, const rondo_operation *
 static rondo_status fail_emit(const rondo_emitter *emitter, rondo_status status) {
   char name[RONDO_CHAIN_NAME];
   rondo_schedule_name(emitter->program, &emitter->layout->schedule, emitter->operation, name, sizeof name);
-  return rondo_fail_context(status, "%s (operator %u of %s)", name, emitter->operation, emitter->program->label);
+  return rondo_fail_context(status, "%s (operator %u of %s)", name,
+                            emitter->program->operations.items[emitter->operation].number, emitter->program->label);
 }
 
 static rondo_status emit_current(rondo_emitter *emitter) {
@@ -346,6 +386,25 @@ static rondo_status emit_current(rondo_emitter *emitter) {
   return row->join->emit(emitter, operations, emitter->joined_count);
 }
 
+/* A state that has both forms is packed again after its rows were updated. Nothing guards the step: after a run that
+ * failed, it packs the same rows. */
+static rondo_status pack_updated(rondo_emitter *emitter, const rondo_operation *operation) {
+  RONDO_EACH_INPUT(k, operation) {
+    const rondo_location *location = &emitter->layout->locations[operation->inputs[k]];
+    if (!rondo_operation_updates(operation, k) || location->packed == NULL) continue;
+    assert(location->reads_rows);
+    const rondo_pack_call call = rondo_pack_all(location->packed);
+    RONDO_TRY(rondo_emit_kernel(emitter, &rondo_pack_code, rondo_pack_grid(&call), RONDO_PACK_ARGUMENTS(call)));
+  }
+  return RONDO_OK;
+}
+
+static rondo_status emit_with_packing(rondo_emitter *emitter) {
+  RONDO_TRY(emit_current(emitter));
+  for (uint32_t i = 0; i < emitter->joined_count; i++) RONDO_TRY(pack_updated(emitter, joined_operation(emitter, i)));
+  return RONDO_OK;
+}
+
 rondo_status rondo_emit_all(const rondo_program *program, const rondo_layout *layout, rondo_compiled *compiled) {
   rondo_emitter emitter = {.program = program, .layout = layout, .compiled = compiled};
   const size_t made = compiled->resources.kernels->made.count;
@@ -354,7 +413,7 @@ rondo_status rondo_emit_all(const rondo_program *program, const rondo_layout *la
     emitter.joined_count = layout->schedule.joined[i];
     emitter.operation = emitter.joined[0];
     emitter.check_count = 0;
-    const rondo_status status = emit_current(&emitter);
+    const rondo_status status = emit_with_packing(&emitter);
     if (status != RONDO_OK) return fail_emit(&emitter, status);
   }
   assert(emitter.has_next == (compiled->gate != NULL));

@@ -6,10 +6,12 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "tensor/compile/join_updates.h"
 #include "tensor/compile/layout_check.h"
 #include "tensor/compile/program_arena_plan.h"
 #include "tensor/compile/program_structure.h"
+#include "tensor/compile/state_packing.h"
 #include "tensor/program/shape.h"
 #include "tensor/run/index_check.h"
 
@@ -44,8 +46,25 @@ static rondo_status require_same(const rondo_program *program, const rondo_progr
       shared->kind == 's' ? "state" : "cell", rondo_shape_text(other, &shared->shape));
 }
 
-static rondo_status place_value(const rondo_program *program, const rondo_sharing *sharing, size_t index,
+/* The caller of plain_states relies on addresses. */
+static rondo_status refuse_packed(const rondo_program *program, const rondo_program_value *value) {
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
+                    "the state '%s' of %s is packed in the program to share with, so its rows have no fixed address: "
+                    "compile that one with plain_states, too",
+                    value->name, program->label);
+}
+
+/* Of a packed state. */
+static rondo_status count_packed(const rondo_program *program, const rondo_location *location, size_t bytes,
+                                 rondo_layout *layout) {
+  size_t at;
+  RONDO_TRY(append(program, bytes, &layout->packed_bytes, &at));
+  return location->reads_rows ? append(program, bytes, &layout->rows_bytes, &at) : RONDO_OK;
+}
+
+static rondo_status place_value(const rondo_program *program, const rondo_layout_options *options, size_t index,
                                 rondo_layout *layout) {
+  const rondo_sharing *sharing = options->sharing;
   const rondo_program_value *value = &program->values.items[index];
   rondo_location *location = &layout->locations[index];
   assert(!rondo_value_is_transient(program, (uint32_t)index) && location->block == RONDO_BLOCK_NONE);
@@ -54,6 +73,8 @@ static rondo_status place_value(const rondo_program *program, const rondo_sharin
     location->block = RONDO_BLOCK_OWN;
     return append(program, bytes, &layout->own_bytes, &location->offset);
   }
+  if (location->packed != NULL && options->plain_states) return refuse_packed(program, value);
+  if (location->packed != NULL) RONDO_TRY(count_packed(program, location, bytes, layout));
   const uint32_t shared = rondo_sharing_find(sharing, value->name);
   location->block = shared == RONDO_NO_VALUE ? RONDO_BLOCK_STATES : RONDO_BLOCK_SHARED;
   if (shared == RONDO_NO_VALUE) return append(program, bytes, &layout->state_bytes, &location->offset);
@@ -78,9 +99,10 @@ static rondo_status place_gate(const rondo_program *program, rondo_layout *layou
 
 /* Places all states and cells, because one that nothing reads can still be written and saved. Unused constants cost
  * only a few bytes. */
-static rondo_status place_lasting(const rondo_program *program, const rondo_sharing *sharing, rondo_layout *layout) {
+static rondo_status place_lasting(const rondo_program *program, const rondo_layout_options *options,
+                                  rondo_layout *layout) {
   for (size_t i = 0; i < layout->schedule.values; i++) {
-    if (!rondo_value_is_transient(program, (uint32_t)i)) RONDO_TRY(place_value(program, sharing, i, layout));
+    if (!rondo_value_is_transient(program, (uint32_t)i)) RONDO_TRY(place_value(program, options, i, layout));
   }
   return place_gate(program, layout);
 }
@@ -93,14 +115,23 @@ rondo_staging rondo_staged_how(const rondo_staged_list *staged, const char *name
 
 /* Preparing -------------------------------------------------------------------------------------------------------- */
 
+/* On CUDA, what may have a workspace has one: for other sizes, libraries choose algorithms that need one or none, and
+ * kernels split their work or do not. So programs of other sizes have the same structure, and reuse the plan of their
+ * memory (tensor/compile/program_structure.h). */
+#define LEAST_WORKSPACE 1
+
 /* workspaces: bytes by operation. */
 static rondo_status prepare(const rondo_program *program, rondo_resources *resources, const rondo_schedule *schedule,
                             size_t *workspaces) {
-  for (uint32_t i = 0; resources != NULL && i < schedule->operations; i++) {
+  if (resources == NULL) return RONDO_OK;
+  for (uint32_t i = 0; i < schedule->operations; i++) {
     const rondo_operator *row = program->operations.items[i].row;
     if (!schedule->runs[i] || row->prepare == NULL) continue;
     const rondo_status status = row->prepare(resources, program, i, &workspaces[i]);
-    if (status != RONDO_OK) return rondo_fail_context(status, "%s (operator %u of %s)", row->name, i, program->label);
+    if (status != RONDO_OK)
+      return rondo_fail_context(status, "%s (operator %u of %s)", row->name, program->operations.items[i].number,
+                                program->label);
+    if (resources->is_cuda && workspaces[i] == 0) workspaces[i] = LEAST_WORKSPACE;
   }
   return RONDO_OK;
 }
@@ -137,11 +168,12 @@ static rondo_status make(const rondo_program *program, const rondo_layout_option
                          rondo_layout *layout) {
   const rondo_schedule_sizes sizes = {.workspaces = workspaces, .alignment = RONDO_VALUE_ALIGNMENT};
   layout->schedule.isolates_user_operators = options->resources != NULL && options->resources->is_guarded;
+  RONDO_TRY(rondo_state_packing_choose(program, options, layout));
   RONDO_TRY(prepare(program, options->resources, &layout->schedule, workspaces));
   RONDO_TRY(choose_order(program, &sizes, options->fusion, &layout->schedule));
   RONDO_TRY(rondo_joins_make(program, &sizes, options->fusion, &layout->schedule));
   RONDO_TRY(prefer_earlier(program, options, &sizes, layout));
-  RONDO_TRY(place_lasting(program, options->sharing, layout));
+  RONDO_TRY(place_lasting(program, options, layout));
   RONDO_TRY(rondo_arena_plan_make(program, workspaces, options, layout));
   layout->earlier = NULL;
   for (uint32_t i = 0; i < layout->schedule.values; i++)
@@ -165,7 +197,14 @@ rondo_status rondo_layout_make(const rondo_program *program, const rondo_layout_
   return status;
 }
 
+static void release_packed(rondo_layout *layout) {
+  for (size_t i = 0; layout->locations != NULL && i < layout->schedule.values; i++)
+    if (layout->schedule.owners[i] == i)
+      rondo_status_ignore(rondo_packed_state_release(layout->locations[i].packed), "a state with rows is shared");
+}
+
 void rondo_layout_free(const rondo_program *program, rondo_layout *layout) {
+  release_packed(layout);
   rondo_release(&program->allocator, layout->locations, layout->schedule.values, sizeof *layout->locations);
   rondo_release(&program->allocator, layout->workspaces, layout->schedule.operations, sizeof *layout->workspaces);
   rondo_edges_free(&program->allocator, &layout->users);

@@ -34,6 +34,9 @@ typedef struct rondo_location {
   size_t bytes;         /* ARENA: as planned, rounded up */
   uint32_t first, last; /* ARENA: the live range, as positions of the order, both included; the end of the run is one
                            past the last position */
+  rondo_packed_state *packed; /* of a state that is packed, with a reference in the location of the state itself */
+  bool reads_rows;            /* of a packed state: the program uses its plain rows, */
+                              /* and otherwise, if it uses it, the packed elements */
 } rondo_location;
 
 typedef struct rondo_layout {
@@ -46,6 +49,8 @@ typedef struct rondo_layout {
   size_t state_bytes;             /* of the block of states, */
   size_t shared_bytes;            /* of the shared states and cells, each rounded up, */
   size_t own_bytes;               /* and of constants and the gate */
+  size_t packed_bytes;            /* of states that are packed, in the blocks above, */
+  size_t rows_bytes;              /* and of the plain rows that the program uses of such states */
   size_t check_count;             /* cells of index checks */
   size_t gate_offset, gate_bytes; /* of the own block (tensor/run/index_check.h); no bytes: there is no gate */
   size_t arena_bytes, arena_bound, arena_sum; /* planned; lower bound; without sharing */
@@ -74,6 +79,7 @@ typedef struct rondo_layout_options {
   const rondo_sharing *sharing; /* with states and cells that exist already; may be NULL */
   rondo_earlier_plans *plans;   /* of the programs that share; NULL: none */
   rondo_staged_list staged;     /* inputs whose slots each run fills, and outputs */
+  bool plain_states;            /* no state may be packed */
 } rondo_layout_options;
 
 /* Arena items by number: first the values, then the workspaces of the operations. NULL: the item is not in the arena,
@@ -87,8 +93,8 @@ static inline rondo_location *rondo_layout_location(const rondo_layout *layout, 
 }
 
 /* Errors: INVALID_ARGUMENT with NONE (no output and no update), SHAPE, TYPE or DUPLICATE_NAME (a shared state or cell
- * differs), LIMIT_EXCEEDED, OUT_OF_MEMORY, and what preparing returns. options may be NULL. Freed by rondo_layout_free,
- * also after a failure. */
+ * differs), BAD_OPTIONS (a shared state is packed, and plain_states), LIMIT_EXCEEDED, OUT_OF_MEMORY, and what preparing
+ * returns. options may be NULL. Freed by rondo_layout_free, also after a failure. */
 RONDO_MUST_USE rondo_status rondo_layout_make(const rondo_program *program, const rondo_layout_options *options,
                                               rondo_layout *out);
 void rondo_layout_free(const rondo_program *program, rondo_layout *layout);

@@ -16,7 +16,10 @@ rondo_status rondo_record_options_keep(rondo_compiled *compiled, const rondo_com
   compiled->fusion = given->fusion;
   compiled->allow_tf32 = given->allow_tf32;
   compiled->own_kernels = given->own_kernels;
+  compiled->plain_states = given->plain_states;
   compiled->bar = (rondo_gain_bar){.least = given->least_gain, .runs = given->expected_runs};
+  RONDO_TRY(rondo_pattern_set_read(given->without_patterns, &compiled->without_patterns));
+  RONDO_TRY(rondo_allocate_text(&compiled->allocator, given->without_patterns, &compiled->pattern_names));
   RONDO_TRY(rondo_record_policy_check(call, compiled->policy));
   return rondo_gain_bar_check(call, compiled->bar);
 }
@@ -69,15 +72,21 @@ rondo_status rondo_record_decide(rondo_compiled *compiled, bool *out_is_recorded
 
 /* Measuring -------------------------------------------------------------------------------------------------------- */
 
+/* The rows of a value, or, with an odd index, the packed elements. */
+static void find_state(const rondo_compiled *compiled, size_t index, unsigned char **out_address, size_t *out_bytes) {
+  const rondo_named_value *value = &compiled->values.items[index / 2];
+  const float *packed = value->packed == NULL ? NULL : value->packed->address;
+  *out_address = index % 2 == 0 ? rondo_named_rows(value) : (unsigned char *)packed;
+  if (value->kind == 's' && *out_address != NULL) *out_bytes = rondo_shape_bytes(&value->shape);
+}
+
 /* The block number `index` of the memory that runs write: states, the cells of index checks, the arena, and the buffers
  * of staged outputs. Returns false past the last. */
 static bool find_block(const rondo_compiled *compiled, size_t index, unsigned char **out_address, size_t *out_bytes) {
-  const size_t values = compiled->values.count;
+  const size_t values = 2 * compiled->values.count;
   *out_bytes = 0;
   if (index < values) {
-    const rondo_named_value *value = &compiled->values.items[index];
-    *out_address = value->address;
-    if (value->kind == 's') *out_bytes = rondo_shape_bytes(&value->shape);
+    find_state(compiled, index, out_address, out_bytes);
   } else if (index == values) {
     *out_address = (unsigned char *)compiled->checks.cells;
     *out_bytes = compiled->checks.capacity * sizeof(uint64_t);

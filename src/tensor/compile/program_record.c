@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "device/device.h"
 
 /* Warm-up --------------------------------------------------------------------------------------------------------- */
 
@@ -31,14 +32,66 @@ rondo_status rondo_warm_up(rondo_compiled *compiled) {
   return RONDO_OK;
 }
 
-/* Calls of libraries prepare for shapes; guarded devices look at what kernels access. */
+/* Guarded devices look at what kernels access. Kernels of a CPU are ready once they are made. */
 bool rondo_is_warm(const rondo_compiled *compiled) {
   if (compiled->resources.is_guarded) return false;
+  if (!compiled->resources.is_cuda) return true;
   for (size_t i = 0; i < compiled->steps.count; i++) {
+    if (compiled->steps.items[i].kernel == NULL) continue;
     const bool *has_run = rondo_kernel_set_has_run(compiled->resources.kernels, compiled->steps.items[i].kernel);
     if (has_run == NULL || !*has_run) return false;
   }
   return true;
+}
+
+/* Adds a product to those that have run, unless one of them has its shape. Returns whether it was added. */
+static bool is_new_shape(const rondo_product **products, size_t *inout_count, const rondo_product *product) {
+  for (size_t i = 0; i < *inout_count; i++)
+    if (rondo_product_is_alike(products[i], product)) return false;
+  products[(*inout_count)++] = product;
+  return true;
+}
+
+/* Of products of one shape, of which layers of a network have many, one runs. */
+static rondo_status enqueue_calls(rondo_compiled *compiled, const rondo_product **products, bool *out_any) {
+  size_t count = 0;
+  *out_any = false;
+  for (size_t i = 0; i < compiled->steps.count; i++) {
+    const rondo_step *step = &compiled->steps.items[i];
+    if (step->kernel != NULL) continue;
+    const rondo_product *product = rondo_resources_product(&compiled->resources, step->operation);
+    if (product != NULL && !is_new_shape(products, &count, product)) continue;
+    RONDO_TRY(rondo_compiled_enqueue_step(compiled, step, compiled->stream));
+    *out_any = true;
+  }
+  return RONDO_OK;
+}
+
+/* Whether the device has code for the kernels, which a run would have found out. */
+static rondo_status check_kernels(const rondo_compiled *compiled) {
+  const rondo_device *device = compiled->device;
+  for (size_t i = 0; i < compiled->steps.count; i++) {
+    const rondo_step *step = &compiled->steps.items[i];
+    if (step->kernel == NULL) continue;
+    const rondo_kernel_node node = {.kernel = step->kernel, .grid = step->grid};
+    const rondo_status status = device->ops->kernel_check(device, &node);
+    if (status != RONDO_OK)
+      return rondo_fail_context(explain_warm_up(status), "%s (operator %u of %s)", step->operator_name, step->number,
+                                compiled->label);
+  }
+  return RONDO_OK;
+}
+
+/* No such call writes to a state (rondo_emit_call). */
+rondo_status rondo_warm_up_calls(rondo_compiled *compiled) {
+  const size_t capacity = compiled->steps.count;
+  const rondo_product **products;
+  bool any;
+  RONDO_TRY(check_kernels(compiled));
+  RONDO_TRY(rondo_allocate_items(&compiled->allocator, capacity, sizeof *products, &products));
+  const rondo_status status = enqueue_calls(compiled, products, &any);
+  rondo_release(&compiled->allocator, products, capacity, sizeof *products);
+  return status == RONDO_OK && any ? rondo_stream_synchronize(compiled->stream) : status;
 }
 
 /* Capture --------------------------------------------------------------------------------------------------------- */
@@ -46,7 +99,7 @@ bool rondo_is_warm(const rondo_compiled *compiled) {
 static rondo_status fail_unprepared(const rondo_compiled *compiled, const rondo_step *step, const char *what) {
   return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_UNPREPARED,
                     "%s (operator %u of %s) did while capturing what the warm-up should have done: %s",
-                    step->operator_name, step->operation, compiled->label, what);
+                    step->operator_name, step->number, compiled->label, what);
 }
 
 /* Among the nodes from number `seen` on, finds the first that allocates or frees (kind 0: none), and counts kernels. */

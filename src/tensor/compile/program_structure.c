@@ -34,7 +34,7 @@ static void put_operation(rondo_structure *to, const rondo_operation *operation,
   put(to, operation->inputs, RONDO_MAX_OPERANDS);
   put(to, operation->results, RONDO_MAX_RESULTS);
   put_word(to, chain);
-  put_word(to, (uint32_t)has_workspace << 1 | (uint32_t)runs);
+  put_word(to, (uint32_t)operation->row->is_user << 2 | (uint32_t)has_workspace << 1 | (uint32_t)runs);
 }
 
 enum { VALUE_WORDS = 2 };

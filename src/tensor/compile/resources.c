@@ -12,10 +12,13 @@
 #include "base/error.h"
 #include "tensor/program/operator_registry.h"
 
-void rondo_resources_init(rondo_resources *resources, const rondo_allocator *allocator, rondo_device *device) {
-  rondo_device_info info = {0};
+rondo_status rondo_resources_init(rondo_resources *resources, const rondo_allocator *allocator, rondo_device *device) {
+  rondo_device_info info = {.struct_size = sizeof info};
   *resources = (rondo_resources){.allocator = *allocator, .device = device};
-  resources->is_guarded = rondo_device_get_info(device, &info) == RONDO_OK && info.guarded;
+  RONDO_TRY(rondo_device_get_info(device, &info));
+  resources->is_cuda = info.cuda;
+  resources->is_guarded = info.guarded;
+  return RONDO_OK;
 }
 
 rondo_status rondo_resources_deinit(rondo_resources *resources) {
@@ -125,12 +128,17 @@ rondo_status rondo_resources_made_kernel(rondo_resources *resources, const rondo
 
 /* Products, convolutions, objects ---------------------------------------------------------------------------------- */
 
+/* The index in `made` of what was made of this kind for the operation; made.count if there is nothing. */
+static size_t index_of(const rondo_resources *resources, uint32_t operation, rondo_ready_kind kind) {
+  size_t i = 0;
+  for (; i < resources->made.count; i++)
+    if (resources->made.items[i].operation == operation && resources->made.items[i].kind == kind) break;
+  return i;
+}
+
 static void *find(const rondo_resources *resources, uint32_t operation, rondo_ready_kind kind) {
-  for (size_t i = 0; i < resources->made.count; i++) {
-    const rondo_ready *ready = &resources->made.items[i];
-    if (ready->operation == operation && ready->kind == kind) return ready->object;
-  }
-  return NULL;
+  const size_t i = index_of(resources, operation, kind);
+  return i == resources->made.count ? NULL : resources->made.items[i].object;
 }
 
 /* The object is destroyed where it cannot be kept. */
@@ -172,7 +180,7 @@ rondo_status rondo_resources_add_convolution(rondo_resources *resources, uint32_
   rondo_convolution *convolution;
   *out_workspace_bytes = 0;
   if (resources->own_kernels) return RONDO_OK;
-  RONDO_TRY(rondo_convolution_create(resources->convolution_maker, shape, &convolution));
+  RONDO_TRY(rondo_convolution_create(resources->cudnn_maker, shape, &convolution));
   if (convolution == NULL) return RONDO_OK;
   RONDO_TRY(keep(resources, &(rondo_ready){operation, RONDO_READY_CONVOLUTION, convolution, destroy_convolution}));
   *out_workspace_bytes = rondo_convolution_workspace(convolution);
@@ -190,4 +198,12 @@ rondo_status rondo_resources_add_object(rondo_resources *resources, uint32_t ope
 
 void *rondo_resources_object(const rondo_resources *resources, uint32_t operation) {
   return find(resources, operation, RONDO_READY_OBJECT);
+}
+
+rondo_status rondo_resources_drop_object(rondo_resources *resources, uint32_t operation) {
+  const size_t i = index_of(resources, operation, RONDO_READY_OBJECT);
+  if (i == resources->made.count) return RONDO_OK;
+  const rondo_ready dropped = resources->made.items[i];
+  rondo_array_remove(&resources->made, i);
+  return dropped.destroy(dropped.object);
 }

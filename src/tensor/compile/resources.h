@@ -16,7 +16,7 @@
 #include "base/array.h"
 #include "tensor/program/operator.h"
 #include "tensor/vendor/cublaslt.h"
-#include "tensor/vendor/cudnn.h"
+#include "tensor/vendor/cudnn_convolution.h"
 
 #define RONDO_LATE_TEXT 256
 
@@ -58,6 +58,7 @@ struct rondo_resources {
   rondo_allocator allocator;
   rondo_device *device;
   rondo_kernel_set *kernels; /* not owned; set before the first kernel is requested */
+  bool is_cuda;              /* the device runs kernels from their CUDA source */
   bool own_kernels;          /* no vendor library is used */
   bool capturing;
   bool is_guarded;                               /* the device guards allocations (rondo_device_info.guarded) */
@@ -65,11 +66,12 @@ struct rondo_resources {
   RONDO_ARRAY(rondo_ready) made;                 /* at most one of a kind for an operation */
   RONDO_ARRAY(const rondo_operator *) operators; /* of the user, each once, with a reference */
   rondo_product_maker *maker;                    /* shared, like the next */
-  rondo_convolution_maker *convolution_maker;
+  rondo_cudnn_maker *cudnn_maker;
 };
 
-void rondo_resources_init(rondo_resources *resources, const rondo_allocator *allocator, rondo_device *device);
-/* Returns the first failure; all are destroyed nevertheless. */
+RONDO_MUST_USE rondo_status rondo_resources_init(rondo_resources *resources, const rondo_allocator *allocator,
+                                                 rondo_device *device);
+/* Also after init failed. Returns the first failure; all are destroyed nevertheless. */
 RONDO_MUST_USE rondo_status rondo_resources_deinit(rondo_resources *resources);
 
 /* Keeps an operator of the user until the resources are destroyed. out_is_new: it was not kept yet. */
@@ -104,5 +106,7 @@ rondo_convolution *rondo_resources_convolution(const rondo_resources *resources,
 RONDO_MUST_USE rondo_status rondo_resources_add_object(rondo_resources *resources, uint32_t operation, void *object,
                                                        rondo_status (*destroy)(void *object));
 void *rondo_resources_object(const rondo_resources *resources, uint32_t operation); /* NULL: none */
+/* Destroys the object of an operation, if it has one. */
+RONDO_MUST_USE rondo_status rondo_resources_drop_object(rondo_resources *resources, uint32_t operation);
 
 #endif

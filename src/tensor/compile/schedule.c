@@ -36,6 +36,14 @@ bool rondo_program_mark_runs(const rondo_program *program, bool *needed, bool *r
   return any;
 }
 
+void rondo_program_count_readers(const rondo_program *program, const bool *runs, uint32_t *readers) {
+  for (size_t i = 0; i < program->operations.count; i++) {
+    if (!runs[i]) continue;
+    RONDO_EACH_INPUT(k, &program->operations.items[i]) readers[program->operations.items[i].inputs[k]]++;
+  }
+  for (size_t i = 0; i < program->outputs.count; i++) readers[program->outputs.items[i].value]++;
+}
+
 /* Owners ----------------------------------------------------------------------------------------------------------- */
 
 /* The first constant with the same bits. */

@@ -52,7 +52,9 @@ typedef struct rondo_schedule_sizes {
 /* Sets for each operation whether an output or an update needs it. needed: by value, false. Returns whether there is an
  * output or an update. */
 bool rondo_program_mark_runs(const rondo_program *program, bool *needed, bool *runs);
-/* INVALID_ARGUMENT/NONE for a program that has neither. */
+/* Counts what reads each value: inputs of operations that run, and outputs. readers: by value, 0. */
+void rondo_program_count_readers(const rondo_program *program, const bool *runs, uint32_t *readers);
+/* INVALID_ARGUMENT/NONE for a program that has neither output nor update. */
 rondo_status rondo_schedule_fail_empty(const rondo_program *program);
 
 /* Chooses what runs (owners, runs), so that the caller can prepare these operations and find their workspaces. _order

@@ -93,7 +93,7 @@ static rondo_status compile_part(builder *b, uint32_t part) {
   const rondo_division_part *from = &b->division.parts.items[part];
   rondo_divided_unit *unit = &b->divided->parts.items[part];
   rondo_compile_options options = b->compile;
-  options.struct_size = sizeof options;
+  options.plain_states = true; /* links copy them */
   options.share = b->given.share != NULL ? b->given.share->parts.items[part].compiled : part_before(b, part);
   options.share_states_only = b->given.share != NULL ? b->given.share_states_only : options.share != NULL;
   unit->place = from->place;

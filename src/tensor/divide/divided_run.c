@@ -258,7 +258,7 @@ static rondo_status keep_piece(void *user, size_t offset, const void *data, size
   return RONDO_OK;
 }
 
-/* Of another type or order than in the set, so the whole is needed, which several parts may have. */
+/* Of another type or form than in the set, so the whole is needed, which several parts may have. */
 static rondo_status write_converted(const rondo_weights *weights, const rondo_weights_entry *entry, rondo_type type,
                                     rondo_divided *divided) {
   const size_t elements = rondo_shape_elements(&entry->shape), width = rondo_type_bytes(type);
@@ -275,7 +275,8 @@ static rondo_status write_state(const rondo_weights *weights, const rondo_divide
   const rondo_weights_entry *entry = rondo_weights_look_up(weights, value->name);
   const rondo_compiled *compiled = divided->parts.items[value->part].compiled;
   const rondo_type type = rondo_values_look_up(compiled, value->name, "s")->shape.type;
-  if (entry->is_transposed || entry->shape.type != type) return write_converted(weights, entry, type, divided);
+  if (!rondo_weights_is_plain(entry) || entry->shape.type != type)
+    return write_converted(weights, entry, type, divided);
   return rondo_divided_write(divided, value->name, entry->data, rondo_shape_bytes(&entry->shape));
 }
 

@@ -388,6 +388,7 @@ static rondo_status copy_operation(divider *d, rondo_program *program, uint32_t 
   uint32_t inputs[RONDO_MAX_OPERANDS], results[RONDO_MAX_RESULTS];
   for (uint32_t k = 0; k < RONDO_MAX_OPERANDS; k++) inputs[k] = input_of(d, number, operation->inputs[k]);
   RONDO_TRY(rondo_program_add(program, operation->row, inputs, RONDO_MAX_OPERANDS, &operation->attributes, results));
+  program->operations.items[program->operations.count - 1].number = operation->number;
   for (uint32_t r = 0; r < operation->row->result_count; r++) d->values[operation->results[r]] = results[r];
   return RONDO_OK;
 }
@@ -423,6 +424,7 @@ static rondo_status make_part(divider *d, uint32_t part) {
   RONDO_TRY(create_program(d, part));
   rondo_program *program = d->division->parts.items[part].program;
   program->optimizer = d->program->optimizer;
+  program->has_gradients = d->program->has_gradients;
   mark_used(d, part);
   RONDO_TRY(declare_values(d, part, program));
   for (uint32_t i = 0; i < d->places.operations; i++)

@@ -3,8 +3,9 @@
  * the inputs and cells that it reads, the states at its place that it reads or changes, and an input for each value of
  * another part, where that value is an output. Pure.
  *
- * The operations keep their order. What changes a state comes after everything that reads its old value, in the same
- * part or a later one. So running the parts one after another has the meaning of running the program.
+ * The operations keep their order, and the numbers that messages name (rondo_operation.number). What changes a state
+ * comes after everything that reads its old value, in the same part or a later one. So running the parts one after
+ * another has the meaning of running the program.
  */
 #ifndef RONDO_TENSOR_DIVIDE_DIVISION_H
 #define RONDO_TENSOR_DIVIDE_DIVISION_H

@@ -10,6 +10,7 @@
 #include "base/document/document.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "base/versioned_struct.h"
 #include "device/device.h"
 #include "tensor/program/shape.h"
 #include "tensor/run/compiled.h"
@@ -274,6 +275,8 @@ static void explain_memory(const rondo_compiled_info *info, rondo_document *out)
   rondo_document_bytes(out, "straight_bytes", info->straight_bytes, NULL);
   rondo_document_bytes(out, "order_peak", info->order_peak, is_known ? "; results live at once %" : NULL);
   rondo_document_bytes(out, "program_peak", info->program_peak, is_known ? "in the program's order %" : NULL);
+  rondo_document_bytes(out, "packed_bytes", info->packed_bytes,
+                       is_known && info->packed_bytes > 0 ? "; packed states %" : NULL);
   rondo_document_object_end(out);
 }
 
@@ -341,6 +344,42 @@ static void explain_ranks(const rondo_compiled_info *info, rondo_document *out) 
   rondo_document_object_end(out);
 }
 
+/* Patterns --------------------------------------------------------------------------------------------------------- */
+
+/* The replaced pattern at this index. Returns false past the last. */
+static bool find_pattern(const rondo_compiled *compiled, size_t index, rondo_compiled_pattern *out) {
+  for (size_t i = 0; i < RONDO_PATTERN_COUNT; i++) {
+    if (compiled->patterns.of[i] == 0 || index-- > 0) continue;
+    *out = (rondo_compiled_pattern){.name = rondo_pattern_at(i)->name, .count = compiled->patterns.of[i]};
+    return true;
+  }
+  return false;
+}
+
+rondo_status rondo_compiled_get_pattern(const rondo_compiled *compiled, size_t index,
+                                        rondo_compiled_pattern *out_pattern) {
+  static const char call[] = "rondo_compiled_get_pattern";
+  rondo_compiled_pattern found;
+  RONDO_TRY(rondo_require(call, "compiled", compiled));
+  RONDO_TRY(rondo_require(call, "out_pattern", out_pattern));
+  if (!find_pattern(compiled, index, &found))
+    return rondo_fail(RONDO_NOT_FOUND, RONDO_REASON_OUT_OF_RANGE, "%s: there is no replaced pattern %zu", call, index);
+  return rondo_versioned_write("rondo_compiled_pattern", &found, out_pattern, sizeof found);
+}
+
+static void explain_patterns(const rondo_compiled *compiled, rondo_document *out) {
+  rondo_compiled_pattern found;
+  rondo_document_list_begin(out, "patterns");
+  for (size_t i = 0; find_pattern(compiled, i, &found); i++) {
+    if (i == 0) rondo_document_label(out, "patterns");
+    rondo_document_object_begin(out, NULL);
+    rondo_document_string(out, "name", found.name, i == 0 ? "%" : ", %");
+    rondo_document_count(out, "count", found.count, " %");
+    rondo_document_object_end(out);
+  }
+  rondo_document_list_end(out);
+}
+
 /* The public call -------------------------------------------------------------------------------------------------- */
 
 static void explain(const rondo_compiled *compiled, rondo_document *out) {
@@ -357,6 +396,7 @@ static void explain(const rondo_compiled *compiled, rondo_document *out) {
   explain_memory(&compiled->info, out);
   explain_updates(compiled, out);
   explain_ranks(&compiled->info, out);
+  explain_patterns(compiled, out);
 }
 
 rondo_status rondo_compiled_explain(const rondo_compiled *compiled, rondo_explain_format format, char **out_text) {

@@ -81,17 +81,43 @@ static void transpose(const rondo_weights_entry *entry, size_t first, size_t cou
   }
 }
 
+/* Copies ----------------------------------------------------------------------------------------------------------- */
+
+static void repeat(const rondo_weights_entry *entry, size_t count, unsigned char *out) {
+  const size_t width = rondo_type_bytes(entry->shape.type), bytes = count * width;
+  size_t done = width;
+  memcpy(out, entry->data, width);
+  for (; done < bytes; done += smaller(done, bytes - done)) memcpy(out + done, out, smaller(done, bytes - done));
+}
+
+/* Some elements in the order of the shape. */
+static void copy_plain(const rondo_weights_entry *entry, size_t first, size_t count, void *out) {
+  const size_t width = rondo_type_bytes(entry->shape.type);
+  assert(count > 0);
+  if (entry->is_repeated)
+    repeat(entry, count, out);
+  else if (entry->is_transposed)
+    transpose(entry, first, count, out);
+  else
+    memcpy(out, (const unsigned char *)entry->data + first * width, count * width);
+}
+
+bool rondo_weights_is_plain(const rondo_weights_entry *entry) {
+  const size_t width = rondo_type_bytes(entry->shape.type);
+  return !entry->is_transposed && !entry->is_repeated && (uintptr_t)entry->data % width == 0;
+}
+
 rondo_status rondo_weights_make_plain(const rondo_weights *weights, rondo_weights_entry *entry) {
   const size_t bytes = rondo_shape_bytes(&entry->shape);
   void *data;
-  if (!entry->is_transposed) return RONDO_OK;
+  if (rondo_weights_is_plain(entry)) return RONDO_OK;
   RONDO_TRY(rondo_allocate_aligned(&weights->allocator, bytes, 1, DATA_ALIGNMENT, &data));
-  transpose(entry, 0, rondo_shape_elements(&entry->shape), data);
-  rondo_weights_drop(weights, entry->data, bytes);
-  if (entry->owns_data) rondo_release(&weights->allocator, entry->data, bytes, 1);
+  copy_plain(entry, 0, rondo_shape_elements(&entry->shape), data);
+  rondo_weights_drop(weights, entry->data, entry->is_repeated ? 0 : bytes);
+  rondo_weights_free_data(weights, entry);
   entry->data = data;
   entry->owns_data = true;
-  entry->is_transposed = false;
+  entry->is_transposed = entry->is_repeated = false;
   return RONDO_OK;
 }
 
@@ -137,17 +163,19 @@ typedef struct reading {
   size_t first, count;
   rondo_take_elements *take;
   void *user;
-  unsigned char *transposed, *converted; /* buffers of a piece; NULL: not needed */
+  unsigned char *copied, *converted; /* buffers of a piece; NULL: not needed */
 } reading;
 
-/* Pages of a transposed tensor are used by all pieces. */
+/* Whether all pieces read the same pages. */
+static bool needs_all_pages(const rondo_weights_entry *entry) { return entry->is_transposed || entry->is_repeated; }
+
 static rondo_status read_piece(const reading *r, size_t at, size_t count) {
   const rondo_type stored = r->entry->shape.type;
   const unsigned char *data = (const unsigned char *)r->entry->data + (r->first + at) * rondo_type_bytes(stored);
   const void *made = data;
-  if (r->transposed != NULL) {
-    transpose(r->entry, r->first + at, count, r->transposed);
-    made = r->transposed;
+  if (r->copied != NULL) {
+    copy_plain(r->entry, r->first + at, count, r->copied);
+    made = r->copied;
   }
   if (r->converted != NULL) {
     convert(stored, made, r->type, r->converted, count);
@@ -155,7 +183,7 @@ static rondo_status read_piece(const reading *r, size_t at, size_t count) {
   }
   const size_t width = rondo_type_bytes(r->type);
   RONDO_TRY(r->take(r->user, at * width, made, count * width));
-  if (r->transposed == NULL) rondo_weights_drop(r->weights, data, count * rondo_type_bytes(stored));
+  if (!needs_all_pages(r->entry)) rondo_weights_drop(r->weights, data, count * rondo_type_bytes(stored));
   return RONDO_OK;
 }
 
@@ -168,7 +196,7 @@ static size_t piece_of(const rondo_weights_entry *entry) {
 static rondo_status read_pieces(const reading *r) {
   const size_t piece = piece_of(r->entry);
   for (size_t at = 0; at < r->count; at += piece) RONDO_TRY(read_piece(r, at, smaller(piece, r->count - at)));
-  if (r->transposed != NULL) rondo_weights_drop(r->weights, r->entry->data, rondo_shape_bytes(&r->entry->shape));
+  if (r->entry->is_transposed) rondo_weights_drop(r->weights, r->entry->data, rondo_shape_bytes(&r->entry->shape));
   return RONDO_OK;
 }
 
@@ -178,11 +206,12 @@ rondo_status rondo_weights_read_elements(const rondo_weights *weights, const ron
   reading r = {
       .weights = weights, .entry = entry, .type = type, .first = first, .count = count, .take = take, .user = user};
   const bool converts = type != entry->shape.type;
-  const size_t buffers = (entry->is_transposed ? 1u : 0u) + (converts ? 1u : 0u);
+  const bool copies = needs_all_pages(entry) || (converts && !rondo_weights_is_plain(entry));
+  const size_t buffers = (copies ? 1u : 0u) + (converts ? 1u : 0u);
   unsigned char *memory;
   assert(first + count <= rondo_shape_elements(&entry->shape));
   RONDO_TRY(rondo_allocate_items(&weights->allocator, buffers, PIECE_BYTES, &memory));
-  if (entry->is_transposed) r.transposed = memory;
+  if (copies) r.copied = memory;
   if (converts) r.converted = memory + (buffers - 1) * PIECE_BYTES;
   const rondo_status status = read_pieces(&r);
   rondo_release(&weights->allocator, memory, buffers, PIECE_BYTES);

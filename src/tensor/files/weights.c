@@ -24,9 +24,15 @@ rondo_status rondo_weights_create(const rondo_allocator *allocator, rondo_weight
   return RONDO_OK;
 }
 
+void rondo_weights_free_data(const rondo_weights *weights, rondo_weights_entry *entry) {
+  if (entry->owns_data) rondo_release(&weights->allocator, entry->data, rondo_shape_bytes(&entry->shape), 1);
+  entry->data = NULL;
+  entry->owns_data = false;
+}
+
 static void free_entry(const rondo_weights *weights, rondo_weights_entry *entry) {
   rondo_release_text(&weights->allocator, entry->name);
-  if (entry->owns_data) rondo_release(&weights->allocator, entry->data, rondo_shape_bytes(&entry->shape), 1);
+  rondo_weights_free_data(weights, entry);
 }
 
 void rondo_weights_destroy(rondo_weights *weights) {
@@ -46,11 +52,24 @@ void rondo_weights_destroy(rondo_weights *weights) {
   rondo_array_free(&allocator, &weights->skipped);
   for (size_t i = 0; i < weights->mappings.count; i++) rondo_file_unmap(&weights->mappings.items[i]);
   rondo_array_free(&allocator, &weights->mappings);
+  rondo_array_free(&allocator, &weights->lent);
   rondo_release(&allocator, weights, 1, sizeof *weights);
 }
 
 void rondo_weights_drop(const rondo_weights *weights, const void *at, size_t bytes) {
   for (size_t i = 0; i < weights->mappings.count; i++) rondo_file_mapping_drop(&weights->mappings.items[i], at, bytes);
+  for (size_t i = 0; i < weights->lent.count; i++) rondo_file_mapping_drop(&weights->lent.items[i], at, bytes);
+}
+
+void rondo_weights_drop_all(const rondo_weights *weights) {
+  for (size_t i = 0; i < weights->mappings.count; i++)
+    rondo_weights_drop(weights, weights->mappings.items[i].bytes, weights->mappings.items[i].count);
+  for (size_t i = 0; i < weights->lent.count; i++)
+    rondo_weights_drop(weights, weights->lent.items[i].bytes, weights->lent.items[i].count);
+}
+
+rondo_status rondo_weights_lend(rondo_weights *weights, const rondo_file_mapping *mapping) {
+  return rondo_array_push(&weights->allocator, &weights->lent, mapping);
 }
 
 /* Types ------------------------------------------------------------------------------------------------------------ */
@@ -152,6 +171,16 @@ rondo_status rondo_weights_append(rondo_weights *weights, const char *name, cons
 
 rondo_status rondo_weights_append_view(rondo_weights *weights, const char *name, const rondo_shape *shape, void *data) {
   return append_entry(weights, name, &(rondo_weights_entry){.shape = *shape, .data = data});
+}
+
+rondo_status rondo_weights_append_owned(rondo_weights *weights, const char *name, const rondo_shape *shape,
+                                        void *data) {
+  return append_entry(weights, name, &(rondo_weights_entry){.shape = *shape, .data = data, .owns_data = true});
+}
+
+rondo_status rondo_weights_append_repeated(rondo_weights *weights, const char *name, const rondo_shape *shape,
+                                           void *element) {
+  return append_entry(weights, name, &(rondo_weights_entry){.shape = *shape, .data = element, .is_repeated = true});
 }
 
 rondo_status rondo_weights_rename(rondo_weights *weights, rondo_weights_entry *entry, const char *name) {

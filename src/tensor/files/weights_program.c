@@ -153,12 +153,14 @@ static rondo_status write_piece(void *user, size_t offset, const void *data, siz
 }
 
 /* In pieces: the set and the program together never take much more memory than one of them. */
-static rondo_status write_value(const rondo_weights *weights, rondo_compiled *compiled, const char *name) {
-  const rondo_weights_entry *entry = rondo_weights_look_up(weights, name);
+static rondo_status write_value(const rondo_weights *weights, rondo_compiled *compiled, const char *name, bool moves) {
+  rondo_weights_entry *entry = rondo_weights_look_up(weights, name);
   written to = {.compiled = compiled};
   RONDO_TRY(rondo_values_find(compiled, "rondo_weights_apply", name, "sc", &to.value));
-  return rondo_weights_read_elements(weights, entry, to.value->shape.type, 0, rondo_shape_elements(&entry->shape),
-                                     write_piece, &to);
+  RONDO_TRY(rondo_weights_read_elements(weights, entry, to.value->shape.type, 0, rondo_shape_elements(&entry->shape),
+                                        write_piece, &to));
+  if (moves) rondo_weights_free_data(weights, entry);
+  return RONDO_OK;
 }
 
 rondo_status rondo_weights_apply_kept(const rondo_weights *weights, rondo_compiled *compiled,
@@ -166,9 +168,11 @@ rondo_status rondo_weights_apply_kept(const rondo_weights *weights, rondo_compil
   const rondo_named_value *value = NULL;
   for (size_t i = 0; (value = value_at(compiled, i, kept)) != NULL; i++) {
     if (accepted(value, kept) && !rondo_weights_leave_out(weights, value, value->name))
-      RONDO_TRY(write_value(weights, compiled, value->name));
+      RONDO_TRY(write_value(weights, compiled, value->name, kept->moves));
   }
-  return rondo_shards_apply(weights, compiled, kept);
+  RONDO_TRY(rondo_shards_apply(weights, compiled, kept));
+  rondo_weights_drop_all(weights);
+  return RONDO_OK;
 }
 
 rondo_status rondo_weights_apply(const rondo_weights *weights, rondo_compiled *compiled, rondo_weight_filter only,

@@ -234,6 +234,7 @@ static rondo_status add_gradients(rondo_program *program, uint32_t loss, const r
     rondo_program_roll_back(program, mark);
     return status;
   }
+  program->has_gradients = program->has_gradients || count > 0;
   for (size_t i = 0; i < count; i++) out_gradients[i] = rondo_program_tag(program, gradients[i]);
   return RONDO_OK;
 }

@@ -41,8 +41,8 @@ static void add_value(char buffer[RONDO_CALL_TEXT], const rondo_program *program
   char shape[RONDO_SHAPE_TEXT];
   (void)rondo_shape_text(shape, &value->shape);
   if (value->kind == RONDO_VALUE_RESULT) {
-    add_text(buffer, "result of %s (operator %u) %s", program->operations.items[value->operation].row->name,
-             value->operation, shape);
+    const rondo_operation *maker = &program->operations.items[value->operation];
+    add_text(buffer, "result of %s (operator %u) %s", maker->row->name, maker->number, shape);
   } else if (value->kind == RONDO_VALUE_CONSTANT) {
     add_text(buffer, "constant %g", (double)value->initial);
   } else {
@@ -241,7 +241,7 @@ static rondo_status refuse_assigned(const rondo_program *program, const rondo_op
 
 rondo_status rondo_program_add(rondo_program *program, const rondo_operator *row, const uint32_t *inputs,
                                uint32_t count, const rondo_attributes *attributes, uint32_t *out_results) {
-  rondo_operation operation = {.row = row};
+  rondo_operation operation = {.row = row, .number = (uint32_t)program->operations.count};
   rondo_shape shapes[RONDO_MAX_RESULTS];
   assert(count <= RONDO_MAX_OPERANDS && count >= row->required && row->result_count <= RONDO_MAX_RESULTS);
   for (uint32_t i = 0; i < RONDO_MAX_OPERANDS; i++) operation.inputs[i] = i < count ? inputs[i] : RONDO_NO_VALUE;
@@ -271,6 +271,13 @@ rondo_status rondo_program_add_shaped(rondo_program *program, const rondo_operat
   rondo_attributes attributes = {.size_count = shape.rank};
   memcpy(attributes.sizes, shape.dims, shape.rank * sizeof *shape.dims);
   return rondo_program_add(program, row, &value, 1, &attributes, out_value);
+}
+
+rondo_status rondo_program_add_cast(rondo_program *program, rondo_type type, uint32_t *inout_value) {
+  const rondo_attributes to = {.sizes = {(size_t)type}, .size_count = 1};
+  const uint32_t from = *inout_value;
+  if (rondo_program_shape(program, from)->type == type) return RONDO_OK;
+  return rondo_program_add(program, &rondo_operator_cast, &from, 1, &to, inout_value);
 }
 
 rondo_status rondo_program_add_collective(rondo_program *program, const rondo_operator *row, uint32_t value,

@@ -20,6 +20,9 @@ RONDO_MUST_USE rondo_status rondo_program_add_collective(rondo_program *program,
 RONDO_MUST_USE rondo_status rondo_program_add_shaped(rondo_program *program, const rondo_operator *row, uint32_t value,
                                                      rondo_shape shape, uint32_t *out_value);
 
+/* Casts a value, unless it has the type. */
+RONDO_MUST_USE rondo_status rondo_program_add_cast(rondo_program *program, rondo_type type, uint32_t *inout_value);
+
 /* The beginning of a public operator: sets *out_value to no value. NULL_ARGUMENT if that or the program is NULL. */
 RONDO_MUST_USE rondo_status rondo_program_begin(const rondo_program *program, const char *call, rondo_value *out_value);
 

@@ -30,6 +30,7 @@ static inline bool rondo_is_integer(rondo_type type) {
 
 typedef struct rondo_emitter rondo_emitter;
 typedef struct rondo_resources rondo_resources;
+typedef struct rondo_packed_state rondo_packed_state;
 
 /* Parameters of an operator, next to its inputs. Each operator defines in its file what the fields mean. */
 typedef struct rondo_attributes {
@@ -46,7 +47,9 @@ typedef struct rondo_operation {
   uint32_t results[RONDO_MAX_RESULTS];
   rondo_attributes attributes;
   uint32_t place;       /* index in the device list, plus one; 0: not placed (tensor/divide/operator_placement.h) */
-  uint32_t gradient_of; /* the operation that it passes gradients through, plus one; 0: none */
+  uint32_t gradient_of; /* the operation that it passes gradients through, plus one; 0: none, and in programs that
+                           dividing and rewriting make */
+  uint32_t number; /* in the program that its user wrote, for messages (tensor/compile/rewrite/rewritten_program.h) */
 } rondo_operation;
 
 /* A loop over the inputs that an operation has. */
@@ -117,6 +120,9 @@ struct rondo_operator {
   uint32_t checks_indices; /* how often its emit calls rondo_emit_index_check. Updates come after it */
   bool always_runs;        /* also if nothing reads its results: an update relies on its index check */
   const char *index_rule;  /* the end of the message about a wrong index; NULL: "row 0 was used instead" */
+  const char *repeat_rule; /* likewise about an index that is in range, but must not be there twice; NULL: there is no
+                              such rule */
+  uint32_t repeat_input;   /* the input that repeat_rule is about */
   bool adds_gradients;     /* its differentiate adds to the sum of gradients of input 0 (below) */
   bool is_late;            /* runs with the updates, but changes no state: it reads states after earlier updates */
   bool is_urgent;          /* runs as soon as its inputs are there, whatever memory that takes */
@@ -127,6 +133,7 @@ struct rondo_operator {
   bool is_user;            /* it is the first member of a rondo_user_operator (tensor/program/operator_registry.h) */
   uint32_t types;          /* RONDO_TYPE_BITs of input `typed_input`; 0: not a public operator */
   uint32_t typed_input;    /* without inputs, `types` are those of the result */
+  uint32_t packed_input;   /* the input that `pack` is about */
   rondo_element element;
   const void *family; /* data of this row for functions below that several rows share; or NULL */
 
@@ -145,6 +152,12 @@ struct rondo_operator {
    * workspace in bytes (rondo_emit_workspace). NULL: it needs neither. */
   rondo_status (*prepare)(rondo_resources *resources, const rondo_program *program, uint32_t operation,
                           size_t *out_workspace_bytes);
+
+  /* Prepares the same, but for an input `packed_input` that is a packed state (tensor/run/packed_state.h). Called
+   * before `prepare`, which then finds the object; it is destroyed if the state cannot be packed. out_packed: the order
+   * that the operation reads, with a reference. If that is NULL, nothing was prepared. NULL: it reads plain rows. */
+  rondo_status (*pack)(rondo_resources *resources, const rondo_program *program, uint32_t operation,
+                       rondo_packed_state **out_packed);
 
   /* Emits kernels and calls (tensor/compile/emit.h). NULL for views, and if `join` emits also single operations. */
   rondo_status (*emit)(rondo_emitter *emitter, const rondo_operation *operation);

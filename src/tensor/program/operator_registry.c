@@ -43,21 +43,6 @@ const rondo_operator *rondo_operator_at(uint16_t number) {
 
 /* Registering ------------------------------------------------------------------------------------------------------ */
 
-/* In the list of operators: rows that are not public have no names that users see. */
-static bool is_built_in(const char *name) {
-  size_t count;
-  const rondo_operator *const *table = rondo_operator_table(&count);
-  for (size_t i = 0; i < count; i++)
-    if (table[i]->types != 0 && strcmp(table[i]->name, name) == 0) return true;
-  return false;
-}
-
-static rondo_status fail_name(const char *name, const char *whose) {
-  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_DUPLICATE_NAME,
-                    "rondo_operator_define: %s has the name '%s': use another name%s", whose, name,
-                    whose[0] == 'a' ? ", or destroy that operator and what uses it first" : "");
-}
-
 /* The lock is held. */
 static rondo_status take_slot(rondo_user_operator *user) {
   size_t free_slot = RONDO_MAX_USER_OPERATORS;
@@ -66,7 +51,10 @@ static rondo_status take_slot(rondo_user_operator *user) {
     if (other == NULL)
       free_slot = i - 1;
     else if (strcmp(other->name, user->name) == 0)
-      return fail_name(user->name, "an operator that exists");
+      return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_DUPLICATE_NAME,
+                        "rondo_operator_define: an operator that exists has the name '%s': use another name, or "
+                        "destroy that operator and what uses it first",
+                        user->name);
   }
   if (free_slot == RONDO_MAX_USER_OPERATORS) {
     return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_NONE,
@@ -79,7 +67,6 @@ static rondo_status take_slot(rondo_user_operator *user) {
 }
 
 rondo_status rondo_operator_register(rondo_user_operator *user) {
-  if (is_built_in(user->name)) return fail_name(user->name, "Rondo's own operator");
   atomic_init(&user->references, 1);
   pthread_mutex_lock(&lock);
   const rondo_status status = take_slot(user);

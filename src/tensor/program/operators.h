@@ -11,6 +11,7 @@
 #define RONDO_OPERATORS(ROW)           \
   ROW(embedding)                       \
   ROW(embedding_gradient)              \
+  ROW(embedding_gradient_add)          \
   ROW(sort_indices)                    \
   ROW(embedding_rows)                  \
   ROW(accumulate_rows)                 \
@@ -54,6 +55,7 @@
   ROW(split_8)                         \
   ROW(matmul)                          \
   ROW(matmul_activated)                \
+  ROW(matmul_scaled)                   \
   ROW(matmul_quantized)                \
   ROW(embedding_quantized)             \
   ROW(dequantize)                      \
@@ -65,7 +67,7 @@
   ROW(attention_slopes)                \
   ROW(rotary)                          \
   ROW(rotary_angles)                   \
-  ROW(recurrent_lengths)               \
+  ROW(sequence_lengths)                \
   ROW(lstm)                            \
   ROW(lstm_gradient)                   \
   ROW(gru)                             \
@@ -76,6 +78,7 @@
   ROW(gru_general)                     \
   ROW(rnn_general)                     \
   ROW(conv)                            \
+  ROW(conv_blocked)                    \
   ROW(conv_input_gradient)             \
   ROW(conv_weight_gradient)            \
   ROW(conv_transpose)                  \
@@ -94,12 +97,14 @@
   ROW(det)                             \
   ROW(matmul_integer)                  \
   ROW(conv_integer)                    \
+  ROW(add_integer)                     \
   ROW(sum)                             \
   ROW(mean)                            \
   ROW(prod)                            \
   ROW(max)                             \
   ROW(min)                             \
   ROW(cumsum)                          \
+  ROW(cumprod)                         \
   ROW(topk)                            \
   ROW(categorical_draw)                \
   ROW(argmax)                          \
@@ -221,6 +226,8 @@
   ROW(hardswish_gradient)              \
   ROW(softplus)                        \
   ROW(softplus_gradient)               \
+  ROW(round_mantissa)                  \
+  ROW(round_mantissa_gradient)         \
   ROW(threshold)                       \
   ROW(threshold_gradient)              \
   ROW(shrink)                          \
@@ -279,5 +286,10 @@
 #define RONDO_DECLARE_OPERATOR(name) extern const rondo_operator rondo_operator_##name;
 RONDO_OPERATORS(RONDO_DECLARE_OPERATOR)
 #undef RONDO_DECLARE_OPERATOR
+
+/* Adds operations that concatenate at least one value, and writes the result to values[0]; the others change
+ * (shape/concat.c). */
+RONDO_MUST_USE rondo_status rondo_program_add_concat(rondo_program *program, uint32_t *values, size_t count,
+                                                     size_t dimension);
 
 #endif

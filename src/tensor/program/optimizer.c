@@ -7,6 +7,7 @@
 #include "tensor/program/optimizer.h"
 
 #include <assert.h>
+#include <float.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -29,9 +30,9 @@ rondo_trained_group *rondo_trainees_group(const rondo_trainees *t, const rondo_u
 /* Options ---------------------------------------------------------------------------------------------------------- */
 
 static rondo_status check_decay(float decay, const char *call) {
-  if (decay >= 0 && decay < 1) return RONDO_OK;
-  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE, "%s: weight_decay %g is not in 0 <= decay < 1",
-                    call, (double)decay);
+  if (decay >= 0 && decay <= FLT_MAX) return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
+                    "%s: weight_decay is %g: give a finite number, at least 0", call, (double)decay);
 }
 
 rondo_status rondo_optimizer_scalar(const rondo_program *program, rondo_value value, const char *call, const char *what,

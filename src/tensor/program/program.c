@@ -138,19 +138,21 @@ rondo_status rondo_value_shape(const rondo_program *program, rondo_value value, 
 
 /* Named values ----------------------------------------------------------------------------------------------------- */
 
+bool rondo_program_has_name(const rondo_program *program, const char *name) {
+  for (size_t i = 0; i < program->values.count; i++) {
+    const char *other = program->values.items[i].name;
+    if (other != NULL && strcmp(other, name) == 0) return true;
+  }
+  for (size_t i = 0; i < program->outputs.count; i++)
+    if (strcmp(program->outputs.items[i].name, name) == 0) return true;
+  return false;
+}
+
 static rondo_status check_name(const rondo_program *program, const char *name) {
   if (name == NULL || name[0] == '\0') {
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT, "a value of %s needs a name", program->label);
   }
-  bool taken = false;
-  for (size_t i = 0; i < program->values.count; i++) {
-    const char *other = program->values.items[i].name;
-    taken = taken || (other != NULL && strcmp(other, name) == 0);
-  }
-  for (size_t i = 0; i < program->outputs.count; i++) {
-    taken = taken || strcmp(program->outputs.items[i].name, name) == 0;
-  }
-  if (!taken) return RONDO_OK;
+  if (!rondo_program_has_name(program, name)) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_DUPLICATE_NAME,
                     "%s has a value called '%s' already: use another name", program->label, name);
 }
@@ -183,6 +185,14 @@ rondo_status rondo_program_constant(rondo_program *program, float number, uint32
                                      .operation = RONDO_NO_VALUE,
                                      .view_of = RONDO_NO_VALUE};
   return push_value(program, &value, out_index);
+}
+
+rondo_status rondo_program_add_number(rondo_program *program, float number, rondo_value *out_value) {
+  uint32_t index = 0;
+  *out_value = (rondo_value){0};
+  RONDO_TRY(rondo_program_constant(program, number, &index));
+  *out_value = rondo_program_tag(program, index);
+  return RONDO_OK;
 }
 
 static rondo_status declare_shaped(const char *call, rondo_program *program, rondo_value_kind kind, const char *name,

@@ -22,6 +22,13 @@ bool rondo_program_number_fits(rondo_type type, double number);
 /* Adds a scalar F32 constant. */
 RONDO_MUST_USE rondo_status rondo_program_constant(rondo_program *program, float number, uint32_t *out_index);
 
+/* The same for other components. */
+RONDO_PRIVATE RONDO_MUST_USE rondo_status rondo_program_add_number(rondo_program *program, float number,
+                                                                   rondo_value *out_value);
+
+/* Whether an input, state, cell or output has this name. */
+RONDO_PRIVATE bool rondo_program_has_name(const rondo_program *program, const char *name);
+
 /* Adds a copy of a value, which keeps what the run computes with. */
 RONDO_MUST_USE rondo_status rondo_program_copy(rondo_program *program, uint32_t *inout_value);
 

@@ -92,6 +92,7 @@ struct rondo_program {
   char *label; /* for messages: "program 'mlp'", "the program" without a name */
   uint32_t serial;
   const char *optimizer; /* the name of its updates' row; NULL: the program has none */
+  bool has_gradients;    /* rondo_program_gradients added some */
   rondo_program_ranks ranks;
   RONDO_ARRAY(rondo_program_value) values;
   RONDO_ARRAY(rondo_operation) operations;

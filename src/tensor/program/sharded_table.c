@@ -45,7 +45,8 @@ size_t rondo_table_received(const rondo_program *program, uint32_t table, size_t
   return rondo_checked_multiply(slots, program->ranks.count, &received) ? received : SIZE_MAX;
 }
 
-rondo_status rondo_table_fetch(rondo_program *program, uint32_t *inout_table, uint32_t *inout_indices) {
+rondo_status rondo_table_fetch(rondo_program *program, uint32_t offsets, uint32_t *inout_table,
+                               uint32_t *inout_indices) {
   const rondo_program_value *table = &program->values.items[*inout_table];
   if (table->table_rows == 0) return RONDO_OK;
   const size_t indices = rondo_shape_elements(rondo_program_shape(program, *inout_indices));
@@ -54,8 +55,9 @@ rondo_status rondo_table_fetch(rondo_program *program, uint32_t *inout_table, ui
                                                  [RONDO_ROUTE_PART] = table->shape.dims[0],
                                                  [RONDO_ROUTE_ROWS] = table->table_rows},
                                        .size_count = RONDO_ROUTE_SIZES};
+  const uint32_t looked_up[] = {*inout_indices, offsets};
   uint32_t routed[RONDO_MAX_RESULTS], inputs[] = {*inout_table, 0}, rows;
-  RONDO_TRY(rondo_program_add(program, &rondo_operator_route_indices, inout_indices, 1, &attributes, routed));
+  RONDO_TRY(rondo_program_add(program, &rondo_operator_route_indices, looked_up, 2, &attributes, routed));
   RONDO_TRY(rondo_program_add_collective(program, &rondo_operator_all_to_all, routed[0], &inputs[1]));
   RONDO_TRY(rondo_program_add(program, &rondo_operator_embedding, inputs, 2, NULL, &rows));
   RONDO_TRY(rondo_program_add_collective(program, &rondo_operator_all_to_all, rows, inout_table));

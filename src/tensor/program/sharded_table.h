@@ -19,8 +19,9 @@ RONDO_MUST_USE rondo_status rondo_table_divide(const char *call, const rondo_pro
                                                size_t part[2]);
 
 /* If the table is sharded, adds the look-up and replaces the table by the rows that came back, and the indices by
- * theirs. */
-RONDO_MUST_USE rondo_status rondo_table_fetch(rondo_program *program, uint32_t *inout_table, uint32_t *inout_indices);
+ * theirs. `offsets`: of bags whose last offset is the number of indices that are looked up; RONDO_NO_VALUE: all are. */
+RONDO_MUST_USE rondo_status rondo_table_fetch(rondo_program *program, uint32_t offsets, uint32_t *inout_table,
+                                              uint32_t *inout_indices);
 
 /* How many indices an owner gets from all ranks, of look-ups of so many in a sharded table. SIZE_MAX: too many. */
 size_t rondo_table_received(const rondo_program *program, uint32_t table, size_t indices);

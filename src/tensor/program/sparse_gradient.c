@@ -91,27 +91,10 @@ static rondo_status flatten(const look_ups *l, uint32_t number, uint32_t input, 
   return rondo_program_add_shaped(l->program, &rondo_operator_reshape, *out_value, shape, out_value);
 }
 
-/* Joins groups of values until there is one. */
-static rondo_status concatenate(const look_ups *l, uint32_t *values, size_t count) {
-  const rondo_attributes rows = {.sizes = {0}, .size_count = 1};
-  while (count > 1) {
-    size_t joined = 0;
-    for (size_t i = 0; i < count; i += RONDO_MAX_OPERANDS) {
-      const size_t left = count - i, group = left < RONDO_MAX_OPERANDS ? left : RONDO_MAX_OPERANDS;
-      uint32_t made = values[i];
-      if (group > 1)
-        RONDO_TRY(rondo_program_add(l->program, &rondo_operator_concat, values + i, (uint32_t)group, &rows, &made));
-      values[joined++] = made;
-    }
-    count = joined;
-  }
-  return RONDO_OK;
-}
-
 static rondo_status join_all(const look_ups *l, uint32_t input, uint32_t *values, uint32_t *out_value) {
   const size_t count = l->found.count;
   for (size_t i = 0; i < count; i++) RONDO_TRY(flatten(l, l->found.items[count - 1 - i], input, &values[i]));
-  RONDO_TRY(concatenate(l, values, count));
+  RONDO_TRY(rondo_program_add_concat(l->program, values, count, 0));
   *out_value = values[0];
   return RONDO_OK;
 }
@@ -146,8 +129,8 @@ static rondo_status add_rows(const look_ups *l, uint32_t *out_gradient, uint32_t
     RONDO_TRY(join(l, of));
   else
     memcpy(attributes.flags, first.attributes.flags, sizeof attributes.flags);
-  const rondo_attributes sizes = {.sizes = {[ROWS] = table.dims[0]}, .size_count = 1};
-  RONDO_TRY(rondo_program_add(l->program, &rondo_operator_sort_indices, &of[INDICES], 1, &sizes, out_keys));
+  const uint32_t sorted[] = {of[INDICES], RONDO_NO_VALUE, of[OFFSETS]};
+  RONDO_TRY(rondo_program_add(l->program, &rondo_operator_sort_indices, sorted, 3, &attributes, out_keys));
   const uint32_t inputs[] = {*out_keys, of[GRADIENT], of[OFFSETS], of[WEIGHTS], of[INDICES]};
   return rondo_program_add(l->program, &rondo_operator_embedding_rows, inputs, 5, &attributes, out_gradient);
 }

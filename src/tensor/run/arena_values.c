@@ -23,7 +23,8 @@ static const char *name_of(const rondo_program *program, const rondo_schedule *s
     if (program->outputs.items[i].value == item) return program->outputs.items[i].name;
   char name[RONDO_CHAIN_NAME];
   rondo_schedule_name(program, schedule, operation, name, sizeof name);
-  (void)snprintf(buffer, NAME_BYTES, "%s%s %u", is_workspace ? "workspace of " : "", name, operation);
+  (void)snprintf(buffer, NAME_BYTES, "%s%s %u", is_workspace ? "workspace of " : "", name,
+                 program->operations.items[operation].number);
   return buffer;
 }
 

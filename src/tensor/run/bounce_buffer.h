@@ -25,6 +25,11 @@ RONDO_MUST_USE rondo_status rondo_bounce_deinit(rondo_bounce *bounce);
 /* Of both halves; a zeroed one has none. */
 static inline size_t rondo_bounce_bytes(const rondo_bounce *bounce) { return 2 * bounce->half_bytes; }
 
+/* Copies the first of `bytes` bytes into the memory, and returns where, and how many: all, or a multiple of 64. Work of
+ * the stream may read them if it is enqueued before the next call. */
+RONDO_MUST_USE rondo_status rondo_bounce_put(rondo_bounce *bounce, rondo_stream *stream, const void *src, size_t bytes,
+                                             const void **out_at, size_t *out_bytes);
+
 /* Enqueues a copy of `bytes` bytes to `dst`; `src` may be reused at once. */
 RONDO_MUST_USE rondo_status rondo_bounce_write(rondo_bounce *bounce, rondo_stream *stream, void *dst, const void *src,
                                                size_t bytes);

@@ -9,6 +9,7 @@
 #include "base/versioned_struct.h"
 #include "device/device.h"
 #include "exec/capture/stray_work.h"
+#include "tensor/program/shape.h"
 #include "tensor/run/arena_use.h"
 
 const rondo_device_use rondo_compiled_use = {.rank = 1, .name = "compiled program"};
@@ -30,7 +31,7 @@ rondo_status rondo_compiled_enqueue_step(rondo_compiled *compiled, const rondo_s
   const rondo_status status = step->kernel != NULL ? enqueue_kernel(compiled, step, stream)
                                                    : step->call(&compiled->resources, stream, step->memory);
   if (__builtin_expect(status == RONDO_OK, 1)) return RONDO_OK;
-  return rondo_fail_context(status, "%s (operator %u of %s)", step->operator_name, step->operation, compiled->label);
+  return rondo_fail_context(status, "%s (operator %u of %s)", step->operator_name, step->number, compiled->label);
 }
 
 rondo_status rondo_compiled_enqueue(rondo_compiled *compiled) {
@@ -114,6 +115,13 @@ static void check_step(const rondo_step *step) {
   assert(step->arg_count == 0 || (step->args != NULL && step->arg_bytes != NULL));
 }
 
+static void check_packed(const rondo_compiled *compiled, const rondo_named_value *value) {
+  if (value->packed == NULL) return;
+  assert(value->kind == 's' && value->address == NULL && value->packed->address != NULL && compiled->packer != NULL);
+  assert(value->shape.type == RONDO_F32);
+  assert(rondo_packed_state_elements(value->packed) == rondo_shape_elements(&value->shape));
+}
+
 void rondo_compiled_check(const rondo_compiled *compiled) {
   assert(compiled->sharing != NULL && compiled->stream == compiled->sharing->stream);
   assert(compiled->exec == NULL || compiled->info.eager_reason == RONDO_EAGER_NONE);
@@ -126,6 +134,7 @@ void rondo_compiled_check(const rondo_compiled *compiled) {
     const rondo_named_value *value = &compiled->values.items[i];
     assert(value->name != NULL && !(value->is_lost && !value->in_arena));
     assert((value->input == NULL && value->output == NULL) || !value->in_arena);
+    check_packed(compiled, value);
   }
 }
 #endif
@@ -163,6 +172,7 @@ static void free_host(rondo_compiled *compiled) {
   rondo_ranks_free(compiled);
   rondo_release_text(&allocator, compiled->name);
   rondo_release_text(&allocator, compiled->label);
+  rondo_release_text(&allocator, compiled->pattern_names);
   rondo_release(&allocator, compiled, 1, sizeof *compiled);
   rondo_device_end_use(device, &rondo_compiled_use);
 }

@@ -12,6 +12,7 @@
 #include "exec/cost/recording_gain.h"
 #include "tensor/compile/emit.h"
 #include "tensor/compile/operator_edges.h"
+#include "tensor/compile/rewrite/rewritten_program.h"
 #include "tensor/run/arena_values.h"
 #include "tensor/run/eager_run.h"
 #include "tensor/run/index_check.h"
@@ -24,7 +25,8 @@ extern const rondo_device_use rondo_compiled_use;
 /* One kernel or call of a run. */
 typedef struct rondo_step {
   const char *operator_name; /* static */
-  uint32_t operation;        /* its number in the program */
+  uint32_t operation;        /* its index in the program that was compiled */
+  uint32_t number;           /* in the program that its user wrote, for messages */
   rondo_kernel *kernel;      /* NULL: a call */
   rondo_grid grid;
   const void **args;
@@ -40,7 +42,8 @@ typedef struct rondo_named_value {
   char kind; /* see rondo_compiled_value */
   char *name;
   rondo_shape shape;
-  void *address;
+  void *address;               /* NULL: the state is packed */
+  rondo_packed_state *packed;  /* the sharing's; NULL: it is not */
   rondo_staged_input *input;   /* NULL: not staged; the address is the buffer's otherwise */
   rondo_staged_output *output; /* likewise */
   const char *trained_by; /* the operator that updates the state as an optimizer's, or assigns it; static; NULL: none */
@@ -55,9 +58,8 @@ typedef struct rondo_named_value {
 struct rondo_compiled {
   rondo_allocator allocator;
   rondo_device *device;
-  bool is_cuda; /* the device runs kernels from their CUDA source */
-  char *name;   /* the program's */
-  char *label;  /* likewise */
+  char *name;  /* the program's */
+  char *label; /* likewise */
   rondo_sharing *sharing;
   rondo_stream *stream; /* the sharing's */
   rondo_graph *graph;   /* NULL: not recorded */
@@ -81,6 +83,7 @@ struct rondo_compiled {
   rondo_executed executed;
   rondo_ranks ranks;
   rondo_bounce bounce;
+  rondo_kernel *packer; /* of packed states; NULL: the program has none */
   rondo_compiled_info info;
   rondo_record_policy policy;
   rondo_gain_bar bar;
@@ -89,7 +92,10 @@ struct rondo_compiled {
   bool has_gain;
   rondo_branch_policy branches; /* that it was compiled with, */
   rondo_fusion_policy fusion;   /* and these */
-  bool allow_tf32, own_kernels;
+  char *pattern_names;          /* without_patterns of its options, */
+  uint32_t without_patterns;    /* and as a rondo_pattern_set */
+  rondo_pattern_counts patterns;
+  bool allow_tf32, own_kernels, plain_states;
 };
 
 #ifdef NDEBUG
@@ -98,6 +104,11 @@ static inline void rondo_compiled_check(const rondo_compiled *compiled) { (void)
 /* Asserts the invariant of a compiled program. Debug builds check each one after it is compiled. */
 void rondo_compiled_check(const rondo_compiled *compiled);
 #endif
+
+/* The plain rows of a state, or the bytes of another value; NULL: the state is packed and has no rows. */
+static inline void *rondo_named_rows(const rondo_named_value *value) {
+  return value->packed == NULL ? value->address : value->packed->plain;
+}
 
 /* Enqueues one step; a failure names the operator. */
 RONDO_MUST_USE rondo_status rondo_compiled_enqueue_step(rondo_compiled *compiled, const rondo_step *step,

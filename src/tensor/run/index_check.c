@@ -49,6 +49,10 @@ static rondo_status tell(const rondo_index_check *check, uint64_t found) {
     return rondo_fail(RONDO_EXECUTION_FAILED, RONDO_REASON_OUT_OF_RANGE,
                       "a run failed on rank %d, which found an index out of range, so it changed no state on any rank",
                       index);
+  if (check->repeat_rule != NULL && index >= 0 && (size_t)index < bound)
+    return rondo_fail(RONDO_EXECUTION_FAILED, RONDO_REASON_OUT_OF_RANGE,
+                      "%s (operator %u): %s has %d at position %u: %s", check->operator_name, check->operation,
+                      check->input, index, position, check->repeat_rule);
   const char *nearest = !check->is_wide ? "" : index == INT32_MAX ? " or more" : index == INT32_MIN ? " or less" : "";
   return rondo_fail(RONDO_EXECUTION_FAILED, RONDO_REASON_OUT_OF_RANGE,
                     "%s (operator %u): %s has %d%s at position %u, which is not in 0 .. %zu; %s", check->operator_name,

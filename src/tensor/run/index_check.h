@@ -30,6 +30,7 @@ typedef struct rondo_index_check {
   uint32_t operation;
   const char *input;                   /* the name of the operator's indices; static */
   const char *rule;                    /* the end of the message; static */
+  const char *repeat_rule;             /* if the index is in range: why it is wrong; static; NULL: it never is */
   size_t bounds[RONDO_MAX_DIMENSIONS]; /* right: 0 <= index < bound; 0: the index is a rank on which the run failed */
   uint32_t columns;                    /* an index at position i has bound i % columns */
   bool is_wide;                        /* indices are I64; the cell holds the nearest I32 */

@@ -3,6 +3,7 @@
  */
 #include "tensor/run/named_values.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -100,12 +101,51 @@ rondo_status rondo_values_find_sized(rondo_compiled *compiled, const char *call,
 
 /* Copying ---------------------------------------------------------------------------------------------------------- */
 
+static rondo_status launch_pack(const rondo_compiled *compiled, const rondo_pack_call *call) {
+  return rondo_launch(compiled->stream, compiled->packer, rondo_pack_grid(call), RONDO_PACK_ARGUMENTS(*call));
+}
+
+rondo_status rondo_values_pack(const rondo_compiled *compiled, const rondo_named_value *value) {
+  const rondo_pack_call all = rondo_pack_all(value->packed);
+  assert(all.from != NULL);
+  return launch_pack(compiled, &all);
+}
+
+/* Packs elements from the caller's memory. */
+static rondo_status pack_given(rondo_compiled *compiled, const rondo_packed_state *state, size_t first,
+                               const unsigned char *data, size_t count) {
+  for (size_t done = 0; done < count;) {
+    const void *at;
+    size_t bytes;
+    RONDO_TRY(rondo_bounce_put(&compiled->bounce, compiled->stream, data + done * sizeof(float),
+                               (count - done) * sizeof(float), &at, &bytes));
+    const rondo_pack_call call = {state, first + done, bytes / sizeof(float), at, state->address};
+    RONDO_TRY(launch_pack(compiled, &call));
+    done += call.count;
+  }
+  return RONDO_OK;
+}
+
+static rondo_status write_packed(rondo_compiled *compiled, const rondo_packed_state *state, size_t offset,
+                                 const void *data, size_t bytes) {
+  const size_t first = offset / sizeof(float), count = bytes / sizeof(float);
+  assert(offset % sizeof(float) == 0 && bytes % sizeof(float) == 0);
+  if (state->plain == NULL) return pack_given(compiled, state, first, data, count);
+  RONDO_TRY(rondo_bounce_write(&compiled->bounce, compiled->stream, state->plain + first, data, bytes));
+  return launch_pack(compiled, &(rondo_pack_call){state, first, count, state->plain + first, state->address});
+}
+
+static rondo_status write_bytes(rondo_compiled *compiled, const rondo_named_value *value, size_t offset,
+                                const void *data, size_t bytes) {
+  if (value->packed != NULL) return write_packed(compiled, value->packed, offset, data, bytes);
+  return rondo_bounce_write(&compiled->bounce, compiled->stream, (unsigned char *)value->address + offset, data, bytes);
+}
+
 rondo_status rondo_values_write_part(rondo_compiled *compiled, rondo_named_value *value, size_t offset,
                                      const void *data, size_t bytes) {
-  unsigned char *to = (unsigned char *)value->address + offset;
   if (value->in_arena) rondo_arena_claim(compiled);
-  RONDO_TRY(rondo_bounce_write(&compiled->bounce, compiled->stream, to, data, bytes));
-  if (value->address == compiled->ranks.runs) compiled->sharing->is_round_known = false;
+  RONDO_TRY(write_bytes(compiled, value, offset, data, bytes));
+  if (value->packed == NULL && value->address == compiled->ranks.runs) compiled->sharing->is_round_known = false;
   const bool is_last = offset + bytes == rondo_shape_bytes(&value->shape);
   if (value->is_lost && is_last) rondo_arena_note_written(compiled, value);
   return RONDO_OK;
@@ -128,8 +168,11 @@ rondo_status rondo_compiled_read(rondo_compiled *compiled, const char *name, voi
   rondo_named_value *value;
   RONDO_TRY(rondo_values_find_sized(compiled, call, name, "sco", data, bytes, &value));
   RONDO_TRY(rondo_arena_require(compiled, value, call));
-  RONDO_TRY(rondo_copy_async(compiled->stream, data, value->address, bytes));
-  return rondo_compiled_judge(compiled);
+  const void *rows = rondo_named_rows(value);
+  if (rows != NULL) RONDO_TRY(rondo_copy_async(compiled->stream, data, rows, bytes));
+  RONDO_TRY(rondo_compiled_judge(compiled));
+  if (rows == NULL) rondo_packed_state_unpack(value->packed, data);
+  return RONDO_OK;
 }
 
 /* Listing ---------------------------------------------------------------------------------------------------------- */

@@ -29,6 +29,9 @@ RONDO_MUST_USE rondo_status rondo_values_write(rondo_compiled *compiled, rondo_n
 RONDO_MUST_USE rondo_status rondo_values_write_part(rondo_compiled *compiled, rondo_named_value *value, size_t offset,
                                                     const void *data, size_t bytes);
 
+/* Packs the rows of a packed state again, in the order of the stream. */
+RONDO_MUST_USE rondo_status rondo_values_pack(const rondo_compiled *compiled, const rondo_named_value *value);
+
 /* Named values, in the order of rondo_compiled_get_value. */
 RONDO_PRIVATE size_t rondo_compiled_count_values(const rondo_compiled *compiled);
 RONDO_PRIVATE rondo_compiled_value rondo_compiled_value_at(const rondo_compiled *compiled, size_t index);

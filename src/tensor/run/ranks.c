@@ -128,7 +128,7 @@ static rondo_status collect(const rondo_compiled *compiled, const collecting *c,
 }
 
 static rondo_status collect_value(rondo_compiled *compiled, const rondo_named_value *value, bool averages, void *out) {
-  const collecting all = {value->address, rondo_shape_elements(&value->shape), value->shape.type, averages};
+  const collecting all = {rondo_named_rows(value), rondo_shape_elements(&value->shape), value->shape.type, averages};
   RONDO_TRY(collect(compiled, &all, out));
   return rondo_compiled_judge(compiled);
 }
@@ -185,8 +185,10 @@ static rondo_status broadcast(rondo_compiled *compiled, uint32_t root) {
   for (size_t i = 0; i < compiled->values.count; i++) {
     const rondo_named_value *value = &compiled->values.items[i];
     if ((value->kind != 's' && value->kind != 'c') || value->is_sharded) continue;
-    RONDO_TRY(rondo_broadcast(compiled->ranks.communicator, compiled->stream, value->address, value->address,
+    void *rows = rondo_named_rows(value);
+    RONDO_TRY(rondo_broadcast(compiled->ranks.communicator, compiled->stream, rows, rows,
                               rondo_shape_elements(&value->shape), value->shape.type, root));
+    if (value->packed != NULL) RONDO_TRY(rondo_values_pack(compiled, value));
   }
   return RONDO_OK;
 }

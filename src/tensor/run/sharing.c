@@ -61,9 +61,24 @@ rondo_status rondo_sharing_create(const rondo_allocator *allocator, rondo_device
     rondo_release(allocator, sharing, 1, sizeof *sharing);
     return status;
   }
-  rondo_convolution_maker_init(&sharing->convolution_maker, device, allocator);
+  rondo_cudnn_maker_init(&sharing->cudnn_maker, device, allocator);
   *out = sharing;
   return RONDO_OK;
+}
+
+static rondo_status drop_values(rondo_sharing *sharing, size_t count) {
+  rondo_status status = RONDO_OK;
+  while (sharing->values.count > count) {
+    const rondo_shared_value *value = &sharing->values.items[--sharing->values.count];
+    rondo_status_keep_first(&status, rondo_packed_state_release(value->packed));
+    rondo_release_text(&sharing->allocator, value->name);
+  }
+  return status;
+}
+
+/* The caller has a reference to those that are packed. */
+static void take_back(rondo_sharing *sharing, size_t count) {
+  rondo_status_ignore(drop_values(sharing, count), "nothing is freed");
 }
 
 rondo_status rondo_sharing_release(rondo_sharing *sharing) {
@@ -73,10 +88,10 @@ rondo_status rondo_sharing_release(rondo_sharing *sharing) {
   rondo_status status = leave_stream(sharing);
   for (size_t i = 0; i < sharing->blocks.count; i++)
     rondo_status_keep_first(&status, rondo_free(sharing->device, sharing->blocks.items[i]));
-  for (size_t i = 0; i < sharing->values.count; i++) rondo_release_text(&allocator, sharing->values.items[i].name);
+  rondo_status_keep_first(&status, drop_values(sharing, 0));
   rondo_kernel_set_free(&sharing->kernels);
   rondo_product_maker_deinit(&sharing->maker);
-  rondo_convolution_maker_deinit(&sharing->convolution_maker);
+  rondo_cudnn_maker_deinit(&sharing->cudnn_maker);
   rondo_earlier_plans_free(&sharing->plans);
   rondo_array_free(&allocator, &sharing->blocks);
   rondo_array_free(&allocator, &sharing->values);
@@ -94,16 +109,12 @@ uint32_t rondo_sharing_find(const rondo_sharing *sharing, const char *name) {
   return RONDO_NO_VALUE;
 }
 
-static void drop_values(rondo_sharing *sharing, size_t count) {
-  while (sharing->values.count > count)
-    rondo_release_text(&sharing->allocator, sharing->values.items[--sharing->values.count].name);
-}
-
 static rondo_status add_value(rondo_sharing *sharing, const rondo_shared_value *value) {
   rondo_shared_value mine = *value;
   RONDO_TRY(rondo_allocate_text(&sharing->allocator, value->name, &mine.name));
   const rondo_status status = rondo_array_push(&sharing->allocator, &sharing->values, &mine);
   if (status != RONDO_OK) rondo_release_text(&sharing->allocator, mine.name);
+  if (status == RONDO_OK && mine.packed != NULL) (void)rondo_packed_state_retain(mine.packed);
   return status;
 }
 
@@ -127,13 +138,13 @@ rondo_status rondo_sharing_adopt(rondo_sharing *sharing, void *block, const rond
   rondo_status status = RONDO_OK;
   for (size_t i = 0; i < count && status == RONDO_OK; i++) status = add_value(sharing, &values[i]);
   if (status == RONDO_OK) status = rondo_array_push(&sharing->allocator, &sharing->blocks, &block);
-  if (status != RONDO_OK) drop_values(sharing, before);
+  if (status != RONDO_OK) take_back(sharing, before);
   return status;
 }
 
 void *rondo_sharing_give_back(rondo_sharing *sharing, size_t count) {
   assert(count <= sharing->values.count && sharing->blocks.count > 0);
-  drop_values(sharing, count);
+  take_back(sharing, count);
   return sharing->blocks.items[--sharing->blocks.count];
 }
 

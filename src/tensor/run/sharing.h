@@ -14,13 +14,15 @@
 #include "tensor/compile/earlier_plans.h"
 #include "tensor/compile/resources.h"
 #include "tensor/program/program_internal.h"
+#include "tensor/run/packed_state.h"
 
 /* A state or cell. */
 typedef struct rondo_shared_value {
   char kind; /* see rondo_compiled_value */
   char *name;
   rondo_shape shape;
-  void *address;
+  void *address;              /* NULL: the state is packed */
+  rondo_packed_state *packed; /* NULL: it is not */
 } rondo_shared_value;
 
 typedef struct rondo_arena {
@@ -44,7 +46,7 @@ typedef struct rondo_sharing {
   RONDO_ARRAY(rondo_arena *) arenas;
   rondo_kernel_set kernels;
   rondo_product_maker maker;
-  rondo_convolution_maker convolution_maker;
+  rondo_cudnn_maker cudnn_maker;
   rondo_earlier_plans plans;
 } rondo_sharing;
 
@@ -65,7 +67,8 @@ RONDO_MUST_USE rondo_status rondo_sharing_release(rondo_sharing *sharing);
 /* Its index, or RONDO_NO_VALUE. sharing may be NULL. */
 uint32_t rondo_sharing_find(const rondo_sharing *sharing, const char *name);
 
-/* Adds states and cells, whose names are copied, and the block that holds them, which it then owns.
+/* Adds states and cells, whose names are copied and whose packed states are retained, and the block that holds them,
+ * which it then owns.
  * Everything is as before on failure. */
 RONDO_MUST_USE rondo_status rondo_sharing_adopt(rondo_sharing *sharing, void *block, const rondo_shared_value *values,
                                                 size_t count);

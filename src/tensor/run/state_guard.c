@@ -6,6 +6,7 @@
 #include <assert.h>
 
 #include "base/error.h"
+#include "tensor/compile/emitter.h"
 #include "tensor/program/shape.h"
 
 static bool is_guarded(const rondo_state_guard *guard, const void *address) {
@@ -35,7 +36,9 @@ static rondo_status keep_updated(const rondo_layout *layout, const rondo_operati
     const rondo_location *location = &layout->locations[value];
     if (location->block != RONDO_BLOCK_SHARED) continue;
     const rondo_shared_value *shared = &compiled->sharing->values.items[location->offset];
-    RONDO_TRY(keep(compiled, shared->address, rondo_shape_bytes(&shared->shape), guard));
+    const size_t bytes = rondo_shape_bytes(&shared->shape);
+    if (shared->packed != NULL) RONDO_TRY(keep(compiled, shared->packed->address, bytes, guard));
+    RONDO_TRY(keep(compiled, rondo_location_address(location, compiled), bytes, guard));
   }
   return RONDO_OK;
 }

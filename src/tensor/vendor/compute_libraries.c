@@ -20,7 +20,7 @@ rondo_library rondo_cublaslt = {.name = "cuBLASLt",
                                 .search = PTHREAD_MUTEX_INITIALIZER};
 
 rondo_library rondo_cudnn = {.name = "cuDNN",
-                             .purpose = "convolutions on CUDA devices",
+                             .purpose = "convolutions and attention on CUDA devices",
                              .needed = "cuDNN 9",
                              .option = RONDO_OPTION_CUDNN_LIBRARY,
                              .usual = {"libcudnn.so.9"},

@@ -42,17 +42,42 @@ static uint64_t workspace_limit(const rondo_product_shape *shape) {
   return parts > (double)MAX_WORKSPACE ? MAX_WORKSPACE : (uint64_t)parts;
 }
 
+static bool is_integer(const rondo_product_shape *shape) { return shape->type == RONDO_I8; }
+static bool is_float8(const rondo_product_shape *shape) {
+  return shape->type == RONDO_F8_E4M3 || shape->type == RONDO_F8_E5M2;
+}
+
+static rondo_type type_of_b(const rondo_product_shape *shape) { return is_float8(shape) ? shape->type_b : shape->type; }
+static rondo_type type_of_c(const rondo_product_shape *shape) {
+  return is_float8(shape) ? shape->type_c : is_integer(shape) ? RONDO_I32 : shape->type;
+}
+
 static int type_of(rondo_type type) {
-  return type == RONDO_F16 ? CUBLASLT_F16 : type == RONDO_BF16 ? CUBLASLT_BF16 : CUBLASLT_F32;
+  switch (type) {
+    case RONDO_F16:
+      return CUBLASLT_F16;
+    case RONDO_BF16:
+      return CUBLASLT_BF16;
+    case RONDO_I8:
+      return CUBLASLT_I8;
+    case RONDO_I32:
+      return CUBLASLT_I32;
+    case RONDO_F8_E4M3:
+      return CUBLASLT_F8_E4M3;
+    case RONDO_F8_E5M2:
+      return CUBLASLT_F8_E5M2;
+    default:
+      return CUBLASLT_F32;
+  }
 }
 
 /* A batch of matrices, each stored as `rows` rows of `columns` elements; `stride` elements from one matrix to the next.
  * */
-static int create_layout(const rondo_product_shape *s, size_t rows_stored, size_t columns, size_t stride,
-                         cublaslt_layout *out) {
+static int create_layout(const rondo_product_shape *s, rondo_type type, size_t rows_stored, size_t columns,
+                         size_t stride, cublaslt_layout *out) {
   const int32_t batches = (int32_t)s->batches;
   const int64_t apart = (int64_t)stride;
-  int code = rondo_cublaslt_api.layout_create(out, type_of(s->type), columns, rows_stored, (int64_t)columns);
+  int code = rondo_cublaslt_api.layout_create(out, type_of(type), columns, rows_stored, (int64_t)columns);
   if (code != CUBLASLT_OK || batches == 1) return code;
   code = rondo_cublaslt_api.layout_set(*out, CUBLASLT_LAYOUT_BATCHES, &batches, sizeof batches);
   return code == CUBLASLT_OK ? rondo_cublaslt_api.layout_set(*out, CUBLASLT_LAYOUT_BATCH_STRIDE, &apart, sizeof apart)
@@ -61,12 +86,13 @@ static int create_layout(const rondo_product_shape *s, size_t rows_stored, size_
 
 static int create_layouts(rondo_product *p) {
   const rondo_product_shape *s = &p->shape;
-  int code = s->transpose_a ? create_layout(s, s->k, s->m, s->a_stride, &p->a)
-                            : create_layout(s, s->m, s->k, s->a_stride, &p->a);
+  const rondo_type type = s->type, of_b = type_of_b(s);
+  int code = s->transpose_a ? create_layout(s, type, s->k, s->m, s->a_stride, &p->a)
+                            : create_layout(s, type, s->m, s->k, s->a_stride, &p->a);
   if (code == CUBLASLT_OK)
-    code = s->transpose_b ? create_layout(s, s->n, s->k, s->b_stride, &p->b)
-                          : create_layout(s, s->k, s->n, s->b_stride, &p->b);
-  return code == CUBLASLT_OK ? create_layout(s, s->m, s->n, s->m * s->n, &p->c) : code;
+    code = s->transpose_b ? create_layout(s, of_b, s->n, s->k, s->b_stride, &p->b)
+                          : create_layout(s, of_b, s->k, s->n, s->b_stride, &p->b);
+  return code == CUBLASLT_OK ? create_layout(s, type_of_c(s), s->m, s->n, s->m * s->n, &p->c) : code;
 }
 
 static int set_number(cublaslt_product product, int attribute, uint32_t value) {
@@ -99,11 +125,32 @@ static int describe_end(const rondo_product *p) {
   return code == CUBLASLT_OK ? set_distance(p->product, CUBLASLT_PRODUCT_KEPT_BATCH, s->m * s->n) : code;
 }
 
+/* The library chooses an algorithm by whether there are scales. Their address is set when there is memory; until then
+ * it is one that is aligned as they are, and which the library does not read. */
+static int describe_scales(const rondo_product *p) {
+  static const uint32_t attributes[] = {CUBLASLT_PRODUCT_SCALE_A, CUBLASLT_PRODUCT_SCALE_B};
+  static const uint32_t modes[] = {CUBLASLT_PRODUCT_SCALE_MODE_A, CUBLASLT_PRODUCT_SCALE_MODE_B};
+  static const _Alignas(256) float aligned = 1;
+  const void *scale = &aligned;
+  int code = CUBLASLT_OK;
+  for (size_t i = 0; i < 2 && code == CUBLASLT_OK; i++) {
+    code = rondo_cublaslt_api.product_set(p->product, (int)attributes[i], &scale, sizeof scale);
+    if (code == CUBLASLT_OK && p->shape.scales_rows)
+      code = set_number(p->product, (int)modes[i], CUBLASLT_SCALE_OF_ROWS);
+  }
+  return code;
+}
+
+static int create_product(rondo_product *p) {
+  const bool in_tf32 = p->maker->allow_tf32 && p->shape.type == RONDO_F32;
+  if (is_integer(&p->shape)) return rondo_cublaslt_api.product_create(&p->product, CUBLASLT_COMPUTE_I32, CUBLASLT_I32);
+  return rondo_cublaslt_api.product_create(&p->product, in_tf32 ? CUBLASLT_COMPUTE_TF32 : CUBLASLT_COMPUTE_F32,
+                                           CUBLASLT_F32);
+}
+
 static int describe(rondo_product *p) {
   const rondo_product_shape *s = &p->shape;
-  const bool in_tf32 = p->maker->allow_tf32 && s->type == RONDO_F32;
-  int code = rondo_cublaslt_api.product_create(&p->product, in_tf32 ? CUBLASLT_COMPUTE_TF32 : CUBLASLT_COMPUTE_F32,
-                                               CUBLASLT_F32);
+  int code = create_product(p);
   if (code == CUBLASLT_OK) /* their a is our b */
     code =
         set_number(p->product, CUBLASLT_PRODUCT_TRANSPOSE_A, s->transpose_b ? CUBLASLT_TRANSPOSED : CUBLASLT_AS_IT_IS);
@@ -111,13 +158,16 @@ static int describe(rondo_product *p) {
     code =
         set_number(p->product, CUBLASLT_PRODUCT_TRANSPOSE_B, s->transpose_a ? CUBLASLT_TRANSPOSED : CUBLASLT_AS_IT_IS);
   if (code == CUBLASLT_OK) code = describe_end(p);
+  if (code == CUBLASLT_OK && is_float8(s)) code = describe_scales(p);
   return code == CUBLASLT_OK ? create_layouts(p) : code;
 }
 
 /* Partial results of half precision would be rounded before they are added. */
 static uint32_t reductions_of(const rondo_product_shape *shape) {
-  const uint32_t in_f32 = CUBLASLT_REDUCE_COMPUTE_TYPE;
-  return shape->type == RONDO_F32 ? in_f32 | CUBLASLT_REDUCE_OUTPUT_TYPE : in_f32;
+  const uint32_t in_compute_type = CUBLASLT_REDUCE_COMPUTE_TYPE;
+  const rondo_type result = type_of_c(shape);
+  const bool is_rounded = result == RONDO_F16 || result == RONDO_BF16;
+  return is_rounded ? in_compute_type : in_compute_type | CUBLASLT_REDUCE_OUTPUT_TYPE;
 }
 
 static int set_preferences(const rondo_product *p, cublaslt_wishes wishes) {
@@ -176,18 +226,28 @@ static int choose(rondo_product *p) {
   return code;
 }
 
+/* Releases and GPUs differ in what they take of 8-bit floats, and in the code with which they refuse it: then own
+ * kernels compute the product. */
+static rondo_status check_product(rondo_product *p, int code, const char *what) {
+  if (!is_float8(&p->shape) || code == CUBLASLT_OK || code == CUBLASLT_NO_MEMORY) return check(code, what);
+  p->has_algorithm = false;
+  return RONDO_OK;
+}
+
 /* rondo_library_call. */
 static rondo_status make_ready(void *user) {
   rondo_product *p = user;
   if (p->maker->handle == NULL) RONDO_TRY(check(rondo_cublaslt_api.create(&p->maker->handle), "initializing cuBLASLt"));
-  RONDO_TRY(check(describe(p), "describing a matrix product"));
-  return check(choose(p), "choosing the algorithm of a matrix product");
+  const int described = describe(p);
+  RONDO_TRY(check_product(p, described, "describing a matrix product"));
+  if (described != CUBLASLT_OK) return RONDO_OK;
+  return check_product(p, choose(p), "choosing the algorithm of a matrix product");
 }
 
 static void log_unsupported(const rondo_product_shape *shape) {
   rondo_log(RONDO_LOG_DEBUG, "tensor",
-            "cuBLASLt has no fast algorithm for %zu matrix products of %zu x %zu, depth %zu, activation %d",
-            shape->batches, shape->m, shape->n, shape->k, (int)shape->activation);
+            "cuBLASLt has no fast algorithm for %zu matrix products of %zu x %zu, depth %zu, %s, activation %d",
+            shape->batches, shape->m, shape->n, shape->k, rondo_type_name(shape->type), (int)shape->activation);
 }
 
 /* Tiny products take as long either way, and own kernels need no workspace. */
@@ -198,8 +258,23 @@ static bool is_worth_while(const rondo_product_maker *maker, const rondo_product
          shape->batches <= INT32_MAX;
 }
 
+/* What the library's kernels for integers take. */
+static inline bool is_right_integer(const rondo_product_shape *s) {
+  return !s->transpose_a && s->transpose_b && !s->has_bias && s->activation == RONDO_ACTIVATION_NONE &&
+         s->n % RONDO_INTEGER_PRODUCT_UNIT == 0 && s->k % RONDO_INTEGER_PRODUCT_UNIT == 0 &&
+         s->k <= RONDO_INTEGER_PRODUCT_DEPTH;
+}
+
+static inline bool is_right_float8(const rondo_product_shape *s) {
+  return !s->transpose_a && s->transpose_b && s->activation == RONDO_ACTIVATION_NONE && s->batches == 1 &&
+         s->n % RONDO_FLOAT8_PRODUCT_UNIT == 0 && s->k % RONDO_FLOAT8_PRODUCT_UNIT == 0 &&
+         !(s->type == RONDO_F8_E5M2 && s->type_b == RONDO_F8_E5M2) && !(s->has_bias && s->type_c == RONDO_F32);
+}
+
 rondo_status rondo_product_create(rondo_product_maker *maker, const rondo_product_shape *shape, rondo_product **out) {
   *out = NULL;
+  assert(!is_integer(shape) || is_right_integer(shape));
+  assert(!is_float8(shape) || is_right_float8(shape));
   if (!rondo_device_takes_libraries(maker->device) || !is_worth_while(maker, shape) ||
       !rondo_library_find(&rondo_cublaslt))
     return RONDO_OK;
@@ -251,12 +326,28 @@ void rondo_product_maker_deinit(rondo_product_maker *maker) {
 
 size_t rondo_product_workspace(const rondo_product *product) { return product->workspace_bytes; }
 
+bool rondo_product_is_alike(const rondo_product *a, const rondo_product *b) {
+  const rondo_product_shape *x = &a->shape, *y = &b->shape;
+  return x->type == y->type && type_of_b(x) == type_of_b(y) && type_of_c(x) == type_of_c(y) &&
+         x->scales_rows == y->scales_rows && x->m == y->m && x->n == y->n && x->k == y->k && x->batches == y->batches &&
+         x->a_stride == y->a_stride && x->b_stride == y->b_stride && x->transpose_a == y->transpose_a &&
+         x->transpose_b == y->transpose_b && x->has_bias == y->has_bias && x->activation == y->activation &&
+         x->keeps_unactivated == y->keeps_unactivated;
+}
+
 bool rondo_product_activates(const rondo_product *product) {
   return product->shape.activation != RONDO_ACTIVATION_NONE;
 }
 
 static rondo_status name_memory(rondo_product *product, int attribute, const void *const *address, const char *what) {
   return check(rondo_cublaslt_api.product_set(product->product, attribute, address, sizeof *address), what);
+}
+
+/* Their a is our b. */
+static rondo_status name_scales(rondo_product *product, const rondo_product_memory *memory) {
+  const void *of_a = memory->a_scales, *of_b = memory->b_scales;
+  RONDO_TRY(name_memory(product, CUBLASLT_PRODUCT_SCALE_A, &of_b, "setting the scales of a matrix product"));
+  return name_memory(product, CUBLASLT_PRODUCT_SCALE_B, &of_a, "setting the scales of a matrix product");
 }
 
 rondo_status rondo_product_bind(rondo_product *product, const rondo_product_memory *memory) {
@@ -266,9 +357,12 @@ rondo_status rondo_product_bind(rondo_product *product, const rondo_product_memo
   product->memory = *memory;
   if (product->shape.has_bias)
     RONDO_TRY(name_memory(product, CUBLASLT_PRODUCT_BIAS, &memory->bias, "setting the bias of a matrix product"));
+  if (is_float8(&product->shape)) RONDO_TRY(name_scales(product, memory));
   if (!product->shape.keeps_unactivated) return RONDO_OK;
   return name_memory(product, CUBLASLT_PRODUCT_KEPT, &kept, "setting the unactivated result of a matrix product");
 }
+
+bool rondo_product_is_integer(const rondo_product *product) { return is_integer(&product->shape); }
 
 typedef struct product_run {
   const rondo_product *product;
@@ -281,8 +375,11 @@ static rondo_status multiply(void *user) {
   const rondo_product *p = run->product;
   const rondo_product_memory *at = &p->memory;
   const float one = 1, zero = 0;
+  const int32_t integer_one = 1, integer_zero = 0;
+  const void *alpha = is_integer(&p->shape) ? (const void *)&integer_one : &one;
+  const void *beta = is_integer(&p->shape) ? (const void *)&integer_zero : &zero;
   return check(
-      rondo_cublaslt_api.multiply(p->maker->handle, p->product, &one, at->b, p->b, at->a, p->a, &zero, at->c, p->c,
+      rondo_cublaslt_api.multiply(p->maker->handle, p->product, alpha, at->b, p->b, at->a, p->a, beta, at->c, p->c,
                                   at->c, p->c, &p->algorithm, at->workspace, p->workspace_bytes, run->stream),
       "a matrix product");
 }

@@ -17,8 +17,13 @@ enum {
   CUBLASLT_F32 = 0,           /* CUDA_R_32F */
   CUBLASLT_F16 = 2,           /* CUDA_R_16F */
   CUBLASLT_BF16 = 14,         /* CUDA_R_16BF */
+  CUBLASLT_I8 = 3,            /* CUDA_R_8I */
+  CUBLASLT_I32 = 10,          /* CUDA_R_32I */
+  CUBLASLT_F8_E4M3 = 28,      /* CUDA_R_8F_E4M3 */
+  CUBLASLT_F8_E5M2 = 29,      /* CUDA_R_8F_E5M2 */
   CUBLASLT_COMPUTE_F32 = 68,  /* CUBLAS_COMPUTE_32F: single precision throughout */
   CUBLASLT_COMPUTE_TF32 = 77, /* CUBLAS_COMPUTE_32F_FAST_TF32: factors rounded to TF32 */
+  CUBLASLT_COMPUTE_I32 = 72,  /* CUBLAS_COMPUTE_32I */
   CUBLASLT_AS_IT_IS = 0,      /* CUBLAS_OP_N */
   CUBLASLT_TRANSPOSED = 1,    /* CUBLAS_OP_T */
 
@@ -29,6 +34,14 @@ enum {
   CUBLASLT_PRODUCT_KEPT = 11,        /* CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER */
   CUBLASLT_PRODUCT_KEPT_STRIDE = 12, /* CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, int64_t */
   CUBLASLT_PRODUCT_KEPT_BATCH = 13,  /* CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_BATCH_STRIDE, int64_t */
+
+  /* Of 8-bit floats: the factors of A and B, F32 in device memory, and how many there are. */
+  CUBLASLT_PRODUCT_SCALE_A = 17,      /* CUBLASLT_MATMUL_DESC_A_SCALE_POINTER */
+  CUBLASLT_PRODUCT_SCALE_B = 18,      /* CUBLASLT_MATMUL_DESC_B_SCALE_POINTER */
+  CUBLASLT_PRODUCT_SCALE_MODE_A = 31, /* CUBLASLT_MATMUL_DESC_A_SCALE_MODE, int32_t; since CUDA 12.8 */
+  CUBLASLT_PRODUCT_SCALE_MODE_B = 32, /* CUBLASLT_MATMUL_DESC_B_SCALE_MODE, int32_t; since CUDA 12.8 */
+  CUBLASLT_SCALE_OF_ROWS = 3,         /* CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F: one for each row of A, and each
+                                         column of B. Unless this is set, there is one for the matrix */
 
   /* The epilogue of a result, applied in this order. cublasLt.h names only some of the combinations. */
   CUBLASLT_EPILOGUE_ADD_BIAS = 4, /* CUBLASLT_EPILOGUE_BIAS: one number for each row */

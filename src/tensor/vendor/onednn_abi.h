@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The part of oneDNN's C interface (oneapi/dnnl/dnnl.h and dnnl_types.h) that Rondo uses, so Rondo builds without its
  * headers. Products have the same signature in all releases from 1.0 on. Convolutions use the interface that all
- * releases named libdnnl.so.2 share. Only the sizes of descriptors are known; their contents are opaque.
+ * releases named libdnnl.so.2 share. Of descriptors of operations only the size is known.
  */
 #ifndef RONDO_TENSOR_VENDOR_ONEDNN_ABI_H
 #define RONDO_TENSOR_VENDOR_ONEDNN_ABI_H
@@ -13,8 +13,20 @@
 
 typedef int64_t onednn_dims[ONEDNN_MOST_DIMS];
 typedef struct onednn_layout { /* dnnl_memory_desc_t */
-  uint64_t words[87];
+  int rank;
+  onednn_dims dims;
+  int type;
+  onednn_dims padded_dims, padded_offsets;
+  int64_t offset;
+  int kind;
+  struct { /* of ONEDNN_BLOCKED */
+    onednn_dims strides;
+    int count; /* of inner blocks, the outermost first */
+    onednn_dims sizes, axes;
+  } blocks;
+  uint64_t extra[10]; /* the first one: flags */
 } onednn_layout;
+_Static_assert(sizeof(onednn_layout) == 696, "the size of dnnl_memory_desc_t");
 typedef struct onednn_description { /* dnnl_convolution_desc_t */
   uint64_t words[747];
 } onednn_description;
@@ -35,7 +47,12 @@ enum { ONEDNN_OK = 0, ONEDNN_NO_MEMORY = 1 };
 enum { ONEDNN_CPU = 1 };
 enum { ONEDNN_IN_ORDER = 1 };
 enum { ONEDNN_F32 = 3 };
-enum { ONEDNN_ANY_LAYOUT = 1 };
+enum { /* tags of layouts; BLOCKED_n: images [n, c / n, h, w, n] */
+       ONEDNN_ANY_LAYOUT = 1,
+       ONEDNN_BLOCKED_16 = 69,
+       ONEDNN_BLOCKED_8 = 93
+};
+enum { ONEDNN_BLOCKED = 2 }; /* a kind of layout */
 enum { ONEDNN_FORWARD = 96, ONEDNN_BACKWARD_DATA = 160, ONEDNN_BACKWARD_WEIGHTS = 192 };
 enum { ONEDNN_DIRECT = 1 };
 enum { ONEDNN_SCRATCH_OF_CALLER = 1 };

@@ -178,10 +178,10 @@ TEST(test_pr3_a_network_reads_a_stream) {
 
 /* A scalar counter of each type, and a constant; in one kernel. */
 TEST(test_pr3_states_of_all_types) {
-  static const rondo_type types[] = {RONDO_I32, RONDO_I64, RONDO_F16, RONDO_BF16, RONDO_F32};
-  static const char *const names[] = {"i32", "i64", "f16", "bf16", "f32"};
+  static const rondo_type types[] = {RONDO_I32, RONDO_I64, RONDO_F16, RONDO_BF16, RONDO_F32, RONDO_I8, RONDO_U8};
+  static const char *const names[] = {"i32", "i64", "f16", "bf16", "f32", "i8", "u8"};
   rondo_program *program = test_new_program();
-  for (int i = 0; i < 5; i++) {
+  for (int i = 0; i < 7; i++) {
     rondo_value state, one, next;
     assert_ok(rondo_program_state(program, names[i], types[i], NULL, 0, &state));
     assert_ok(rondo_op_full(program, types[i], NULL, 0, 1, &one));
@@ -193,12 +193,43 @@ TEST(test_pr3_states_of_all_types) {
   int32_t i32;
   int64_t i64;
   uint16_t f16, bf16;
+  int8_t i8;
+  uint8_t u8;
   assert_ok(rondo_compiled_read(compiled, "i32", &i32, sizeof i32));
   assert_ok(rondo_compiled_read(compiled, "i64", &i64, sizeof i64));
   assert_ok(rondo_compiled_read(compiled, "f16", &f16, sizeof f16));
   assert_ok(rondo_compiled_read(compiled, "bf16", &bf16, sizeof bf16));
-  assert_true(i32 == 3 && i64 == 3 && f16 == 0x4200 && bf16 == 0x4040);
+  assert_ok(rondo_compiled_read(compiled, "i8", &i8, sizeof i8));
+  assert_ok(rondo_compiled_read(compiled, "u8", &u8, sizeof u8));
+  assert_true(i32 == 3 && i64 == 3 && f16 == 0x4200 && bf16 == 0x4040 && i8 == 3 && u8 == 3);
   assert_true(test_read_number(compiled, "f32") == 3);
+}
+
+/* Types without arithmetic: two states exchange their bytes in each run. */
+TEST(test_pr3_states_of_stored_types) {
+  static const rondo_type types[] = {RONDO_BOOL, RONDO_F8_E4M3, RONDO_F8_E5M2};
+  static const char *const names[][2] = {{"bool a", "bool b"}, {"e4m3 a", "e4m3 b"}, {"e5m2 a", "e5m2 b"}};
+  static const unsigned char bytes[2][COUNT] = {{1, 0, 0, 1, 1}, {0, 0, 1, 1, 0}};
+  const size_t count = COUNT;
+  rondo_program *program = test_new_program();
+  for (int i = 0; i < 3; i++) {
+    rondo_value a, b;
+    assert_ok(rondo_program_state(program, names[i][0], types[i], &count, 1, &a));
+    assert_ok(rondo_program_state(program, names[i][1], types[i], &count, 1, &b));
+    assert_ok(rondo_program_assign(program, a, b));
+    assert_ok(rondo_program_assign(program, b, a));
+  }
+  rondo_compiled *compiled = test_compile(program, t->device, NULL);
+  for (int i = 0; i < 3; i++)
+    for (int k = 0; k < 2; k++) assert_ok(rondo_compiled_write(compiled, names[i][k], bytes[k], COUNT));
+  for (int run = 1; run <= 3; run++) {
+    assert_ok(rondo_compiled_run(compiled));
+    for (int i = 0; i < 6; i++) {
+      unsigned char got[COUNT];
+      assert_ok(rondo_compiled_read(compiled, names[i / 2][i % 2], got, sizeof got));
+      assert_memory_equal(got, bytes[(i + run) % 2], sizeof got);
+    }
+  }
 }
 
 /* Failures and others ---------------------------------------------------------------------------------------------- */

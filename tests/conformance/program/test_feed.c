@@ -244,6 +244,25 @@ TEST(test_fw3_many_batches_may_be_fed_in_advance) {
   }
 }
 
+/* Four times the bytes of the input, at most 16 MiB, whether it is staged or not. */
+TEST(test_fw3_the_memory_for_feeding_is_bounded) {
+  enum { MOST = 16 << 20, OTHERS = 1 << 20 };
+  for (size_t bytes = 2 << 20; bytes <= 10 << 20; bytes += 4 << 20) {
+    const rondo_staged_value staged[] = {{"x", RONDO_STAGING_DEVICE}};
+    rondo_program *program = test_new_program();
+    rondo_value y = test_value(program, 'i', "x", bytes / sizeof(float), 1);
+    assert_ok(rondo_op_tanh(program, y, &y));
+    assert_ok(rondo_program_output(program, "y", y));
+    for (uint32_t count = 0; count < 2; count++) {
+      const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .staged = staged, .staged_count = count};
+      const rondo_compiled_info info = test_compiled_info(test_compile_kept(program, t->device, &options));
+      const uint64_t wanted = 4 * bytes < MOST ? 4 * bytes : MOST;
+      assert_true(info.host_bytes >= wanted && info.host_bytes <= wanted + OTHERS);
+    }
+    rondo_program_destroy(program);
+  }
+}
+
 TEST(test_fw3_outputs_are_zeros_before_the_first_run) {
   const result zeros = {0};
   result got;

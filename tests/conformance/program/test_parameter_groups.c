@@ -273,7 +273,7 @@ TEST(test_pr1_wrong_groups_are_refused) {
       {{.states = w, .state_count = 1, .weight_decay = 0.5f, .no_decay = true},
        RONDO_REASON_BAD_OPTIONS,
        "both a weight_decay and no_decay"},
-      {{.states = w, .state_count = 1, .weight_decay = -1}, RONDO_REASON_OUT_OF_RANGE, "weight_decay -1"},
+      {{.states = w, .state_count = 1, .weight_decay = -1}, RONDO_REASON_OUT_OF_RANGE, "weight_decay is -1"},
       {{.states = w, .state_count = 1, .max_norm = NAN}, RONDO_REASON_OUT_OF_RANGE, "max_norm of group 0 is nan"},
       {{.states = w, .state_count = 1, .learning_rate = n.rate, .schedule = &schedule},
        RONDO_REASON_BAD_OPTIONS,

@@ -499,7 +499,7 @@ TEST(test_se12_a_wrong_index_comes_out_of_waiting) {
   assert_ok(rondo_divided_run(divided));
   assert_error(rondo_divided_read(divided, "score", scores, sizeof scores), RONDO_EXECUTION_FAILED,
                RONDO_REASON_OUT_OF_RANGE);
-  assert_message("embedding");
+  assert_message("embedding (operator 2");       /* of the undivided program */
   assert_ok(rondo_divided_synchronize(divided)); /* it was told */
   assert_ok(rondo_divided_run(divided));
   assert_error(rondo_divided_synchronize(divided), RONDO_EXECUTION_FAILED, RONDO_REASON_OUT_OF_RANGE);

@@ -245,7 +245,8 @@ TEST(test_chains_give_the_same_bits) {
   for (uint64_t seed = 1; seed <= programs; seed++) {
     uint64_t draws = seed;
     rondo_program *program = random_program(&draws);
-    rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .fusion = RONDO_FUSION_NEVER};
+    rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .fusion = RONDO_FUSION_NEVER,
+                                     .without_patterns = "all"};
     run_form(t, program, &options, &separate);
     assert_int_equal(separate.info.chains, 0);
     options.fusion = RONDO_FUSION_AUTO;

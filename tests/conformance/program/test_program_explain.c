@@ -74,12 +74,13 @@ static void assert_keys(json_t *json, const char *const *keys, size_t count) {
 }
 
 TEST(test_fw7_json_has_the_fields_of_the_header) {
-  static const char *const keys[] = {"rondo_compiled", "name",        "device",        "recorded",     "policy",
-                                     "reason",         "message",     "kernels",       "operators",    "nodes",
-                                     "dependencies",   "branches",    "arena_bytes",   "branch_bytes", "state_bytes",
-                                     "inputs",         "input_bytes", "staged_inputs", "gain",         "advice",
-                                     "executor",       "memory",      "updates",       "data_parallel"};
-  static const char *const memory_keys[] = {"lower_bound", "straight_bytes", "order_peak", "program_peak"};
+  static const char *const keys[] = {"rondo_compiled", "name",        "device",        "recorded",      "policy",
+                                     "reason",         "message",     "kernels",       "operators",     "nodes",
+                                     "dependencies",   "branches",    "arena_bytes",   "branch_bytes",  "state_bytes",
+                                     "inputs",         "input_bytes", "staged_inputs", "gain",          "advice",
+                                     "executor",       "memory",      "updates",       "data_parallel", "patterns"};
+  static const char *const memory_keys[] = {"lower_bound", "straight_bytes", "order_peak", "program_peak",
+                                            "packed_bytes"};
   static const char *const gain_keys[] = {
       "works",     "host_us",   "device_us",  "total_us",      "recorded_host_us", "recorded_total_us",
       "record_us", "host_gain", "total_gain", "runs_to_repay", "is_measured"};

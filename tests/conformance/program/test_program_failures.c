@@ -13,7 +13,8 @@ enum { BATCH = 6, IDS = 10, CHANNELS = 8, CLASSES = 5, MOST_BYTES = 4096, MOST_S
 
 static const rondo_value none;
 
-typedef enum method { SGD, MOMENTUM, ADAM, METHODS } method;
+/* ADAGRAD has a decay of the rate; RMSPROP is centered and has momentum; GROUPS is SGD, which clips w alone. */
+typedef enum method { SGD, MOMENTUM, ADAM, ADAGRAD, RMSPROP, GROUPS, METHODS } method;
 
 /* The operators between a failure and the states. */
 typedef struct form {
@@ -29,21 +30,38 @@ typedef struct snapshot {
 
 /* The program ------------------------------------------------------------------------------------------------------ */
 
-static void add_optimizer(rondo_program *program, rondo_value loss, const form *f) {
+static void add_optimizer(rondo_program *program, rondo_value loss, rondo_value w, const form *f) {
   const rondo_rate_options schedule = {RONDO_RATE_OPTIONS_INIT, .kind = RONDO_RATE_LINEAR, .rate = 0.05f,
                                        .period = 100};
   const rondo_gradient_options controlled = {RONDO_GRADIENT_OPTIONS_INIT, .accumulate = 2, .max_norm = 1,
                                              .scale_loss = true, .growth_interval = 2};
   rondo_value rate = none, momentum = none;
   if (!f->is_scheduled) assert_ok(rondo_program_cell(program, "rate", 0.05f, &rate));
-  if (f->by == MOMENTUM) assert_ok(rondo_program_cell(program, "momentum", 0.5f, &momentum));
+  if (f->by == MOMENTUM || f->by == RMSPROP) assert_ok(rondo_program_cell(program, "momentum", 0.5f, &momentum));
   const rondo_rate_options *by_schedule = f->is_scheduled ? &schedule : NULL;
   const rondo_gradient_options *gradients = f->is_controlled ? &controlled : NULL;
+  const rondo_parameter_group clipped = {.states = &w, .state_count = 1, .max_norm = 0.25f};
   const rondo_adam_options adam = {RONDO_ADAM_OPTIONS_INIT, .learning_rate = rate, .schedule = by_schedule,
                                    .gradients = gradients};
-  const rondo_sgd_options sgd = {RONDO_SGD_OPTIONS_INIT, .learning_rate = rate, .momentum = momentum,
-                                 .schedule = by_schedule, .gradients = gradients};
-  assert_ok(f->by == ADAM ? rondo_program_adam(program, loss, &adam) : rondo_program_sgd(program, loss, &sgd));
+  const rondo_sgd_options sgd = {RONDO_SGD_OPTIONS_INIT,
+                                 .learning_rate = rate,
+                                 .momentum = momentum,
+                                 .schedule = by_schedule,
+                                 .gradients = gradients,
+                                 .groups = &clipped,
+                                 .group_count = f->by == GROUPS ? 1 : 0};
+  const rondo_adagrad_options adagrad = {RONDO_ADAGRAD_OPTIONS_INIT, .learning_rate = rate, .rate_decay = 0.25f,
+                                         .schedule = by_schedule, .gradients = gradients};
+  const rondo_rmsprop_options rmsprop = {RONDO_RMSPROP_OPTIONS_INIT, .learning_rate = rate,   .momentum = momentum,
+                                         .centered = true,           .schedule = by_schedule, .gradients = gradients};
+  if (f->by == ADAM)
+    assert_ok(rondo_program_adam(program, loss, &adam));
+  else if (f->by == ADAGRAD)
+    assert_ok(rondo_program_adagrad(program, loss, &adagrad));
+  else if (f->by == RMSPROP)
+    assert_ok(rondo_program_rmsprop(program, loss, &rmsprop));
+  else
+    assert_ok(rondo_program_sgd(program, loss, &sgd));
 }
 
 static rondo_value add_state(rondo_program *program, const char *name, size_t m, size_t n) {
@@ -80,7 +98,7 @@ static network make_network(const form *f) {
   assert_ok(rondo_op_matmul(n.program, x, w, none, &n.logits));
   assert_ok(rondo_op_cross_entropy(n.program, n.logits, labels, &loss));
   assert_ok(rondo_program_output(n.program, "loss", loss));
-  add_optimizer(n.program, loss, f);
+  add_optimizer(n.program, loss, w, f);
   return n;
 }
 
@@ -415,8 +433,10 @@ static rondo_status build_seen(void *user, size_t rows, rondo_program *program) 
 }
 
 static rondo_session *open_seen(test_fixture *t) {
+  static const size_t history[] = {BATCH};
   const rondo_session_options options = {RONDO_SESSION_OPTIONS_INIT, .streams = 1};
-  const rondo_model_options model = {RONDO_MODEL_OPTIONS_INIT, .build = build_seen};
+  const rondo_model_options model = {RONDO_MODEL_OPTIONS_INIT, .build = build_seen, .history = history,
+                                     .history_count = 1};
   float table[IDS * CHANNELS];
   rondo_session *session = NULL;
   fill_reals(table, IDS * CHANNELS, 1);
@@ -432,6 +452,31 @@ static rondo_status ask(rondo_session *session, rondo_run_mode mode, int32_t las
   void *outputs[] = {y};
   const rondo_request r = {RONDO_REQUEST_INIT, .rows = BATCH, .inputs = inputs, .outputs = outputs, .mode = mode};
   return rondo_session_run(session, "seen", &r, NULL);
+}
+
+TEST(test_pr3_a_state_that_runs_change_needs_one_stream) {
+  const rondo_session_options options = {RONDO_SESSION_OPTIONS_INIT, .streams = 2};
+  const rondo_model_options model = {RONDO_MODEL_OPTIONS_INIT, .build = build_seen};
+  rondo_session *session = NULL;
+  assert_ok(rondo_session_create(t->device, &options, &session));
+  assert_error(rondo_session_add_model(session, "seen", &model), RONDO_UNSUPPORTED, RONDO_REASON_RACE);
+  assert_message("model 'seen' changes the state 'mean' by ");
+  assert_message("on 2 streams at once: use one stream");
+  assert_ok(rondo_session_destroy(session));
+}
+
+/* Sessions that are captured, in either way, and one that is not, have seen the same. */
+TEST(test_pr3_measuring_changes_no_state) {
+  rondo_session *sessions[] = {open_seen(t), open_seen(t), open_seen(t)};
+  float y[3][BATCH * CHANNELS];
+  assert_ok(rondo_session_capture_begin(sessions[0], "seen"));
+  assert_ok(ask(sessions[0], RONDO_RUN_AUTO, 2, y[0]));
+  assert_ok(rondo_session_capture_end(sessions[0]));
+  assert_ok(rondo_session_capture(sessions[1], "seen"));
+  for (int i = 0; i < 3; i++) assert_ok(ask(sessions[i], RONDO_RUN_EAGER, 2, y[i]));
+  for (int i = 0; i < 3; i++) assert_ok(ask(sessions[i], RONDO_RUN_EAGER, 4, y[i]));
+  for (int i = 0; i < 2; i++) assert_memory_equal(y[i], y[2], sizeof y[2]);
+  for (int i = 0; i < 3; i++) assert_ok(rondo_session_destroy(sessions[i]));
 }
 
 /* One session gets wrong requests too: the others' answers show the same means in both. */
@@ -452,4 +497,121 @@ TEST(test_pr11_a_failed_request_of_a_session_leaves_every_state) {
     assert_memory_not_equal(y[0], before, sizeof before); /* its content moves */
   }
   for (int i = 0; i < 2; i++) assert_ok(rondo_session_destroy(sessions[i]));
+}
+
+/* Requests that are split ----------------------------------------------------------------------------------------- */
+
+enum { MOST_ROWS = 16, TOGETHER = 4, EACH = 3 };
+
+/* The rows of a request, and how many runs the model had seen before each of them. */
+typedef struct counted {
+  int32_t ids[MOST_ROWS];
+  float y[MOST_ROWS];
+  const void *inputs[1];
+  void *outputs[1];
+  rondo_request request;
+} counted;
+
+/* y = table[ids] + count, where the table is zeros, and each run adds 1 to the count. */
+static rondo_status build_counted(void *user, size_t rows, rondo_program *program) {
+  const size_t table_shape[] = {IDS, 1}, one = 1;
+  rondo_value ids = {0}, table = {0}, count = {0}, step = {0}, next = {0}, y = {0};
+  (void)user;
+  rondo_status status = rondo_program_input(program, "ids", RONDO_I32, &rows, 1, &ids);
+  if (!status) status = rondo_program_state(program, "table", RONDO_F32, table_shape, 2, &table);
+  if (!status) status = rondo_program_state(program, "count", RONDO_F32, &one, 1, &count);
+  if (!status) status = rondo_op_embedding(program, table, ids, &y);
+  if (!status) status = rondo_op_add(program, y, count, &y);
+  if (!status) status = rondo_op_full(program, RONDO_F32, &one, 1, 1, &step);
+  if (!status) status = rondo_op_add(program, count, step, &next);
+  if (!status) status = rondo_program_assign(program, count, next);
+  return status ? status : rondo_program_output(program, "y", y);
+}
+
+static void fill_counted(counted *c, size_t rows, rondo_run_mode mode, int32_t last) {
+  *c = (counted){.inputs = {c->ids}, .outputs = {c->y}};
+  c->ids[rows - 1] = last;
+  c->request =
+      (rondo_request){RONDO_REQUEST_INIT, .rows = rows, .inputs = c->inputs, .outputs = c->outputs, .mode = mode};
+}
+
+static rondo_status run_counted(rondo_session *session, counted *c, rondo_answer *answer) {
+  *answer = (rondo_answer){.struct_size = sizeof *answer};
+  return rondo_session_run(session, "counted", &c->request, answer);
+}
+
+/* With graphs of these sizes, which take so long. */
+static rondo_session *open_counted(test_fixture *t, bool is_strict, const size_t *sizes, const double *us,
+                                   size_t count) {
+  const rondo_session_options options = {RONDO_SESSION_OPTIONS_INIT, .streams = 1, .strict = is_strict};
+  const rondo_model_options model = {RONDO_MODEL_OPTIONS_INIT, .build = build_counted};
+  rondo_session *session = NULL;
+  counted c;
+  rondo_answer answer;
+  assert_ok(rondo_session_create(t->device, &options, &session));
+  assert_ok(rondo_session_add_model(session, "counted", &model));
+  assert_ok(rondo_session_capture_begin(session, "counted"));
+  for (size_t i = 0; i < count; i++) {
+    fill_counted(&c, sizes[i], RONDO_RUN_AUTO, 0);
+    assert_ok(run_counted(session, &c, &answer));
+  }
+  assert_ok(rondo_session_capture_end(session));
+  assert_ok(rondo_session_set_times(session, "counted", us, NULL, count, 1));
+  return session;
+}
+
+/* No graph has so many rows. If two ran, the first would change the state, also where the second fails. */
+TEST(test_pr11_a_request_that_no_graph_can_run_is_not_split) {
+  static const size_t sizes[] = {6};
+  static const double us[] = {1};
+  for (int is_strict = 0; is_strict < 2; is_strict++) {
+    rondo_session *session = open_counted(t, is_strict == 1, sizes, us, 1);
+    rondo_answer answer;
+    counted c;
+    float runs = 0;
+    for (size_t rows = 10; rows <= 16 && is_strict == 0; rows += 6) { /* of which the dispatch table has the first */
+      fill_counted(&c, rows, RONDO_RUN_AUTO, IDS);
+      assert_error(run_counted(session, &c, &answer), RONDO_EXECUTION_FAILED, RONDO_REASON_OUT_OF_RANGE);
+      fill_counted(&c, rows, RONDO_RUN_AUTO, 0);
+      assert_ok(run_counted(session, &c, &answer));
+      assert_int_equal(answer.mode, RONDO_RUN_EAGER);
+      assert_int_equal(answer.reason, RONDO_RUN_NO_GRAPH);
+      assert_true(c.y[0] == runs && c.y[rows - 1] == runs);
+      runs++;
+    }
+    fill_counted(&c, 10, is_strict == 1 ? RONDO_RUN_AUTO : RONDO_RUN_RECORDED, 0);
+    assert_ok(run_counted(session, &c, &answer));
+    assert_int_equal(answer.mode, RONDO_RUN_SPLIT);
+    assert_true(c.y[5] == runs && c.y[6] == runs + 1);
+    assert_ok(rondo_session_destroy(session));
+  }
+}
+
+/* Three of the smaller graphs would be cheaper for all four. One graph runs them, and the right ones run again. */
+TEST(test_pr11_a_batch_that_fails_counts_once) {
+  static const size_t sizes[] = {16, 4};
+  static const double us[] = {3.5, 1};
+  rondo_session *session = open_counted(t, false, sizes, us, 2);
+  rondo_stream *stream = NULL;
+  rondo_ticket tickets[TOGETHER];
+  rondo_answer answer;
+  counted c[TOGETHER];
+  assert_ok(rondo_session_acquire_stream(session, "counted", 0, &stream));
+  for (size_t i = 0; i < TOGETHER; i++) {
+    fill_counted(&c[i], EACH, RONDO_RUN_AUTO, i + 1 == TOGETHER ? IDS : 0);
+    assert_ok(rondo_session_submit(session, "counted", &c[i].request, &tickets[i]));
+  }
+  assert_ok(rondo_session_release_stream(session, 0));
+  for (size_t i = 0; i + 1 < TOGETHER; i++) {
+    answer = (rondo_answer){.struct_size = sizeof answer};
+    assert_ok(rondo_ticket_wait(tickets[i], &answer));
+    assert_int_equal(answer.reason, RONDO_RUN_RETRY);
+    assert_int_equal(answer.graphs, 1);
+    assert_true(c[i].y[0] == (i < 2 ? 0 : 1) && c[i].y[EACH - 1] == c[i].y[0]);
+  }
+  assert_error(rondo_ticket_wait(tickets[TOGETHER - 1], NULL), RONDO_EXECUTION_FAILED, RONDO_REASON_OUT_OF_RANGE);
+  fill_counted(&c[0], EACH, RONDO_RUN_AUTO, 0);
+  assert_ok(run_counted(session, &c[0], &answer));
+  assert_true(c[0].y[0] == 2);
+  assert_ok(rondo_session_destroy(session));
 }

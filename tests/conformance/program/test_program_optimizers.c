@@ -4,6 +4,7 @@
  *
  * The loss is x·w (a row times a column). So the gradient of w is x for every w, and the test chooses the gradients.
  */
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -201,12 +202,26 @@ TEST(test_fw4_adams_numbers_are_the_callers) {
   const setting forms[] = {{.by = ADAM, .beta1 = 0.5f},
                            {.by = ADAM, .beta2 = 0.75f},
                            {.by = ADAM, .epsilon = 0.125f},
+                           {.by = ADAM, .beta1 = FLT_MIN, .beta2 = FLT_MIN}, /* as 0 */
                            {.by = ADAM, .beta1 = 0.25f, .beta2 = 0.5f, .epsilon = 0.5f, .decay = 0.1f}};
   for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
     float got[COUNT], wanted[COUNT];
     run_setting(t, &forms[i], MOST_RUNS, false, got);
     run_reference(&forms[i], MOST_RUNS, wanted);
     assert_near(got, wanted, COUNT, 2e-6f);
+  }
+}
+
+/* At the rate of 0.1, a step subtracts half of the parameter, or as much as twice of it. */
+TEST(test_fw4_a_decay_may_be_large) {
+  for (int by = SGD; by <= RMSPROP_ALL; by++) {
+    for (int large = 0; large < 2; large++) {
+      const setting s = {.by = (method)by, .decay = large ? 20 : 5};
+      float got[COUNT], wanted[COUNT];
+      run_setting(t, &s, 3, false, got);
+      run_reference(&s, 3, wanted);
+      assert_near(got, wanted, COUNT, 1e-4f);
+    }
   }
 }
 
@@ -257,6 +272,30 @@ TEST(test_overflow_leaves_the_update_out) {
   }
   assert_ok(rondo_compiled_read(compiled, "adam.step", &steps, sizeof steps));
   assert_int_equal(steps, 4);
+}
+
+/* The counters are states, to which a program can write any number. */
+TEST(test_counters_may_have_any_value) {
+  const setting s = {.by = SGD,
+                     .gradients = {RONDO_GRADIENT_OPTIONS_INIT, .scale_loss = true, .initial_scale = 1024,
+                                   .growth_interval = 2, .accumulate = 2}};
+  const int32_t most = INT32_MAX;
+  const float g[COUNT] = {1, 1, 1, 1, 1};
+  float w[COUNT] = {0};
+  int32_t runs, good;
+  rondo_compiled *compiled = compile_setting(t, &s, false);
+  assert_ok(rondo_compiled_write(compiled, "w", w, sizeof w));
+  assert_ok(rondo_compiled_write(compiled, "x", g, sizeof g));
+  assert_ok(rondo_compiled_write(compiled, "gradient.runs", &most, sizeof most));
+  assert_ok(rondo_compiled_write(compiled, "gradient.good_updates", &most, sizeof most));
+  assert_ok(rondo_compiled_run(compiled)); /* the last run of a round */
+  assert_ok(rondo_compiled_read(compiled, "gradient.runs", &runs, sizeof runs));
+  assert_ok(rondo_compiled_read(compiled, "gradient.good_updates", &good, sizeof good));
+  assert_ok(rondo_compiled_read(compiled, "w", w, sizeof w));
+  assert_int_equal(runs, 0);
+  assert_int_equal(good, 0);
+  assert_true(test_read_number(compiled, "gradient.scale") == 2048);
+  assert_true(w[0] < 0 && isfinite(w[0]));
 }
 
 /* The scale always has an inverse, so that the next gradients are finite again. */
@@ -334,8 +373,12 @@ TEST(test_wrong_gradient_options_are_refused) {
     assert_invalid(rondo_program_sgd(program, loss, &sgd), RONDO_REASON_OUT_OF_RANGE);
   }
   sgd.gradients = NULL;
-  sgd.weight_decay = -0.5f;
-  assert_invalid(rondo_program_sgd(program, loss, &sgd), RONDO_REASON_OUT_OF_RANGE);
+  static const float decays[] = {-0.5f, INFINITY, NAN};
+  for (size_t i = 0; i < sizeof decays / sizeof decays[0]; i++) {
+    sgd.weight_decay = decays[i];
+    assert_invalid(rondo_program_sgd(program, loss, &sgd), RONDO_REASON_OUT_OF_RANGE);
+    assert_message("weight_decay is");
+  }
   const rondo_gradient_options taken = {RONDO_GRADIENT_OPTIONS_INIT, .norm_output = "rate"};
   sgd.weight_decay = 0;
   sgd.gradients = &taken;

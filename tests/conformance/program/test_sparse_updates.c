@@ -10,12 +10,12 @@
 #include "support/rondo_test.h"
 #include "support/test_program.h"
 
-enum { ROWS = 37, WIDTH = 6, TABLE = ROWS * WIDTH, INDICES = 24, RUNS = 4, MANY = 5000 };
+enum { ROWS = 37, WIDTH = 6, TABLE = ROWS * WIDTH, INDICES = 24, RUNS = 4, MANY = 5000, IN_BAGS = 20 };
 
 static const rondo_value none;
 
 typedef enum method { SGD, ADAGRAD, ADAM, METHODS } method;
-typedef enum reading { ONE, TWICE, TEN_TIMES, BAGS, WEIGHTED_BAGS, OFFSETS, READINGS } reading;
+typedef enum reading { ONE, TWICE, TEN_TIMES, BAGS, WEIGHTED_BAGS, OFFSETS, LAST_OFFSET, READINGS } reading;
 
 typedef struct setting {
   method by;
@@ -34,15 +34,18 @@ static size_t count_of(const setting *s) { return s->count == 0 ? INDICES : s->c
 /* The rows that are read, times a factor for each, summed. */
 static rondo_value look_up(rondo_program *program, const setting *s, rondo_value table, rondo_value indices) {
   const size_t bags[] = {count_of(s) / 4, 4}, starts = 5;
+  const bool at_offsets = s->how == OFFSETS || s->how == LAST_OFFSET;
   rondo_value y, weights = none, offsets = none;
   if (s->how == BAGS || s->how == WEIGHTED_BAGS) assert_ok(rondo_op_reshape(program, indices, bags, 2, &indices));
   if (s->how == WEIGHTED_BAGS) assert_ok(rondo_program_input(program, "weights", RONDO_F32, bags, 2, &weights));
-  if (s->how == OFFSETS) assert_ok(rondo_program_input(program, "offsets", RONDO_I32, &starts, 1, &offsets));
+  if (at_offsets) assert_ok(rondo_program_input(program, "offsets", RONDO_I32, &starts, 1, &offsets));
+  const rondo_embedding_bag_options options = {
+      RONDO_EMBEDDING_BAG_OPTIONS_INIT, .combine = s->how == WEIGHTED_BAGS ? RONDO_COMBINE_SUM : RONDO_COMBINE_MEAN,
+      .offsets = offsets, .weights = weights, .include_last_offset = s->how == LAST_OFFSET};
   if (s->how < BAGS)
     assert_ok(rondo_op_embedding(program, table, indices, &y));
   else
-    assert_ok(rondo_op_embedding_bag(program, table, indices, offsets, weights,
-                                     s->how == WEIGHTED_BAGS ? RONDO_COMBINE_SUM : RONDO_COMBINE_MEAN, &y));
+    assert_ok(rondo_op_embedding_bag_with(program, table, indices, &options, &y));
   return y;
 }
 
@@ -120,22 +123,26 @@ static int32_t index_at(int run, size_t i, size_t rows) {
   return (int32_t)(x % 3 == 0 ? 1 : x * x % (rows - rows / 3));
 }
 
+/* Indices after the last offset: wrong ones, and that of the last row, which no other reads. */
 static void write_indices(rondo_compiled *compiled, const setting *s, int run) {
   int32_t narrow[MANY];
   int64_t wide[MANY];
-  for (size_t i = 0; i < count_of(s); i++) wide[i] = narrow[i] = index_at(run, i, rows_of(s));
+  for (size_t i = 0; i < count_of(s); i++) {
+    const bool is_ignored = s->how == LAST_OFFSET && i >= IN_BAGS;
+    wide[i] = narrow[i] = !is_ignored ? index_at(run, i, rows_of(s)) : i % 2 == 0 ? -1 : ROWS - 1;
+  }
   const void *data = s->wide ? (const void *)wide : narrow;
   assert_ok(rondo_compiled_write(compiled, "indices", data, count_of(s) * (s->wide ? sizeof *wide : sizeof *narrow)));
 }
 
 static void start(rondo_compiled *compiled, const setting *s) {
-  static const int32_t offsets[] = {0, 3, 3, 10, 20};
+  static const int32_t offsets[] = {0, 3, 3, 10, IN_BAGS};
   float table[TABLE], weights[INDICES];
   for (size_t i = 0; i < TABLE; i++) table[i] = (float)((i * 37) % 23) / 16 - 0.7f;
   for (size_t i = 0; i < INDICES; i++) weights[i] = (float)(i % 5) / 4;
   if (rows_of(s) == ROWS) assert_ok(rondo_compiled_write(compiled, "table", table, sizeof table));
   if (s->how == WEIGHTED_BAGS) assert_ok(rondo_compiled_write(compiled, "weights", weights, sizeof weights));
-  if (s->how == OFFSETS) assert_ok(rondo_compiled_write(compiled, "offsets", offsets, sizeof offsets));
+  if (s->how >= OFFSETS) assert_ok(rondo_compiled_write(compiled, "offsets", offsets, sizeof offsets));
 }
 
 static void train(rondo_device *device, const setting *s, float *table) {
@@ -205,6 +212,27 @@ TEST(test_pr7_accumulated_rows_agree_with_dense_updates) {
         if (f < 2) assert_memory_equal(bounded, sparse, sizeof sparse);
       }
     }
+  }
+}
+
+/* As if the indices after the last offset were not there: dense gradients leave their rows alone, too, and so does
+ * Adam, which moves every row that has moments. */
+TEST(test_pr7_indices_after_the_last_offset_touch_no_row) {
+  for (int form = 0; form < 4; form++) {
+    const setting s = {.by = form % 2 == 0 ? SGD : ADAM, .how = LAST_OFFSET, .sparse = form / 2 == 0};
+    rondo_compiled *compiled = compile(t->device, &s);
+    float before[TABLE], after[TABLE];
+    start(compiled, &s);
+    assert_ok(rondo_compiled_read(compiled, "table", before, sizeof before));
+    write_indices(compiled, &s, 0);
+    for (int run = 0; run < 2; run++) assert_ok(rondo_compiled_run(compiled));
+    assert_ok(rondo_compiled_read(compiled, "table", after, sizeof after));
+    for (size_t row = 0; row < ROWS; row++) {
+      bool is_read = false;
+      for (size_t i = 0; i < IN_BAGS; i++) is_read = is_read || (size_t)index_at(0, i, ROWS) == row;
+      assert_true((memcmp(before + row * WIDTH, after + row * WIDTH, WIDTH * sizeof *before) != 0) == is_read);
+    }
+    assert_ok(rondo_compiled_destroy(compiled));
   }
 }
 

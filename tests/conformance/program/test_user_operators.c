@@ -321,6 +321,96 @@ TEST(test_pr2_programs_train_with_them) {
   }
 }
 
+/* A step of Adam on the weights: both operators, and their gradients. The norms are on the second device, if there is
+ * one. */
+static rondo_program *make_step(void) {
+  rondo_program *program = test_new_program();
+  const rondo_value w = test_value(program, 's', "w", ROWS, COLUMNS);
+  rondo_value rate, loss, norms[2], y = apply_leaky(program, define_leaky(), w);
+  assert_ok(rondo_op_apply(program, define_row_norms(), &y, 1, NULL, norms));
+  assert_ok(rondo_program_place(program, norms[0], 1));
+  assert_ok(rondo_op_sum(program, norms[0], NULL, 0, false, &loss));
+  assert_ok(rondo_program_output(program, "loss", loss));
+  assert_ok(rondo_program_cell(program, "rate", 0.0625f, &rate));
+  const rondo_adam_options adam = {RONDO_ADAM_OPTIONS_INIT, .learning_rate = rate};
+  assert_ok(rondo_program_adam(program, loss, &adam));
+  return program;
+}
+
+TEST(test_pr2_divided_and_saved) {
+  rondo_device *devices[] = {t->device, test_device(test_device_is("cpu") ? "cpu:1" : "cpu", NULL)};
+  rondo_program *program = make_step();
+  rondo_weights *saved = NULL, *checkpoint = NULL;
+  float data[COUNT], whole[COUNT], got[COUNT], again[COUNT];
+  fill(data, COUNT);
+  rondo_compiled *one = test_compile_kept(program, t->device, NULL);
+  assert_ok(rondo_compiled_write(one, "w", data, sizeof data));
+  rondo_divided *divided = test_compile_divided(program, devices, 2, NULL);
+  assert_ok(rondo_divided_write(divided, "w", data, sizeof data));
+  for (int run = 0; run < 5; run++) {
+    if (run == 3) { /* saves the moments too */
+      assert_ok(rondo_weights_create(NULL, &saved));
+      assert_ok(rondo_weights_gather_divided(saved, divided, NULL, NULL));
+      assert_ok(rondo_weights_create(NULL, &checkpoint));
+      assert_ok(rondo_checkpoint_gather(checkpoint, one));
+    }
+    assert_ok(rondo_compiled_run(one));
+    assert_ok(rondo_divided_run(divided));
+  }
+  assert_ok(rondo_compiled_read(one, "w", whole, sizeof whole));
+  assert_ok(rondo_divided_read(divided, "w", got, sizeof got));
+  assert_near(got, whole, COUNT, 1e-5f);
+  divided = test_compile_divided(program, devices, 2, NULL);
+  assert_ok(rondo_weights_apply_divided(saved, divided, NULL, NULL));
+  one = test_compile_kept(program, t->device, NULL);
+  assert_ok(rondo_checkpoint_apply(checkpoint, one));
+  for (int run = 3; run < 5; run++) {
+    assert_ok(rondo_compiled_run(one));
+    assert_ok(rondo_divided_run(divided));
+  }
+  assert_ok(rondo_divided_read(divided, "w", again, sizeof again));
+  assert_memory_equal(again, got, sizeof got);
+  assert_ok(rondo_compiled_read(one, "w", again, sizeof again));
+  assert_memory_equal(again, whole, sizeof whole);
+  rondo_weights_destroy(saved);
+  rondo_weights_destroy(checkpoint);
+}
+
+/* Names ------------------------------------------------------------------------------------------------------------ */
+
+static void doubling_cpu(const float *const *in, float *y, size_t count, const float *numbers) {
+  (void)numbers;
+  for (size_t i = 0; i < count; i++) y[i] = 2 * in[0][i];
+}
+
+/* An operator has the name of one of Rondo's, as if a later release had added that. Both are in one chain. */
+TEST(test_pr2_a_name_of_rondos_operators) {
+  static const rondo_operator_element doubling = {.cpu = doubling_cpu,
+                                                  .cuda_source = "__device__ float relu(float x) { return 2 * x; }"};
+  const rondo_operator_definition definition = {RONDO_OPERATOR_DEFINITION_INIT, .name = "relu", .inputs = {"x"},
+                                                .element = &doubling};
+  static const rondo_fusion_policy policies[] = {RONDO_FUSION_AUTO, RONDO_FUSION_NEVER};
+  rondo_program *program = test_new_program();
+  const rondo_operator *relu = define(&definition);
+  float x[COUNT], y[COUNT], expected[COUNT];
+  const rondo_value in = test_value(program, 'i', "x", ROWS, COLUMNS);
+  rondo_value value, own;
+  assert_ok(rondo_op_relu(program, in, &value));
+  assert_ok(rondo_op_apply(program, relu, &in, 1, NULL, &own)); /* the same input: not the same result */
+  assert_ok(rondo_op_sub(program, value, own, &value));
+  assert_ok(rondo_program_output(program, "y", value));
+  fill(x, COUNT);
+  for (int i = 0; i < COUNT; i++) expected[i] = (x[i] > 0 ? x[i] : 0) - 2 * x[i];
+  for (int p = 0; p < 2; p++) {
+    const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .fusion = policies[p]};
+    rondo_compiled *compiled = test_compile_kept(program, t->device, &options);
+    assert_ok(rondo_compiled_write(compiled, "x", x, sizeof x));
+    assert_ok(rondo_compiled_run(compiled));
+    assert_ok(rondo_compiled_read(compiled, "y", y, sizeof y));
+    assert_memory_equal(y, expected, sizeof y);
+  }
+}
+
 /* Lifetime and lists ----------------------------------------------------------------------------------------------- */
 
 static bool is_listed(const char *name) {
@@ -406,6 +496,20 @@ TEST(test_pr2_a_wrong_gradient_is_found) {
   assert_int_equal(result.compared, 0);
 }
 
+TEST(test_pr2_a_gradient_that_is_missing) {
+  rondo_program *program = test_new_program();
+  rondo_operator_definition definition = row_norms_definition();
+  const rondo_value x = test_value(program, 'i', "x", ROWS, COLUMNS);
+  rondo_value results[2], loss, gradient;
+  definition.name = "no_norms";
+  definition.gradient = NULL;
+  assert_ok(rondo_op_apply(program, define(&definition), &x, 1, NULL, results));
+  assert_ok(rondo_op_sum(program, results[0], NULL, 0, false, &loss));
+  assert_error(rondo_program_gradients(program, loss, &x, 1, &gradient), RONDO_UNSUPPORTED, RONDO_REASON_NO_FUNCTION);
+  assert_message("no_norms (operator 0 of ");
+  assert_message("has no gradient, but the loss depends through it on a value");
+}
+
 static void past_the_end_cpu(rondo_blocks blocks, void *const *args) {
   const float *x = *(float **)args[0];
   float *y = *(float **)args[1];
@@ -470,8 +574,6 @@ TEST(test_pr2_bad_definitions) {
   assert_invalid(rondo_operator_define(&d, NULL), RONDO_REASON_NULL_ARGUMENT);
   d.name = "2norms";
   assert_invalid(rondo_operator_define(&d, &made), RONDO_REASON_BAD_OPTIONS);
-  d.name = "matmul";
-  assert_invalid(rondo_operator_define(&d, &made), RONDO_REASON_DUPLICATE_NAME);
   d = row_norms_definition();
   (void)define(&d);
   assert_invalid(rondo_operator_define(&d, &made), RONDO_REASON_DUPLICATE_NAME);
@@ -499,6 +601,10 @@ TEST(test_pr2_bad_definitions) {
   assert_invalid(rondo_operator_define(&d, &made), RONDO_REASON_BAD_OPTIONS);
   d.gradient = NULL;
   assert_invalid(rondo_operator_define(&d, &made), RONDO_REASON_OUT_OF_RANGE);
+  d = blend_definition; /* its source defines `blend` */
+  d.name = "blen";
+  assert_invalid(rondo_operator_define(&d, &made), RONDO_REASON_BAD_OPTIONS);
+  assert_message("defines no function with the operator's name");
   assert_null(made);
 }
 

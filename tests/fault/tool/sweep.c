@@ -84,6 +84,15 @@ static const command commands[] = {
      "RONDO_CBLAS_LIBRARY=", 24, true},
     {"serve_page", "serve-recommender", "serve recommender " LOAD " --json --report o.html", "o.html",
      "RONDO_CBLAS_LIBRARY=", 24, false},
+#ifdef RONDO_TEST_ONNX
+    {"onnx", "onnx-run", "run layer.onnx --input x=x.npy --output . --check y=expected.npy", "y.npy", "", 40, false},
+    {"onnx", "onnx-run-json", "run layer.onnx --size rows=3 --json", "", "", 20, false},
+    {"onnx", "onnx-info", "info layer.onnx", "", "", 20, false},
+    {"onnx", "onnx-report", "report layer.onnx -o o.html", "o.html", "", 24, false},
+    {"onnx", "onnx-bench", "bench model layer.onnx --seconds 0.01 --json", "", "", 16, false},
+    {"onnx_serve", "onnx-serve", "serve ./layer.onnx --input x=x.npy " LOAD " --batch-rows 1", "",
+     "RONDO_CBLAS_LIBRARY=none", 12, true},
+#endif
     {"bench", "bench-memory", "bench memory buffers.csv --json", "", "", 200, false},
     {"rondo_bench", "change", "rondo_bench change --seconds 0.01 --nodes 5", "", "", 200, false},
     {"rondo_bench", "patch", "rondo_bench patch --seconds 0.01 --nodes 16 --json", "", "", 150, false},
@@ -193,6 +202,38 @@ static void make_text(void) {
   write_file("text", text);
 }
 
+/* An ONNX file: y = relu(x w), with x [rows, 2] and w = [[1, 2], [3, 4]]. And x = [[1, 2]] and y = [[7, 10]] as files
+ * of NumPy. */
+static const char model[] =
+    "08083a7d0a140a01780a01771201701a017022064d61744d756c0a0f0a01701201791a0179220452656c7512056c617965722a1b0802080210"
+    "01"
+    "4201774a100000803f0000004000004040000080405a170a017812120a100801120c0a061204726f77730a02080262170a017912120a100801"
+    "12"
+    "0c0a061204726f77730a02080242021011";
+static const char array_head[] =
+    "934e554d5059010076007b276465736372273a20273c6634272c2027666f727472616e5f6f72646572273a2046616c73652c202773686170"
+    "65273a2028312c2032297d202020202020202020202020202020202020202020202020202020202020202020202020202020202020202020"
+    "2020202020202020202020202020200a";
+static const char x[] = "0000803f00000040", y[] = "0000e04000002041";
+
+static void write_hex(const char *path, const char *head, const char *rest) {
+  const char *const parts[] = {head, rest};
+  FILE *file = fopen(path, "wb");
+  if (file == NULL) die(path);
+  for (size_t i = 0; i < 2; i++)
+    for (const char *at = parts[i]; *at != '\0'; at += 2) {
+      const char digits[] = {at[0], at[1], '\0'};
+      if (fputc((int)strtol(digits, NULL, 16), file) == EOF) die(path);
+    }
+  if (fclose(file) != 0) die(path);
+}
+
+static void make_model(void) {
+  write_hex("layer.onnx", model, "");
+  write_hex("x.npy", array_head, x);
+  write_hex("expected.npy", array_head, y);
+}
+
 /* Runs ------------------------------------------------------------------------------------------------------------ */
 
 static void redirect(const char *path, int flags, int to) {
@@ -266,12 +307,19 @@ static bool is_set(const char *path) {
   return status == RONDO_OK;
 }
 
+/* Two floats after a head of whole lines of 64 bytes. */
+static bool is_array(const char *path) {
+  struct stat found;
+  return stat(path, &found) == 0 && found.st_size > 64 && found.st_size % 64 == 8;
+}
+
 /* Returns whether a file that the tool writes is complete, judged by its kind. */
 static bool is_whole(const char *path, const char *text) {
   if (ends_with(path, ".safetensors") || ends_with(path, ".checkpoint")) return is_set(path);
   if (ends_with(path, ".json") || ends_with(path, ".trace")) return is_json(text);
   if (ends_with(path, ".html")) return ends_with(text, "</html>\n");
   if (ends_with(path, ".svg")) return ends_with(text, "</svg>\n");
+  if (ends_with(path, ".npy")) return is_array(path);
   return count_lines(text) == 1 + 5; /* a heading and the buffers, as CSV */
 }
 
@@ -504,6 +552,7 @@ static void prepare(void) {
   if (calls == MAP_FAILED) die("calls");
   close(file);
   make_text();
+  make_model();
   write_file("history", "1,3\n2\n");
   write_file("buffers.csv", "id,lower,upper,size\na,0,3,400000\nb,1,2,600000\nc,2,5,600000\nd,3,4,0\ne,4,6,400000\n");
   for (size_t i = 0; i < sizeof preparations / sizeof preparations[0]; i++) {

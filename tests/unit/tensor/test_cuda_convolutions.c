@@ -236,6 +236,15 @@ CONVOLUTION_TEST(test_small_ones_are_made_by_own_kernels) {
   assert_int_equal(librarys_share(t, RONDO_BF16, 3, 0, "541"), 0);
 }
 
+/* Deep ones with few results, 4 taps of each channel, unless the library is to make all. Values of 16 bits have faster
+ * engines. */
+CONVOLUTION_TEST(test_ones_that_leave_the_device_idle_are_made_by_own_kernels) {
+  assert_int_equal(librarys_share(t, RONDO_F32, 127, 0, "2"), 1);
+  assert_int_equal(librarys_share(t, RONDO_F32, 128, 0, "2"), 0);
+  assert_int_equal(librarys_share(t, RONDO_F32, 128, 0, "1"), 1);
+  assert_int_equal(librarys_share(t, RONDO_BF16, 128, 0, "2"), 1);
+}
+
 /* The second list is asked where the first has nothing; own kernels make what neither has. */
 CONVOLUTION_TEST(test_without_a_way_the_own_kernel_runs) {
   assert_int_equal(librarys_share(t, RONDO_F32, 1, 0, "1"), 1);

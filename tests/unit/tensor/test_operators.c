@@ -56,6 +56,18 @@ DEVICE_TEST(test_elementary_functions_are_close) {
   }
 }
 
+/* In the far tail, where nothing is left of x Phi(x), the fit is wider. */
+DEVICE_TEST(test_normal_distribution_is_close) {
+  for (uint32_t bits = 0; bits < 0x41500000u; bits += 499) {
+    const float x = rondo_float_of(bits), bell = (float)exp(-0.5 * (double)x * (double)x);
+    const double tail = 0.5 * erfc((double)x / sqrt(2));
+    assert_within((double)rondo_normal(-x, bell), tail, x < 7.5f ? 5e-7 : 3e-6);
+    assert_within((double)rondo_normal(x, bell), 1 - tail, 5e-7);
+  }
+  assert_true(rondo_normal(0, 1) == 0.5f && rondo_normal(-0.0f, 1) == 0.5f && isnan(rondo_normal(NAN, NAN)));
+  assert_true(rondo_normal(INFINITY, 0) == 1 && rondo_normal(-INFINITY, 0) == 0 && rondo_normal(1e30f, 0) == 1);
+}
+
 /* Zeros, infinities, what is too large or too small, and not a number. */
 DEVICE_TEST(test_elementary_functions_at_ends) {
   assert_true(rondo_tanh(0) == 0 && !signbit(rondo_tanh(0.0f)) && signbit(rondo_tanh(-0.0f)));

@@ -9,6 +9,7 @@
 
 #include "support/rondo_test.h"
 #include "tensor/operators/common/vectors.h"
+#include "tensor/operators/quantized/quantized_rows.h"
 #include "tensor/operators/quantized/quantized_scheme.h"
 
 _Static_assert(RONDO_DOT_FACTORS == 4, "dot_in has so many");
@@ -140,4 +141,25 @@ UNIT_TEST(test_pr9_largest_products) {
   assert_true(dot == -128.0f * 127 * (float)columns);
   free(values);
   free(x);
+}
+
+/* Bytes of the prepared integers of 4 rows of 64 columns, with two groups. */
+static size_t bytes_of_rows(uint32_t bits, bool has_zeros, bool for_dots) {
+  rondo_quantized_scheme scheme = rondo_quantized_scheme_of(bits, 32, 1, 64);
+  rondo_quantized_rows_layout layout;
+  scheme.has_zeros = has_zeros;
+  const rondo_quantized_rows rows = rondo_quantized_rows_of(&scheme, 4, true, for_dots);
+  assert_true(rondo_quantized_rows_place(&rows, 0, &layout));
+  return layout.end;
+}
+
+/* Only sums of a group that start at another number than 0 have memory. */
+UNIT_TEST(test_pr9_starts_have_memory_where_they_are_used) {
+  const size_t values = 256, scales = 256, starts = 4 * 2 * RONDO_DOT_LANES * sizeof(int32_t);
+  for (uint32_t bits = 4; bits <= 8; bits += 4) {
+    assert_int_equal(bytes_of_rows(bits, true, false), values + scales);
+    assert_int_equal(bytes_of_rows(bits, false, false), values + scales);
+    assert_int_equal(bytes_of_rows(bits, true, true), values + scales + starts);
+    assert_int_equal(bytes_of_rows(bits, false, true), values + scales + (bits == 4 ? starts : 0));
+  }
 }

@@ -3,16 +3,21 @@
  * in tiles. The gradient computes the scores again (Dao, "FlashAttention-2", 2023); for that, the logarithm of the sum
  * of exponentials is kept for each row, or infinity for a row that sees nothing. One kernel computes the gradients, dq
  * by rows, dk and dv by columns, and that of a mask by its elements, so there are no atomics. q, k and v are three
- * values, or packed rows of one, as a product computes them. Threads: as tensor/program/operator.h says.
+ * values, or packed rows of one, as a product computes them.
+ *
+ * On CUDA a library computes values of 16 bits where it is faster (cudnn_attention.h). Threads: as
+ * tensor/program/operator.h says.
  */
 #include "tensor/operators/attention/attention.h"
 
 #include <assert.h>
 #include <string.h>
 
+#include "tensor/operators/attention/attention_bias.h"
 #include "tensor/operators/attention/attention_cpu.h"
 #include "tensor/operators/common/operator_tools.h"
 #include "tensor/operators/matmul/gemm.h"
+#include "tensor/vendor/cudnn_attention.h"
 
 enum {
   Q = RONDO_ATTENTION_Q,
@@ -146,9 +151,9 @@ static rondo_mask_kind mask_kind_of(const rondo_shape *mask) {
   return mask->type == RONDO_BOOL ? RONDO_MASK_BOOLEAN : mask->type == RONDO_F32 ? RONDO_MASK_F32 : RONDO_MASK_TYPED;
 }
 
-void rondo_attention_set_mask(const rondo_emitter *emitter, const rondo_operation *operation,
+void rondo_attention_set_mask(const rondo_program *program, const rondo_operation *operation,
                               rondo_attention_shape *shape) {
-  const rondo_shape *mask = rondo_emit_shape(emitter, operation->inputs[MASK]);
+  const rondo_shape *mask = rondo_operation_input(program, operation, MASK);
   const rondo_shape full = {.rank = 4, .dims = {shape->batches, shape->heads, shape->rows, shape->columns}};
   size_t strides[RONDO_MAX_DIMENSIONS] = {0};
   shape->mask_kind = mask_kind_of(mask);
@@ -157,32 +162,38 @@ void rondo_attention_set_mask(const rondo_emitter *emitter, const rondo_operatio
   shape->mask = (rondo_attention_plane){strides[0], strides[1], strides[2], strides[3]};
 }
 
-rondo_attention_shape rondo_attention_shape_of(const rondo_emitter *emitter, const rondo_operation *operation) {
+/* The strides of q, k and y. */
+static rondo_attention_shape placed_shape(const rondo_attention_dims *dims, const rondo_attributes *attributes) {
+  const size_t row = (dims->heads + 2 * dims->groups) * dims->size;
+  rondo_attention_shape shape = {.rows = dims->rows};
+  if (attributes->flags[RONDO_ATTENTION_PACKED]) {
+    shape.q = shape.k = rondo_attention_abreast(dims->rows, row, dims->size);
+    shape.y = rondo_attention_abreast(dims->rows, dims->heads * dims->size, dims->size);
+  } else {
+    shape.q = shape.y = rondo_attention_stacked(dims->heads, dims->rows, dims->size);
+    shape.k = rondo_attention_stacked(dims->groups, dims->columns, dims->size);
+  }
+  return shape;
+}
+
+rondo_attention_shape rondo_attention_shape_of(const rondo_program *program, const rondo_operation *operation) {
   const rondo_attributes *attributes = &operation->attributes;
   const bool has_own = operation->inputs[K] != RONDO_NO_VALUE || attributes->flags[RONDO_ATTENTION_PACKED];
   const rondo_attention_dims dims =
-      rondo_attention_dims_of(rondo_emit_shape(emitter, operation->inputs[Q]),
-                              rondo_emit_shape(emitter, operation->inputs[has_own ? K : K_CACHE]), attributes);
-  const size_t row = (dims.heads + 2 * dims.groups) * dims.size;
-  rondo_attention_shape shape = {.batches = dims.batches,
-                                 .heads = dims.heads,
-                                 .groups = dims.groups,
-                                 .rows = dims.rows,
-                                 .columns = dims.columns,
-                                 .size = dims.size,
-                                 .window = attributes->sizes[RONDO_ATTENTION_WINDOW],
-                                 .table_blocks = attributes->sizes[RONDO_ATTENTION_TABLE],
-                                 .scale = attributes->numbers[RONDO_ATTENTION_SCALE],
-                                 .causal = attributes->flags[RONDO_ATTENTION_CAUSAL],
-                                 .has_slopes = attributes->flags[RONDO_ATTENTION_SLOPES]};
-  if (attributes->flags[RONDO_ATTENTION_PACKED]) {
-    shape.q = shape.k = rondo_attention_abreast(dims.rows, row, dims.size);
-    shape.y = rondo_attention_abreast(dims.rows, dims.heads * dims.size, dims.size);
-  } else {
-    shape.q = shape.y = rondo_attention_stacked(dims.heads, dims.rows, dims.size);
-    shape.k = rondo_attention_stacked(dims.groups, dims.columns, dims.size);
-  }
-  rondo_attention_set_mask(emitter, operation, &shape);
+      rondo_attention_dims_of(rondo_operation_input(program, operation, Q),
+                              rondo_operation_input(program, operation, has_own ? K : K_CACHE), attributes);
+  rondo_attention_shape shape = placed_shape(&dims, attributes);
+  shape.batches = dims.batches;
+  shape.heads = dims.heads;
+  shape.groups = dims.groups;
+  shape.columns = dims.columns;
+  shape.size = dims.size;
+  shape.window = attributes->sizes[RONDO_ATTENTION_WINDOW];
+  shape.table_blocks = attributes->sizes[RONDO_ATTENTION_TABLE];
+  shape.scale = attributes->numbers[RONDO_ATTENTION_SCALE];
+  shape.causal = attributes->flags[RONDO_ATTENTION_CAUSAL];
+  shape.has_slopes = attributes->flags[RONDO_ATTENTION_SLOPES];
+  rondo_attention_set_mask(program, operation, &shape);
   return shape;
 }
 
@@ -196,7 +207,112 @@ rondo_attention_parts rondo_attention_parts_of(const rondo_emitter *emitter, con
   return (rondo_attention_parts){q, q + shape->heads * bytes, q + (shape->heads + shape->groups) * bytes};
 }
 
+/* Attention of a library ------------------------------------------------------------------------------------------- */
+
+#define LIBRARY_UNIT 8 /* the library's rows have a multiple of so many elements */
+
+/* 0 if no distance between a row and a column reaches the window. */
+static size_t effective_window(const rondo_attention_shape *shape) {
+  return shape->window < rondo_larger(shape->rows, shape->columns) ? shape->window : 0;
+}
+
+/* Without lengths and slopes, which are in a plan, and masks of another type, for which own kernels are: the library
+ * would read a mask of F32 as one of 16 bits. Causality and windows are from the first row of k on. */
+static bool library_takes(const rondo_operation *operation, rondo_type type, const rondo_attention_shape *shape) {
+  if (type != RONDO_F16 && type != RONDO_BF16) return false;
+  if (operation->inputs[PLAN] != RONDO_NO_VALUE || shape->mask_kind == RONDO_MASK_F32) return false;
+  if ((shape->causal != 0 || effective_window(shape) > 0) && shape->rows != shape->columns) return false;
+  return shape->size % LIBRARY_UNIT == 0;
+}
+
+static rondo_attention_strides strides_of(rondo_attention_place place) {
+  return (rondo_attention_strides){place.batch, place.head, place.row};
+}
+
+static rondo_fused_attention_shape fused_shape_of(const rondo_attention_shape *shape, rondo_type type,
+                                                  const rondo_attention_bias *bias) {
+  return (rondo_fused_attention_shape){.type = type,
+                                       .causal = shape->causal != 0,
+                                       .has_bias = shape->mask_kind != RONDO_MASK_NONE,
+                                       .window = effective_window(shape),
+                                       .batches = shape->batches,
+                                       .heads = shape->heads,
+                                       .groups = shape->groups,
+                                       .rows = shape->rows,
+                                       .columns = shape->columns,
+                                       .size = shape->size,
+                                       .q = strides_of(shape->q),
+                                       .k = strides_of(shape->k),
+                                       .y = strides_of(shape->y),
+                                       .bias = strides_of(bias->place),
+                                       .scale = shape->scale};
+}
+
+static rondo_status destroy_fused(void *made) {
+  rondo_fused_attention_destroy(made);
+  return RONDO_OK;
+}
+
+/* For a CUDA device. keeps_sums: that of the shape; ignored for gradients. In the workspace, what the bias needs is
+ * before the library's part. */
+static rondo_status prepare_fused(rondo_resources *resources, const rondo_program *program, uint32_t number,
+                                  bool is_gradient, bool keeps_sums, size_t *out_workspace_bytes) {
+  const rondo_operation *operation = &program->operations.items[number];
+  const rondo_type type = rondo_operation_input(program, operation, Q)->type;
+  const rondo_attention_shape of = rondo_attention_shape_of(program, operation);
+  rondo_attention_bias bias;
+  rondo_fused_attention *made;
+  if (resources->own_kernels || !library_takes(operation, type, &of) ||
+      !rondo_attention_bias_plan(&of, type, !is_gradient, &bias))
+    return RONDO_OK;
+  rondo_fused_attention_shape shape = fused_shape_of(&of, type, &bias);
+  shape.is_gradient = is_gradient;
+  shape.keeps_sums = keeps_sums;
+  RONDO_TRY(rondo_fused_attention_create(resources->cudnn_maker, &shape, &made));
+  if (made == NULL) return RONDO_OK;
+  *out_workspace_bytes = bias.end + rondo_fused_attention_workspace(made);
+  return rondo_resources_add_object(resources, number, made, destroy_fused);
+}
+
+/* A rondo_step_call; user: an attention. */
+static rondo_status run_fused(rondo_resources *resources, rondo_stream *stream, const void *user) {
+  const rondo_fused_attention *attention;
+  (void)resources;
+  memcpy(&attention, user, sizeof attention);
+  return rondo_fused_attention_run(attention, stream);
+}
+
+/* Emits the library's attention or gradients, and what its mask needs before. `memory`: without bias and workspace. */
+static rondo_status emit_fused(rondo_emitter *emitter, const rondo_operation *operation,
+                               const rondo_attention_shape *shape, const rondo_attention_bias *bias,
+                               rondo_fused_attention_memory memory) {
+  rondo_fused_attention *const attention = rondo_emit_object(emitter);
+  char *const workspace = rondo_emit_workspace(emitter);
+  if (workspace != NULL) memory.workspace = workspace + bias->end;
+  RONDO_TRY(rondo_emit_attention_bias(emitter, operation, shape, bias, &memory.bias));
+  RONDO_TRY(rondo_fused_attention_bind(attention, &memory));
+  return rondo_emit_call(emitter, run_fused, &attention, sizeof attention);
+}
+
+/* The plan of prepare_fused, which found that it fits. */
+static rondo_attention_bias bias_of(const rondo_attention_shape *shape, rondo_type type, bool notes_rows) {
+  rondo_attention_bias bias;
+  const bool fits = rondo_attention_bias_plan(shape, type, notes_rows, &bias);
+  assert(fits);
+  (void)fits;
+  return bias;
+}
+
 /* Forward ---------------------------------------------------------------------------------------------------------- */
+
+static rondo_status prepare_attention(rondo_resources *resources, const rondo_program *program, uint32_t number,
+                                      size_t *out_workspace_bytes) {
+  const rondo_operation *operation = &program->operations.items[number];
+  *out_workspace_bytes = 0;
+  if (!resources->is_cuda) return RONDO_OK;
+  return prepare_fused(resources, program, number, false, rondo_value_is_made(program, operation->results[1]),
+                       out_workspace_bytes);
+}
 
 static rondo_status infer_attention(const rondo_program *program, const rondo_operation *operation,
                                     rondo_shape *results) {
@@ -226,14 +342,28 @@ static rondo_status differentiate_attention(rondo_program *program, const rondo_
   return RONDO_OK;
 }
 
+static rondo_status emit_fused_forward(rondo_emitter *emitter, const rondo_operation *operation,
+                                       const rondo_attention_shape *shape) {
+  const rondo_attention_parts of = rondo_attention_parts_of(emitter, shape, operation, operation->inputs);
+  const rondo_attention_bias bias = bias_of(shape, rondo_emit_shape(emitter, operation->inputs[Q])->type, true);
+  RONDO_TRY(emit_fused(emitter, operation, shape, &bias,
+                       (rondo_fused_attention_memory){.q = of.q,
+                                                      .k = of.k,
+                                                      .v = of.v,
+                                                      .y = rondo_emit_address(emitter, operation->results[0]),
+                                                      .sums = rondo_emit_address(emitter, operation->results[1])}));
+  return rondo_emit_unseeing_rows(emitter, operation, shape, &bias);
+}
+
 static rondo_status emit_attention(rondo_emitter *emitter, const rondo_operation *operation) {
-  const rondo_attention_shape shape = rondo_attention_shape_of(emitter, operation);
-  return rondo_emit_attention(emitter, operation, &shape);
+  const rondo_attention_shape shape = rondo_attention_shape_of(rondo_emit_program(emitter), operation);
+  const bool is_fused = rondo_emit_object(emitter) != NULL;
+  return (is_fused ? emit_fused_forward : rondo_emit_attention)(emitter, operation, &shape);
 }
 
 RONDO_OPERATOR(attention, .types = RONDO_FLOATS, .inputs = {"q", "k", "v", "mask", "plan"}, .required = 1,
                .result_count = 2, .spare_results = 1u << 1, .infer = infer_attention,
-               .differentiate = differentiate_attention, .emit = emit_attention);
+               .differentiate = differentiate_attention, .prepare = prepare_attention, .emit = emit_attention);
 
 /* Gradients -------------------------------------------------------------------------------------------------------- */
 
@@ -265,12 +395,41 @@ static rondo_grid gradient_grid(const rondo_emitter *emitter, const rondo_attent
   return rondo_tile_grid(blocks);
 }
 
+/* A library computes the gradients of q, k and v, not some of them, and not that of a mask. */
+static rondo_status prepare_gradient(rondo_resources *resources, const rondo_program *program, uint32_t number,
+                                     size_t *out_workspace_bytes) {
+  const rondo_operation *operation = &program->operations.items[number];
+  const uint32_t parts = operation->attributes.flags[RONDO_ATTENTION_PACKED] ? 1 : 3;
+  bool is_whole = !rondo_value_is_made(program, operation->results[OF_MASK]);
+  *out_workspace_bytes = 0;
+  for (uint32_t i = 0; i < parts; i++) is_whole = is_whole && rondo_value_is_made(program, operation->results[i]);
+  if (!resources->is_cuda || !is_whole) return RONDO_OK;
+  return prepare_fused(resources, program, number, true, false, out_workspace_bytes);
+}
+
+static rondo_status emit_fused_gradient(rondo_emitter *emitter, const rondo_operation *operation,
+                                        const rondo_attention_shape *shape, const rondo_attention_parts *of,
+                                        const rondo_attention_parts *to) {
+  const rondo_attention_bias bias = bias_of(shape, rondo_emit_shape(emitter, operation->inputs[Q])->type, false);
+  return emit_fused(emitter, operation, shape, &bias,
+                    (rondo_fused_attention_memory){.q = of->q,
+                                                   .k = of->k,
+                                                   .v = of->v,
+                                                   .y = rondo_emit_address(emitter, operation->inputs[Y]),
+                                                   .sums = rondo_emit_address(emitter, operation->inputs[SUMS]),
+                                                   .dy = rondo_emit_address(emitter, operation->inputs[DY]),
+                                                   .dq = (void *)to->q,
+                                                   .dk = (void *)to->k,
+                                                   .dv = (void *)to->v});
+}
+
 static rondo_status emit_gradient(rondo_emitter *emitter, const rondo_operation *operation) {
   const rondo_type type = rondo_emit_shape(emitter, operation->inputs[Q])->type;
-  const rondo_attention_shape shape = rondo_attention_shape_of(emitter, operation);
+  const rondo_attention_shape shape = rondo_attention_shape_of(rondo_emit_program(emitter), operation);
   const rondo_attention_parts of = rondo_attention_parts_of(emitter, &shape, operation, operation->inputs);
   const rondo_attention_parts to = rondo_attention_parts_of(emitter, &shape, operation, operation->results);
   const bool of_mask = rondo_emit_address(emitter, operation->results[OF_MASK]) != NULL;
+  if (rondo_emit_object(emitter) != NULL) return emit_fused_gradient(emitter, operation, &shape, &of, &to);
   rondo_gemm_prepare();
   return rondo_emit_operands(
       emitter, operation, &attention_gradient_code[type], gradient_grid(emitter, &shape, of_mask),
@@ -281,4 +440,4 @@ static rondo_status emit_gradient(rondo_emitter *emitter, const rondo_operation 
 
 RONDO_OPERATOR(attention_gradient, .inputs = {"q", "k", "v", "mask", "plan", "y", "gradient", "sums"}, .required = 1,
                .result_count = GRADIENT_RESULTS, .spare_results = (1u << GRADIENT_RESULTS) - 1, .infer = infer_gradient,
-               .emit = emit_gradient);
+               .prepare = prepare_gradient, .emit = emit_gradient);

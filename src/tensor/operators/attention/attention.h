@@ -98,9 +98,9 @@ RONDO_MUST_USE rondo_status rondo_require_mask(const rondo_program *program, con
                                                const rondo_attention_dims *dims, size_t columns);
 
 /* The shape of an operation without caches. */
-rondo_attention_shape rondo_attention_shape_of(const rondo_emitter *emitter, const rondo_operation *operation);
+rondo_attention_shape rondo_attention_shape_of(const rondo_program *program, const rondo_operation *operation);
 /* The strides of its input MASK, and how it is read. */
-void rondo_attention_set_mask(const rondo_emitter *emitter, const rondo_operation *operation,
+void rondo_attention_set_mask(const rondo_program *program, const rondo_operation *operation,
                               rondo_attention_shape *shape);
 
 /* The addresses of q, k and v, or of their gradients, which are the first three of `values`, or parts of the first. */

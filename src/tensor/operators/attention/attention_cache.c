@@ -128,9 +128,10 @@ static void set_caches(const rondo_shape *cache, rondo_attention_shape *shape) {
 }
 
 static rondo_status emit_decode(rondo_emitter *emitter, const rondo_operation *operation) {
-  rondo_attention_shape shape = rondo_attention_shape_of(emitter, operation);
+  const rondo_program *program = rondo_emit_program(emitter);
+  rondo_attention_shape shape = rondo_attention_shape_of(program, operation);
   set_caches(rondo_emit_shape(emitter, operation->inputs[K_CACHE]), &shape);
-  rondo_attention_set_mask(emitter, operation, &shape); /* over the columns of the caches */
+  rondo_attention_set_mask(program, operation, &shape); /* over the columns of the caches */
   return rondo_emit_attention(emitter, operation, &shape);
 }
 

@@ -101,8 +101,48 @@ static rondo_operation append_of(const rondo_operation *call) {
                            .attributes = call->attributes};
 }
 
+/* The inputs of attention_append. */
+enum { K_CACHE, V_CACHE, APPEND_PLAN, ROWS };
+
+/* What is written to a cache: k or v, or a part of packed rows. */
+typedef struct append_source {
+  uint32_t value, part;
+} append_source;
+
+static append_source source_of(const rondo_operation *append, uint32_t cache) {
+  if (append->attributes.flags[RONDO_ATTENTION_PACKED]) return (append_source){append->inputs[ROWS], 1 + cache};
+  return (append_source){append->inputs[ROWS + cache], 0};
+}
+
+/* Whether two operations write different rows to the same place of a cache. */
+static bool overwrites(const rondo_program *program, const rondo_operation *append, const rondo_operation *earlier) {
+  if (!rondo_attention_plans_same_rows(program, append->inputs[APPEND_PLAN], earlier->inputs[APPEND_PLAN]))
+    return false;
+  for (uint32_t i = K_CACHE; i <= V_CACHE; i++)
+    for (uint32_t k = K_CACHE; k <= V_CACHE; k++) {
+      const append_source one = source_of(append, i), two = source_of(earlier, k);
+      if (append->inputs[i] == earlier->inputs[k] && (one.value != two.value || one.part != two.part)) return true;
+    }
+  return false;
+}
+
+/* Caches that two layers share would hold the rows of one of them, and the other would read these. */
+static rondo_status check_overwritten(const rondo_program *program, const rondo_operation *append) {
+  for (size_t i = 0; i < program->operations.count; i++) {
+    const rondo_operation *earlier = &program->operations.items[i];
+    if (earlier->row != &rondo_operator_attention_append || !overwrites(program, append, earlier)) continue;
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
+                      "attention: an earlier attention of %s writes other rows to the same place of the caches ('%s', "
+                      "'%s'): give each layer caches of its own",
+                      program->label, program->values.items[append->inputs[K_CACHE]].name,
+                      program->values.items[append->inputs[V_CACHE]].name);
+  }
+  return RONDO_OK;
+}
+
 static rondo_status add_append(rondo_program *program, const rondo_operation *call) {
   const rondo_operation append = append_of(call);
+  RONDO_TRY(check_overwritten(program, &append));
   return rondo_program_add(program, append.row, append.inputs, rondo_operator_input_count(append.row),
                            &append.attributes, NULL);
 }

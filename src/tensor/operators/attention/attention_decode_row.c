@@ -54,7 +54,7 @@ RONDO_VECTORISED(see_segment,
                  (type, segment, size, scale, scores, state)) {
   float buffer[RONDO_HEAD_MAX], *y = state->y;
   const float here = scale * rondo_row_max(scores, segment->count);
-  const float largest = here > state->largest ? here : state->largest;
+  const float largest = larger_score(state->largest, here);
   const float correction = state->sum == 0 ? 0 : rondo_exp_negative(state->largest - largest);
   if (largest == -INFINITY) return; /* all are hidden */
   RONDO_EACH_LANE(i, lane, size, y[i] *= correction);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * attention_plan makes the plan of attention (attention.h): it checks the lengths, the counts of new rows and the block
  * table that a program gives, and writes what kernels rely on. A batch whose numbers are wrong has no rows, and the run
- * fails. Layers of the same lengths and shapes share one plan, as operations that compute the same run once.
+ * fails. So does one that uses a block which another batch writes, because batches are computed in any order. Layers of
+ * the same lengths and shapes share one plan, as operations that compute the same run once.
  * attention_slopes is the same for slopes alone, which cannot be wrong. Threads: as tensor/program/operator.h says.
  */
 #include "tensor/operators/attention/attention_plan.h"
@@ -29,26 +30,64 @@ typedef struct batch_rows {
   int32_t length, count;
 } batch_rows;
 
+/* As rondo_check_index; without cells the run does not fail. */
+static bool is_below(const rondo_index_cell *cells, size_t input, size_t position, int64_t number, size_t bound) {
+  if (cells != NULL) return rondo_check_index(cells[input], position, number, bound);
+  return number >= 0 && (uint64_t)number < bound;
+}
+
 /* Without new rows there are as many rows of k, or of the caches, as the length says. */
-static batch_rows check_rows(const plan_shape *shape, const int32_t *lengths, const int32_t *counts, size_t batch,
+static batch_rows check_rows(const plan_shape *shape, const int32_t *const *inputs, size_t batch,
                              const rondo_index_cell *cells) {
+  const int32_t *lengths = inputs[LENGTHS], *counts = inputs[COUNTS];
   const batch_rows none = {0, 0};
   const int32_t count = counts != NULL ? counts[batch * shape->count_step] : (int32_t)shape->rows;
   const int32_t length = lengths != NULL       ? lengths[batch * shape->length_step]
                          : shape->appends != 0 ? 0
                                                : (int32_t)shape->capacity;
-  if (counts != NULL && !rondo_check_index(cells[COUNTS], batch, count, shape->rows + 1)) return none;
+  if (counts != NULL && !is_below(cells, COUNTS, batch, count, shape->rows + 1)) return none;
   if (counts != NULL && count == 0) return none; /* the batch is left out, whatever its length */
   const size_t space = shape->appends != 0 ? shape->capacity - (size_t)count : shape->capacity;
-  if (lengths != NULL && !rondo_check_index(cells[LENGTHS], batch, length, space + 1)) return none;
+  if (lengths != NULL && !is_below(cells, LENGTHS, batch, length, space + 1)) return none;
   return (batch_rows){length, count};
 }
 
-/* Only entries that the batch's rows use are looked at. Whether all of them are blocks. */
-static bool check_table(const plan_shape *shape, const int32_t *table, size_t batch, batch_rows rows,
-                        const rondo_index_cell *cells, int32_t *to) {
+/* How many entries of its row of the table a batch uses. */
+static size_t count_used(const plan_shape *shape, batch_rows rows) {
   const size_t count = (size_t)rows.length + (shape->appends != 0 ? (size_t)rows.count : 0);
-  const size_t used = rondo_divide_up(count, shape->block_rows);
+  return rondo_divide_up(count, shape->block_rows);
+}
+
+/* Looks for a block, which the entry `written` of the table names, among the first entries of a batch. Whether none of
+ * them is another entry; the run fails otherwise. */
+static bool check_block(const plan_shape *shape, const int32_t *table, size_t written, size_t batch, size_t used,
+                        rondo_index_cell cell) {
+  const size_t first = batch * shape->table_blocks;
+  const int32_t block = table[written];
+  size_t found = 0;
+  for (size_t i = 0; i < used; i++) found += table[first + i] == block; /* almost always all that is done */
+  if (found == (written >= first && written < first + used ? 1 : 0)) return true;
+  for (size_t i = 0; i < used; i++)
+    if (table[first + i] == block && first + i != written) (void)rondo_check_index(cell, first + i, block, 0);
+  return false;
+}
+
+/* The same for all blocks that the batches write. */
+static bool check_written(const plan_shape *shape, const int32_t *const *inputs, size_t batch, size_t used,
+                          rondo_index_cell cell) {
+  bool is_right = true;
+  for (size_t other = 0; other < shape->batches && shape->appends != 0 && used > 0; other++) {
+    const batch_rows rows = check_rows(shape, inputs, other, NULL);
+    const size_t end = rows.count == 0 ? 0 : count_used(shape, rows);
+    for (size_t i = (size_t)rows.length / shape->block_rows; i < end; i++)
+      is_right &= check_block(shape, inputs[TABLE], other * shape->table_blocks + i, batch, used, cell);
+  }
+  return is_right;
+}
+
+/* Only entries that the batch's rows use are looked at. Whether all of them are blocks. */
+static bool check_table(const plan_shape *shape, const int32_t *table, size_t batch, size_t used,
+                        const rondo_index_cell *cells, int32_t *to) {
   bool is_right = true;
   for (size_t i = 0; i < shape->table_blocks; i++) {
     const size_t at = batch * shape->table_blocks + i;
@@ -62,10 +101,14 @@ static bool check_table(const plan_shape *shape, const int32_t *table, size_t ba
 static void plan_batch(const plan_shape *shape, const int32_t *const *inputs, size_t batch,
                        const rondo_index_cell *cells, int32_t *plan) {
   int32_t *table = plan + 2 * shape->batches + batch * shape->table_blocks;
-  batch_rows rows = check_rows(shape, inputs[LENGTHS], inputs[COUNTS], batch, cells);
-  if (shape->table_blocks > 0 && !check_table(shape, inputs[TABLE], batch, rows, cells, table)) {
-    memset(table, 0, shape->table_blocks * sizeof *table);
-    rows = (batch_rows){0, 0};
+  batch_rows rows = check_rows(shape, inputs, batch, cells);
+  if (shape->table_blocks > 0) {
+    const size_t used = count_used(shape, rows);
+    const bool are_blocks = check_table(shape, inputs[TABLE], batch, used, cells, table);
+    if (!check_written(shape, inputs, batch, used, cells[TABLE]) || !are_blocks) {
+      memset(table, 0, shape->table_blocks * sizeof *table);
+      rows = (batch_rows){0, 0};
+    }
   }
   plan[batch] = rows.length;
   plan[shape->batches + batch] = rows.count;
@@ -152,12 +195,15 @@ static plan_shape plan_shape_of(const rondo_emitter *emitter, const rondo_operat
                       .count_step = step_of(emitter, operation->inputs[COUNTS])};
 }
 
+/* On CUDA, a block of threads makes the plan of a batch. */
+static const rondo_grain plan_grain = {256, 1};
+
 static rondo_status emit_plan(rondo_emitter *emitter, const rondo_operation *operation) {
   const plan_shape shape = plan_shape_of(emitter, operation);
   const size_t least = operation->inputs[COUNTS] == RONDO_NO_VALUE ? shape.rows : 1; /* new rows of a batch */
   const size_t longest = shape.appends != 0 ? shape.capacity - least : shape.capacity;
   return rondo_emit_operands(
-      emitter, operation, &attention_plan_code, rondo_emit_grid(emitter, shape.batches, (rondo_grain){256, 256}),
+      emitter, operation, &attention_plan_code, rondo_emit_grid(emitter, shape.batches, plan_grain),
       RONDO_OPERANDS(RONDO_OBJECT(shape), RONDO_INPUT(LENGTHS), RONDO_INPUT(COUNTS), RONDO_INPUT(TABLE),
                      RONDO_INPUT(SLOPES), RONDO_RESULT(0), RONDO_CHECK(LENGTHS, longest + 1),
                      RONDO_CHECK(COUNTS, shape.rows + 1), RONDO_CHECK(TABLE, shape.blocks)));
@@ -166,7 +212,7 @@ static rondo_status emit_plan(rondo_emitter *emitter, const rondo_operation *ope
 static rondo_status emit_slopes(rondo_emitter *emitter, const rondo_operation *operation) {
   const plan_shape shape = plan_shape_of(emitter, operation);
   return rondo_emit_operands(emitter, operation, &attention_slopes_code,
-                             rondo_emit_grid(emitter, shape.batches, (rondo_grain){256, 256}),
+                             rondo_emit_grid(emitter, shape.batches, plan_grain),
                              RONDO_OPERANDS(RONDO_OBJECT(shape), RONDO_INPUT(LENGTHS), RONDO_INPUT(COUNTS),
                                             RONDO_INPUT(TABLE), RONDO_INPUT(SLOPES), RONDO_RESULT(0)));
 }
@@ -175,6 +221,10 @@ static rondo_status emit_slopes(rondo_emitter *emitter, const rondo_operation *o
 
 RONDO_OPERATOR(attention_plan, PLAN_ROW, .checks_indices = TABLE + 1,
                .index_rule = "new rows must fit too; the sequence was left out, and no cache was changed",
+               .repeat_input = TABLE,
+               .repeat_rule =
+                   "a sequence writes to this block, and another entry of the table names it, too; the sequence was "
+                   "left out, and no cache was changed",
                .emit = emit_plan);
 RONDO_OPERATOR(attention_slopes, PLAN_ROW, .emit = emit_slopes);
 
@@ -193,4 +243,15 @@ rondo_status rondo_attention_add_plan(rondo_program *program, const rondo_attent
   if (!is_checked && rows->slopes == RONDO_NO_VALUE) return RONDO_OK;
   return rondo_program_add(program, is_checked ? &rondo_operator_attention_plan : &rondo_operator_attention_slopes,
                            inputs, INPUTS, &attributes, out_plan);
+}
+
+static const rondo_operation *maker_of(const rondo_program *program, uint32_t plan) {
+  return &program->operations.items[program->values.items[plan].operation];
+}
+
+bool rondo_attention_plans_same_rows(const rondo_program *program, uint32_t plan, uint32_t other) {
+  const rondo_operation *one = maker_of(program, plan), *two = maker_of(program, other);
+  for (uint32_t i = 0; i <= TABLE; i++)
+    if (one->inputs[i] != two->inputs[i]) return false;
+  return true;
 }

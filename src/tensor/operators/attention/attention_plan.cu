@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The CUDA kernels of attention_plan.c: a thread for each batch.
+ * The CUDA kernels of attention_plan.c: a block of threads for each batch, and a thread for an entry of its row of the
+ * block table.
  */
 #include "tensor/operators/common/kernel_support.cuh"
 
@@ -21,55 +22,122 @@ struct batch_rows {
   int length, count;
 };
 
+/* As check_index; without a cell the run does not fail. */
+__device__ inline bool is_below(const index_cell *cell, size_t position, int number, size_t bound) {
+  return cell != 0 ? check_index(*cell, position, number, bound) : is_index(number, bound);
+}
+
+/* cells: 0 for a batch that another block of threads checks. */
 __device__ inline batch_rows check_rows(const plan_shape &shape, const plan_inputs &in, size_t batch,
-                                        const plan_cells &cells) {
+                                        const plan_cells *cells) {
   const batch_rows none = {0, 0};
   batch_rows rows = {shape.appends != 0 ? 0 : (int)shape.capacity, (int)shape.rows};
   if (in.counts != 0) {
     rows.count = in.counts[batch * shape.count_step];
-    if (!check_index(cells.counts, batch, rows.count, shape.rows + 1)) return none;
+    if (!is_below(cells ? &cells->counts : 0, batch, rows.count, shape.rows + 1)) return none;
     if (rows.count == 0) return none; /* the batch is left out, whatever its length */
   }
   if (in.lengths != 0) {
     const size_t space = shape.appends != 0 ? shape.capacity - (size_t)rows.count : shape.capacity;
     rows.length = in.lengths[batch * shape.length_step];
-    if (!check_index(cells.lengths, batch, rows.length, space + 1)) return none;
+    if (!is_below(cells ? &cells->lengths : 0, batch, rows.length, space + 1)) return none;
   }
   return rows;
 }
 
-/* Only entries that the batch's rows use are looked at. Whether all of them are blocks. */
-__device__ inline bool check_table(const plan_shape &shape, const int *table, size_t batch, batch_rows rows,
-                                   const plan_cells &cells, int *to) {
-  const size_t count = (size_t)rows.length + (shape.appends != 0 ? (size_t)rows.count : 0);
-  const size_t used = (count + shape.block_rows - 1) / shape.block_rows;
+/* How many entries of its row of the table a batch uses. */
+__device__ inline unsigned count_used(const plan_shape &shape, batch_rows rows) {
+  const unsigned count = rows.length + (shape.appends != 0 ? rows.count : 0), each = (unsigned)shape.block_rows;
+  return (count + each - 1) / each;
+}
+
+/* The entries of the table that some batches write: of each batch, from `first` up to, but not including, `end`. */
+struct written_entries {
+  unsigned first[BLOCK_THREADS], end[BLOCK_THREADS];
+};
+
+/* Those of the batches from `begin` on, a batch for each thread. */
+__device__ inline void find_written(const plan_shape &shape, const plan_inputs &in, size_t begin,
+                                    written_entries *written) {
+  const size_t batch = begin + threadIdx.x;
+  batch_rows rows = {0, 0};
+  if (batch < shape.batches) rows = check_rows(shape, in, batch, 0);
+  __syncthreads(); /* the previous ones have been read */
+  written->first[threadIdx.x] = (unsigned)rows.length / (unsigned)shape.block_rows;
+  written->end[threadIdx.x] = rows.count == 0 ? 0 : count_used(shape, rows);
+  __syncthreads();
+}
+
+/* Whether a batch from `begin` on writes to the block that the entry `at` of the table names, by another entry. */
+__device__ inline bool is_repeated(const plan_shape &shape, const int *table, size_t at, size_t begin,
+                                   const written_entries &written) {
+  const size_t left = shape.batches - begin;
+  const unsigned count = left < BLOCK_THREADS ? (unsigned)left : BLOCK_THREADS;
+  const int block = table[at];
+  bool found = false;
+  for (unsigned i = 0; i < count; i++) {
+    const size_t row = (begin + i) * shape.table_blocks;
+    for (unsigned k = written.first[i]; k < written.end[i]; k++) found |= table[row + k] == block && row + k != at;
+  }
+  return found;
+}
+
+/* Whether no entry that the batch's rows use names a block that another entry writes. All threads call it; each gets
+ * the result for its entries. */
+__device__ inline bool check_written(const plan_shape &shape, const plan_inputs &in, size_t batch, unsigned used,
+                                     const plan_cells &cells) {
+  __shared__ written_entries written;
   bool is_right = true;
-  for (size_t i = 0; i < shape.table_blocks; i++) {
-    const size_t at = batch * shape.table_blocks + i;
-    const bool is_block = i < used && check_index(cells.table, at, table[at], shape.blocks);
-    is_right = is_right && (is_block || i >= used);
-    to[i] = is_block ? table[at] : 0;
+  for (size_t begin = 0; begin < shape.batches; begin += BLOCK_THREADS) {
+    find_written(shape, in, begin, &written);
+    for (unsigned i = threadIdx.x; i < used; i += BLOCK_THREADS) {
+      const size_t at = batch * shape.table_blocks + i;
+      if (!is_repeated(shape, in.table, at, begin, written)) continue;
+      check_index(cells.table, at, in.table[at], 0);
+      is_right = false;
+    }
   }
   return is_right;
 }
 
+/* Only entries that the batch's rows use are looked at. Whether all of the thread's are blocks. */
+__device__ inline bool check_table(const plan_shape &shape, const int *table, size_t batch, unsigned used,
+                                   const plan_cells &cells) {
+  bool is_right = true;
+  for (unsigned i = threadIdx.x; i < used; i += BLOCK_THREADS) {
+    const size_t at = batch * shape.table_blocks + i;
+    if (!check_index(cells.table, at, table[at], shape.blocks)) is_right = false;
+  }
+  return is_right;
+}
+
+/* All threads of the block call it. */
 __device__ inline void plan_batch(const plan_shape &shape, const plan_inputs &in, size_t batch, const plan_cells &cells,
                                   int *plan) {
-  batch_rows rows = check_rows(shape, in, batch, cells);
+  __shared__ int is_wrong; /* the table */
+  batch_rows rows = check_rows(shape, in, batch, &cells);
+  if (threadIdx.x == 0) is_wrong = 0;
+  __syncthreads();
   if (shape.table_blocks > 0) {
+    const unsigned used = count_used(shape, rows);
+    bool is_right = check_table(shape, in.table, batch, used, cells);
+    if (shape.appends != 0 && !check_written(shape, in, batch, used, cells)) is_right = false;
+    if (!is_right) is_wrong = 1;
+    __syncthreads();
     int *const table = plan + 2 * shape.batches + batch * shape.table_blocks;
-    if (!check_table(shape, in.table, batch, rows, cells, table)) {
-      for (size_t i = 0; i < shape.table_blocks; i++) table[i] = 0;
-      rows.length = rows.count = 0;
-    }
+    for (size_t i = threadIdx.x; i < shape.table_blocks; i += BLOCK_THREADS)
+      table[i] = i < used && is_wrong == 0 ? in.table[batch * shape.table_blocks + i] : 0;
   }
-  plan[batch] = rows.length;
-  plan[shape.batches + batch] = rows.count;
+  if (threadIdx.x == 0) {
+    plan[batch] = is_wrong == 0 ? rows.length : 0;
+    plan[shape.batches + batch] = is_wrong == 0 ? rows.count : 0;
+  }
+  __syncthreads(); /* before is_wrong is 0 for the next batch */
 }
 
 __device__ inline void plan_all(const plan_shape &shape, const plan_inputs &in, const plan_cells &cells, int *plan) {
   int *const slopes = plan + shape.batches * (2 + shape.table_blocks);
-  for (size_t i = first_element(); i < shape.batches; i += element_stride()) plan_batch(shape, in, i, cells, plan);
+  for (size_t i = blockIdx.x; i < shape.batches; i += gridDim.x) plan_batch(shape, in, i, cells, plan);
   for (size_t i = first_element(); i < shape.heads; i += element_stride()) slopes[i] = in.slopes[i];
 }
 

@@ -29,5 +29,7 @@ typedef struct rondo_attention_rows {
 /* Returns RONDO_NO_VALUE if no plan is needed. */
 RONDO_MUST_USE rondo_status rondo_attention_add_plan(rondo_program *program, const rondo_attention_rows *rows,
                                                      uint32_t *out_plan);
+/* Whether two plans take lengths, counts of new rows and the block table from the same values. */
+bool rondo_attention_plans_same_rows(const rondo_program *program, uint32_t plan, uint32_t other);
 
 #endif

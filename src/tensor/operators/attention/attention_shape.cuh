@@ -109,6 +109,12 @@ __device__ inline const element *column_row(const attention_shape &shape, const 
 
 __device__ inline float minus_infinity() { return __int_as_float(0xff800000); }
 
+/* An element of the mask as it is added to a score. */
+__device__ inline float mask_value(const attention_shape &shape, const void *mask, size_t at) {
+  if (shape.mask_kind == MASK_BOOLEAN) return ((const unsigned char *)mask)[at] != 0 ? 0.0f : minus_infinity();
+  return shape.mask_kind == MASK_F32 ? ((const float *)mask)[at] : to_float(((const element *)mask)[at]);
+}
+
 /* What the scores of a head get. */
 struct score_terms {
   const void *mask;
@@ -128,14 +134,8 @@ __device__ inline float score_of(const attention_shape &shape, const batch_view 
                                  const column_span &visible, size_t row, size_t column, float product) {
   if (column < visible.first || column >= visible.last) return minus_infinity();
   float added = 0;
-  if (shape.mask_kind != MASK_NONE) {
-    const size_t at = terms.begin + row * shape.mask.row + column * shape.mask.column;
-    if (shape.mask_kind == MASK_BOOLEAN)
-      added = ((const unsigned char *)terms.mask)[at] != 0 ? 0.0f : minus_infinity();
-    else
-      added =
-          shape.mask_kind == MASK_F32 ? ((const float *)terms.mask)[at] : to_float(((const element *)terms.mask)[at]);
-  }
+  if (shape.mask_kind != MASK_NONE)
+    added = mask_value(shape, terms.mask, terms.begin + row * shape.mask.row + column * shape.mask.column);
   if (terms.slope != 0.0f) added -= terms.slope * fabsf((float)(view.position + (i64)row - (i64)column));
   return added == minus_infinity() ? added : shape.scale * product + added;
 }

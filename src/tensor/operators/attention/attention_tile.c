@@ -137,15 +137,10 @@ typedef struct score_row {
   rondo_span visible;           /* of the tile's columns */
 } score_row;
 
-RONDO_INLINE float mask_at(const score_row *row, size_t at) {
-  if (row->kind == RONDO_MASK_BOOLEAN) return ((const uint8_t *)row->mask)[at] != 0 ? 0.0f : -INFINITY;
-  return rondo_load_one(row->kind == RONDO_MASK_F32 ? RONDO_F32 : row->type, row->mask, at);
-}
-
 RONDO_INLINE void load_mask(const score_row *row, size_t count, float *to) {
   const size_t at = row->mask_begin;
   if (row->kind == RONDO_MASK_NONE || row->mask_step == 0) {
-    const float all = row->kind == RONDO_MASK_NONE ? 0.0f : mask_at(row, at);
+    const float all = row->kind == RONDO_MASK_NONE ? 0.0f : mask_value(row->kind, row->type, row->mask, at);
     RONDO_EACH_LANE(i, lane, count, to[i] = all);
   } else if (row->kind == RONDO_MASK_BOOLEAN) {
     const uint8_t *from = (const uint8_t *)row->mask + at;

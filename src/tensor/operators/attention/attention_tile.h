@@ -6,6 +6,8 @@
 #ifndef RONDO_TENSOR_OPERATORS_ATTENTION_ATTENTION_TILE_H
 #define RONDO_TENSOR_OPERATORS_ATTENTION_ATTENTION_TILE_H
 
+#include <math.h>
+
 #include "tensor/operators/attention/attention.h"
 
 #define TILE RONDO_ATTENTION_TILE
@@ -122,6 +124,12 @@ static inline bool is_adjusted(const rondo_attention_shape *shape) {
 void rondo_attention_adjust(const attention_data *data, const batch_view *view, size_t head, size_t first_row,
                             size_t rows, size_t first_column, size_t columns, float *scores);
 
+/* An element of the mask as it is added to a score. type: of a RONDO_MASK_TYPED. */
+RONDO_INLINE float mask_value(rondo_mask_kind kind, rondo_type type, const void *mask, size_t at) {
+  if (kind == RONDO_MASK_BOOLEAN) return ((const uint8_t *)mask)[at] != 0 ? 0.0f : -INFINITY;
+  return rondo_load_one(kind == RONDO_MASK_F32 ? RONDO_F32 : type, mask, at);
+}
+
 /* For the bodies of vectorised functions --------------------------------------------------------------------------- */
 
 RONDO_INLINE void scale_row(float factor, float *x, size_t count) { RONDO_EACH_LANE(i, lane, count, x[i] *= factor); }
@@ -144,6 +152,9 @@ RONDO_INLINE size_t seen_of(const rondo_attention_shape *shape, const batch_view
   const size_t last = visible_columns(shape, view, row).last;
   return rondo_smaller(last > columns->first ? last - columns->first : 0, columns->count);
 }
+
+/* The largest score of a row, of those so far and those here. NaN stays, so that the whole row becomes NaN. */
+RONDO_INLINE float larger_score(float so_far, float here) { return here > so_far || here != here ? here : so_far; }
 
 /* What is left to do to scores: adjusted ones are scaled. */
 RONDO_INLINE float scale_left(const rondo_attention_shape *shape) { return is_adjusted(shape) ? 1.0f : shape->scale; }

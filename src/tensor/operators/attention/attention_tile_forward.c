@@ -20,7 +20,7 @@ typedef struct row_state {
 RONDO_INLINE void soften_row(float scale, size_t seen, size_t count, float *scores, float *largest, float *sum,
                              float *y, size_t size) {
   const float here = seen == 0 ? -INFINITY : scale * rondo_row_max(scores, seen);
-  const float next = here > *largest ? here : *largest;
+  const float next = larger_score(*largest, here);
   float sums[RONDO_LANES] = {0};
   if (seen == 0 || next == -INFINITY) {
     memset(scores, 0, count * sizeof *scores);

@@ -4,14 +4,23 @@
 #include "tensor/operators/common/composition.h"
 
 #include <assert.h>
+#include <ctype.h>
+#include <string.h>
 
-rondo_status rondo_compose_end(rondo_program *program, rondo_program_mark mark, rondo_status status, rondo_value made,
-                               rondo_value *out_value) {
+/* Whether the message of the last error begins with the name of the call, and not with a longer name. */
+static bool is_named(const char *call) {
+  const char *message = rondo_last_error()->message;
+  const size_t length = strlen(call);
+  return strncmp(message, call, length) == 0 && message[length] != '_' && !isalnum((unsigned char)message[length]);
+}
+
+rondo_status rondo_compose_end(rondo_program *program, const char *call, rondo_program_mark mark, rondo_status status,
+                               rondo_value made, rondo_value *out_value) {
   if (status == RONDO_OK)
     *out_value = made;
   else
     rondo_program_roll_back(program, mark);
-  return status;
+  return status == RONDO_OK || is_named(call) ? status : rondo_fail_context(status, "%s", call);
 }
 
 rondo_shape rondo_shape_at(const rondo_program *program, rondo_value value) {

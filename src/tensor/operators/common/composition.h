@@ -7,9 +7,10 @@
 
 #include "tensor/operators/common/operator_tools.h"
 
-/* The end: *out_value becomes `made`, or what was added since the mark is removed. */
-RONDO_MUST_USE rondo_status rondo_compose_end(rondo_program *program, rondo_program_mark mark, rondo_status status,
-                                              rondo_value made, rondo_value *out_value);
+/* The end of `call`: *out_value becomes `made`, or what was added since the mark is removed. The message then
+ * begins with the call, also if it is that of another operator, which the caller does not know. */
+RONDO_MUST_USE rondo_status rondo_compose_end(rondo_program *program, const char *call, rondo_program_mark mark,
+                                              rondo_status status, rondo_value made, rondo_value *out_value);
 
 /* The shape of a value of the program. */
 rondo_shape rondo_shape_at(const rondo_program *program, rondo_value value);

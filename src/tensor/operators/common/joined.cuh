@@ -23,6 +23,9 @@
   ROW(t##0) ROW(t##1) ROW(t##2) ROW(t##3) ROW(t##4) ROW(t##5) ROW(t##6) ROW(t##7) ROW(t##8) ROW(t##9)
 #define EACH_JOINED(ROW) EACH_OF_TEN(ROW, ) EACH_OF_TEN(ROW, 1) EACH_OF_TEN(ROW, 2)
 
+#define FEWER_JOINED 20 /* RONDO_FEWER_JOINED */
+#define EACH_OF_FEWER_JOINED(ROW) EACH_OF_TEN(ROW, ) EACH_OF_TEN(ROW, 1)
+
 struct joined_table {
   size_t elements[MAX_JOINED];
   unsigned first_blocks[MAX_JOINED + 2];
@@ -35,18 +38,26 @@ struct joined_share {
   size_t first, elements, stride;
 };
 
+/* The operation of the calling block, and which of its blocks it is. */
+struct joined_block {
+  unsigned operation, block, blocks;
+};
+
+__device__ inline joined_block block_of(const joined_table &table) {
+  joined_block own = {0, 0, 0};
+#pragma unroll
+  for (unsigned i = 1; i < MAX_JOINED; i++) own.operation += blockIdx.x >= table.first_blocks[i];
+  const unsigned begin = table.first_blocks[own.operation];
+  own.block = blockIdx.x - begin;
+  own.blocks = table.first_blocks[own.operation + 1] - begin;
+  return own;
+}
+
 /* The share of the calling thread. */
 __device__ inline joined_share share_of(const joined_table &table) {
-  joined_share share;
-  share.operation = 0;
-#pragma unroll
-  for (unsigned i = 1; i < MAX_JOINED; i++) share.operation += blockIdx.x >= table.first_blocks[i];
-  share.type = table.types[share.operation];
-  const unsigned begin = table.first_blocks[share.operation];
-  share.first = (size_t)(blockIdx.x - begin) * BLOCK_THREADS + threadIdx.x;
-  share.elements = table.elements[share.operation];
-  share.stride = (size_t)(table.first_blocks[share.operation + 1] - begin) * BLOCK_THREADS;
-  return share;
+  const joined_block own = block_of(table);
+  return {own.operation, table.types[own.operation], (size_t)own.block * BLOCK_THREADS + threadIdx.x,
+          table.elements[own.operation], (size_t)own.blocks * BLOCK_THREADS};
 }
 
 /* As rondo_type. */

@@ -49,6 +49,11 @@ RONDO_MUST_USE rondo_status rondo_require_companion(const rondo_program *program
 /* The pointers of all operations, given those of one. */
 #define RONDO_JOINED_PARAMETERS(...) RONDO_FIVE_TIMES(RONDO_SIX_TIMES(__VA_ARGS__))
 
+/* The same for operations with more than four pointers each, of which fewer fit into RONDO_MAX_PARAMETERS. */
+#define RONDO_FEWER_JOINED 20
+#define RONDO_FOUR_TIMES(...) __VA_ARGS__, __VA_ARGS__, __VA_ARGS__, __VA_ARGS__
+#define RONDO_FEWER_JOINED_PARAMETERS(...) RONDO_FIVE_TIMES(RONDO_FOUR_TIMES(__VA_ARGS__))
+
 /* How to emit a kernel of joined operations. */
 typedef struct rondo_joined_kernel {
   const rondo_kernel_options *code;

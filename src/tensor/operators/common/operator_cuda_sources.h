@@ -25,6 +25,8 @@
   ROW(gather)                   \
   ROW(gradient_control)         \
   ROW(grid_sample)              \
+  ROW(add_integer)              \
+  ROW(integer_library)          \
   ROW(integer_product)          \
   ROW(non_max_suppression)      \
   ROW(one_hot)                  \
@@ -32,10 +34,10 @@
   ROW(pair_loss_join)           \
   ROW(rate)                     \
   ROW(ravel_indices)            \
-  ROW(recurrent_lengths)        \
   ROW(rotary_angles)            \
   ROW(route_indices)            \
   ROW(dropout_advance)          \
+  ROW(sequence_lengths)         \
   ROW(sgd)                      \
   ROW(slice)                    \
   ROW(sort_indices)             \

@@ -12,22 +12,24 @@ struct row_team {
   size_t first, stride; /* for (size_t row = team.first; row < rows; row += team.stride) */
 };
 
-/* All threads of a block have the same team except for lane and first. */
-__device__ inline row_team team_of(size_t columns) {
+/* All threads of a block, one of `blocks` for these rows, have the same team except for lane and first. */
+__device__ inline row_team team_of(size_t columns, unsigned block, unsigned blocks) {
   row_team team;
   if (columns > NARROW_ROW) {
     team.lane = threadIdx.x;
     team.lanes = BLOCK_THREADS;
-    team.first = blockIdx.x;
-    team.stride = gridDim.x;
+    team.first = block;
+    team.stride = blocks;
   } else {
     team.lane = threadIdx.x % WARP;
     team.lanes = WARP;
-    team.first = (size_t)blockIdx.x * WARPS + threadIdx.x / WARP;
-    team.stride = (size_t)gridDim.x * WARPS;
+    team.first = (size_t)block * WARPS + threadIdx.x / WARP;
+    team.stride = (size_t)blocks * WARPS;
   }
   return team;
 }
+
+__device__ inline row_team team_of(size_t columns) { return team_of(columns, blockIdx.x, gridDim.x); }
 
 struct join_sum {
   static __device__ float of(float a, float b) { return a + b; }

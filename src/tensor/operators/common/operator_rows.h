@@ -19,7 +19,14 @@ RONDO_INLINE rondo_grain rondo_row_grain(size_t columns) {
   return (rondo_grain){4096 / columns + 1, columns > RONDO_NARROW_ROW ? 1 : RONDO_CUDA_THREADS / 32};
 }
 
-/* May ignore NaN: the sum of exponentials is NaN if any element is. */
+/* Adds the lanes pair by pair: the upper half to the lower half. */
+RONDO_INLINE float rondo_join_lanes(float *sums) {
+  for (size_t lane = 0; lane < 8; lane++) sums[lane] += sums[lane + 8];
+  for (size_t lane = 0; lane < 4; lane++) sums[lane] += sums[lane + 4];
+  return (sums[0] + sums[2]) + (sums[1] + sums[3]);
+}
+
+/* May ignore NaN if another element is above -infinity: the sum of exponentials is NaN then. */
 RONDO_INLINE float rondo_row_max(const float *x, size_t count) {
   float largest[RONDO_LANES];
   assert(count > 0);
@@ -29,14 +36,10 @@ RONDO_INLINE float rondo_row_max(const float *x, size_t count) {
     for (size_t lane = 0; lane < half; lane++)
       largest[lane] = largest[lane + half] > largest[lane] ? largest[lane + half] : largest[lane];
   }
-  return largest[0];
-}
-
-/* Adds the lanes pair by pair: the upper half to the lower half. */
-RONDO_INLINE float rondo_join_lanes(float *sums) {
-  for (size_t lane = 0; lane < 8; lane++) sums[lane] += sums[lane + 8];
-  for (size_t lane = 0; lane < 4; lane++) sums[lane] += sums[lane + 4];
-  return (sums[0] + sums[2]) + (sums[1] + sums[3]);
+  if (largest[0] > -INFINITY) return largest[0];
+  float sums[RONDO_LANES] = {0}; /* NaN if an element is; else -infinity, because all are */
+  RONDO_EACH_LANE(i, lane, count, sums[lane] += x[i]);
+  return rondo_join_lanes(sums);
 }
 
 /* The sum of exp(x[i] - largest), where largest is the row's maximum. */

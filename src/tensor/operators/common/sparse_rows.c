@@ -27,7 +27,10 @@ rondo_slots rondo_slots_of(const rondo_emitter *emitter, const rondo_operation *
   return (rondo_slots){.count = count, .rows = table->dims[0], .columns = table->dims[1]};
 }
 
+rondo_grain rondo_slot_grain(size_t columns) {
+  return (rondo_grain){FLOATS_OF_BLOCK / columns + 1, rondo_row_grain(columns).cuda};
+}
+
 rondo_grid rondo_slot_grid(const rondo_emitter *emitter, size_t count, size_t columns) {
-  const rondo_grain grain = {FLOATS_OF_BLOCK / columns + 1, rondo_row_grain(columns).cuda};
-  return rondo_emit_grid(emitter, count, grain);
+  return rondo_emit_grid(emitter, count, rondo_slot_grain(columns));
 }

@@ -43,7 +43,8 @@ RONDO_MUST_USE rondo_status rondo_require_rows(const rondo_program *program, con
 /* Of an update whose input 0 is the table. */
 rondo_slots rondo_slots_of(const rondo_emitter *emitter, const rondo_operation *operation);
 
-/* The blocks of a kernel over so many slots. */
+/* The slots of a block, and the blocks of a kernel over so many slots. */
+rondo_grain rondo_slot_grain(size_t columns);
 rondo_grid rondo_slot_grid(const rondo_emitter *emitter, size_t count, size_t columns);
 
 #endif

@@ -3,8 +3,8 @@
  * products. One factor, the windows of an image, is gathered as needed (Chellapilla et al., "High Performance
  * Convolutional Neural Networks", 2006). The gradients are such products too: nothing is scattered.
  *
- * A library computes the convolution where it is faster: on CUDA cuDNN (cudnn.h), which in F32 adds to a result that
- * another step has filled with the bias; on a CPU oneDNN, in F32 (conv_onednn.h). Threads: as
+ * A library computes the convolution where it is faster: on CUDA cuDNN (cudnn_convolution.h), which in F32 adds to a
+ * result that another step has filled with the bias; on a CPU oneDNN, in F32 (conv_onednn.h). Threads: as
  * tensor/program/operator.h says.
  */
 #include "tensor/operators/convolution/conv.h"
@@ -14,11 +14,11 @@
 
 #include "tensor/operators/common/operator_tools.h"
 #include "tensor/operators/convolution/conv_onednn.h"
+#include "tensor/operators/elementwise/unary_operators.h"
 #include "tensor/operators/matmul/gemm.h"
-#include "tensor/operators/reduction/reduction.h"
 
-enum { X, WEIGHT, BIAS };                                                       /* inputs */
-enum { GROUPS = RONDO_WINDOW_SIZES, IMAGE, SIZES = IMAGE + RONDO_WINDOW_AXES }; /* sizes, after the window's; of x */
+enum { X, WEIGHT, BIAS }; /* inputs */
+enum { GROUPS = RONDO_CONV_GROUPS, IMAGE = RONDO_CONV_IMAGE };
 
 /* Kernels ---------------------------------------------------------------------------------------------------------- */
 
@@ -44,6 +44,33 @@ static void conv_bias_cpu(rondo_type type, rondo_blocks blocks, void *const *arg
 RONDO_TYPED_KERNEL(conv_bias, conv, RONDO_SCALAR(size_t), RONDO_SCALAR(size_t), RONDO_SCALAR(size_t), RONDO_READS,
                    RONDO_WRITES);
 
+/* Adds the parts of the depth. Arguments: results, parts, segments of them on CUDA, sums [parts, results], y. */
+static void conv_sum_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
+  const size_t count = RONDO_ARG(size_t, 0), parts = RONDO_ARG(size_t, 1);
+  const float *from = RONDO_ARG(const float *, 3);
+  RONDO_EACH_ITEM(i, blocks, count) {
+    float sum = 0;
+    for (size_t part = 0; part < parts; part++) sum += from[part * count + i];
+    rondo_store_one(type, RONDO_ARG(void *, 4), i, sum);
+  }
+}
+
+RONDO_TYPED_KERNEL(conv_sum, conv, RONDO_SCALAR(size_t), RONDO_SCALAR(size_t), RONDO_SCALAR(size_t), RONDO_READS,
+                   RONDO_WRITES);
+
+/* So many results keep the device busy if a thread adds all parts of one. */
+#define MANY_RESULTS 32768
+#define SEGMENTS 32
+
+static rondo_status emit_sum(rondo_emitter *emitter, const rondo_operation *operation, size_t parts, void *from) {
+  const rondo_shape *y = rondo_emit_shape(emitter, operation->results[0]);
+  const size_t count = rondo_shape_elements(y), segments = count < MANY_RESULTS ? SEGMENTS : 1;
+  const rondo_grid grid = rondo_emit_grid(emitter, count, (rondo_grain){8192, RONDO_CUDA_THREADS / segments});
+  return rondo_emit_operands(emitter, operation, &conv_sum_code[y->type], grid,
+                             RONDO_OPERANDS(RONDO_OBJECT(count), RONDO_OBJECT(parts), RONDO_OBJECT(segments),
+                                            RONDO_OBJECT(from), RONDO_RESULT(0)));
+}
+
 #define ENOUGH_TILES 8
 
 /* Chooses tiles that are as large as possible but enough for a typical number of workers; by the shape alone. */
@@ -57,28 +84,32 @@ static size_t cut_for_cpu(rondo_conv_shape *shape, rondo_conv_product product) {
 #define CUDA_STEP 16 /* in depth, likewise */
 
 /* Enough blocks to keep a large GPU busy, and the minimum depth of a part. */
-#define ENOUGH_BLOCKS 256
+#define ENOUGH_BLOCKS 384
 #define MIN_DEPTH 64
 
-/* Gradients of weights have few tiles and a depth of all positions of all images. The depth of each tile is split into
- * so many parts that there are enough blocks. */
+/* The images of a group have common tiles (conv.cu). Gradients of weights, and convolutions of small images, have few
+ * tiles and a large depth. The depth of each tile is split into so many parts that there are enough blocks. */
 static size_t cut_for_cuda(rondo_conv_shape *shape, rondo_conv_product product) {
+  const rondo_conv_product joined = {product.rows, product.columns * (product.count / shape->groups), product.depth,
+                                     shape->groups};
   shape->edge = CUDA_EDGE;
-  const size_t tiles = rondo_conv_tiles(shape, product);
+  const size_t tiles = rondo_conv_tiles(shape, joined);
   const size_t parts = rondo_smaller(ENOUGH_BLOCKS / tiles, product.depth / MIN_DEPTH);
   shape->part = parts < 2 ? product.depth : rondo_divide_up(product.depth, parts * CUDA_STEP) * CUDA_STEP;
   shape->parts = rondo_divide_up(product.depth, shape->part);
   return tiles * shape->parts;
 }
 
-static rondo_conv_shape shape_of(const rondo_shape *x, const rondo_shape *weight, const rondo_attributes *attributes) {
+rondo_conv_shape rondo_conv_shape_of(const rondo_shape *x, const rondo_shape *weight,
+                                     const rondo_attributes *attributes) {
   const size_t groups = attributes->sizes[GROUPS];
   assert(groups > 0 && weight->dims[0] % groups == 0 && x->dims[1] == weight->dims[1] * groups);
   return (rondo_conv_shape){.window = rondo_window_of(x, attributes),
                             .images = x->dims[0],
                             .groups = groups,
                             .in_channels = weight->dims[1],
-                            .out_channels = weight->dims[0] / groups};
+                            .out_channels = weight->dims[0] / groups,
+                            .activation = attributes->sizes[RONDO_CONV_ACTIVATION]};
 }
 
 /* Convolutions of a library ---------------------------------------------------------------------------------------- */
@@ -124,12 +155,14 @@ static rondo_status destroy_made(void *made) {
   return RONDO_OK;
 }
 
-static rondo_status prepare_on_cpu(rondo_resources *resources, uint32_t number, rondo_convolution_pass pass,
-                                   const rondo_conv_shape *shape, bool has_bias, size_t *out_workspace_bytes) {
+rondo_status rondo_conv_prepare_on_cpu(rondo_resources *resources, uint32_t number, rondo_convolution_pass pass,
+                                       const rondo_conv_shape *shape, rondo_conv_blocks blocks, bool has_bias,
+                                       size_t *out_workspace_bytes) {
+  const rondo_onednn_convolution *const packed = rondo_resources_object(resources, number);
   rondo_onednn_convolution *made;
-  *out_workspace_bytes = 0;
-  if (resources->own_kernels) return RONDO_OK;
-  RONDO_TRY(rondo_onednn_convolution_create(&resources->allocator, pass, shape, has_bias, &made));
+  *out_workspace_bytes = packed == NULL ? 0 : rondo_onednn_convolution_workspace(packed);
+  if (resources->own_kernels || packed != NULL) return RONDO_OK;
+  RONDO_TRY(rondo_onednn_convolution_create(&resources->allocator, pass, shape, blocks, has_bias, NULL, &made));
   if (made == NULL) return RONDO_OK;
   *out_workspace_bytes = rondo_onednn_convolution_workspace(made);
   return rondo_resources_add_object(resources, number, made, destroy_made);
@@ -175,21 +208,53 @@ static rondo_status prepare_on_cuda(rondo_resources *resources, uint32_t number,
   return RONDO_OK;
 }
 
+static rondo_conv_shape operation_shape(const rondo_program *program, const rondo_operation *operation) {
+  const conv_pass *pass = operation->row->family;
+  return rondo_conv_shape_of(rondo_program_shape(program, rondo_operand_value(operation, pass->x)),
+                             rondo_program_shape(program, rondo_operand_value(operation, pass->weight)),
+                             &operation->attributes);
+}
+
 /* Gradients have no bias. */
 static rondo_status prepare(rondo_resources *resources, const rondo_program *program, uint32_t number,
                             size_t *out_workspace_bytes) {
   const rondo_operation *operation = &program->operations.items[number];
   const conv_pass *pass = operation->row->family;
   const rondo_shape *x = rondo_program_shape(program, rondo_operand_value(operation, pass->x));
-  const rondo_shape *weight = rondo_program_shape(program, rondo_operand_value(operation, pass->weight));
-  const rondo_conv_shape shape = shape_of(x, weight, &operation->attributes);
+  const rondo_conv_shape shape = operation_shape(program, operation);
   const bool adds = operation->inputs[BIAS] != RONDO_NO_VALUE;
   rondo_device_info info = {.struct_size = sizeof info};
   *out_workspace_bytes = 0;
   RONDO_TRY(rondo_device_get_info(resources->device, &info));
   if (info.cuda) return prepare_on_cuda(resources, number, operation, &shape, x->type, out_workspace_bytes);
   if (x->type != RONDO_F32) return RONDO_OK;
-  return prepare_on_cpu(resources, number, pass->pass, &shape, adds, out_workspace_bytes);
+  return rondo_conv_prepare_on_cpu(resources, number, pass->pass, &shape, RONDO_CONV_PLAIN, adds, out_workspace_bytes);
+}
+
+rondo_status rondo_conv_pack_on_cpu(rondo_resources *resources, uint32_t number, const rondo_conv_shape *shape,
+                                    rondo_conv_blocks blocks, bool has_bias, rondo_packed_state **out_packed) {
+  rondo_onednn_convolution *made;
+  *out_packed = NULL;
+  if (resources->own_kernels) return RONDO_OK;
+  RONDO_TRY(rondo_onednn_convolution_create(&resources->allocator, RONDO_CONVOLUTION_FORWARD, shape, blocks, has_bias,
+                                            out_packed, &made));
+  if (made == NULL) return RONDO_OK;
+  const rondo_status status = rondo_resources_add_object(resources, number, made, destroy_made);
+  if (status == RONDO_OK) return RONDO_OK;
+  rondo_status_ignore(rondo_packed_state_release(*out_packed), "it has no rows");
+  *out_packed = NULL;
+  return status;
+}
+
+/* Of forward convolutions on a CPU, whose weights are a state. */
+static rondo_status pack(rondo_resources *resources, const rondo_program *program, uint32_t number,
+                         rondo_packed_state **out_packed) {
+  const rondo_operation *operation = &program->operations.items[number];
+  const rondo_conv_shape shape = operation_shape(program, operation);
+  *out_packed = NULL;
+  if (rondo_program_shape(program, operation->inputs[X])->type != RONDO_F32) return RONDO_OK;
+  return rondo_conv_pack_on_cpu(resources, number, &shape, RONDO_CONV_PLAIN, operation->inputs[BIAS] != RONDO_NO_VALUE,
+                                out_packed);
 }
 
 /* A rondo_step_call; user: a convolution. */
@@ -231,13 +296,13 @@ static rondo_status emit_library(rondo_emitter *emitter, const rondo_operation *
   return rondo_emit_call(emitter, run_convolution, &convolution, sizeof convolution);
 }
 
-static rondo_status emit(rondo_emitter *emitter, const rondo_operation *operation) {
+static rondo_status emit_own(rondo_emitter *emitter, const rondo_operation *operation) {
   const conv_pass *pass = operation->row->family;
-  if (is_librarys(emitter)) return emit_library(emitter, operation);
   const rondo_shape *x = rondo_emit_shape(emitter, rondo_operand_value(operation, pass->x));
   const rondo_shape *weight = rondo_emit_shape(emitter, rondo_operand_value(operation, pass->weight));
-  rondo_conv_shape shape = shape_of(x, weight, &operation->attributes);
+  rondo_conv_shape shape = rondo_conv_shape_of(x, weight, &operation->attributes);
   const rondo_grid grid = cut(emitter, &shape, pass);
+  if (rondo_emit_is_cuda(emitter)) shape.activation = RONDO_ACTIVATION_NONE;
   void *const result = rondo_emit_address(emitter, operation->results[0]);
   void *const to = shape.parts > 1 ? rondo_emit_workspace(emitter) : result;
   rondo_gemm_prepare();
@@ -249,9 +314,17 @@ static rondo_status emit(rondo_emitter *emitter, const rondo_operation *operatio
     RONDO_TRY(
         rondo_emit_operands(emitter, operation, &pass->code[x->type], grid,
                             RONDO_OPERANDS(RONDO_OBJECT(shape), RONDO_INPUT(0), RONDO_INPUT(1), RONDO_OBJECT(to))));
-  if (shape.parts < 2) return RONDO_OK;
-  const rondo_shape *y = rondo_emit_shape(emitter, operation->results[0]);
-  return rondo_emit_sum_of_parts(emitter, y->type, rondo_shape_elements(y), shape.parts, to, result);
+  return shape.parts < 2 ? RONDO_OK : emit_sum(emitter, operation, shape.parts, to);
+}
+
+/* On CUDA the activation changes the result in place, after all else. */
+static rondo_status emit(rondo_emitter *emitter, const rondo_operation *operation) {
+  const rondo_activation activation = (rondo_activation)operation->attributes.sizes[RONDO_CONV_ACTIVATION];
+  RONDO_TRY(is_librarys(emitter) ? emit_library(emitter, operation) : emit_own(emitter, operation));
+  if (activation == RONDO_ACTIVATION_NONE || !rondo_emit_is_cuda(emitter)) return RONDO_OK;
+  const rondo_shape *shape = rondo_emit_shape(emitter, operation->results[0]);
+  void *y = rondo_emit_address(emitter, operation->results[0]);
+  return rondo_emit_activation(emitter, activation, shape->type, y, y, rondo_shape_elements(shape));
 }
 
 /* Forward ---------------------------------------------------------------------------------------------------------- */
@@ -318,7 +391,7 @@ static rondo_status differentiate_conv(rondo_program *program, const rondo_opera
   rondo_attributes attributes = operation->attributes;
   for (size_t axis = 0; axis < RONDO_WINDOW_AXES; axis++)
     attributes.sizes[IMAGE + axis] = rondo_window_image_size(x, axis);
-  attributes.size_count = SIZES;
+  attributes.size_count = RONDO_CONV_SIZES;
   RONDO_TRY(
       rondo_program_add(program, &rondo_operator_conv_input_gradient, for_x, 2, &attributes, &input_gradients[X]));
   RONDO_TRY(rondo_program_add(program, &rondo_operator_conv_weight_gradient, for_weight, 2, &attributes,
@@ -329,7 +402,7 @@ static rondo_status differentiate_conv(rondo_program *program, const rondo_opera
 
 RONDO_OPERATOR(conv, .types = RONDO_FLOATS, .family = &forward_pass, .inputs = {"x", "weight", "bias"}, .required = 2,
                .result_count = 1, .infer = infer_conv, .differentiate = differentiate_conv, .prepare = prepare,
-               .emit = emit);
+               .packed_input = WEIGHT, .pack = pack, .emit = emit);
 
 /* The dimensions of a weight after its channels, or zeros, which no call takes, if it has none. */
 static rondo_window_given window_given(const rondo_shape *weight, const size_t *stride, const size_t *padding,
@@ -355,7 +428,7 @@ rondo_status rondo_op_conv(rondo_program *program, rondo_value x, rondo_value we
       window_given(shape, given.stride, given.padding, given.padding_before, given.padding_after, given.dilation);
   rondo_window_attributes(rondo_window_has_rank(shape->rank) ? shape->rank : 4, &window, &attributes);
   attributes.sizes[GROUPS] = given.groups == 0 ? 1 : given.groups;
-  attributes.size_count = SIZES;
+  attributes.size_count = RONDO_CONV_SIZES;
   const rondo_value inputs[] = {x, weight, given.bias};
   return rondo_program_apply(program, &rondo_operator_conv, inputs, 3, &attributes, out_value);
 }
@@ -482,7 +555,7 @@ static rondo_status add_transposed(rondo_program *program, const uint32_t *input
   rondo_attributes attributes = {0};
   rondo_window_attributes(has_sizes ? x->rank : 4, &window, &attributes);
   attributes.sizes[GROUPS] = given->groups == 0 ? 1 : given->groups;
-  attributes.size_count = SIZES;
+  attributes.size_count = RONDO_CONV_SIZES;
   if (has_sizes) RONDO_TRY(size_result(x, given, &attributes));
   RONDO_TRY(rondo_program_add(program, &rondo_operator_conv_transpose, inputs, 2, &attributes, out_result));
   return given->bias.id == 0 ? RONDO_OK : add_bias(program, given->bias, out_result);

@@ -11,6 +11,15 @@
 
 #include "tensor/operators/convolution/window.h"
 
+/* Attributes of the operators: sizes after the window's. The image is that of x. */
+enum {
+  RONDO_CONV_GROUPS = RONDO_WINDOW_SIZES,
+  RONDO_CONV_IMAGE,
+  RONDO_CONV_ACTIVATION = RONDO_CONV_IMAGE + RONDO_WINDOW_AXES, /* a rondo_activation, of the result of conv */
+  RONDO_CONV_SIZES,
+  RONDO_CONV_BLOCK = RONDO_CONV_IMAGE /* of conv_blocked, which has no image: the size of blocks of channels */
+};
+
 /* A scalar argument of the kernels; without padding. */
 typedef struct rondo_conv_shape {
   rondo_window window;
@@ -18,7 +27,37 @@ typedef struct rondo_conv_shape {
   size_t in_channels, out_channels; /* of a group */
   size_t edge;                      /* of a tile, rows and columns */
   size_t parts, part;               /* on CUDA: parts of the depth, and the depth of each but the last */
+  size_t activation;                /* a rondo_activation; on CUDA it is a step of its own, and this is NONE */
 } rondo_conv_shape;
+
+/* How many channels of x and y are neighbours in memory: flat images [n, c / block, h, w, block]; 1: [n, c, h, w]. A
+ * scalar argument of kernels; without padding. */
+#define RONDO_CONV_MAX_BLOCK 16
+typedef struct rondo_conv_blocks {
+  size_t x, y;
+} rondo_conv_blocks;
+#define RONDO_CONV_PLAIN ((rondo_conv_blocks){1, 1})
+
+/* The shape of a forward convolution of plain x. */
+rondo_conv_shape rondo_conv_shape_of(const rondo_shape *x, const rondo_shape *weight,
+                                     const rondo_attributes *attributes);
+
+/* Prepares a convolution of operation `number` by oneDNN, unless the own kernels are to compute it. */
+RONDO_MUST_USE rondo_status rondo_conv_prepare_on_cpu(rondo_resources *resources, uint32_t number,
+                                                      rondo_convolution_pass pass, const rondo_conv_shape *shape,
+                                                      rondo_conv_blocks blocks, bool has_bias,
+                                                      size_t *out_workspace_bytes);
+
+/* Prepares a forward convolution of F32 that reads weights of a packed state, if oneDNN is to compute it so; otherwise
+ * *out_packed becomes NULL. */
+RONDO_MUST_USE rondo_status rondo_conv_pack_on_cpu(rondo_resources *resources, uint32_t number,
+                                                   const rondo_conv_shape *shape, rondo_conv_blocks blocks,
+                                                   bool has_bias, rondo_packed_state **out_packed);
+
+/* The element of a channel's image at `place`; images have `places` elements. */
+static inline size_t rondo_conv_element(size_t channel, size_t place, size_t places, size_t block) {
+  return (channel / block * places + place) * block + channel % block;
+}
 
 /* The rows, columns and depth of a product, and the number of products: one for each group, and for each image or for
  * all images. */

@@ -14,6 +14,7 @@
 
 #include "tensor/operators/common/operator_rows.h"
 #include "tensor/operators/convolution/conv.h"
+#include "tensor/operators/elementwise/unary_operators.h"
 
 #define EXTENT RONDO_CONV_DEPTHWISE_EXTENT
 #define STRIDE RONDO_CONV_DEPTHWISE_STRIDE
@@ -190,6 +191,7 @@ static void convolve(const source *x, const rondo_conv_shape *s, const patch *p,
   float buffer[ROOM + SLACK], sums[ROOM + RONDO_LANES];
   gather_phases(x, w, p, plane * rondo_conv_in(s), buffer);
   correlate(buffer, taps, rondo_conv_taps(s), first, p->rows * p->pitch, sums);
+  rondo_activate_in_place((rondo_activation)s->activation, sums, p->rows * p->pitch);
   for (size_t i = 0; i < p->rows; i++) {
     const size_t at = plane * rondo_conv_out(s) + (p->row + i) * width + p->column;
     rondo_store_floats(x->type, y, at, p->columns, sums + i * p->pitch);

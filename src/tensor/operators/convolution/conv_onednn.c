@@ -10,6 +10,8 @@
 #include "base/environment.h"
 #include "base/error.h"
 #include "tensor/operators/common/kernel_support.h"
+#include "tensor/operators/convolution/conv_blocked.h"
+#include "tensor/operators/elementwise/unary_operators.h"
 #include "tensor/vendor/onednn.h"
 
 /* A convolution ---------------------------------------------------------------------------------------------------- */
@@ -25,7 +27,7 @@ static const struct {
                      [Y] = {ONEDNN_OF_DST, ONEDNN_OF_DIFF_DST, ONEDNN_DST, ONEDNN_DIFF_DST}};
 
 typedef struct operand {
-  onednn_layout plain, wanted; /* the layout of the value, and the layout that the library requires */
+  onednn_layout plain, wanted; /* the layout of the value, plain or in blocks, and the one that the library requires */
   size_t bytes;                /* of the required layout; 0: both are the same */
   size_t at;                   /* its offset in a slot, or in the workspace if parts share it */
 } operand;
@@ -52,7 +54,10 @@ struct rondo_onednn_convolution {
   rondo_allocator allocator;
   rondo_convolution_pass pass;
   rondo_conv_shape shape; /* of a slice */
+  rondo_conv_blocks blocks;
   bool has_bias;
+  bool packs, is_packed;      /* weights are to be packed; they are */
+  rondo_packed_state *packed; /* then their order */
   size_t slices, image_parts; /* slices of the output channels; parts of the images in each slice */
   size_t part_images, batch;  /* images of a part except the last; images of a call */
   operand operands[OPERANDS];
@@ -107,9 +112,23 @@ static void cut_images(rondo_onednn_convolution *c) {
   assert(c->image_parts > 0 && c->image_parts <= MAX_PARTS);
 }
 
+/* In blocks, the library computes this many at once. */
+#define BLOCKS_AT_ONCE 4
+
+static size_t slices_of_blocks(const rondo_onednn_convolution *c) {
+  const size_t blocks = c->shape.out_channels / c->blocks.y;
+  const size_t most = rondo_smaller(rondo_divide_up(ENOUGH_PARTS, c->image_parts), blocks / BLOCKS_AT_ONCE);
+  return most == 0 ? 1 : divisor(blocks, most);
+}
+
 static void cut_channels(rondo_onednn_convolution *c) {
   c->slices = 1;
   if (c->pass != RONDO_CONVOLUTION_FORWARD || c->shape.groups > 1) return;
+  if (c->blocks.y > 1) {
+    c->slices = slices_of_blocks(c);
+    c->shape.out_channels /= c->slices;
+    return;
+  }
   while (part_count(c) < ENOUGH_PARTS && c->shape.out_channels % (2 * SLICE_CHANNELS) == 0) {
     c->shape.out_channels /= 2;
     c->slices *= 2;
@@ -118,11 +137,21 @@ static void cut_channels(rondo_onednn_convolution *c) {
 
 /* Describing ------------------------------------------------------------------------------------------------------- */
 
-static int describe_operand(operand *o, onednn_layout *any, int rank, const int64_t *dims) {
+static int block_tag(size_t block) {
+  assert(block == 8 || block == RONDO_CONV_MAX_BLOCK);
+  return block == 8 ? ONEDNN_BLOCKED_8 : ONEDNN_BLOCKED_16;
+}
+
+static int describe_value(onednn_layout *out, int rank, const int64_t *dims, size_t block) {
   onednn_dims strides = {0};
+  if (block > 1) return rondo_onednn.layout_by_tag(out, rank, dims, ONEDNN_F32, block_tag(block));
   strides[rank - 1] = 1;
   for (int i = rank - 1; i > 0; i--) strides[i - 1] = strides[i] * dims[i];
-  const int code = rondo_onednn.layout_by_strides(&o->plain, rank, dims, ONEDNN_F32, strides);
+  return rondo_onednn.layout_by_strides(out, rank, dims, ONEDNN_F32, strides);
+}
+
+static int describe_operand(operand *o, onednn_layout *any, int rank, const int64_t *dims, size_t block) {
+  const int code = describe_value(&o->plain, rank, dims, block);
   return code != ONEDNN_OK ? code : rondo_onednn.layout_by_tag(any, rank, dims, ONEDNN_F32, ONEDNN_ANY_LAYOUT);
 }
 
@@ -138,25 +167,25 @@ static int append_sizes(const rondo_window *w, const size_t *sizes, int64_t *dim
 }
 
 static int describe_images(operand *o, onednn_layout *any, const rondo_window *w, size_t images, size_t channels,
-                           const size_t *sizes) {
+                           const size_t *sizes, size_t block) {
   onednn_dims dims = {(int64_t)images, (int64_t)channels};
-  return describe_operand(o, any, append_sizes(w, sizes, dims, 2), dims);
+  return describe_operand(o, any, append_sizes(w, sizes, dims, 2), dims, block);
 }
 
 static int describe_weights(operand *o, onednn_layout *any, const rondo_conv_shape *s) {
   onednn_dims dims = {(int64_t)s->groups, (int64_t)s->out_channels, (int64_t)s->in_channels};
   const int rank = append_sizes(&s->window, s->window.kernel, dims, 3);
-  return s->groups > 1 ? describe_operand(o, any, rank, dims) : describe_operand(o, any, rank - 1, dims + 1);
+  return s->groups > 1 ? describe_operand(o, any, rank, dims, 1) : describe_operand(o, any, rank - 1, dims + 1, 1);
 }
 
 static int describe_operands(rondo_onednn_convolution *c, onednn_layout *any) {
   const rondo_conv_shape *s = &c->shape;
   const int64_t channels = (int64_t)s->out_channels * (int64_t)s->groups, one = 1;
   const rondo_window *w = &s->window;
-  int code = describe_images(&c->operands[X], &any[X], w, c->batch, s->groups * s->in_channels, w->in);
+  int code = describe_images(&c->operands[X], &any[X], w, c->batch, s->groups * s->in_channels, w->in, c->blocks.x);
   if (code == ONEDNN_OK) code = describe_weights(&c->operands[WEIGHT], &any[WEIGHT], s);
   if (code == ONEDNN_OK)
-    code = describe_images(&c->operands[Y], &any[Y], w, c->batch, s->groups * s->out_channels, w->out);
+    code = describe_images(&c->operands[Y], &any[Y], w, c->batch, s->groups * s->out_channels, w->out, c->blocks.y);
   return code != ONEDNN_OK ? code : rondo_onednn.layout_by_strides(&c->bias, 1, &channels, ONEDNN_F32, &one);
 }
 
@@ -219,11 +248,28 @@ static int make_primitive(onednn_way way, primitive *out) {
   return code;
 }
 
+/* Whether the layout has the elements of the value and nothing else. */
+static bool is_permutation(const onednn_layout *layout) {
+  size_t bytes = sizeof(float);
+  if (layout->kind != ONEDNN_BLOCKED || layout->type != ONEDNN_F32 || layout->offset != 0 || layout->extra[0] != 0)
+    return false;
+  for (int i = 0; i < layout->rank; i++) {
+    if (layout->padded_dims[i] != layout->dims[i] || layout->padded_offsets[i] != 0) return false;
+    bytes *= (size_t)layout->dims[i];
+  }
+  return rondo_onednn.layout_bytes(layout) == bytes;
+}
+
 static int make_reorder(rondo_onednn_convolution *c, int which, onednn_attributes attributes) {
   operand *o = &c->operands[which];
   const bool is_result = which == result_of(c->pass);
   onednn_way way = NULL;
   if (rondo_onednn.layout_equal(&o->plain, &o->wanted)) return ONEDNN_OK;
+  if (which == WEIGHT && c->packs && is_permutation(&o->wanted)) {
+    o->plain = o->wanted;
+    c->is_packed = true;
+    return ONEDNN_OK;
+  }
   o->bytes = rondo_onednn.layout_bytes(&o->wanted);
   const int code = rondo_onednn.way_create_reorder(&way, is_result ? &o->wanted : &o->plain, rondo_onednn.engine,
                                                    is_result ? &o->plain : &o->wanted, rondo_onednn.engine, attributes);
@@ -309,8 +355,8 @@ static bool is_shared(const rondo_onednn_convolution *c, int which) {
   return (which == WEIGHT && shares_weights(c)) || (which == X && shares_images(c));
 }
 
-/* The workspace: the weights of each slice and shared images, or a sum for each part; then a slot for each part, and
- * one for who copies shared images. */
+/* The workspace: the weights of each slice, unless they are packed, and shared images, or a sum for each part; then a
+ * slot for each part, and one for who copies shared images. */
 static void lay_out(rondo_onednn_convolution *c) {
   size_t scratch = 0;
   for (int i = 0; i < OPERANDS; i++)
@@ -326,6 +372,51 @@ static void lay_out(rondo_onednn_convolution *c) {
   c->sums_at = take(&c->workspace_bytes, part_count(c) * c->sum_bytes);
   c->slots_at = take(&c->workspace_bytes, (part_count(c) + (shares_images(c) ? 1 : 0)) * c->slot_bytes);
   if (c->workspace_bytes == 0) c->workspace_bytes = ALIGNMENT; /* so that the workspace has an address */
+}
+
+/* Packed weights --------------------------------------------------------------------------------------------------- */
+
+/* What index `index` along an axis adds to the index of an element. */
+static size_t offset_along(const onednn_layout *layout, int axis, size_t index) {
+  size_t offset = 0, inner = 1;
+  for (int b = layout->blocks.count - 1; b >= 0; b--) {
+    const size_t size = (size_t)layout->blocks.sizes[b];
+    if (layout->blocks.axes[b] == axis) {
+      offset += index % size * inner;
+      index /= size;
+    }
+    inner *= size;
+  }
+  return offset + index * (size_t)layout->blocks.strides[axis];
+}
+
+/* The tables for a layout [groups,] output channels of a slice, input channels, window. */
+static void fill_order(const rondo_onednn_convolution *c, const onednn_layout *layout, rondo_packed_state *to) {
+  const rondo_conv_shape *s = &c->shape;
+  const int first = s->groups > 1 ? 1 : 0;
+  for (size_t r = 0; r < to->rows; r++) {
+    const size_t outer = r / s->out_channels; /* the group or the slice */
+    to->row[r] = offset_along(layout, first, r % s->out_channels) +
+                 (first == 1 ? offset_along(layout, 0, outer) : outer * weight_elements(c));
+  }
+  for (size_t i = 0; i < to->columns; i++) to->column[i] = offset_along(layout, first + 1, i);
+  for (size_t t = 0; t < to->taps; t++) {
+    size_t rest = t;
+    for (int axis = layout->rank - 1; axis > first + 1; axis--) {
+      to->tap[t] += offset_along(layout, axis, rest % (size_t)layout->dims[axis]);
+      rest /= (size_t)layout->dims[axis];
+    }
+  }
+}
+
+/* Describes the order of the weights, if they are packed. */
+static rondo_status describe_order(rondo_onednn_convolution *c) {
+  const rondo_conv_shape *s = &c->shape;
+  if (!c->is_packed) return RONDO_OK;
+  RONDO_TRY(rondo_packed_state_create(&c->allocator, c->slices * s->groups * s->out_channels, s->in_channels,
+                                      rondo_conv_taps(s), &c->packed));
+  fill_order(c, &c->operands[WEIGHT].wanted, c->packed);
+  return RONDO_OK;
 }
 
 /* Whether to use the library --------------------------------------------------------------------------------------- */
@@ -379,7 +470,7 @@ static bool fits_library(const rondo_onednn_convolution *c, const rondo_conv_sha
 static bool is_worth_while(const rondo_onednn_convolution *c, const rondo_conv_shape *shape) {
   const double least = (double)rondo_option_number(RONDO_OPTION_ONEDNN_LEAST);
   if (!fits_library(c, shape)) return false;
-  if (least <= 1) return true;
+  if (least <= 1 || c->blocks.y > 1) return true;
   return multiplications(shape) >= least && part_count(c) >= MIN_PARTS && is_quicker(c, shape);
 }
 
@@ -408,25 +499,82 @@ static rondo_status make_ready(rondo_onednn_convolution *c, int *out_code) {
   return RONDO_OK;
 }
 
+/* Images in blocks ------------------------------------------------------------------------------------------------- */
+
+/* Whether the library chooses a way for the convolution whose result has blocks. */
+static bool chooses_blocks(const rondo_conv_shape *shape, bool has_bias, size_t block) {
+  rondo_onednn_convolution c = {.pass = RONDO_CONVOLUTION_FORWARD,
+                                .shape = *shape,
+                                .blocks = {.x = 1, .y = block},
+                                .has_bias = has_bias,
+                                .batch = 1};
+  onednn_layout any[OPERANDS];
+  onednn_way way = NULL;
+  const rondo_onednn_use use = rondo_onednn_begin();
+  int code = describe_operands(&c, any);
+  if (code == ONEDNN_OK) code = choose(&c, c.pass, any, NULL, &way);
+  const bool is_chosen = code == ONEDNN_OK && rondo_onednn.layout_equal(rondo_onednn.way_layout(way, ONEDNN_OF_DST, 0),
+                                                                        &c.operands[Y].plain);
+  if (way != NULL) (void)rondo_onednn.way_destroy(way);
+  rondo_onednn_end(use);
+  return is_chosen;
+}
+
+size_t rondo_onednn_image_block(void) {
+  const rondo_conv_shape usual = {.window = {.in = {1, 16, 16},
+                                             .out = {1, 14, 14},
+                                             .kernel = {1, 3, 3},
+                                             .stride = {1, 1, 1},
+                                             .dilation = {1, 1, 1}},
+                                  .images = 1,
+                                  .groups = 1,
+                                  .in_channels = 64,
+                                  .out_channels = 64};
+  if (!rondo_library_find(&rondo_onednn_convolutions)) return 1;
+  for (size_t block = RONDO_CONV_MAX_BLOCK; block >= 8; block /= 2)
+    if (chooses_blocks(&usual, true, block)) return block;
+  return 1;
+}
+
+bool rondo_onednn_makes_blocks(const rondo_conv_shape *shape, bool has_bias, size_t block) {
+  const rondo_onednn_convolution c = {.batch = 1};
+  return shape->groups * shape->out_channels % block == 0 && fits_library(&c, shape) &&
+         multiplications(shape) >= (double)rondo_option_number(RONDO_OPTION_ONEDNN_LEAST) &&
+         chooses_blocks(shape, has_bias, block);
+}
+
+/* The whole -------------------------------------------------------------------------------------------------------- */
+
+/* Whether the convolution, which is made, can be used. */
+static bool is_usable(const rondo_onednn_convolution *c, const rondo_conv_shape *shape) {
+  return (c->blocks.y > 1 || takes_little(c, shape)) && c->packs == c->is_packed;
+}
+
 rondo_status rondo_onednn_convolution_create(const rondo_allocator *allocator, rondo_convolution_pass pass,
-                                             const rondo_conv_shape *shape, bool has_bias,
-                                             rondo_onednn_convolution **out) {
+                                             const rondo_conv_shape *shape, rondo_conv_blocks blocks, bool has_bias,
+                                             rondo_packed_state **out_packed, rondo_onednn_convolution **out) {
   int code = ONEDNN_OK;
   rondo_onednn_convolution *c;
   *out = NULL;
+  if (out_packed != NULL) *out_packed = NULL;
+  assert(out_packed == NULL || pass == RONDO_CONVOLUTION_FORWARD);
   if (!rondo_library_find(&rondo_onednn_convolutions)) return RONDO_OK;
   RONDO_TRY(rondo_allocate_items(allocator, 1, sizeof *c, &c));
   c->allocator = *allocator;
   c->pass = pass;
   c->shape = *shape;
+  c->blocks = blocks;
   c->has_bias = has_bias;
+  c->packs = out_packed != NULL;
   cut_images(c);
   cut_channels(c);
   const bool is_wanted = is_worth_while(c, shape);
-  const rondo_status status = is_wanted ? make_ready(c, &code) : RONDO_OK;
+  rondo_status status = is_wanted ? make_ready(c, &code) : RONDO_OK;
   const bool is_made = is_wanted && status == RONDO_OK && code == ONEDNN_OK;
+  if (is_made) status = describe_order(c);
   if (is_made) lay_out(c);
-  if (is_made && takes_little(c, shape)) {
+  if (is_made && status == RONDO_OK && is_usable(c, shape)) {
+    if (c->packs) *out_packed = rondo_packed_state_retain(c->packed);
     *out = c;
     return RONDO_OK;
   }
@@ -456,6 +604,7 @@ void rondo_onednn_convolution_destroy(void *convolution) {
   free_parts(c, c->arrangers, c->slices + 1);
   for (int i = 0; i < PRIMITIVES; i++)
     if (c->primitives[i].made != NULL) (void)rondo_onednn.primitive_destroy(c->primitives[i].made);
+  rondo_status_ignore(rondo_packed_state_release(c->packed), "this order has no rows");
   const rondo_allocator allocator = c->allocator;
   rondo_release(&allocator, c, 1, sizeof *c);
 }
@@ -575,22 +724,76 @@ static bool run_library(const rondo_onednn_convolution *c, part *p, const call *
   return done && run_convolution(c, p, made->slot) && reorder(c, p, result, made->slot + c->scratch_at);
 }
 
+static rondo_blocks all_blocks(size_t count) {
+  assert(count > 0 && count <= UINT32_MAX);
+  return (rondo_blocks){.first = 0, .last = count, .grid = {.x = (uint32_t)count, .y = 1, .z = 1}};
+}
+
+static void run_own_blocks(const rondo_onednn_convolution *c, call *made) {
+  float **of = made->operands;
+  rondo_conv_blocks blocks = c->blocks;
+  rondo_conv_blocked_cpu(all_blocks(rondo_conv_blocked_rows(&made->shape, blocks)),
+                         (void *[]){&made->shape, &blocks, &of[X], &of[WEIGHT], &made->bias, &of[Y]});
+}
+
 /* Computes the call by the own kernels, all tiles in this thread. */
 static void run_own(const rondo_onednn_convolution *c, call *made) {
   rondo_conv_shape *s = &made->shape;
   float **of = made->operands;
   s->edge = RONDO_CONV_EDGE;
+  if (c->blocks.y > 1) {
+    run_own_blocks(c, made);
+    return;
+  }
   const rondo_conv_product product = c->pass == RONDO_CONVOLUTION_FORWARD          ? rondo_conv_forward(s)
                                      : c->pass == RONDO_CONVOLUTION_INPUT_GRADIENT ? rondo_conv_input_gradient(s)
                                                                                    : rondo_conv_weight_gradient(s);
-  const size_t tiles = rondo_conv_tiles(s, product);
-  assert(tiles > 0 && tiles <= UINT32_MAX);
-  const rondo_blocks all = {.first = 0, .last = tiles, .grid = {.x = (uint32_t)tiles, .y = 1, .z = 1}};
+  const rondo_blocks all = all_blocks(rondo_conv_tiles(s, product));
   if (c->pass == RONDO_CONVOLUTION_FORWARD)
     rondo_conv_cpu(RONDO_F32, all, (void *[]){s, &of[X], &of[WEIGHT], &made->bias, &of[Y]});
   if (c->pass == RONDO_CONVOLUTION_INPUT_GRADIENT)
     rondo_conv_input_gradient_cpu(RONDO_F32, all, (void *[]){s, &of[WEIGHT], &of[Y], &of[X]});
   if (makes_weights(c)) rondo_conv_weight_gradient_cpu(RONDO_F32, all, (void *[]){s, &of[X], &of[Y], &of[WEIGHT]});
+}
+
+/* One result, at a position. */
+static float packed_result(const rondo_onednn_convolution *c, const call *made, size_t channel, const size_t *at) {
+  const rondo_conv_shape *s = &made->shape;
+  const rondo_window *w = &s->window;
+  const rondo_packed_state *order = c->packed;
+  const float *weights = made->operands[WEIGHT] + order->row[channel];
+  const size_t first = channel / s->out_channels * s->in_channels; /* of the group */
+  float sum = made->bias == NULL ? 0 : made->bias[channel];
+  for (size_t t = 0; t < order->taps; t++) {
+    size_t in[RONDO_WINDOW_AXES], tap = t;
+    bool is_inside = true;
+    for (int axis = RONDO_WINDOW_AXES - 1; axis >= 0; axis--) {
+      is_inside = rondo_window_tap(w, axis, at[axis], tap % w->kernel[axis], &in[axis]) && is_inside;
+      tap /= w->kernel[axis];
+    }
+    const size_t pixel =
+        (in[RONDO_DEPTH] * w->in[RONDO_HEIGHT] + in[RONDO_HEIGHT]) * w->in[RONDO_WIDTH] + in[RONDO_WIDTH];
+    for (size_t i = 0; is_inside && i < s->in_channels; i++)
+      sum += made->operands[X][rondo_conv_element(first + i, pixel, rondo_conv_in(s), c->blocks.x)] *
+             weights[order->column[i] + order->tap[t]];
+  }
+  return sum;
+}
+
+/* Computes the call, whose weights are packed, as its definition says: the own kernels read rows, for which there may
+ * be no memory. */
+static void run_packed(const rondo_onednn_convolution *c, const call *made) {
+  const rondo_window *w = &made->shape.window;
+  const size_t places = rondo_conv_out(&made->shape), plane = w->out[RONDO_HEIGHT] * w->out[RONDO_WIDTH];
+  assert(made->shape.images == 1);
+  for (size_t channel = 0; channel < made->shape.groups * made->shape.out_channels; channel++) {
+    for (size_t i = 0; i < places; i++) {
+      const size_t at[] = {[RONDO_DEPTH] = i / plane,
+                           [RONDO_HEIGHT] = i % plane / w->out[RONDO_WIDTH],
+                           [RONDO_WIDTH] = i % w->out[RONDO_WIDTH]};
+      made->operands[Y][rondo_conv_element(channel, i, places, c->blocks.y)] = packed_result(c, made, channel, at);
+    }
+  }
 }
 
 /* The call for the images from `image` on, in part `index`. */
@@ -615,6 +818,11 @@ static bool is_arranged(const rondo_onednn_convolution *c, size_t index) {
          (!shares_images(c) || c->arrangers[c->slices].is_ready);
 }
 
+/* Of the images of a call. */
+static size_t result_elements(const rondo_onednn_convolution *c) {
+  return c->batch * c->shape.groups * c->shape.out_channels * rondo_conv_out(&c->shape);
+}
+
 /* args: the convolution, x, weight, y, bias, workspace. A block is a part. */
 static void run_parts(rondo_blocks blocks, void *const *args) {
   rondo_onednn_convolution *c = RONDO_ARG(rondo_onednn_convolution *, 0);
@@ -624,7 +832,12 @@ static void run_parts(rondo_blocks blocks, void *const *args) {
     const bool is_ready = is_arranged(c, index);
     for (size_t image = first; image < last && image < c->shape.images; image += c->batch) {
       call made = call_of(c, index, image, args);
-      if (!is_ready || !run_library(c, &c->parts[index], &made)) run_own(c, &made);
+      const bool is_done = is_ready && run_library(c, &c->parts[index], &made);
+      if (!is_done && c->is_packed) run_packed(c, &made);
+      if (is_done || c->is_packed)
+        rondo_activate_in_place((rondo_activation)c->shape.activation, made.operands[Y], result_elements(c));
+      else
+        run_own(c, &made);
     }
   }
   rondo_onednn_end(use);

@@ -8,6 +8,7 @@
 
 #include "tensor/operators/common/operator_rows.h"
 #include "tensor/operators/convolution/conv.h"
+#include "tensor/operators/elementwise/unary_operators.h"
 #include "tensor/operators/matmul/gemm.h"
 
 #define EDGE RONDO_CONV_EDGE
@@ -213,11 +214,11 @@ static size_t corner_of(const conv_data *d, const conv_tile *t) {
 
 /* With the parts of a CUDA kernel: the first part has the sum of all, and the others are 0. */
 static void store_parts(const conv_data *d, const conv_tile *t, const float *sums) {
-  const size_t parts = d->shape->parts;
+  const size_t results = d->product.count * d->product.rows * d->product.columns;
   for (size_t i = 0; i < t->rows * t->columns; i++) {
     const size_t at = corner_of(d, t) + i / t->columns * d->product.columns + i % t->columns;
-    memset((float *)d->to + at * parts, 0, parts * sizeof(float));
-    ((float *)d->to)[at * parts] = sums[i];
+    ((float *)d->to)[at] = sums[i];
+    for (size_t part = 1; part < d->shape->parts; part++) ((float *)d->to)[part * results + at] = 0;
   }
 }
 
@@ -251,10 +252,21 @@ static void make_tiles(const conv_data *d, rondo_blocks blocks, void (*in_place)
 
 /* Forward ---------------------------------------------------------------------------------------------------------- */
 
+/* y = activation(y + bias), for a row of a tile. */
+static void end_row(rondo_activation activation, float bias, float *y, size_t count) {
+  float x[EDGE];
+  assert(count <= EDGE);
+  for (size_t k = 0; k < count; k++) x[k] = y[k] + bias;
+  rondo_activate(activation, x, y, count);
+}
+
+/* The product is added to the bias; with an activation, the bias is added afterwards, in the same pass. */
 static void convolve_pointwise(const conv_data *d, const conv_tile *t) {
   const rondo_conv_product p = d->product;
   const size_t first = t->product % d->shape->groups * p.rows + t->row;
   const float *bias = d->bias;
+  const rondo_activation activation = (rondo_activation)d->shape->activation;
+  const bool begins = bias != NULL && activation == RONDO_ACTIVATION_NONE;
   float *corner = (float *)d->to + corner_of(d, t);
   const rondo_gemm gemm = {
       t->rows,
@@ -262,11 +274,13 @@ static void convolve_pointwise(const conv_data *d, const conv_tile *t) {
       p.depth,
       .a = {(const float *)d->weight + first * p.depth, p.depth, false},
       .b = {(const float *)d->image + t->product * p.depth * p.columns + t->column, p.columns, false},
-      .c = {corner, p.columns, bias != NULL}};
-  for (size_t i = 0; i < t->rows && bias != NULL; i++) {
+      .c = {corner, p.columns, begins}};
+  for (size_t i = 0; i < t->rows && begins; i++) {
     for (size_t k = 0; k < t->columns; k++) corner[i * p.columns + k] = bias[first + i];
   }
   rondo_gemm_run(&gemm);
+  for (size_t i = 0; i < t->rows && activation != RONDO_ACTIVATION_NONE; i++)
+    end_row(activation, bias == NULL ? 0 : bias[first + i], corner + i * p.columns, t->columns);
 }
 
 static void convolve(const conv_data *d, const conv_tile *t) {
@@ -288,6 +302,7 @@ static void convolve(const conv_data *d, const conv_tile *t) {
     }
     multiply(t, depth, weights, stride, false, right, false, sums);
   }
+  rondo_activate_in_place((rondo_activation)s->activation, sums, t->rows * t->columns);
   store_tile(d, t, sums);
 }
 

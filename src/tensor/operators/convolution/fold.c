@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "tensor/operators/common/operator_tools.h"
+#include "tensor/operators/common/composition.h"
 
 /* A call's sizes along each dimension: of the image, of a window, and how many windows there are. */
 typedef struct folding {
@@ -14,7 +14,7 @@ typedef struct folding {
 } folding;
 
 static rondo_status add_fold(rondo_program *program, rondo_value x, const rondo_shape *shape, folding *f,
-                             uint32_t *out_result) {
+                             rondo_value *out_value) {
   const size_t taps = f->taps, rows = f->channels * taps;
   size_t windows[2 + RONDO_MAX_SPATIAL] = {shape->dims[0], rows}, weights[2 + RONDO_MAX_SPATIAL] = {rows, 1};
   rondo_value weight;
@@ -25,8 +25,7 @@ static rondo_status add_fold(rondo_program *program, rondo_value x, const rondo_
   RONDO_TRY(rondo_op_expand(program, weight, (const size_t[]){f->channels, taps, taps}, 3, &weight));
   RONDO_TRY(rondo_op_reshape(program, weight, weights, 2 + f->rank, &weight));
   RONDO_TRY(rondo_op_reshape(program, x, windows, 2 + f->rank, &x));
-  RONDO_TRY(rondo_op_conv_transpose(program, x, weight, &f->options, &x));
-  return rondo_program_resolve(program, x, "fold", "result", out_result);
+  return rondo_op_conv_transpose(program, x, weight, &f->options, out_value);
 }
 
 #define MOST ((size_t)1 << 30)
@@ -57,34 +56,39 @@ static rondo_status set_sizes(const rondo_conv_options *given, const size_t *ima
                               const rondo_shape *x, folding *f) {
   char text[RONDO_SHAPE_TEXT];
   size_t windows = 1;
-  bool fits = rondo_shape_is_float(x) && x->rank == 3;
   memcpy(f->kernel, kernel, f->rank * sizeof *kernel);
   f->taps = 1;
-  for (size_t axis = 0; axis < f->rank && fits; axis++) {
-    fits = set_axis(given, image[axis], axis, f) && f->taps <= MOST && windows <= MOST;
+  for (size_t axis = 0; axis < f->rank; axis++) {
+    if (!set_axis(given, image[axis], axis, f) || f->taps > MOST || windows > MOST)
+      return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE,
+                        "fold: windows of %zu elements do not fit along dimension %zu of the image, which has %zu "
+                        "elements: use another kernel, dilation or padding, and sizes of at most 2^30",
+                        kernel[axis], axis, image[axis]);
     f->taps *= kernel[axis];
-    windows *= fits ? f->windows[axis] : 1;
+    windows *= f->windows[axis];
   }
-  f->channels = fits ? x->dims[1] / f->taps : 0;
-  if (fits && x->dims[1] == f->channels * f->taps && f->channels > 0 && x->dims[2] == windows) return RONDO_OK;
+  const bool has_rank = rondo_shape_is_float(x) && x->rank == 3;
+  f->channels = has_rank ? x->dims[1] / f->taps : 0;
+  if (f->channels > 0 && x->dims[1] == f->channels * f->taps && x->dims[2] == windows) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_ARGUMENT, rondo_shape_is_float(x) ? RONDO_REASON_SHAPE : RONDO_REASON_TYPE,
-                    "fold: x is %s; it must be [n, c %zu, %zu] of floats, for windows of %zu elements",
-                    rondo_shape_text(text, x), f->taps, windows, f->taps);
+                    "fold: x is %s; it must be [n, c %zu, %zu] of floats, for %zu windows of %zu elements",
+                    rondo_shape_text(text, x), f->taps, windows, windows, f->taps);
 }
 
 rondo_status rondo_op_fold(rondo_program *program, rondo_value x, const size_t *image, const size_t *kernel,
                            const rondo_conv_options *options, size_t rank, rondo_value *out_value) {
   rondo_conv_options given;
   folding f = {.rank = rank, .options = {RONDO_CONV_TRANSPOSE_OPTIONS_INIT}};
-  uint32_t index, result = RONDO_NO_VALUE;
-  RONDO_TRY(rondo_program_begin_of(program, "fold", x, "x", out_value, &index));
+  rondo_shape shape;
+  rondo_value made = {0};
+  RONDO_TRY(rondo_program_begin(program, "fold", out_value));
+  RONDO_TRY(rondo_given_shape(program, x, "fold", "x", &shape));
   RONDO_TRY(rondo_require("fold", "image", image));
   RONDO_TRY(rondo_require("fold", "kernel", kernel));
   RONDO_TRY(rondo_versioned_read("rondo_conv_options", options, &given, sizeof given));
   if (rank == 0 || rank > RONDO_MAX_SPATIAL)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE, "fold: images have %zu dimensions: use 1 to %d", rank,
                       RONDO_MAX_SPATIAL);
-  const rondo_shape shape = *rondo_program_shape(program, index);
   RONDO_TRY(set_sizes(&given, image, kernel, &shape, &f));
   f.options.groups = (uint32_t)f.channels;
   memcpy(f.options.stride, given.stride, sizeof given.stride);
@@ -93,6 +97,6 @@ rondo_status rondo_op_fold(rondo_program *program, rondo_value x, const size_t *
   memcpy(f.options.padding_before, given.padding_before, sizeof given.padding_before);
   memcpy(f.options.padding_after, given.padding_after, sizeof given.padding_after);
   const rondo_program_mark mark = rondo_program_get_mark(program);
-  const rondo_status status = add_fold(program, x, &shape, &f, &result);
-  return rondo_program_finish(program, mark, status, result, out_value);
+  const rondo_status status = add_fold(program, x, &shape, &f, &made);
+  return rondo_compose_end(program, "fold", mark, status, made, out_value);
 }

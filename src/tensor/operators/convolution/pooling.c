@@ -154,23 +154,16 @@ static rondo_status read_options(const rondo_shape *x, const rondo_pooling_optio
   return RONDO_OK;
 }
 
-static rondo_status add_cast(rondo_program *program, rondo_type type, uint32_t *inout_value) {
-  const rondo_attributes to = {.sizes = {(size_t)type}, .size_count = 1};
-  const uint32_t from = *inout_value;
-  if (rondo_program_shape(program, from)->type == type) return RONDO_OK;
-  return rondo_program_add(program, &rondo_operator_cast, &from, 1, &to, inout_value);
-}
-
 /* Maxima of bytes are those of floats, exactly. */
 static rondo_status add_max_pool(rondo_program *program, uint32_t x, const rondo_attributes *attributes,
                                  uint32_t *out_value, uint32_t *out_indices) {
   const rondo_type type = rondo_program_shape(program, x)->type;
   uint32_t results[2];
-  if (type == RONDO_I8 || type == RONDO_U8) RONDO_TRY(add_cast(program, RONDO_F32, &x));
+  if (type == RONDO_I8 || type == RONDO_U8) RONDO_TRY(rondo_program_add_cast(program, RONDO_F32, &x));
   RONDO_TRY(rondo_program_add(program, &rondo_operator_max_pool, &x, 1, attributes, results));
   *out_value = results[0];
   *out_indices = results[1];
-  return add_cast(program, type, out_value);
+  return rondo_program_add_cast(program, type, out_value);
 }
 
 rondo_status rondo_op_max_pool(rondo_program *program, rondo_value x, const rondo_pooling_options *options,

@@ -33,9 +33,9 @@ __device__ inline extent around(const window &w, const position &in) {
   extent e;
 #pragma unroll
   for (int axis = 0; axis < AXES; axis++) {
-    const size_t at = in.at[axis] + w.padding[axis], last = at / w.stride[axis] + 1;
+    const size_t at = in.at[axis] + w.padding[axis], last = quotient(at, w.stride[axis]) + 1;
     const size_t size = w.dilation[axis] * (w.kernel[axis] - 1) + 1;
-    e.first[axis] = at < size ? 0 : (at - size) / w.stride[axis] + 1;
+    e.first[axis] = at < size ? 0 : quotient(at - size, w.stride[axis]) + 1;
     e.last[axis] = last < w.out[axis] ? last : w.out[axis];
   }
   return e;
@@ -45,8 +45,9 @@ __device__ inline bool contains(const window &w, const position &out, const posi
 #pragma unroll
   for (int axis = 0; axis < AXES; axis++) {
     const size_t at = in.at[axis] + w.padding[axis], from = out.at[axis] * w.stride[axis];
-    if (at < from || (at - from) % w.dilation[axis] != 0) return false;
-    if ((at - from) / w.dilation[axis] >= w.kernel[axis]) return false;
+    if (at < from) return false;
+    const size_t tap = w.dilation[axis] == 1 ? at - from : quotient(at - from, w.dilation[axis]);
+    if (tap * w.dilation[axis] != at - from || tap >= w.kernel[axis]) return false;
   }
   return true;
 }
@@ -92,8 +93,9 @@ __device__ inline int find_largest(const pooling_shape &s, const element *channe
 extern "C" __global__ void max_pool_TYPE(pooling_shape s, const element *__restrict__ x, element *__restrict__ y,
                                          int *__restrict__ places) {
   for (size_t i = first_element(); i < s.channels * out_of(s); i += element_stride()) {
-    const element *channel = x + i / out_of(s) * in_of(s);
-    const int place = find_largest(s, channel, position_of(s.w.out, i % out_of(s)));
+    const size_t number = quotient(i, out_of(s));
+    const element *channel = x + number * in_of(s);
+    const int place = find_largest(s, channel, position_of(s.w.out, i - number * out_of(s)));
     y[i] = place < 0 ? to_element(-__int_as_float(0x7f800000)) : channel[place];
     if (places != NULL) places[i] = place;
   }
@@ -101,8 +103,9 @@ extern "C" __global__ void max_pool_TYPE(pooling_shape s, const element *__restr
 
 extern "C" __global__ void avg_pool_TYPE(pooling_shape s, const element *__restrict__ x, element *__restrict__ y) {
   for (size_t i = first_element(); i < s.channels * out_of(s); i += element_stride()) {
-    const element *channel = x + i / out_of(s) * in_of(s);
-    const position out = position_of(s.w.out, i % out_of(s));
+    const size_t number = quotient(i, out_of(s));
+    const element *channel = x + number * in_of(s);
+    const position out = position_of(s.w.out, i - number * out_of(s));
     float sum = 0;
     visit_all(taps_inside(s.w, out), [&](const position &tap) {
       position in;
@@ -113,30 +116,29 @@ extern "C" __global__ void avg_pool_TYPE(pooling_shape s, const element *__restr
   }
 }
 
-/* dx at each place: the sum of what sent(index of a window, its place, index of the element) gives for the windows that
- * contain it. */
+/* dx at each place: the sum of what sent(index of a window, its place, place and index of the element) gives for the
+ * windows that may contain it. */
 template <class function>
 __device__ inline void gather_gradient(const pooling_shape &s, element *__restrict__ dx, function sent) {
   for (size_t i = first_element(); i < s.channels * in_of(s); i += element_stride()) {
-    const size_t first = i / in_of(s) * out_of(s), at = i % in_of(s);
+    const size_t channel = quotient(i, in_of(s)), first = channel * out_of(s), at = i - channel * in_of(s);
     const position in = position_of(s.w.in, at);
     float sum = 0;
-    visit_all(around(s.w, in), [&](const position &out) {
-      if (contains(s.w, out, in)) sum += sent(first + index_of(s.w.out, out), out, at);
-    });
+    visit_all(around(s.w, in), [&](const position &out) { sum += sent(first + index_of(s.w.out, out), out, in, at); });
     dx[i] = to_element(sum);
   }
 }
 
 extern "C" __global__ void max_pool_gradient_TYPE(pooling_shape s, const element *__restrict__ dy,
                                                   element *__restrict__ dx, const int *__restrict__ places) {
-  gather_gradient(s, dx, [&](size_t number, const position &, size_t at) {
+  gather_gradient(s, dx, [&](size_t number, const position &, const position &, size_t at) {
     return (size_t)places[number] == at ? to_float(dy[number]) : 0.0f;
   });
 }
 
 extern "C" __global__ void avg_pool_gradient_TYPE(pooling_shape s, const element *__restrict__ dy,
                                                   element *__restrict__ dx) {
-  gather_gradient(s, dx,
-                  [&](size_t number, const position &out, size_t) { return to_float(dy[number]) * share_of(s, out); });
+  gather_gradient(s, dx, [&](size_t number, const position &out, const position &in, size_t) {
+    return contains(s.w, out, in) ? to_float(dy[number]) * share_of(s, out) : 0.0f;
+  });
 }

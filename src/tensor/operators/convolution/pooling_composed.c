@@ -4,7 +4,7 @@
  */
 #include <math.h>
 
-#include "tensor/operators/common/operator_tools.h"
+#include "tensor/operators/common/composition.h"
 
 /* |x|^p; p is at least 1. */
 static rondo_status add_power(rondo_program *program, rondo_value *inout_value, float p) {
@@ -26,51 +26,46 @@ static rondo_status add_root(rondo_program *program, rondo_value *inout_value, f
 
 /* Sums of powers of F16 easily overflow, so all of it is F32. */
 static rondo_status add_lp_pool(rondo_program *program, rondo_value x, rondo_type type, float p,
-                                const rondo_pooling_options *sum, uint32_t *out_result) {
+                                const rondo_pooling_options *sum, rondo_value *out_value) {
   RONDO_TRY(rondo_op_cast(program, x, RONDO_F32, &x));
   RONDO_TRY(add_power(program, &x, p));
   RONDO_TRY(rondo_op_avg_pool(program, x, sum, &x));
   RONDO_TRY(add_root(program, &x, p));
-  RONDO_TRY(rondo_op_cast(program, x, type, &x));
-  return rondo_program_resolve(program, x, "lp_pool", "result", out_result);
+  return rondo_op_cast(program, x, type, out_value);
 }
 
 rondo_status rondo_op_lp_pool(rondo_program *program, rondo_value x, float p, const rondo_pooling_options *options,
                               rondo_value *out_value) {
   rondo_pooling_options sum;
-  uint32_t index, result = RONDO_NO_VALUE;
-  RONDO_TRY(rondo_program_begin_of(program, "lp_pool", x, "x", out_value, &index));
+  rondo_shape shape;
+  rondo_value made = {0};
+  RONDO_TRY(rondo_program_begin(program, "lp_pool", out_value));
+  RONDO_TRY(rondo_given_shape(program, x, "lp_pool", "x", &shape));
   RONDO_TRY(rondo_require("lp_pool", "options", options));
   RONDO_TRY(rondo_versioned_read("rondo_pooling_options", options, &sum, sizeof sum));
-  const rondo_shape *shape = rondo_program_shape(program, index);
-  const rondo_type type = shape->type;
-  if (!rondo_shape_is_float(shape))
+  if (!rondo_shape_is_float(&shape))
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_TYPE, "lp_pool: x is %s; it must be f32, f16 or bf16",
-                      rondo_type_name(type));
+                      rondo_type_name(shape.type));
   if (!(p >= 1 && isfinite(p)))
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
                       "lp_pool: p is %g; it must be a finite number of at least 1", (double)p);
   sum.divisor = 1;
   const rondo_program_mark mark = rondo_program_get_mark(program);
-  const rondo_status status = add_lp_pool(program, x, type, p, &sum, &result);
-  return rondo_program_finish(program, mark, status, result, out_value);
+  const rondo_status status = add_lp_pool(program, x, shape.type, p, &sum, &made);
+  return rondo_compose_end(program, "lp_pool", mark, status, made, out_value);
 }
 
 /* x and indices become rows, one for each channel of each image. */
-static rondo_status add_unpool(rondo_program *program, rondo_value x, rondo_value indices, const rondo_shape *result,
-                               uint32_t *out_result) {
+static rondo_status add_unpool(rondo_program *program, rondo_value x, rondo_value indices, const rondo_shape *shape,
+                               const rondo_shape *result, rondo_value *out_value) {
   const size_t rows = result->dims[0] * result->dims[1];
-  const size_t to[] = {rows, rondo_shape_elements(result) / rows};
+  const size_t to[] = {rows, rondo_shape_elements(result) / rows}, from[] = {rows, rondo_shape_elements(shape) / rows};
   rondo_value zeros;
-  uint32_t index = 0;
-  RONDO_TRY(rondo_program_resolve(program, x, "max_unpool", "x", &index));
-  const size_t from[] = {rows, rondo_shape_elements(rondo_program_shape(program, index)) / rows};
   RONDO_TRY(rondo_op_reshape(program, x, from, 2, &x));
   RONDO_TRY(rondo_op_reshape(program, indices, from, 2, &indices));
   RONDO_TRY(rondo_op_full(program, result->type, to, 2, 0, &zeros));
   RONDO_TRY(rondo_op_scatter(program, zeros, 1, indices, x, &x));
-  RONDO_TRY(rondo_op_reshape(program, x, result->dims, result->rank, &x));
-  return rondo_program_resolve(program, x, "max_unpool", "result", out_result);
+  return rondo_compose_reshape(program, x, result, out_value);
 }
 
 static rondo_status check_unpool(const rondo_shape *x, const rondo_shape *indices) {
@@ -88,17 +83,17 @@ static rondo_status check_unpool(const rondo_shape *x, const rondo_shape *indice
 
 rondo_status rondo_op_max_unpool(rondo_program *program, rondo_value x, rondo_value indices, const size_t *size,
                                  rondo_value *out_value) {
-  uint32_t of[2], made = RONDO_NO_VALUE;
-  rondo_shape result;
-  RONDO_TRY(rondo_program_begin_of(program, "max_unpool", x, "x", out_value, &of[0]));
-  RONDO_TRY(rondo_program_resolve(program, indices, "max_unpool", "indices", &of[1]));
+  rondo_shape shape, of_indices, result;
+  rondo_value made = {0};
+  RONDO_TRY(rondo_program_begin(program, "max_unpool", out_value));
+  RONDO_TRY(rondo_given_shape(program, x, "max_unpool", "x", &shape));
+  RONDO_TRY(rondo_given_shape(program, indices, "max_unpool", "indices", &of_indices));
   RONDO_TRY(rondo_require("max_unpool", "size", size));
-  const rondo_shape *shape = rondo_program_shape(program, of[0]);
-  RONDO_TRY(check_unpool(shape, rondo_program_shape(program, of[1])));
-  size_t dims[2 + RONDO_MAX_SPATIAL] = {shape->dims[0], shape->dims[1]};
-  for (uint32_t i = 2; i < shape->rank; i++) dims[i] = size[i - 2];
-  RONDO_TRY(rondo_shape_make("max_unpool", shape->type, dims, shape->rank, &result));
+  RONDO_TRY(check_unpool(&shape, &of_indices));
+  size_t dims[2 + RONDO_MAX_SPATIAL] = {shape.dims[0], shape.dims[1]};
+  for (uint32_t i = 2; i < shape.rank; i++) dims[i] = size[i - 2];
+  RONDO_TRY(rondo_shape_make("max_unpool", shape.type, dims, shape.rank, &result));
   const rondo_program_mark mark = rondo_program_get_mark(program);
-  const rondo_status status = add_unpool(program, x, indices, &result, &made);
-  return rondo_program_finish(program, mark, status, made, out_value);
+  const rondo_status status = add_unpool(program, x, indices, &shape, &result, &made);
+  return rondo_compose_end(program, "max_unpool", mark, status, made, out_value);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Pooling on a CPU, a part of a row at a time: for each tap of the windows, the windows of the part take its elements.
- * Each window has its taps in their order, whatever the parts are. Threads: any.
+ * Where windows have one element of a row, as in images whose last dimension is a block of channels, all rows of a
+ * plane are computed together. Each window has its taps in their order, whatever the parts are. Threads: any.
  */
 #include "tensor/operators/convolution/pooling.h"
 
@@ -168,12 +169,89 @@ static size_t other_elements(const rondo_pooling_shape *s, size_t plane, size_t 
   return s->divisor != 0 ? 1 : counted(s, RONDO_DEPTH, plane) * counted(s, RONDO_HEIGHT, row);
 }
 
+/* Planes ----------------------------------------------------------------------------------------------------------- */
+
+/* Whether windows of F32 images have one element of each row of the image, so that a row of results is combined from
+ * whole rows. `places`: of maxima. */
+static bool is_by_planes(const rondo_pooling_shape *s, rondo_type type, const int32_t *places) {
+  const rondo_window *w = &s->window;
+  return type == RONDO_F32 && places == NULL && w->kernel[RONDO_WIDTH] == 1 && w->stride[RONDO_WIDTH] == 1 &&
+         w->padding[RONDO_WIDTH] == 0 && w->after[RONDO_WIDTH] == 0;
+}
+
+/* Combines `count` rows of `width` elements, which are `step` elements apart, with those of the results. */
+RONDO_INLINE void combine(const float *restrict x, size_t step, size_t width, size_t count, bool adds,
+                          float *restrict y) {
+  for (size_t i = 0; i < count; i++, x += step, y += width) {
+    for (size_t k = 0; k < width; k++) {
+      const float here = x[k], before = y[k];
+      const bool is_larger = (here > before) | (here != here);
+      y[k] = adds ? before + here : is_larger ? here : before;
+    }
+  }
+}
+
+/* The widths of blocks of channels are constants, so that the compiler makes vectors. */
+RONDO_VECTORISED(combine_rows, (const float *x, size_t step, size_t width, size_t count, bool adds, float *y),
+                 (x, step, width, count, adds, y)) {
+  if (width == 8 && adds)
+    combine(x, step, 8, count, true, y);
+  else if (width == 8)
+    combine(x, step, 8, count, false, y);
+  else if (width == 16 && adds)
+    combine(x, step, 16, count, true, y);
+  else if (width == 16)
+    combine(x, step, 16, count, false, y);
+  else
+    combine(x, step, width, count, adds, y);
+}
+
+/* Takes the taps of a plane of the image for all rows of a plane of results. */
+static void take_plane(const rondo_window *w, const float *x, bool adds, float *y) {
+  const size_t width = w->in[RONDO_WIDTH], stride = w->stride[RONDO_HEIGHT];
+  for (size_t tap = 0; tap < w->kernel[RONDO_HEIGHT]; tap++) {
+    const rondo_span rows = rondo_window_inside(w, RONDO_HEIGHT, tap);
+    if (rows.first >= rows.last) continue;
+    const size_t from = rows.first * stride + tap * w->dilation[RONDO_HEIGHT] - w->padding[RONDO_HEIGHT];
+    combine_rows(x + from * width, stride * width, width, rows.last - rows.first, adds, y + rows.first * width);
+  }
+}
+
+/* The planes of results, of all channels, in the blocks. */
+static void pool_planes(const rondo_pooling_shape *s, rondo_blocks blocks, void *const *args, bool is_mean) {
+  const rondo_window *w = &s->window;
+  const size_t plane_in = w->in[RONDO_HEIGHT] * w->in[RONDO_WIDTH], width = w->out[RONDO_WIDTH];
+  const size_t height = w->out[RONDO_HEIGHT];
+  RONDO_EACH_ITEM(item, blocks, s->channels * w->out[RONDO_DEPTH]) {
+    const size_t channel = item / w->out[RONDO_DEPTH], plane = item % w->out[RONDO_DEPTH];
+    const float *x = RONDO_ARG(const float *, 1) + channel * rondo_window_in(w);
+    float *y = RONDO_ARG(float *, 2) + item * height * width;
+    for (size_t i = 0; i < height * width; i++) y[i] = is_mean ? 0 : -INFINITY;
+    const rondo_span planes = rondo_window_taps_inside(w, RONDO_DEPTH, plane);
+    for (size_t tap = planes.first; tap < planes.last; tap++) {
+      size_t z = 0;
+      (void)rondo_window_tap(w, RONDO_DEPTH, plane, tap, &z);
+      take_plane(w, x + z * plane_in, is_mean, y);
+    }
+    for (size_t row = 0; row < height && is_mean; row++) {
+      const float share = share_of(s, other_elements(s, plane, row), 0);
+      for (size_t k = 0; k < width; k++) y[row * width + k] *= share;
+    }
+  }
+}
+
+/* Kernels ---------------------------------------------------------------------------------------------------------- */
+
 void rondo_max_pool_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
   const rondo_pooling_shape *s = args[0];
   const void *x = RONDO_ARG(const void *, 1);
   void *y = RONDO_ARG(void *, 2);
   int32_t *places = RONDO_ARG(int32_t *, 3), at[RONDO_CHUNK];
   float largest[RONDO_CHUNK];
+  if (is_by_planes(s, type, places)) {
+    pool_planes(s, blocks, args, false);
+    return;
+  }
   RONDO_EACH_ITEM(i, blocks, rows_of(s)) {
     EACH_PART(p, s, i) {
       begin_maxima(s, type, x, &p, largest, at);
@@ -189,6 +267,10 @@ void rondo_avg_pool_cpu(rondo_type type, rondo_blocks blocks, void *const *args)
   const void *x = RONDO_ARG(const void *, 1);
   void *y = RONDO_ARG(void *, 2);
   float sums[RONDO_CHUNK];
+  if (is_by_planes(s, type, NULL)) {
+    pool_planes(s, blocks, args, true);
+    return;
+  }
   RONDO_EACH_ITEM(i, blocks, rows_of(s)) {
     EACH_PART(p, s, i) {
       const size_t others = other_elements(s, p.plane, p.row);

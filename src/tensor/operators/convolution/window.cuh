@@ -71,6 +71,7 @@ __device__ inline bool window_at(const window &w, const position &in, const posi
 __device__ inline size_t taps_before(const window &w, int axis, size_t out, size_t end) {
   const size_t from = out * w.stride[axis];
   if (from >= end) return 0;
-  const size_t taps = (end - from + w.dilation[axis] - 1) / w.dilation[axis];
+  const size_t taps =
+      w.dilation[axis] == 1 ? end - from : quotient(end - from + w.dilation[axis] - 1, w.dilation[axis]);
   return taps < w.kernel[axis] ? taps : w.kernel[axis];
 }

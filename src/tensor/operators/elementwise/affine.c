@@ -8,7 +8,7 @@
 #include "tensor/program/operation.h"
 #include "tensor/program/program.h"
 
-enum { SLOPE, OFFSET }; /* numbers */
+enum { SLOPE = RONDO_AFFINE_SLOPE, OFFSET = RONDO_AFFINE_OFFSET };
 
 rondo_attributes rondo_scale_attributes(float number) {
   return (rondo_attributes){.numbers = {[SLOPE] = number, [OFFSET] = -0.0f}}; /* adding -0 keeps the sign of zeros */

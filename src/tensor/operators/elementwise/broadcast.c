@@ -55,10 +55,9 @@ static cursor cursor_at(const rondo_layout *layout, size_t position) {
   return c;
 }
 
-/* Advances within the last dimension, at most to its end. */
-static void advance(cursor *c, size_t count) {
+/* Advances along dimension d, at most to its end. */
+static void advance(cursor *c, size_t d, size_t count) {
   const rondo_layout *layout = c->layout;
-  size_t d = layout->rank - 1;
   c->at[d] += count;
   c->offset += count * layout->strides[d];
   for (; d > 0 && c->at[d] == layout->dims[d]; d--) {
@@ -89,6 +88,34 @@ const void *rondo_load_numbers(rondo_type type, const void *memory, size_t first
 GATHER(gather_floats, float, rondo_load_chunk)
 GATHER(gather_integers, int64_t, rondo_load_integers)
 
+/* Whether the rows of the last dimension repeat along the one before. */
+static bool repeats_rows(const rondo_layout *layout) {
+  return layout->rank > 1 && layout->strides[layout->rank - 2] == 0;
+}
+
+/* Repeats the first `bytes` of a buffer until `all` are filled, a multiple. */
+static void repeat(void *buffer, size_t bytes, size_t all) {
+  unsigned char *to = buffer;
+  for (size_t done = bytes; done < all;) {
+    const size_t more = rondo_smaller(done, all - done);
+    memcpy(to + done, to, more);
+    done += more;
+  }
+}
+
+/* After a whole row at `done` of a buffer: repeats it as long as the next dimension does, up to `count`. Returns how
+ * many elements that added. */
+static size_t repeat_row(cursor *c, bool is_integer, rondo_chunk_buffer *buffer, size_t done, size_t count) {
+  const rondo_layout *layout = c->layout;
+  const size_t d = layout->rank - 2, run = layout->dims[d + 1], bytes = is_integer ? sizeof(int64_t) : sizeof(float);
+  const size_t times = rondo_smaller(layout->dims[d] - c->at[d], (count - done) / run);
+  if (times < 2) return 0;
+  repeat(is_integer ? (void *)(buffer->integers + done) : (void *)(buffer->floats + done), run * bytes,
+         times * run * bytes);
+  advance(c, d, times - 1);
+  return (times - 1) * run;
+}
+
 const void *rondo_load_layout(const rondo_layout *layout, rondo_type type, const void *memory, size_t first,
                               size_t count, rondo_chunk_buffer *buffer) {
   assert(layout->rank > 0 && layout->rank <= RONDO_MAX_DIMENSIONS && count <= RONDO_CHUNK);
@@ -103,7 +130,9 @@ const void *rondo_load_layout(const rondo_layout *layout, rondo_type type, const
     } else {
       gather_floats(type, memory, c.offset, repeats, run, buffer->floats + done);
     }
-    advance(&c, run);
+    const bool is_row = run == layout->dims[last];
+    if (is_row && repeats_rows(layout)) done += repeat_row(&c, rondo_is_integer(type), buffer, done, count);
+    advance(&c, last, run);
   }
   return buffer;
 }

@@ -70,11 +70,32 @@ RONDO_VECTORISED(cast_chunk, (rondo_type from, rondo_type to, const void *x, voi
   }
 }
 
+/* Processors convert vectors of 32 bits. */
+RONDO_VECTORISED(small_to_floats, (const int64_t *restrict x, float *restrict y, size_t count), (x, y, count)) {
+  RONDO_EACH_LANE(i, lane, count, y[i] = (float)(int32_t)x[i]);
+}
+
+/* A NaN becomes 0, which is in the range. */
+RONDO_VECTORISED(floats_to_bytes, (const float *restrict x, integer_range range, int64_t *restrict y, size_t count),
+                 (x, range, y, count)) {
+  const float lowest = range.lowest, highest = (float)range.highest;
+  RONDO_EACH_LANE(i, lane, count, {
+    const float number = x[i] == x[i] ? x[i] : 0, limited = number > lowest ? number : lowest;
+    y[i] = (int32_t)(limited < highest ? limited : highest);
+  });
+}
+
+static bool is_small(rondo_type type) { return type == RONDO_I8 || type == RONDO_U8; }
+
 /* Converts numbers to numbers of the other type; between two float or two integer types it copies them. */
 static void compute_cast(const rondo_chunk_call *call) {
   const bool from_float = is_float(call->types[0]), to_float = is_float(call->result_type);
-  if (from_float && !to_float)
+  if (from_float && is_small(call->result_type))
+    floats_to_bytes(call->terms[0], range_of(call->result_type), call->result, call->count);
+  else if (from_float && !to_float)
     integers_of(call->result_type, call->terms[0], call->result, call->count);
+  else if (is_small(call->types[0]) && to_float)
+    small_to_floats(call->terms[0], call->result, call->count);
   else if (!from_float && to_float)
     floats_of(call->terms[0], call->result, call->count);
   else
@@ -117,17 +138,13 @@ static rondo_status infer_cast(const rondo_program *program, const rondo_operati
   return rondo_shape_make("cast", type, shape->dims, shape->rank, &results[0]);
 }
 
-static rondo_status add_cast(rondo_program *program, uint32_t value, rondo_type type, uint32_t *out_value) {
-  const rondo_attributes attributes = {.sizes = {[TYPE] = type}, .size_count = 1};
-  return rondo_program_add(program, &rondo_operator_cast, &value, 1, &attributes, out_value);
-}
-
 /* The cast of an integer has no gradient. */
 static rondo_status differentiate_cast(rondo_program *program, const rondo_operation *operation,
                                        const uint32_t *result_gradients, uint32_t *input_gradients) {
   const rondo_shape *shape = rondo_operation_input(program, operation, 0);
   if (!rondo_shape_is_float(shape)) return RONDO_OK;
-  return add_cast(program, result_gradients[0], shape->type, &input_gradients[0]);
+  input_gradients[0] = result_gradients[0];
+  return rondo_program_add_cast(program, shape->type, &input_gradients[0]);
 }
 
 rondo_status rondo_emit_cast(rondo_emitter *emitter, rondo_type from, rondo_type to, const void *x, void *y,

@@ -84,7 +84,7 @@ static rondo_status emit_parametric(rondo_emitter *emitter, const rondo_operatio
     return formula;                                                                                              \
   }                                                                                                              \
   RONDO_INLINE float operator##_gradient_of(float x, float dy, float p, float q) {                               \
-    (void)q;                                                                                                     \
+    (void)x, (void)p, (void)q;                                                                                   \
     return slope_formula;                                                                                        \
   }                                                                                                              \
   CHUNK(operator,(x[i], p, q))                                                                                   \
@@ -173,6 +173,16 @@ rondo_status rondo_op_shrink(rondo_program *program, rondo_value value, float la
   return apply(program, &rondo_operator_shrink, value, lambda, bias, out_value);
 }
 
+rondo_status rondo_op_round_mantissa(rondo_program *program, rondo_value value, unsigned bits, int least_exponent,
+                                     rondo_value *out_value) {
+  RONDO_TRY(rondo_program_begin(program, "round_mantissa", out_value));
+  if (bits > 23) return fail_number("round_mantissa", "the number of bits", (float)bits, "0 to 23");
+  if (least_exponent < -149 || least_exponent > 127)
+    return fail_number("round_mantissa", "the least exponent", (float)least_exponent, "-149 to 127");
+  return apply(program, &rondo_operator_round_mantissa, value, ldexpf(1, -(int)bits), ldexpf(1, least_exponent),
+               out_value);
+}
+
 /* Made of others --------------------------------------------------------------------------------------------------- */
 
 /* The numbers of Klambauer et al. 2017. */
@@ -250,5 +260,5 @@ rondo_status rondo_op_prelu(rondo_program *program, rondo_value value, rondo_val
                       rondo_shape_text(texts[0], &of_slope), rondo_shape_text(texts[1], &of_value));
   const rondo_program_mark mark = rondo_program_get_mark(program);
   const rondo_status status = add_prelu(program, value, slope, &made);
-  return rondo_compose_end(program, mark, status, made, out_value);
+  return rondo_compose_end(program, "prelu", mark, status, made, out_value);
 }

@@ -7,6 +7,7 @@
 
 #include <assert.h>
 #include <math.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "tensor/operators/elementwise/broadcast.h"
@@ -227,6 +228,16 @@ const rondo_unary *rondo_activation_family(rondo_activation activation) {
                                                 [RONDO_ACTIVATION_SILU] = &silu_family};
   assert((size_t)activation < sizeof families / sizeof *families);
   return families[activation];
+}
+
+void rondo_activate_in_place(rondo_activation activation, float *y, size_t count) {
+  float x[RONDO_CHUNK];
+  if (activation == RONDO_ACTIVATION_NONE) return;
+  for (size_t at = 0; at < count; at += RONDO_CHUNK) {
+    const size_t length = rondo_smaller(count - at, RONDO_CHUNK);
+    memcpy(x, y + at, length * sizeof *x);
+    rondo_activate(activation, x, y + at, length);
+  }
 }
 
 rondo_status rondo_emit_activation(rondo_emitter *emitter, rondo_activation activation, rondo_type type, const void *x,

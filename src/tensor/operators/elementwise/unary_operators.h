@@ -48,9 +48,15 @@ static inline void rondo_activate(rondo_activation activation, const float *x, f
   rondo_activation_family(activation)->chunk(x, y, count);
 }
 
-/* Adds the step y = activation(x) to the emitter's operation. */
+/* The same in place; of NONE nothing. */
+void rondo_activate_in_place(rondo_activation activation, float *y, size_t count);
+
+/* Adds the step y = activation(x) to the emitter's operation. x may be y. */
 RONDO_MUST_USE rondo_status rondo_emit_activation(rondo_emitter *emitter, rondo_activation activation, rondo_type type,
                                                   const void *x, void *y, size_t count);
+
+/* Numbers of scale, add_constant and neg: slope x + offset. */
+enum { RONDO_AFFINE_SLOPE, RONDO_AFFINE_OFFSET };
 
 /* The attributes of rondo_operator_scale; with -1, those of rondo_operator_neg. Defined in affine.c. */
 rondo_attributes rondo_scale_attributes(float number);

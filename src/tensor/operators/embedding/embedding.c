@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * embedding and embedding_bag: rows of a table, gathered by indices. The result of a bag is the sum or mean of the rows
- * of its indices, each times its weight. Bags have one size, or begin at offsets (bag_offsets.c). An embedding consists
- * of bags with one index each.
+ * of its indices, each times its weight. Bags have one size, or begin at offsets (bag_offsets.c), of which the last may
+ * be the end of the last bag. An embedding consists of bags with one index each.
  *
  * The gradient of the table adds the rows of dy with the same index, in the order of the indices. A block owns rows of
  * the table, so no two blocks add to one row and the sum does not depend on the number of workers. Sums are F32 and
@@ -15,10 +15,11 @@
 #include "tensor/operators/common/operator_tools.h"
 #include "tensor/operators/embedding/embedding_bags.h"
 #include "tensor/operators/embedding/gather.h"
+#include "tensor/operators/shape/strided.h"
 #include "tensor/program/sharded_table.h"
 
 enum { TABLE, INDICES, OFFSETS, WEIGHTS };              /* inputs of the operators */
-enum { OF_INDICES, OF_RESULT, OF_OFFSETS, OF_WEIGHTS }; /* inputs of the table's gradient */
+enum { OF_INDICES, OF_RESULT, OF_OFFSETS, OF_WEIGHTS }; /* inputs of the table's gradient; if added, after the sum */
 enum { OF_TABLE, TABLE_INDICES, RESULT, BAG_OFFSETS };  /* inputs of the weights' gradient */
 enum { ROWS, COLUMNS };                                 /* sizes of the table, for its gradient */
 
@@ -76,13 +77,18 @@ static rondo_status infer_embedding(const rondo_program *program, const rondo_op
   return RONDO_OK;
 }
 
-/* For both operators. */
+/* For both operators. The rows are added to an existing gradient in place. Of a sparse table, all look-ups are found
+ * (program/sparse_gradient.c). */
 static rondo_status differentiate_table(rondo_program *program, const rondo_operation *operation,
                                         const uint32_t *result_gradients, uint32_t *input_gradients) {
   const rondo_shape *table = rondo_operation_input(program, operation, TABLE);
-  const uint32_t inputs[] = {operation->inputs[INDICES], result_gradients[0], operation->inputs[OFFSETS],
-                             operation->inputs[WEIGHTS]};
+  const uint32_t after_sum[] = {input_gradients[TABLE], operation->inputs[INDICES], result_gradients[0],
+                                operation->inputs[OFFSETS], operation->inputs[WEIGHTS]};
+  const uint32_t *inputs = after_sum + 1;
   rondo_attributes attributes = operation->attributes;
+  if (input_gradients[TABLE] != RONDO_NO_VALUE && !program->values.items[operation->inputs[TABLE]].is_sparse)
+    return rondo_program_add(program, &rondo_operator_embedding_gradient_add, after_sum, 5, &attributes,
+                             &input_gradients[TABLE]);
   uint32_t whole;
   attributes.sizes[ROWS] = table->dims[0];
   attributes.sizes[COLUMNS] = table->dims[1];
@@ -91,8 +97,7 @@ static rondo_status differentiate_table(rondo_program *program, const rondo_oper
   return rondo_program_add_gradient(program, whole, &input_gradients[TABLE]);
 }
 
-/* A few rows are added to an existing gradient in place. Of a sparse table, all look-ups are found
- * (program/sparse_gradient.c). */
+/* A few rows are added by a kernel that is faster for them. */
 static rondo_status differentiate_embedding(rondo_program *program, const rondo_operation *operation,
                                             const uint32_t *result_gradients, uint32_t *input_gradients) {
   const uint32_t inputs[] = {result_gradients[0], operation->inputs[INDICES]};
@@ -124,7 +129,7 @@ rondo_status rondo_op_embedding(rondo_program *program, rondo_value table, rondo
   RONDO_TRY(rondo_program_begin(program, row->name, out_value));
   RONDO_TRY(rondo_program_resolve_inputs(program, row, given, 2, inputs));
   const rondo_program_mark mark = rondo_program_get_mark(program);
-  rondo_status status = rondo_table_fetch(program, &inputs[TABLE], &inputs[INDICES]);
+  rondo_status status = rondo_table_fetch(program, RONDO_NO_VALUE, &inputs[TABLE], &inputs[INDICES]);
   if (status == RONDO_OK) status = rondo_program_add(program, row, inputs, 2, NULL, &result);
   return rondo_program_finish(program, mark, status, result, out_value);
 }
@@ -188,6 +193,19 @@ static rondo_status require_weights(const rondo_program *program, const rondo_op
   return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE, "weights must have the shape of indices");
 }
 
+static rondo_status infer_last_offset(const rondo_program *program, const rondo_operation *operation,
+                                      rondo_shape *out) {
+  if (operation->inputs[OFFSETS] == RONDO_NO_VALUE) {
+    return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE, "include_last_offset needs offsets");
+  }
+  if (out->dims[0] < 2) {
+    return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE,
+                                "with include_last_offset, offsets need the begin of a bag and its end, at least 2");
+  }
+  out->dims[0]--;
+  return RONDO_OK;
+}
+
 /* The dimensions of the result before the columns: those of the offsets, or of the indices without the last. */
 static rondo_status infer_bags(const rondo_program *program, const rondo_operation *operation, rondo_shape *out) {
   const rondo_shape *indices = rondo_operation_input(program, operation, INDICES);
@@ -197,6 +215,7 @@ static rondo_status infer_bags(const rondo_program *program, const rondo_operati
     return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE,
                                 "indices must have 1 dimension where bags begin at offsets, not %u", indices->rank);
   }
+  if (operation->attributes.flags[RONDO_BAG_LAST]) return infer_last_offset(program, operation, out);
   if (offsets != NULL) return RONDO_OK;
   if (indices->rank == 0) {
     return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE, "a scalar has no bags: give offsets");
@@ -247,19 +266,31 @@ static rondo_status add_bag_operation(rondo_program *program, const rondo_value 
     const uint32_t pair[] = {inputs[OFFSETS], inputs[INDICES]};
     RONDO_TRY(rondo_program_add(program, &rondo_operator_bag_offsets, pair, 2, NULL, &inputs[OFFSETS]));
   }
-  RONDO_TRY(rondo_table_fetch(program, &inputs[TABLE], &inputs[INDICES]));
+  const uint32_t end = attributes->flags[RONDO_BAG_LAST] ? inputs[OFFSETS] : RONDO_NO_VALUE;
+  RONDO_TRY(rondo_table_fetch(program, end, &inputs[TABLE], &inputs[INDICES]));
   return rondo_program_add(program, &rondo_operator_embedding_bag, inputs, 4, attributes, out_result);
 }
 
 rondo_status rondo_op_embedding_bag(rondo_program *program, rondo_value table, rondo_value indices, rondo_value offsets,
                                     rondo_value weights, rondo_combine combine, rondo_value *out_value) {
+  const rondo_embedding_bag_options options = {RONDO_EMBEDDING_BAG_OPTIONS_INIT, .combine = combine, .offsets = offsets,
+                                               .weights = weights};
+  return rondo_op_embedding_bag_with(program, table, indices, &options, out_value);
+}
+
+rondo_status rondo_op_embedding_bag_with(rondo_program *program, rondo_value table, rondo_value indices,
+                                         const rondo_embedding_bag_options *options, rondo_value *out_value) {
   const rondo_operator *row = &rondo_operator_embedding_bag;
-  const rondo_value given[] = {table, indices, offsets, weights};
-  const rondo_attributes attributes = {
-      .flags = {[RONDO_BAG_MEAN] = combine == RONDO_COMBINE_MEAN, [RONDO_BAG_EACH] = true}};
+  rondo_embedding_bag_options o;
   uint32_t inputs[4], result = 0;
   RONDO_TRY(rondo_program_begin(program, row->name, out_value));
-  RONDO_TRY(rondo_require_combine(row->name, combine));
+  RONDO_TRY(rondo_require(row->name, "options", options));
+  RONDO_TRY(rondo_versioned_read("rondo_embedding_bag_options", options, &o, sizeof o));
+  RONDO_TRY(rondo_require_combine(row->name, o.combine));
+  const rondo_value given[] = {table, indices, o.offsets, o.weights};
+  const rondo_attributes attributes = {.flags = {[RONDO_BAG_MEAN] = o.combine == RONDO_COMBINE_MEAN,
+                                                 [RONDO_BAG_EACH] = true,
+                                                 [RONDO_BAG_LAST] = o.include_last_offset}};
   RONDO_TRY(rondo_program_resolve_inputs(program, row, given, 4, inputs));
   const rondo_program_mark mark = rondo_program_get_mark(program);
   const rondo_status status = add_bag_operation(program, given, inputs, &attributes, &result);
@@ -302,21 +333,26 @@ static void add_index(const gather_memory *memory, const rondo_bag_shape *shape,
   }
 }
 
-/* `sums` is a whole table: the gradient itself if that is F32. */
-static void add_rows(const gather_memory *memory, const rondo_bag_shape *shape, rondo_span rows, float *sums,
+/* `sums` is a whole table: the gradient itself if that is F32. It begins with zeros, or with the gradient if rows are
+ * added to that. */
+static void add_rows(const gather_memory *memory, const rondo_bag_shape *shape, rondo_span rows, bool adds, float *sums,
                      void *gradient) {
-  const size_t columns = shape->columns;
-  memset(sums + rows.first * columns, 0, (rows.last - rows.first) * columns * sizeof *sums);
-  for (size_t i = 0; i < shape->count; i++) {
+  const size_t columns = shape->columns, first = rows.first * columns, last = rows.last * columns;
+  if (!adds) {
+    memset(sums + first, 0, (last - first) * sizeof *sums);
+  } else if (memory->type != RONDO_F32) {
+    RONDO_EACH_CHUNK(at, length, first, last) (void)rondo_load_chunk(memory->type, gradient, at, length, sums + at);
+  }
+  for (size_t i = 0, count = rondo_bag_indices(shape, memory->offsets); i < count; i++) {
     const size_t row = rondo_bag_row(shape, memory->indices, i);
     if (row >= rows.first && row < rows.last) add_index(memory, shape, i, sums + row * columns);
   }
   assert(rows.first <= rows.last && rows.last <= shape->rows);
-  RONDO_EACH_CHUNK(at, length, rows.first * columns, rows.last * columns)
-    rondo_store_chunk(memory->type, gradient, at, length, sums + at);
+  if (memory->type == RONDO_F32) return;
+  RONDO_EACH_CHUNK(at, length, first, last) rondo_store_chunk(memory->type, gradient, at, length, sums + at);
 }
 
-static void embedding_gradient_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
+static void compute_gradient(rondo_type type, rondo_blocks blocks, void *const *args, bool adds) {
   const rondo_bag_shape *shape = args[0];
   const gather_memory memory = {.type = type,
                                 .indices = RONDO_ARG(const void *, 1),
@@ -325,11 +361,21 @@ static void embedding_gradient_cpu(rondo_type type, rondo_blocks blocks, void *c
                                 .weights = RONDO_ARG(const void *, 4)};
   void *gradient = RONDO_ARG(void *, 5);
   float *sums = type == RONDO_F32 ? gradient : RONDO_ARG(void *, 6);
-  add_rows(&memory, shape, rondo_blocks_span(blocks, shape->rows, 1), sums, gradient);
+  add_rows(&memory, shape, rondo_blocks_span(blocks, shape->rows, 1), adds, sums, gradient);
+}
+
+static void embedding_gradient_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
+  compute_gradient(type, blocks, args, false);
+}
+
+static void embedding_gradient_add_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
+  compute_gradient(type, blocks, args, true);
 }
 
 RONDO_TYPED_KERNEL(embedding_gradient, embedding, RONDO_SCALAR(rondo_bag_shape), RONDO_READS, RONDO_READS, RONDO_READS,
                    RONDO_READS, RONDO_WRITES, RONDO_WRITES);
+RONDO_TYPED_KERNEL(embedding_gradient_add, embedding, RONDO_SCALAR(rondo_bag_shape), RONDO_READS, RONDO_READS,
+                   RONDO_READS, RONDO_READS, RONDO_UPDATES, RONDO_WRITES);
 
 static rondo_status infer_embedding_gradient(const rondo_program *program, const rondo_operation *operation,
                                              rondo_shape *results) {
@@ -351,22 +397,37 @@ static rondo_status prepare_embedding_gradient(rondo_resources *resources, const
   return RONDO_OK;
 }
 
-static rondo_status emit_embedding_gradient(rondo_emitter *emitter, const rondo_operation *operation) {
+/* `first`: the input with the indices. */
+static rondo_status emit_rows(rondo_emitter *emitter, const rondo_operation *operation,
+                              const rondo_kernel_options *code, uint32_t first) {
   const rondo_shape *result = rondo_emit_shape(emitter, operation->results[0]);
-  const rondo_bag_shape shape = rondo_bag_shape_of(emitter, operation, result, OF_INDICES, OF_OFFSETS);
-  return rondo_emit_operands(
-      emitter, operation, &embedding_gradient_code[result->type], gradient_grid(emitter, &shape),
-      RONDO_OPERANDS(RONDO_OBJECT(shape), RONDO_INPUT(OF_INDICES), RONDO_INPUT(OF_RESULT), RONDO_INPUT(OF_OFFSETS),
-                     RONDO_INPUT(OF_WEIGHTS), RONDO_RESULT(0), RONDO_WORKSPACE));
+  const rondo_bag_shape shape = rondo_bag_shape_of(emitter, operation, result, first + OF_INDICES, first + OF_OFFSETS);
+  return rondo_emit_operands(emitter, operation, &code[result->type], gradient_grid(emitter, &shape),
+                             RONDO_OPERANDS(RONDO_OBJECT(shape), RONDO_INPUT(first + OF_INDICES),
+                                            RONDO_INPUT(first + OF_RESULT), RONDO_INPUT(first + OF_OFFSETS),
+                                            RONDO_INPUT(first + OF_WEIGHTS), RONDO_RESULT(0), RONDO_WORKSPACE));
+}
+
+static rondo_status emit_embedding_gradient(rondo_emitter *emitter, const rondo_operation *operation) {
+  return emit_rows(emitter, operation, embedding_gradient_code, 0);
+}
+
+static rondo_status emit_embedding_gradient_add(rondo_emitter *emitter, const rondo_operation *operation) {
+  RONDO_TRY(rondo_emit_sum_so_far(emitter, operation->inputs[0], operation->results[0]));
+  return emit_rows(emitter, operation, embedding_gradient_add_code, 1);
 }
 
 RONDO_OPERATOR(embedding_gradient, .inputs = {"indices", "gradient", "offsets", "weights"}, .required = 2,
                .result_count = 1, .infer = infer_embedding_gradient, .prepare = prepare_embedding_gradient,
                .emit = emit_embedding_gradient);
+RONDO_OPERATOR(embedding_gradient_add, .inputs = {"sum", "indices", "gradient", "offsets", "weights"}, .required = 3,
+               .result_count = 1, .is_in_place = true, .infer = rondo_infer_same, .prepare = prepare_embedding_gradient,
+               .emit = emit_embedding_gradient_add);
 
 /* Gradient of weights ---------------------------------------------------------------------------------------------- */
 
-/* The gradient of a weight is the dot product of its row and the row of dy, times the factor of the bag. */
+/* The gradient of a weight is the dot product of its row and the row of dy, times the factor of the bag, and 0 for an
+ * index that is in no bag. */
 RONDO_INLINE float row_dot(rondo_type type, const void *x, size_t first, const void *y, size_t second, size_t columns) {
   float sum = 0, buffers[2][RONDO_CHUNK];
   RONDO_EACH_CHUNK(at, length, 0, columns) {
@@ -386,10 +447,12 @@ RONDO_VECTORISED_KERNEL(embedding_bag_weights_cpu) {
   const void *dy = RONDO_ARG(const void *, 3);
   const int32_t *offsets = RONDO_ARG(const int32_t *, 4);
   void *gradient = RONDO_ARG(void *, 5);
+  const size_t in_bags = rondo_bag_indices(shape, offsets);
   RONDO_EACH_ITEM(i, blocks, shape->count) {
-    const size_t bag = rondo_bag_of(shape, offsets, i);
-    const float dot = row_dot(type, table, rondo_bag_row(shape, indices, i) * shape->columns, dy, bag * shape->columns,
-                              shape->columns);
+    const size_t bag = rondo_bag_of(shape, offsets, i), at = bag * shape->columns;
+    float dot = 0;
+    if (i < in_bags)
+      dot = row_dot(type, table, rondo_bag_row(shape, indices, i) * shape->columns, dy, at, shape->columns);
     rondo_store_one(type, gradient, i, rondo_bag_factor(shape, offsets, bag) * dot);
   }
 }

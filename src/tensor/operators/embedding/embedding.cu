@@ -40,16 +40,18 @@ extern "C" __global__ void embedding_bag_TYPE(gather_shape shape, const element 
   }
 }
 
-/* A team computes the gradient of one weight: its row · the row of dy. */
+/* A team computes the gradient of one weight: its row · the row of dy, or 0 for an index that is in no bag. */
 extern "C" __global__ void embedding_bag_weights_TYPE(gather_shape shape, const element *__restrict__ table,
                                                       const void *__restrict__ indices, const element *__restrict__ dy,
                                                       const int *__restrict__ offsets, element *__restrict__ gradient) {
   const row_team team = team_of(shape.columns);
+  const size_t in_bags = indices_in_bags(shape, offsets);
   for (size_t i = team.first; i < shape.count; i += team.stride) {
     const size_t bag = bag_of(shape, offsets, i);
     const element *x = table + row_at(shape, indices, i) * shape.columns, *of_bag = dy + bag * shape.columns;
+    const size_t columns = i < in_bags ? shape.columns : 0;
     float sum = 0;
-    for (size_t k = team.lane; k < shape.columns; k += team.lanes) sum += to_float(x[k]) * to_float(of_bag[k]);
+    for (size_t k = team.lane; k < columns; k += team.lanes) sum += to_float(x[k]) * to_float(of_bag[k]);
     sum = team_join<join_sum>(team, sum);
     if (team.lane == 0) gradient[i] = to_element(sum * bag_factor(shape, offsets, bag));
   }
@@ -126,12 +128,10 @@ __device__ inline void add_rows(const gather_shape &shape, const gather_memory &
 /* With at least this many pieces, each belongs to a warp. Otherwise the warps of a block share a piece. */
 #define MANY_PIECES 4096
 
-/* The gradient of a wrong index is added to row 0, which the forward operator read. The last argument is for CPUs. */
-extern "C" __global__ void embedding_gradient_TYPE(gather_shape shape, const void *__restrict__ indices,
-                                                   const element *__restrict__ dy, const int *__restrict__ offsets,
-                                                   const element *__restrict__ weights, element *__restrict__ table,
-                                                   float *) {
-  const gather_memory memory = {dy, weights, offsets};
+/* The gradient of a wrong index is added to row 0, which the forward operator read. ADDS: to what is in the table. */
+template <bool ADDS>
+__device__ inline void compute_gradient(const gather_shape &shape, const void *indices, const gather_memory &memory,
+                                        element *table) {
   __shared__ unsigned read[READ]; /* rows, of which there are less than 2^32 (embedding.c) */
   __shared__ unsigned short found[WARPS][READ];
   __shared__ float parts[WARPS][PIECE];
@@ -139,11 +139,13 @@ extern "C" __global__ void embedding_gradient_TYPE(gather_shape shape, const voi
   const unsigned lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
   const unsigned team = pieces < MANY_PIECES ? WARPS : 1, member = warp % team;
   const unsigned share = READ / team;
+  const size_t in_bags = indices_in_bags(shape, memory.offsets);
   for (size_t base = (size_t)blockIdx.x * (WARPS / team); base < pieces; base += (size_t)gridDim.x * (WARPS / team)) {
     const table_piece piece = piece_of(shape, base + warp / team);
     float sums[PIECE_LANES] = {0};
-    for (size_t first = 0; first < shape.count; first += READ) {
-      const unsigned count = shape.count - first < READ ? (unsigned)(shape.count - first) : READ;
+    unsigned matches = 0;
+    for (size_t first = 0; first < in_bags; first += READ) {
+      const unsigned count = in_bags - first < READ ? (unsigned)(in_bags - first) : READ;
       __syncthreads(); /* what was read before has been used */
       for (unsigned i = threadIdx.x; i < count; i += BLOCK_THREADS) {
         read[i] = (unsigned)row_at(shape, indices, first + i);
@@ -151,17 +153,35 @@ extern "C" __global__ void embedding_gradient_TYPE(gather_shape shape, const voi
       __syncthreads();
       const unsigned begin = member * share < count ? member * share : count;
       const unsigned left = count - begin < share ? count - begin : share;
-      const unsigned matches = find_row(read + begin, left, piece.row, found[warp]);
-      add_rows(shape, memory, piece, first + begin, found[warp], matches, sums);
+      const unsigned count_here = find_row(read + begin, left, piece.row, found[warp]);
+      add_rows(shape, memory, piece, first + begin, found[warp], count_here, sums);
+      matches += count_here;
       __syncwarp();
     }
 #pragma unroll
     for (unsigned k = 0; k < PIECE_LANES; k++) parts[warp][k * WARP + lane] = sums[k];
     __syncthreads();
-    for (unsigned column = lane; member == 0 && column < piece.columns; column += WARP) {
-      float sum = parts[warp][column];
+    if (member != 0 || (ADDS && team == 1 && matches == 0)) continue;
+    for (unsigned column = lane; column < piece.columns; column += WARP) {
+      element *to = table + piece.row * shape.columns + piece.column + column;
+      float sum = ADDS ? to_float(*to) + parts[warp][column] : parts[warp][column];
       for (unsigned other = 1; other < team; other++) sum += parts[warp + other][column];
-      table[piece.row * shape.columns + piece.column + column] = to_element(sum);
+      *to = to_element(sum);
     }
   }
+}
+
+/* The last argument is for CPUs. */
+extern "C" __global__ void embedding_gradient_TYPE(gather_shape shape, const void *__restrict__ indices,
+                                                   const element *__restrict__ dy, const int *__restrict__ offsets,
+                                                   const element *__restrict__ weights, element *__restrict__ table,
+                                                   float *) {
+  compute_gradient<false>(shape, indices, {dy, weights, offsets}, table);
+}
+
+extern "C" __global__ void embedding_gradient_add_TYPE(gather_shape shape, const void *__restrict__ indices,
+                                                       const element *__restrict__ dy, const int *__restrict__ offsets,
+                                                       const element *__restrict__ weights, element *__restrict__ table,
+                                                       float *) {
+  compute_gradient<true>(shape, indices, {dy, weights, offsets}, table);
 }

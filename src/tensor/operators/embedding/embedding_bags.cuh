@@ -4,7 +4,7 @@
 #include "tensor/operators/common/kernel_support.cuh"
 
 struct gather_shape {
-  size_t rows, columns, count, bags, bag_size;
+  size_t rows, columns, count, bags, bag_size, end;
   unsigned wide_indices, is_mean;
 };
 
@@ -21,15 +21,21 @@ struct bag_span {
   size_t first, last;
 };
 
+/* How many indices are in bags. */
+__device__ inline size_t indices_in_bags(const gather_shape &shape, const int *offsets) {
+  return shape.end == 0 ? shape.count : clamp_offset(offsets[shape.end], shape.count);
+}
+
 /* The indices of a bag. */
 __device__ inline bag_span span_of(const gather_shape &shape, const int *offsets, size_t bag) {
   if (offsets == 0) return {bag * shape.bag_size, (bag + 1) * shape.bag_size};
   const size_t first = clamp_offset(offsets[bag], shape.count);
-  const size_t last = bag + 1 < shape.bags ? clamp_offset(offsets[bag + 1], shape.count) : shape.count;
+  const bool is_last = bag + 1 == shape.bags;
+  const size_t last = is_last ? indices_in_bags(shape, offsets) : clamp_offset(offsets[bag + 1], shape.count);
   return {first, last < first ? first : last};
 }
 
-/* The last bag that begins at index i or before, by binary search. */
+/* The last bag that begins at index i or before, by binary search: the one that has the index, if any has. */
 __device__ inline size_t bag_of(const gather_shape &shape, const int *offsets, size_t i) {
   if (offsets == 0) return shape.bag_size == 1 ? i : i / shape.bag_size;
   size_t low = 0, high = shape.bags;

@@ -164,18 +164,6 @@ static rondo_status add_gather(rondo_program *program, rondo_value value, rondo_
   return rondo_program_apply(program, &rondo_operator_gather, inputs, 2, &attributes, out_value);
 }
 
-rondo_status rondo_op_gather(rondo_program *program, rondo_value value, rondo_value indices, size_t dimension,
-                             rondo_value *out_value) {
-  rondo_shape unused;
-  rondo_value made = {0};
-  RONDO_TRY(rondo_program_begin(program, "gather", out_value));
-  RONDO_TRY(rondo_given_shape(program, value, "gather", "value", &unused));
-  RONDO_TRY(rondo_given_shape(program, indices, "gather", "indices", &unused));
-  const rondo_program_mark mark = rondo_program_get_mark(program);
-  const rondo_status status = add_gather(program, value, indices, dimension, &made);
-  return rondo_compose_end(program, mark, status, made, out_value);
-}
-
 /* Indices of any rank: the dimension of the result becomes theirs. */
 static rondo_status add_index_select(rondo_program *program, rondo_value value, rondo_value indices, size_t dimension,
                                      rondo_value *out_value) {
@@ -194,16 +182,30 @@ static rondo_status add_index_select(rondo_program *program, rondo_value value, 
   return rondo_op_reshape(program, *out_value, dims, of_value.rank + of_indices.rank - 1, out_value);
 }
 
-rondo_status rondo_op_index_select(rondo_program *program, rondo_value value, rondo_value indices, size_t dimension,
-                                   rondo_value *out_value) {
+/* A public operator, whose operations `add` adds. */
+static rondo_status apply(rondo_program *program, const char *call, rondo_value value, rondo_value indices,
+                          size_t dimension,
+                          rondo_status (*add)(rondo_program *program, rondo_value value, rondo_value indices,
+                                              size_t dimension, rondo_value *out_value),
+                          rondo_value *out_value) {
   rondo_shape unused;
   rondo_value made = {0};
-  RONDO_TRY(rondo_program_begin(program, "index_select", out_value));
-  RONDO_TRY(rondo_given_shape(program, value, "index_select", "value", &unused));
-  RONDO_TRY(rondo_given_shape(program, indices, "index_select", "indices", &unused));
+  RONDO_TRY(rondo_program_begin(program, call, out_value));
+  RONDO_TRY(rondo_given_shape(program, value, call, "value", &unused));
+  RONDO_TRY(rondo_given_shape(program, indices, call, "indices", &unused));
   const rondo_program_mark mark = rondo_program_get_mark(program);
-  const rondo_status status = add_index_select(program, value, indices, dimension, &made);
-  return rondo_compose_end(program, mark, status, made, out_value);
+  const rondo_status status = add(program, value, indices, dimension, &made);
+  return rondo_compose_end(program, call, mark, status, made, out_value);
+}
+
+rondo_status rondo_op_gather(rondo_program *program, rondo_value value, rondo_value indices, size_t dimension,
+                             rondo_value *out_value) {
+  return apply(program, "gather", value, indices, dimension, add_gather, out_value);
+}
+
+rondo_status rondo_op_index_select(rondo_program *program, rondo_value value, rondo_value indices, size_t dimension,
+                                   rondo_value *out_value) {
+  return apply(program, "index_select", value, indices, dimension, add_index_select, out_value);
 }
 
 /* Gradient --------------------------------------------------------------------------------------------------------- */

@@ -27,7 +27,7 @@ rondo_status rondo_op_gather_nd(rondo_program *program, rondo_value value, rondo
   RONDO_TRY(rondo_nd_part_shape("gather_nd", &nd, &part));
   const rondo_program_mark mark = rondo_program_get_mark(program);
   const rondo_status status = add_gather(program, &nd, &part, value, indices, &made);
-  return rondo_compose_end(program, mark, status, made, out_value);
+  return rondo_compose_end(program, "gather_nd", mark, status, made, out_value);
 }
 
 /* wrap_indices ----------------------------------------------------------------------------------------------------- */
@@ -52,5 +52,5 @@ rondo_status rondo_op_wrap_indices(rondo_program *program, rondo_value indices, 
                       "wrap_indices: the indices are %s; they must be i32 or i64", rondo_type_name(shape.type));
   const rondo_program_mark mark = rondo_program_get_mark(program);
   const rondo_status status = add_wrapped(program, indices, shape.type, size, &made);
-  return rondo_compose_end(program, mark, status, made, out_value);
+  return rondo_compose_end(program, "wrap_indices", mark, status, made, out_value);
 }

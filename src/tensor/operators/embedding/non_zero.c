@@ -191,5 +191,5 @@ rondo_status rondo_op_compress(rondo_program *program, rondo_value value, rondo_
   const rondo_program_mark mark = rondo_program_get_mark(program);
   const rondo_status status = add_compress(program, &of, &made, &count);
   if (status == RONDO_OK) *out_count = count;
-  return rondo_compose_end(program, mark, status, made, out_value);
+  return rondo_compose_end(program, "compress", mark, status, made, out_value);
 }

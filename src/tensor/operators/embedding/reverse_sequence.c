@@ -13,12 +13,19 @@ typedef struct sequences {
   size_t order[RONDO_MAX_DIMENSIONS]; /* of a permute to [batch, time, ..] */
 } sequences;
 
+/* The lengths as I64 [batch, 1], checked when the program runs. */
+static rondo_status add_lengths(rondo_program *program, const sequences *of, rondo_value *out_lengths) {
+  const rondo_attributes attributes = {.sizes = {of->shape.dims[of->time]}, .size_count = 1};
+  RONDO_TRY(rondo_program_apply(program, &rondo_operator_sequence_lengths, &of->lengths, 1, &attributes, out_lengths));
+  RONDO_TRY(rondo_op_cast(program, *out_lengths, RONDO_I64, out_lengths));
+  return rondo_op_reshape(program, *out_lengths, (size_t[]){of->shape.dims[of->batch], 1}, 2, out_lengths);
+}
+
 /* I64 [batch, time, 1]: where each element comes from. */
 static rondo_status add_sources(rondo_program *program, const sequences *of, rondo_value *out_indices) {
   const size_t batch = of->shape.dims[of->batch], time = of->shape.dims[of->time];
   rondo_value lengths, one, positions, is_reversed, reversed;
-  RONDO_TRY(rondo_op_cast(program, of->lengths, RONDO_I64, &lengths));
-  RONDO_TRY(rondo_op_reshape(program, lengths, (size_t[]){batch, 1}, 2, &lengths));
+  RONDO_TRY(add_lengths(program, of, &lengths));
   RONDO_TRY(rondo_compose_positions(program, time, 0, 1, 2, &positions));
   RONDO_TRY(rondo_op_less(program, positions, lengths, &is_reversed));
   RONDO_TRY(rondo_compose_number(program, RONDO_I64, 1, &one));
@@ -66,5 +73,5 @@ rondo_status rondo_op_reverse_sequence(rondo_program *program, rondo_value value
     if (d != batch_dimension && d != time_dimension) of.order[next++] = d;
   const rondo_program_mark mark = rondo_program_get_mark(program);
   const rondo_status status = add_reversed(program, &of, &made);
-  return rondo_compose_end(program, mark, status, made, out_value);
+  return rondo_compose_end(program, call, mark, status, made, out_value);
 }

@@ -168,5 +168,5 @@ rondo_status rondo_op_scatter_nd(rondo_program *program, rondo_value value, rond
   RONDO_TRY(check_updates(program, &nd, updates));
   const rondo_program_mark mark = rondo_program_get_mark(program);
   const rondo_status status = add_scatter(program, &nd, reduction, value, indices, updates, &made);
-  return rondo_compose_end(program, mark, status, made, out_value);
+  return rondo_compose_end(program, "scatter_nd", mark, status, made, out_value);
 }

@@ -12,11 +12,12 @@
 #include <assert.h>
 #include <string.h>
 
+#include "tensor/operators/common/joined.h"
 #include "tensor/operators/common/sparse_rows.h"
 #include "tensor/operators/embedding/embedding_bags.h"
 
-enum { ROWS, COLUMNS };           /* sizes: of the table */
-enum { SORTED, SORTING_CONTROL }; /* inputs of sorting */
+enum { ROWS, COLUMNS };                        /* sizes: of the table */
+enum { SORTED, SORTING_CONTROL, SORTED_BAGS }; /* inputs of sorting; BAGS: offsets */
 
 #define SORT_TILE 2048 /* TILE in sort_indices.cu */
 
@@ -28,9 +29,11 @@ typedef struct sort_shape {
   uint64_t is_wide;
 } sort_shape;
 
-static int64_t key_of(const sort_shape *shape, const void *indices, size_t i) {
+/* `end`: the number of indices that are used, or NULL for all. */
+static int64_t key_of(const sort_shape *shape, const void *indices, const int32_t *end, size_t i) {
   const int64_t index = rondo_index_at(indices, shape->is_wide != 0, i);
-  const bool is_right = index >= 0 && (uint64_t)index < shape->rows;
+  const bool is_used = end == NULL || (int64_t)i < *end;
+  const bool is_right = is_used && index >= 0 && (uint64_t)index < shape->rows;
   return (is_right ? index : (int64_t)shape->rows) << 32 | (int64_t)i;
 }
 
@@ -42,10 +45,11 @@ static void sort_by_digit(const int64_t *from, int64_t *to, size_t count, unsign
   for (size_t i = 0; i < count; i++) to[places[from[i] >> shift & 255]++] = from[i];
 }
 
-static void sort_tile(const sort_shape *shape, const void *indices, size_t first, int64_t *keys, int64_t *other) {
+static void sort_tile(const sort_shape *shape, const void *indices, const int32_t *end, size_t first, int64_t *keys,
+                      int64_t *other) {
   const size_t count = rondo_smaller(shape->tile, shape->count - first);
   int64_t *from = keys + first, *to = other + first;
-  for (size_t i = 0; i < count; i++) from[i] = key_of(shape, indices, first + i);
+  for (size_t i = 0; i < count; i++) from[i] = key_of(shape, indices, end, first + i);
   for (unsigned shift = 32; shape->rows >> (shift - 32) != 0; shift += 8) {
     sort_by_digit(from, to, count, shift);
     int64_t *const sorted = to;
@@ -59,11 +63,12 @@ static void sort_tiles_cpu(rondo_blocks blocks, void *const *args) {
   const sort_shape *shape = args[0];
   if (!rondo_control_applies(RONDO_ARG(const float *, 4))) return;
   RONDO_EACH_TILE(tile, blocks, rondo_divide_up(shape->count, shape->tile))
-    sort_tile(shape, RONDO_ARG(const void *, 1), tile * shape->tile, RONDO_ARG(int64_t *, 2), RONDO_ARG(int64_t *, 3));
+    sort_tile(shape, RONDO_ARG(const void *, 1), RONDO_ARG(const int32_t *, 5), tile * shape->tile,
+              RONDO_ARG(int64_t *, 2), RONDO_ARG(int64_t *, 3));
 }
 
 RONDO_UNTYPED_KERNEL(sort_tiles, sort_indices, RONDO_SCALAR(sort_shape), RONDO_READS, RONDO_WRITES, RONDO_WRITES,
-                     RONDO_READS);
+                     RONDO_READS, RONDO_READS);
 
 /* How many keys from `first` to before `last`, which are sorted, are less. */
 static size_t count_less(const int64_t *keys, size_t first, size_t last, int64_t key) {
@@ -93,6 +98,7 @@ static rondo_status infer_sort(const rondo_program *program, const rondo_operati
   const size_t count = rondo_shape_elements(rondo_operation_input(program, operation, SORTED));
   RONDO_TRY(rondo_require_indices(program, operation, SORTED, RONDO_ANY_RANK));
   RONDO_TRY(rondo_require_input(program, operation, SORTING_CONTROL, RONDO_F32, 1));
+  RONDO_TRY(rondo_require_input(program, operation, SORTED_BAGS, RONDO_I32, 1));
   assert(operation->attributes.sizes[ROWS] <= INT32_MAX);
   results[0] = rondo_shape_vector(RONDO_I64, count);
   if (count <= INT32_MAX) return RONDO_OK;
@@ -111,10 +117,13 @@ static rondo_status prepare_sort(rondo_resources *resources, const rondo_program
 static rondo_status emit_tiles(rondo_emitter *emitter, const rondo_operation *operation, const sort_shape *shape,
                                int64_t *to) {
   int64_t *const other = (int64_t *)rondo_emit_workspace(emitter) + shape->count;
+  const uint32_t offsets =
+      operation->attributes.flags[RONDO_BAG_LAST] ? operation->inputs[SORTED_BAGS] : RONDO_NO_VALUE;
+  const int32_t *const end = rondo_emit_last_offset(emitter, offsets);
   return rondo_emit_operands(emitter, operation, &sort_tiles_code,
                              rondo_tile_grid(rondo_divide_up(shape->count, shape->tile)),
                              RONDO_OPERANDS(RONDO_OBJECT(*shape), RONDO_INPUT(SORTED), RONDO_OBJECT(to),
-                                            RONDO_OBJECT(other), RONDO_INPUT(SORTING_CONTROL)));
+                                            RONDO_OBJECT(other), RONDO_INPUT(SORTING_CONTROL), RONDO_OBJECT(end)));
 }
 
 static rondo_status emit_sort(rondo_emitter *emitter, const rondo_operation *operation) {
@@ -132,9 +141,9 @@ static rondo_status emit_sort(rondo_emitter *emitter, const rondo_operation *ope
       RONDO_OPERANDS(RONDO_OBJECT(shape), RONDO_OBJECT(tiles), RONDO_RESULT(0), RONDO_INPUT(SORTING_CONTROL)));
 }
 
-#define SORT_ROW                                                                                                    \
-  .inputs = {"indices", "control"}, .required = 1, .result_count = 1, .infer = infer_sort, .prepare = prepare_sort, \
-  .emit = emit_sort
+#define SORT_ROW                                                                                      \
+  .inputs = {"indices", "control", "offsets"}, .required = 1, .result_count = 1, .infer = infer_sort, \
+  .prepare = prepare_sort, .emit = emit_sort
 
 RONDO_OPERATOR(sort_indices, SORT_ROW);
 RONDO_OPERATOR(sort_accumulated, SORT_ROW, .is_late = true);
@@ -161,23 +170,41 @@ static void add_row(const rondo_bag_shape *shape, const rows_memory *memory, siz
   }
 }
 
-static void embedding_rows_cpu(rondo_blocks blocks, void *const *args) {
-  const rondo_bag_shape *shape = args[0];
-  const rows_memory memory = {.keys = RONDO_ARG(const int64_t *, 1),
-                              .dy = RONDO_ARG(const float *, 2),
-                              .offsets = RONDO_ARG(const int32_t *, 3),
-                              .weights = RONDO_ARG(const float *, 4)};
-  float *values = RONDO_ARG(float *, 5);
-  if (!rondo_control_applies(RONDO_ARG(const float *, 6))) return;
-  RONDO_EACH_ITEM(slot, blocks, shape->count) {
+/* A scalar argument of the kernel: the shapes of each of the joined operations. */
+typedef struct joined_shapes {
+  rondo_bag_shape of[RONDO_FEWER_JOINED];
+} joined_shapes;
+
+/* `args` begins at the pointers of one operation: keys, dy, offsets, weights, values. */
+static void sum_slots(const rondo_bag_shape *shape, void *const *args, rondo_span span) {
+  const rows_memory memory = {.keys = RONDO_ARG(const int64_t *, 0),
+                              .dy = RONDO_ARG(const float *, 1),
+                              .offsets = RONDO_ARG(const int32_t *, 2),
+                              .weights = RONDO_ARG(const float *, 3)};
+  float *values = RONDO_ARG(float *, 4);
+  for (size_t slot = span.first; slot < span.last; slot++) {
     float *to = values + slot * shape->columns;
     memset(to, 0, shape->columns * sizeof *to);
     if (rondo_slot_row(memory.keys, shape->rows, slot) < shape->rows) add_row(shape, &memory, slot, to);
   }
 }
 
-RONDO_UNTYPED_KERNEL(embedding_rows, sort_indices, RONDO_SCALAR(rondo_bag_shape), RONDO_READS, RONDO_READS, RONDO_READS,
-                     RONDO_READS, RONDO_WRITES, RONDO_READS);
+static void embedding_rows_cpu(rondo_blocks blocks, void *const *args) {
+  const joined_shapes *shapes = args[2];
+  if (!rondo_control_applies(RONDO_ARG(const float *, 1))) return;
+  for (size_t block = blocks.first; block < blocks.last; block++) {
+    const rondo_joined_share share = rondo_joined_share_of(args[0], block);
+    sum_slots(&shapes->of[share.operation], args + 3 + 5 * share.operation, share.span);
+  }
+}
+
+#define ROWS_POINTERS RONDO_READS, RONDO_READS, RONDO_READS, RONDO_READS, RONDO_WRITES
+
+static const rondo_parameter rows_parameters[] = {RONDO_SCALAR(rondo_joined_table), RONDO_READS,
+                                                  RONDO_SCALAR(joined_shapes),
+                                                  RONDO_FEWER_JOINED_PARAMETERS(ROWS_POINTERS)};
+
+RONDO_UNTYPED_KERNEL_LIST(embedding_rows, sort_indices, rows_parameters);
 
 static rondo_status infer_rows(const rondo_program *program, const rondo_operation *operation, rondo_shape *results) {
   const size_t count = rondo_shape_elements(rondo_operation_input(program, operation, KEYS));
@@ -188,19 +215,28 @@ static rondo_status infer_rows(const rondo_program *program, const rondo_operati
   return rondo_require_input(program, operation, WEIGHTS, RONDO_F32, RONDO_ANY_RANK);
 }
 
-static rondo_status emit_rows(rondo_emitter *emitter, const rondo_operation *operation) {
-  const size_t *sizes = operation->attributes.sizes;
-  const rondo_shape table = rondo_shape_matrix(RONDO_F32, sizes[ROWS], sizes[COLUMNS]);
-  const rondo_bag_shape shape = rondo_bag_shape_of(emitter, operation, &table, INDICES, OFFSETS);
-  return rondo_emit_operands(
-      emitter, operation, &embedding_rows_code, rondo_slot_grid(emitter, shape.count, shape.columns),
-      RONDO_OPERANDS(RONDO_OBJECT(shape), RONDO_INPUT(KEYS), RONDO_INPUT(GRADIENT), RONDO_INPUT(OFFSETS),
-                     RONDO_INPUT(WEIGHTS), RONDO_RESULT(0), RONDO_INPUT(CONTROL)));
+static rondo_status emit_rows(rondo_emitter *emitter, const rondo_operation *const *operations, uint32_t count) {
+  static const uint32_t values[] = {KEYS, GRADIENT, OFFSETS, WEIGHTS, RONDO_RESULT_NUMBER(0)};
+  joined_shapes shapes = {.of = {{0}}};
+  size_t columns = 0;
+  for (uint32_t i = 0; i < count; i++) {
+    const size_t *sizes = operations[i]->attributes.sizes;
+    const rondo_shape table = rondo_shape_matrix(RONDO_F32, sizes[ROWS], sizes[COLUMNS]);
+    shapes.of[i] = rondo_bag_shape_of(emitter, operations[i], &table, INDICES, OFFSETS);
+    columns = rondo_larger(columns, sizes[COLUMNS]);
+  }
+  const rondo_joined_kernel kernel = {&embedding_rows_code, values, 5, GRADIENT, rondo_slot_grain(columns), NULL,
+                                      RONDO_FEWER_JOINED};
+  return rondo_emit_joined(emitter, &kernel, operations, count,
+                           RONDO_OPERANDS(RONDO_INPUT(CONTROL), RONDO_OBJECT(shapes)));
 }
+
+static const rondo_join rows_join = {
+    .max = RONDO_FEWER_JOINED, .shared = 1u << CONTROL, .of_any_attributes = true, .emit = emit_rows};
 
 #define ROWS_ROW                                                                                                \
   .inputs = {"keys", "gradient", "offsets", "weights", "indices", "control"}, .required = 2, .result_count = 1, \
-  .infer = infer_rows, .emit = emit_rows
+  .infer = infer_rows, .join = &rows_join
 
 RONDO_OPERATOR(embedding_rows, ROWS_ROW);
 RONDO_OPERATOR(accumulated_rows, ROWS_ROW, .is_late = true);

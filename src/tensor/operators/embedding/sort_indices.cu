@@ -3,6 +3,7 @@
  * (Batcher 1968) that is no larger than the tile's keys need. A key's place among all is the number of smaller keys:
  * its place in its tile, and what a binary search finds in each of the others. No two keys are equal.
  */
+#include "tensor/operators/common/joined.cuh"
 #include "tensor/operators/common/sparse_rows.cuh"
 #include "tensor/operators/embedding/embedding_bags.cuh"
 
@@ -13,9 +14,11 @@ struct sort_shape {
   u64 is_wide;
 };
 
-__device__ inline u64 key_of(const sort_shape &shape, const void *indices, size_t i) {
+/* `end`: the number of indices that are used, or NULL for all. */
+__device__ inline u64 key_of(const sort_shape &shape, const void *indices, const int *end, size_t i) {
   const long long index = index_at(indices, (unsigned)shape.is_wide, i);
-  return (u64)(is_index(index, shape.rows) ? (size_t)index : shape.rows) << 32 | (u64)i;
+  const bool is_right = (end == 0 || (long long)i < *end) && is_index(index, shape.rows);
+  return (u64)(is_right ? (size_t)index : shape.rows) << 32 | (u64)i;
 }
 
 /* One step: exchanges keys at this distance that are in the wrong order. */
@@ -29,7 +32,7 @@ __device__ inline void exchange(u64 *keys, unsigned padded, unsigned size, unsig
 
 /* The fourth argument is for CPUs. */
 extern "C" __global__ void sort_tiles(sort_shape shape, const void *__restrict__ indices, u64 *__restrict__ tiles,
-                                      u64 *, const float *control) {
+                                      u64 *, const float *control, const int *end) {
   __shared__ u64 keys[TILE];
   if (!control_applies(control)) return;
   for (size_t first = (size_t)blockIdx.x * TILE; first < shape.count; first += (size_t)gridDim.x * TILE) {
@@ -38,7 +41,7 @@ extern "C" __global__ void sort_tiles(sort_shape shape, const void *__restrict__
     while (padded < count) padded *= 2;
     __syncthreads(); /* the tile before has been stored */
     for (unsigned i = threadIdx.x; i < padded; i += BLOCK_THREADS)
-      keys[i] = i < count ? key_of(shape, indices, first + i) : ~(u64)0;
+      keys[i] = i < count ? key_of(shape, indices, end, first + i) : ~(u64)0;
     for (unsigned size = 2; size <= padded; size *= 2) {
       for (unsigned distance = size / 2; distance > 0; distance /= 2) {
         __syncthreads();
@@ -106,12 +109,29 @@ __device__ inline float row_sum(const gather_shape &shape, const long long *keys
   return sum;
 }
 
-extern "C" __global__ void embedding_rows(gather_shape shape, const long long *__restrict__ keys,
-                                          const float *__restrict__ dy, const int *__restrict__ offsets,
-                                          const float *__restrict__ weights, float *__restrict__ values,
-                                          const float *control) {
+/* The shapes of each of the joined operations. */
+struct joined_shapes {
+  gather_shape of[FEWER_JOINED];
+};
+
+#define PARAMETERS(i) \
+  , const long long *keys##i, const float *dy##i, const int *offsets##i, const float *weights##i, float *values##i
+#define PICK(i)                                                                                 \
+  case i:                                                                                       \
+    keys = keys##i, dy = dy##i, offsets = offsets##i, weights = weights##i, values = values##i; \
+    break;
+
+extern "C" __global__ void embedding_rows(joined_table table, const float *control,
+                                          joined_shapes shapes EACH_OF_FEWER_JOINED(PARAMETERS)) {
+  const joined_block own = block_of(table);
+  const gather_shape shape = shapes.of[own.operation];
+  const long long *keys = 0;
+  const float *dy = 0, *weights = 0;
+  const int *offsets = 0;
+  float *values = 0;
   if (!control_applies(control)) return;
-  const row_team team = team_of(shape.columns);
+  switch (own.operation) { EACH_OF_FEWER_JOINED(PICK) }
+  const row_team team = team_of(shape.columns, own.block, own.blocks);
   for (size_t slot = team.first; slot < shape.count; slot += team.stride) {
     const bool is_first = slot_row(keys, shape.rows, slot) < shape.rows;
     float *to = values + slot * shape.columns;

@@ -13,18 +13,8 @@
 
 #define TAPS 4
 
-enum {
-  DIMENSION,
-  SIZE,
-  MODE,
-  NEAREST,
-  FACTOR,
-  ADDEND,
-  DIVISOR,
-  SQUEEZE,
-  SIZES
-};                                /* sizes; from FACTOR on bits of a
-                                     double */
+/* Sizes; those from FACTOR on are the bits of a double. */
+enum { DIMENSION, SIZE, MODE, NEAREST, FACTOR, ADDEND, DIVISOR, SQUEEZE, SIZES };
 enum { CUBIC, OUTSIDE };          /* numbers */
 enum { EXCLUDES_OUTSIDE, CROPS }; /* flags */
 
@@ -395,21 +385,15 @@ static rondo_status add_resize(rondo_program *program, size_t dimension, const r
   return rondo_program_add(program, &rondo_operator_resize, &value, 1, &attributes, inout_value);
 }
 
-static rondo_status add_cast(rondo_program *program, rondo_type type, uint32_t *inout_value) {
-  const rondo_attributes to = {.sizes = {(size_t)type}, .size_count = 1};
-  const uint32_t value = *inout_value;
-  if (rondo_program_shape(program, value)->type == type) return RONDO_OK;
-  return rondo_program_add(program, &rondo_operator_cast, &value, 1, &to, inout_value);
-}
-
 /* Between dimensions, F16 and BF16 are F32, so that results are rounded once. Without a change, the result is a view of
  * the value. */
 static rondo_status add_all(rondo_program *program, const rondo_interpolate_options *given, uint32_t *inout_value) {
   const rondo_shape shape = *rondo_program_shape(program, *inout_value);
   const uint32_t first = *inout_value;
-  if (shape.rank > 3 && given->mode != RONDO_INTERPOLATE_NEAREST) RONDO_TRY(add_cast(program, RONDO_F32, inout_value));
+  if (shape.rank > 3 && given->mode != RONDO_INTERPOLATE_NEAREST)
+    RONDO_TRY(rondo_program_add_cast(program, RONDO_F32, inout_value));
   for (size_t d = 2; d < shape.rank; d++) RONDO_TRY(add_resize(program, d, given, inout_value));
-  RONDO_TRY(add_cast(program, shape.type, inout_value));
+  RONDO_TRY(rondo_program_add_cast(program, shape.type, inout_value));
   if (*inout_value != first) return RONDO_OK;
   return rondo_program_add_shaped(program, &rondo_operator_reshape, first, shape, inout_value);
 }

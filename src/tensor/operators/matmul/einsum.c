@@ -410,5 +410,5 @@ rondo_status rondo_op_einsum(rondo_program *program, const char *equation, const
   RONDO_TRY(read_equation(program, values, &of));
   const rondo_program_mark mark = rondo_program_get_mark(program);
   const rondo_status status = add_einsum(program, &of, &made);
-  return rondo_compose_end(program, mark, status, made, out_value);
+  return rondo_compose_end(program, "einsum", mark, status, made, out_value);
 }

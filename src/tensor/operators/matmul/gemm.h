@@ -39,9 +39,10 @@ typedef struct rondo_gemm {
  * theirs. Later calls do nothing. Thread-safe. */
 void rondo_gemm_prepare(void);
 
-/* How many tiles a large product is split into. CBLAS packs the factors of each tile again, so it gets no more tiles
- * than the machine has processors, even if the process may use fewer. After rondo_gemm_prepare. */
-size_t rondo_gemm_tiles(void);
+/* How many tiles a large product is split into; the addresses do not matter. CBLAS packs the factors of each tile
+ * again, so it gets no more tiles than the machine has processors, even if the process may use fewer. After
+ * rondo_gemm_prepare. */
+size_t rondo_gemm_tiles(const rondo_gemm *gemm);
 
 /* After rondo_gemm_prepare. Any thread. */
 void rondo_gemm_run(const rondo_gemm *gemm);

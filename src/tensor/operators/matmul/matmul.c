@@ -7,7 +7,6 @@
  * Threads: as tensor/program/operator.h says.
  */
 #include <assert.h>
-#include <string.h>
 
 #include "tensor/operators/common/operator_tools.h"
 #include "tensor/operators/elementwise/broadcast.h"
@@ -16,10 +15,10 @@
 #include "tensor/operators/matmul/gemm.h"
 #include "tensor/operators/matmul/matmul_problem.h"
 
-enum { TRANSPOSE_A, TRANSPOSE_B }; /* flags */
-enum { ACTIVATION };               /* sizes */
-enum { A, B, BIAS };               /* inputs */
-enum { Y, UNACTIVATED };           /* results */
+enum { TRANSPOSE_A = RONDO_MATMUL_TRANSPOSE_A, TRANSPOSE_B = RONDO_MATMUL_TRANSPOSE_B };
+enum { ACTIVATION = RONDO_MATMUL_ACTIVATION };
+enum { A, B, BIAS };     /* inputs */
+enum { Y, UNACTIVATED }; /* results */
 
 #define ROOM_ALIGNMENT 256 /* of the parts of the workspace */
 
@@ -270,21 +269,11 @@ static rondo_status prepare_product(rondo_resources *resources, const rondo_prog
 static rondo_status prepare_matmul(rondo_resources *resources, const rondo_program *program, uint32_t number,
                                    size_t *out_workspace_bytes) {
   const rondo_operation *operation = &program->operations.items[number];
-  rondo_device_info info = {.struct_size = sizeof info};
-  RONDO_TRY(rondo_device_get_info(resources->device, &info));
-  if (info.cuda) return prepare_product(resources, program, number, out_workspace_bytes);
+  if (resources->is_cuda) return prepare_product(resources, program, number, out_workspace_bytes);
   const matmul_plan plan = plan_matmul(operation, rondo_operation_input(program, operation, A),
                                        rondo_operation_input(program, operation, B), false);
   *out_workspace_bytes = plan.a_bytes + plan.b_bytes;
   return RONDO_OK;
-}
-
-/* A rondo_step_call; user: a product. */
-static rondo_status run_product(rondo_resources *resources, rondo_stream *stream, const void *user) {
-  const rondo_product *product;
-  (void)resources;
-  memcpy(&product, user, sizeof product);
-  return rondo_product_run(product, stream);
 }
 
 /* The address of the product before a separate step applies the activation. */
@@ -309,8 +298,7 @@ static rondo_status emit_product(rondo_emitter *emitter, rondo_product *product,
                                        .c = is_done ? y : room_of(emitter, product, operation),
                                        .unactivated = rondo_emit_address(emitter, operation->results[UNACTIVATED]),
                                        .workspace = rondo_emit_workspace(emitter)};
-  RONDO_TRY(rondo_product_bind(product, &memory));
-  RONDO_TRY(rondo_emit_call(emitter, run_product, &product, sizeof product));
+  RONDO_TRY(rondo_emit_product_call(emitter, &memory));
   if (is_done) return RONDO_OK;
   return rondo_emit_activation(emitter, activation, shape->type, memory.c, y, rondo_shape_elements(shape));
 }

@@ -94,10 +94,17 @@ static size_t count_tiles(const rondo_matmul_problem *p, size_t rows, size_t col
   return p->batches * rondo_divide_up(p->m, rows) * rondo_divide_up(p->n, columns);
 }
 
+static size_t enough_tiles(const rondo_matmul_problem *p) {
+  const bool across_a = p->transpose_a != 0, across_b = p->transpose_b != 0;
+  return rondo_gemm_tiles(&(rondo_gemm){p->m, p->n, p->k, .a = {NULL, across_a ? p->m : p->k, across_a},
+                                        .b = {NULL, across_b ? p->k : p->n, across_b}});
+}
+
 static void cut_for_cpu(const rondo_matmul_problem *p, size_t largest, rondo_tiling *t) {
+  const size_t enough = enough_tiles(p);
   t->rows = rondo_smaller(p->m, largest);
   t->columns = rondo_smaller(p->n, largest);
-  while (count_tiles(p, t->rows, t->columns) < rondo_gemm_tiles() &&
+  while (count_tiles(p, t->rows, t->columns) < enough &&
          (double)t->rows * (double)t->columns * (double)p->k > ENOUGH_PRODUCTS && (t->rows > 16 || t->columns > 16)) {
     if (t->columns > t->rows) { /* libraries lose less if rows are split */
       t->columns = (t->columns + 1) / 2;
@@ -140,4 +147,12 @@ rondo_matmul_work rondo_matmul_cut(rondo_matmul_problem *problem, rondo_type typ
   t->down = rondo_divide_up(problem->m, t->rows);
   t->across = rondo_divide_up(problem->n, t->columns);
   return (rondo_matmul_work){form, rondo_tile_grid(problem->batches * t->down * t->across).x};
+}
+
+size_t rondo_matmul_cut_squares(rondo_matmul_problem *problem) {
+  const rondo_matmul_work work = rondo_matmul_cut(problem, RONDO_F32, true);
+  if (work.form == RONDO_MATMUL_TILES) return work.blocks;
+  const size_t down = rondo_divide_up(problem->m, SHALLOW_EDGE), across = rondo_divide_up(problem->n, SHALLOW_EDGE);
+  problem->tiles = (rondo_tiling){SHALLOW_EDGE, SHALLOW_EDGE, down, across};
+  return problem->batches * down * across;
 }

@@ -6,6 +6,10 @@
 
 #include "tensor/program/operator.h"
 
+/* Attributes of the operator, whose inputs are a, b and the bias. */
+enum { RONDO_MATMUL_TRANSPOSE_A, RONDO_MATMUL_TRANSPOSE_B }; /* flags */
+enum { RONDO_MATMUL_ACTIVATION };                            /* sizes */
+
 #define RONDO_BATCH_DIMENSIONS (RONDO_MAX_DIMENSIONS - 2)
 
 typedef struct rondo_tiling {
@@ -50,6 +54,10 @@ typedef struct rondo_matmul_work {
 /* Sets the problem's tiles, by its shape and type (and RONDO_CUDA_TILE, or rondo_gemm_tiles). After
  * rondo_gemm_prepare. */
 rondo_matmul_work rondo_matmul_cut(rondo_matmul_problem *problem, rondo_type type, bool is_cuda);
+
+/* For a kernel on CUDA that has tiles of 32, 64 and 128 rows and columns, and no other form: sets the tiles, and
+ * returns their number. */
+size_t rondo_matmul_cut_squares(rondo_matmul_problem *problem);
 
 /* Whether the batch has one stride for each factor, as libraries require: all dimensions but the last are 1. */
 bool rondo_matmul_is_strided(const rondo_matmul_problem *problem);

@@ -12,9 +12,15 @@
 #include "tensor/operators/common/joined.h"
 #include "tensor/operators/common/operator_tools.h"
 
-enum { EPSILON };                                                 /* numbers */
-enum { FIXED };                                                   /* flags: mean and variance are inputs */
-enum { VALUE, SCALE, SHIFT, GIVEN_MEAN, GIVEN_VARIANCE };         /* inputs of batch_norm */
+enum { EPSILON = RONDO_BATCH_NORM_EPSILON };
+enum { FIXED = RONDO_BATCH_NORM_FIXED };
+enum {
+  VALUE = RONDO_BATCH_NORM_VALUE,
+  SCALE = RONDO_BATCH_NORM_SCALE,
+  SHIFT = RONDO_BATCH_NORM_SHIFT,
+  GIVEN_MEAN = RONDO_BATCH_NORM_MEAN,
+  GIVEN_VARIANCE = RONDO_BATCH_NORM_VARIANCE
+};
 enum { RESULT, OF_MEAN, OF_VARIANCE };                            /* its results */
 enum { OF_VALUE, OF_RESULT, FROM_MEAN, FROM_VARIANCE, BY_SCALE }; /* inputs of the gradient */
 enum { DX, DSCALE, DSHIFT };                                      /* its results */
@@ -86,9 +92,8 @@ static rondo_grid grid_of(const rondo_emitter *emitter, const rondo_batch_norm_s
 static rondo_status prepare_norm(rondo_resources *resources, const rondo_program *program, uint32_t operation,
                                  size_t *out_workspace_bytes) {
   const rondo_operation *of = &program->operations.items[operation];
-  rondo_device_info info = {.struct_size = sizeof info};
-  RONDO_TRY(rondo_device_get_info(resources->device, &info));
-  const rondo_batch_norm_shape s = shape_of(info.cuda, rondo_operation_input(program, of, VALUE), &of->attributes);
+  const rondo_batch_norm_shape s =
+      shape_of(resources->is_cuda, rondo_operation_input(program, of, VALUE), &of->attributes);
   *out_workspace_bytes = s.channels * s.parts * 2 * sizeof(float);
   return RONDO_OK;
 }

@@ -74,7 +74,7 @@ __device__ inline float channel_sum(const norm_walk &w, float value) {
 
 /* The elements of a channel before a run. */
 __device__ inline size_t elements_before(const norm_shape &s, size_t run) {
-  const size_t image = run / s.cuts, begin = (run - image * s.cuts) * s.run;
+  const size_t image = s.cuts == 1 ? run : run / s.cuts, begin = (run - image * s.cuts) * s.run;
   return image * s.inner + (begin < s.inner ? begin : s.inner);
 }
 
@@ -101,17 +101,27 @@ extern "C" __global__ void batch_norm_statistics_TYPE(norm_shape s, const elemen
   }
 }
 
+/* The sum of value(part) for all parts of a channel. If the block has one channel, the lanes of each warp share the
+ * parts, and all of them must call it. */
+template <class function>
+__device__ inline float sum_of_parts(const norm_shape &s, const norm_walk &w, const function &value) {
+  const unsigned first = w.is_column ? 0 : threadIdx.x % WARP, step = w.is_column ? 1 : WARP;
+  float sum = 0;
+  for (size_t part = first; part < s.parts; part += step) sum += value(part);
+  return w.is_column ? sum : team_join<join_sum>({first, WARP, 0, 0}, sum);
+}
+
 /* The mean and variance of a channel, from those of its parts. */
-__device__ inline void join_statistics(const norm_shape &s, const float *sums, size_t channel, float *mean,
+__device__ inline void join_statistics(const norm_shape &s, const norm_walk &w, const float *sums, float *mean,
                                        float *variance) {
-  const float *pairs = sums + channel * s.parts * 2, count = (float)(s.images * s.inner);
-  float sum = 0, squares = 0;
-  for (size_t part = 0; part < s.parts; part++) sum += part_elements(s, part) * pairs[part * 2];
-  *mean = sum / count;
-  for (size_t part = 0; part < s.parts; part++) {
-    const float off = pairs[part * 2] - *mean;
-    squares += pairs[part * 2 + 1] + part_elements(s, part) * off * off;
-  }
+  const float *pairs = sums + w.channel * s.parts * 2, count = (float)(s.images * s.inner);
+  const float middle =
+      sum_of_parts(s, w, [&](size_t part) { return part_elements(s, part) * pairs[part * 2]; }) / count;
+  const float squares = sum_of_parts(s, w, [&](size_t part) {
+    const float off = pairs[part * 2] - middle;
+    return pairs[part * 2 + 1] + part_elements(s, part) * off * off;
+  });
+  *mean = middle;
   *variance = squares / count;
 }
 
@@ -127,7 +137,7 @@ extern "C" __global__ void batch_norm_TYPE(norm_shape s, const element *__restri
       mean = given_mean[w.channel];
       variance = given_variance[w.channel];
     } else {
-      join_statistics(s, sums, w.channel, &mean, &variance);
+      join_statistics(s, w, sums, &mean, &variance);
     }
     if (w.is_writer && w.part == 0) {
       if (of_mean != 0) of_mean[w.channel] = mean;
@@ -183,11 +193,8 @@ extern "C" __global__ void batch_norm_gradient_TYPE(norm_shape s, const element 
     const float factor = (scale != 0 ? scale[w.channel] : 1.0f) * deviation;
     const float count = (float)(s.images * s.inner);
     const float *pairs = sums + w.channel * s.parts * 2;
-    float g = 0, gh = 0;
-    for (size_t part = 0; part < s.parts; part++) {
-      g += pairs[part * 2];
-      gh += pairs[part * 2 + 1];
-    }
+    const float g = sum_of_parts(s, w, [&](size_t part) { return pairs[part * 2]; });
+    const float gh = sum_of_parts(s, w, [&](size_t part) { return pairs[part * 2 + 1]; });
     if (w.is_writer && w.part == 0) {
       if (dscale != 0) dscale[w.channel] = gh;
       if (dshift != 0) dshift[w.channel] = g;

@@ -12,6 +12,17 @@
 
 #include "tensor/operators/common/element.h"
 
+/* Of the operator: inputs, numbers, and flags (mean and variance are inputs). */
+enum {
+  RONDO_BATCH_NORM_VALUE,
+  RONDO_BATCH_NORM_SCALE,
+  RONDO_BATCH_NORM_SHIFT,
+  RONDO_BATCH_NORM_MEAN,
+  RONDO_BATCH_NORM_VARIANCE
+};
+enum { RONDO_BATCH_NORM_EPSILON };
+enum { RONDO_BATCH_NORM_FIXED };
+
 /* A scalar argument of the kernels; without padding. */
 typedef struct rondo_batch_norm_shape {
   size_t images, channels, inner;

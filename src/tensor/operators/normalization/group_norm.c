@@ -26,13 +26,6 @@ static rondo_status add_rows_norm(rondo_program *program, uint32_t value, size_t
   return rondo_program_add_shaped(program, &rondo_operator_reshape, normalized, shape, out_value);
 }
 
-static rondo_status add_cast(rondo_program *program, rondo_type type, uint32_t *inout_value) {
-  const rondo_attributes to = {.sizes = {(size_t)type}, .size_count = 1};
-  const uint32_t from = *inout_value;
-  if (rondo_program_shape(program, from)->type == type) return RONDO_OK;
-  return rondo_program_add(program, &rondo_operator_cast, &from, 1, &to, inout_value);
-}
-
 /* Applies a parameter [c], which may be no value, to the channels of an F32 value by `row`. */
 static rondo_status apply(rondo_program *program, const rondo_operator *row, uint32_t parameter,
                           uint32_t *inout_value) {
@@ -40,7 +33,7 @@ static rondo_status apply(rondo_program *program, const rondo_operator *row, uin
   const rondo_shape channels = {.type = RONDO_F32, .rank = value->rank - 1, .dims = {value->dims[1], 1, 1, 1, 1}};
   uint32_t terms[] = {*inout_value, parameter};
   if (parameter == RONDO_NO_VALUE) return RONDO_OK;
-  RONDO_TRY(add_cast(program, RONDO_F32, &parameter));
+  RONDO_TRY(rondo_program_add_cast(program, RONDO_F32, &parameter));
   RONDO_TRY(rondo_program_add_shaped(program, &rondo_operator_reshape, parameter, channels, &terms[1]));
   return rondo_program_add(program, row, terms, 2, NULL, inout_value);
 }
@@ -78,11 +71,11 @@ static rondo_status add_norm(rondo_program *program, uint32_t value, size_t grou
                              float epsilon, uint32_t *out_value) {
   const rondo_type type = rondo_program_shape(program, value)->type;
   const bool has_parameters = scale != RONDO_NO_VALUE || shift != RONDO_NO_VALUE;
-  if (has_parameters) RONDO_TRY(add_cast(program, RONDO_F32, &value));
+  if (has_parameters) RONDO_TRY(rondo_program_add_cast(program, RONDO_F32, &value));
   RONDO_TRY(add_rows_norm(program, value, groups, epsilon == 0 ? 1e-5f : epsilon, out_value));
   RONDO_TRY(apply(program, &rondo_operator_mul, scale, out_value));
   RONDO_TRY(apply(program, &rondo_operator_add, shift, out_value));
-  return add_cast(program, type, out_value);
+  return rondo_program_add_cast(program, type, out_value);
 }
 
 /* groups 0: one for each channel. */

@@ -60,7 +60,7 @@ extern "C" __global__ void adam_rows(row_slots slots, GATE, adam_numbers numbers
                                      float *__restrict__ v) {
   const adam_rates rates = read_rates(numbers, rate, factors, control);
   if (!may_update(TO_GATE) || !control_applies(control)) return;
-  each_row(slots, keys, [&](size_t row, size_t slot, unsigned lane, unsigned lanes) {
+  each_row(slots, keys, team_of(slots.columns), [&](size_t row, size_t slot, unsigned lane, unsigned lanes) {
     for (size_t k = lane; k < slots.columns; k += lanes) {
       const size_t at = row * slots.columns + k;
       adam_one(numbers, rates, &p[at], &m[at], &v[at], values[slot * slots.columns + k]);

@@ -19,8 +19,6 @@
 enum { PARAMETER, GRADIENT, RATE, CONTROL, MOMENTUM, SQUARE, MEAN, VELOCITY }; /* inputs */
 enum { TO_P, TO_S, TO_MEAN, TO_V, FROM_G, POINTERS_EACH };                     /* pointers of an operation */
 
-#define MAX_JOINED 20 /* in adaptive.cu too */
-
 /* A scalar argument of the kernel; without padding. The attributes' numbers: the first three. */
 typedef struct adaptive_numbers {
   float keep, epsilon, decay, add;
@@ -114,10 +112,9 @@ static void adaptive_cpu(rondo_blocks blocks, void *const *args) {
 
 #define SHARED RONDO_GATE_PARAMETERS, RONDO_SCALAR(adaptive_numbers), RONDO_READS, RONDO_READS, RONDO_READS
 #define POINTERS RONDO_UPDATES, RONDO_UPDATES, RONDO_UPDATES, RONDO_UPDATES, RONDO_READS
-#define FOUR_TIMES(...) __VA_ARGS__, __VA_ARGS__, __VA_ARGS__, __VA_ARGS__
 
 static const rondo_parameter joined_parameters[] = {RONDO_SCALAR(rondo_joined_table), SHARED,
-                                                    RONDO_FIVE_TIMES(FOUR_TIMES(POINTERS))};
+                                                    RONDO_FEWER_JOINED_PARAMETERS(POINTERS)};
 
 RONDO_UNTYPED_KERNEL_LIST(adaptive, adaptive, joined_parameters);
 
@@ -138,16 +135,18 @@ static rondo_status emit_adaptive(rondo_emitter *emitter, const rondo_operation 
   static const uint32_t inputs[] = {PARAMETER, SQUARE, MEAN, VELOCITY, GRADIENT};
   static const uint32_t offsets[] = {RONDO_PART_PARAMETER, RONDO_PART_COMPANION, RONDO_PART_COMPANION,
                                      RONDO_PART_COMPANION, RONDO_PART_GRADIENT};
-  const rondo_joined_kernel kernel = {&adaptive_code,          inputs,  POINTERS_EACH, GRADIENT,
-                                      RONDO_ELEMENTWISE_GRAIN, offsets, MAX_JOINED};
+  const rondo_joined_kernel kernel = {&adaptive_code,          inputs,  POINTERS_EACH,     GRADIENT,
+                                      RONDO_ELEMENTWISE_GRAIN, offsets, RONDO_FEWER_JOINED};
   const adaptive_numbers numbers = numbers_of(operations[0]);
   return rondo_emit_joined(emitter, &kernel, operations, count,
                            RONDO_OPERANDS(RONDO_GATE, RONDO_OBJECT(numbers), RONDO_INPUT(RATE), RONDO_INPUT(CONTROL),
                                           RONDO_INPUT(MOMENTUM)));
 }
 
-static const rondo_join adaptive_join = {
-    .max = MAX_JOINED, .shared = 1u << RATE | 1u << CONTROL | 1u << MOMENTUM, .of_parts = true, .emit = emit_adaptive};
+static const rondo_join adaptive_join = {.max = RONDO_FEWER_JOINED,
+                                         .shared = 1u << RATE | 1u << CONTROL | 1u << MOMENTUM,
+                                         .of_parts = true,
+                                         .emit = emit_adaptive};
 
 #define ADAPTIVE_ROW                                                                                                \
   .inputs = {"parameter", "gradient", "rate", "control", "momentum", "squares", "mean", "velocity"}, .required = 3, \

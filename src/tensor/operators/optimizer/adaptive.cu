@@ -4,8 +4,6 @@
 #include "tensor/operators/common/joined.cuh"
 #include "tensor/operators/common/sparse_rows.cuh"
 
-#define EACH_OF_TWENTY(ROW) EACH_OF_TEN(ROW, ) EACH_OF_TEN(ROW, 1)
-
 struct adaptive_numbers {
   float keep, epsilon, decay, add;
 };
@@ -45,13 +43,13 @@ __device__ inline void adaptive_one(const adaptive_numbers &n, const adaptive_ra
     break;
 
 extern "C" __global__ void adaptive(joined_table table, GATE, adaptive_numbers numbers, const float *rate,
-                                    const float *control, const float *momentum EACH_OF_TWENTY(PARAMETERS)) {
+                                    const float *control, const float *momentum EACH_OF_FEWER_JOINED(PARAMETERS)) {
   const joined_share share = share_of(table);
   const adaptive_rates rates = {*rate, momentum == 0 ? 0.0f : *momentum, control_factor(control)};
   adaptive_states to = {0, 0, 0, 0};
   const void *g = 0;
   if (!may_update(TO_GATE) || !control_applies(control)) return;
-  switch (share.operation) { EACH_OF_TWENTY(PICK) }
+  switch (share.operation) { EACH_OF_FEWER_JOINED(PICK) }
   each_gradient(share.type, g, share.first, share.elements, share.stride,
                 [&](size_t i, float gradient) { adaptive_one(numbers, rates, to, gradient, i); });
 }
@@ -62,7 +60,7 @@ extern "C" __global__ void adagrad_rows(row_slots slots, GATE, adaptive_numbers 
   const adaptive_rates rates = {*rate, momentum == 0 ? 0.0f : *momentum, control_factor(control)};
   const adaptive_states to = {p, s, 0, 0};
   if (!may_update(TO_GATE) || !control_applies(control)) return;
-  each_row(slots, keys, [&](size_t row, size_t slot, unsigned lane, unsigned lanes) {
+  each_row(slots, keys, team_of(slots.columns), [&](size_t row, size_t slot, unsigned lane, unsigned lanes) {
     for (size_t k = lane; k < slots.columns; k += lanes)
       adaptive_one(numbers, rates, to, values[slot * slots.columns + k], row * slots.columns + k);
   });

@@ -198,9 +198,9 @@ typedef struct control_numbers {
   uint32_t has_squares, has_scale;
 } control_numbers;
 
-/* Gradients are divided by the scale, so it must keep an inverse. */
+/* Gradients are divided by the scale, so it must keep an inverse. A program can write any count to the state `good`. */
 static void keep_scale(const control_numbers *n, bool is_finite, float *scale, int32_t *good) {
-  *good = is_finite ? *good + 1 : 0;
+  *good = !is_finite ? 0 : *good < INT32_MAX ? *good + 1 : *good;
   if (!is_finite && *scale > 0x1p-126f) *scale *= 0.5f;
   if (*good < n->growth_interval) return;
   *good = 0;
@@ -223,7 +223,7 @@ static void gradient_control_cpu(rondo_blocks blocks, void *const *args) {
   float squares = 0;
   const bool may_update = rondo_may_update(blocks, args);
   for (size_t i = 0; n->has_squares != 0 && i < PARTS; i++) squares += parts[i];
-  const bool is_finite = isfinite(squares), is_last = *runs + 1 >= n->round;
+  const bool is_finite = isfinite(squares), is_last = *runs >= n->round - 1;
   const int32_t round = n->round > 0 ? n->round : *runs == 0 ? n->most_runs : *runs;
   float factor = 1.0f / (float)round;
   if (n->has_scale != 0) factor /= *scale;

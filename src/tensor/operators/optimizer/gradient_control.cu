@@ -85,7 +85,7 @@ struct control_numbers {
 };
 
 __device__ inline void keep_scale(const control_numbers &n, bool finite, float *scale, int *good) {
-  *good = finite ? *good + 1 : 0;
+  *good = !finite ? 0 : *good < 0x7fffffff ? *good + 1 : *good;
   if (!finite && *scale > 0x1p-126f) *scale *= 0.5f;
   if (*good < n.growth_interval) return;
   *good = 0;
@@ -103,7 +103,7 @@ extern "C" __global__ void gradient_control(GATE, control_numbers n, int *runs, 
   if (first_element() > 0) return;
   float squares = 0;
   for (int i = 0; n.has_squares && i < NORM_PARTS; i++) squares += parts[i];
-  const bool finite = isfinite(squares), last = *runs + 1 >= n.round;
+  const bool finite = isfinite(squares), last = *runs >= n.round - 1;
   const int round = n.round > 0 ? n.round : *runs == 0 ? n.most_runs : *runs;
   float factor = 1.0f / (float)round;
   if (n.has_scale) factor /= *scale;

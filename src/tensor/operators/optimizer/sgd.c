@@ -3,7 +3,7 @@
  * (Polyak 1964): v = momentum * v + g, p -= rate * v. Weight decay first adds decay * p to g. The rate and the momentum
  * are in device memory, where each run reads them (FW-5). Both operators use the same kernels: without momentum, v and
  * momentum are NULL. The optional control input is [factor, apply] of gradient_control.c: g is multiplied by the
- * factor, and nothing is updated if apply is 0. sgd_rows updates the rows of a sparse gradient. Threads: as
+ * factor, and nothing is updated if apply is 0. sgd_rows updates the rows of sparse gradients. Threads: as
  * tensor/program/operator.h says.
  */
 #include <assert.h>
@@ -117,20 +117,40 @@ RONDO_OPERATOR(sgd_momentum, SGD_ROW, .inputs = {"parameter", "gradient", "rate"
 
 /* Rows ------------------------------------------------------------------------------------------------------------- */
 
-static void sgd_rows_cpu(rondo_blocks blocks, void *const *args) {
-  const rondo_slots *slots = args[0];
-  const float *values = RONDO_ARG(const float *, 9);
-  float *p = RONDO_ARG(float *, 10);
-  const int64_t *keys = RONDO_ARG(const int64_t *, 8);
-  sgd_rates rates;
-  if (!read_rates(blocks, args + 1, &rates)) return;
-  RONDO_EACH_ROW(slot, row, blocks, slots, keys) {
+/* A scalar argument of the kernel: the slots of each of the joined updates. */
+typedef struct joined_slots {
+  rondo_slots of[RONDO_MAX_JOINED];
+} joined_slots;
+
+/* `args` begins at the pointers of one table: keys, values, p. */
+static void update_rows(const rondo_slots *slots, void *const *args, rondo_span span, sgd_rates rates) {
+  const int64_t *keys = RONDO_ARG(const int64_t *, 0);
+  const float *values = RONDO_ARG(const float *, 1);
+  float *p = RONDO_ARG(float *, 2);
+  for (size_t slot = span.first; slot < span.last; slot++) {
+    const size_t row = rondo_slot_row(keys, slots->rows, slot);
+    if (row >= slots->rows) continue;
     rondo_prefetch_row(slots, keys, slot, p);
     sgd_span(p + row * slots->columns, values + slot * slots->columns, slots->columns, rates);
   }
 }
 
-RONDO_UNTYPED_KERNEL(sgd_rows, sgd, RONDO_SCALAR(rondo_slots), SHARED, RONDO_READS, RONDO_READS, RONDO_UPDATES);
+static void sgd_rows_cpu(rondo_blocks blocks, void *const *args) {
+  const joined_slots *slots = args[8];
+  sgd_rates rates;
+  if (!read_rates(blocks, args + 1, &rates)) return;
+  for (size_t block = blocks.first; block < blocks.last; block++) {
+    const rondo_joined_share share = rondo_joined_share_of(args[0], block);
+    update_rows(&slots->of[share.operation], args + 9 + 3 * share.operation, share.span, rates);
+  }
+}
+
+#define ROWS_POINTERS RONDO_READS, RONDO_READS, RONDO_UPDATES
+
+static const rondo_parameter rows_parameters[] = {RONDO_SCALAR(rondo_joined_table), SHARED, RONDO_SCALAR(joined_slots),
+                                                  RONDO_JOINED_PARAMETERS(ROWS_POINTERS)};
+
+RONDO_UNTYPED_KERNEL_LIST(sgd_rows, sgd, rows_parameters);
 
 static rondo_status infer_sgd_rows(const rondo_program *program, const rondo_operation *operation,
                                    rondo_shape *results) {
@@ -138,14 +158,24 @@ static rondo_status infer_sgd_rows(const rondo_program *program, const rondo_ope
   return rondo_require_rows(program, operation, 1, 0);
 }
 
-static rondo_status emit_sgd_rows(rondo_emitter *emitter, const rondo_operation *operation) {
-  const rondo_slots slots = rondo_slots_of(emitter, operation);
-  const float decay = operation->attributes.numbers[DECAY];
-  return rondo_emit_operands(emitter, operation, &sgd_rows_code, rondo_slot_grid(emitter, slots.count, slots.columns),
-                             RONDO_OPERANDS(RONDO_OBJECT(slots), RONDO_GATE, RONDO_OBJECT(decay), RONDO_INPUT(RATE),
-                                            RONDO_INPUT(CONTROL), RONDO_INPUT(MOMENTUM), RONDO_INPUT(RONDO_ROWS_KEYS),
-                                            RONDO_INPUT(GRADIENT), RONDO_INPUT(PARAMETER)));
+static rondo_status emit_sgd_rows(rondo_emitter *emitter, const rondo_operation *const *operations, uint32_t count) {
+  static const uint32_t inputs[] = {RONDO_ROWS_KEYS, GRADIENT, PARAMETER};
+  joined_slots slots = {.of = {{0}}};
+  size_t columns = 0;
+  for (uint32_t i = 0; i < count; i++) {
+    slots.of[i] = rondo_slots_of(emitter, operations[i]);
+    columns = rondo_larger(columns, slots.of[i].columns);
+  }
+  const rondo_joined_kernel kernel = {&sgd_rows_code, inputs,          3, GRADIENT, rondo_slot_grain(columns),
+                                      NULL,           RONDO_MAX_JOINED};
+  const float decay = operations[0]->attributes.numbers[DECAY];
+  return rondo_emit_joined(emitter, &kernel, operations, count,
+                           RONDO_OPERANDS(RONDO_GATE, RONDO_OBJECT(decay), RONDO_INPUT(RATE), RONDO_INPUT(CONTROL),
+                                          RONDO_INPUT(MOMENTUM), RONDO_OBJECT(slots)));
 }
 
+static const rondo_join rows_join = {
+    .max = RONDO_MAX_JOINED, .shared = 1u << RATE | 1u << CONTROL, .emit = emit_sgd_rows};
+
 RONDO_OPERATOR(sgd_rows, .inputs = {"parameter", "gradient", "rate", "control", "-", "-", "-", "keys"}, .required = 3,
-               .updates = 1u << PARAMETER, .infer = infer_sgd_rows, .emit = emit_sgd_rows);
+               .updates = 1u << PARAMETER, .infer = infer_sgd_rows, .join = &rows_join);

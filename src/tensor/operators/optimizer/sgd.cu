@@ -21,6 +21,11 @@ __device__ inline void sgd_one(const sgd_rates &rates, float *p, float g, float 
   p[i] = fmaf(-rates.rate, step, p[i]);
 }
 
+/* The slots of each of the joined updates of rows. */
+struct joined_slots {
+  row_slots of[MAX_JOINED];
+};
+
 #define PARAMETERS(i) , float *p##i, const void *g##i, float *v##i
 #define PICK(i)                   \
   case i:                         \
@@ -39,12 +44,24 @@ extern "C" __global__ void sgd(joined_table table, GATE, float decay, const floa
                 [&](size_t i, float gradient) { sgd_one(rates, p, gradient, v, i); });
 }
 
-extern "C" __global__ void sgd_rows(row_slots slots, GATE, float decay, const float *rate, const float *control,
-                                    const float *momentum, const long long *__restrict__ keys,
-                                    const float *__restrict__ values, float *__restrict__ p) {
+#define ROWS_PARAMETERS(i) , const long long *keys##i, const float *values##i, float *p##i
+#define ROWS_PICK(i)                              \
+  case i:                                         \
+    keys = keys##i, values = values##i, p = p##i; \
+    break;
+
+extern "C" __global__ void sgd_rows(joined_table table, GATE, float decay, const float *rate, const float *control,
+                                    const float *momentum, joined_slots all EACH_JOINED(ROWS_PARAMETERS)) {
   const sgd_rates rates = read_rates(decay, rate, control, momentum);
+  const joined_block own = block_of(table);
+  const row_slots slots = all.of[own.operation];
+  const long long *keys = 0;
+  const float *values = 0;
+  float *p = 0;
   if (!may_update(TO_GATE) || !control_applies(control)) return;
-  each_row(slots, keys, [&](size_t row, size_t slot, unsigned lane, unsigned lanes) {
+  switch (own.operation) { EACH_JOINED(ROWS_PICK) }
+  const row_team team = team_of(slots.columns, own.block, own.blocks);
+  each_row(slots, keys, team, [&](size_t row, size_t slot, unsigned lane, unsigned lanes) {
     for (size_t k = lane; k < slots.columns; k += lanes)
       sgd_one(rates, p + row * slots.columns, values[slot * slots.columns + k], 0, k);
   });

@@ -130,26 +130,126 @@ RONDO_INLINE uint8_t limited(float x, bool is_unsigned) {
   return (uint8_t)(int32_t)inside;
 }
 
-void rondo_integer_store(const rondo_integer_ending *e, const rondo_integer_arrays *arrays,
-                         const rondo_integer_tile *tile, size_t row, size_t channel, size_t at) {
-  const int32_t *sums = tile->sums + row * COLUMNS;
-  if (e->has_scale == 0) {
-    memcpy((int32_t *)arrays->result + at, sums, tile->columns * sizeof *sums);
-    return;
+void rondo_integer_find_channels(const rondo_integer_ending *e, const rondo_integer_arrays *arrays, size_t first,
+                                 size_t count, rondo_integer_channels *out) {
+  const float *floats = arrays->bias;
+  const int32_t *integers = arrays->bias;
+  assert(count <= RONDO_INTEGER_COLUMNS);
+  if (e->has_scale == 0) return;
+  out->zero = arrays->result_zero == NULL ? 0 : (float)rondo_byte_at(arrays->result_zero, e->result_unsigned, 0);
+  for (size_t i = 0; i < count; i++) {
+    const size_t at = e->biases == 1 ? 0 : first + i;
+    out->factor[i] = e->a_scale * arrays->scale[e->scales == 1 ? 0 : first + i] / e->result_scale;
+    out->offset[i] = e->biases == 0 || e->bias_float == 0 ? 0 : floats[at] / e->result_scale;
+    out->added[i] = e->biases == 0 || e->bias_float != 0 ? 0 : (uint32_t)integers[at];
   }
-  const float zero = arrays->result_zero == NULL ? 0 : (float)rondo_byte_at(arrays->result_zero, e->result_unsigned, 0);
-  uint8_t *to = (uint8_t *)arrays->result + at;
-  for (size_t j = 0; j < tile->columns; j++) {
-    const size_t of = e->by_row != 0 ? channel : channel + j;
-    const uint32_t bias = e->biases == 0 ? 0 : (uint32_t)arrays->bias[e->biases == 1 ? 0 : of];
-    const float scale = arrays->scale[e->scales == 1 ? 0 : of];
-    to[j] = limited(rintf((float)(int32_t)((uint32_t)sums[j] + bias) * scale) + zero, e->result_unsigned != 0);
+}
+
+/* A sum as a float. */
+RONDO_INLINE float scaled(int32_t sum, uint32_t added, float factor, float offset) {
+  return (float)(int32_t)((uint32_t)sum + added) * factor + offset;
+}
+
+/* What an activation does to floats: `least` is 0 for one, and else -infinity. */
+RONDO_INLINE float at_least(float x, float least) { return x > least ? x : least; }
+static float least_of(const rondo_integer_ending *e) { return e->relu != 0 ? 0 : -INFINITY; }
+
+RONDO_VECTORISED(round_row,
+                 (const int32_t *restrict sums, uint32_t added, float factor, float offset, float least, float zero,
+                  bool is_unsigned, uint8_t *restrict to, size_t count),
+                 (sums, added, factor, offset, least, zero, is_unsigned, to, count)) {
+  RONDO_EACH_LANE(j, lane, count,
+                  to[j] = limited(rintf(at_least(scaled(sums[j], added, factor, offset), least)) + zero, is_unsigned));
+}
+
+#ifdef HAS_AVX2
+
+/* What is the same for all sums of a row. */
+typedef struct row_form {
+  __m256i added;
+  __m256 factor, offset, least, zero, low, high;
+} row_form;
+
+/* As `limited` of `scaled`: the first operand of max is dropped if it is NaN. */
+FOR_AVX2 RONDO_INLINE __m256i rounded_8(const row_form *f, const int32_t *sums) {
+  const __m256i sum = _mm256_add_epi32(_mm256_loadu_si256((const __m256i *)(const void *)sums), f->added);
+  const __m256 x = _mm256_add_ps(_mm256_mul_ps(_mm256_cvtepi32_ps(sum), f->factor), f->offset);
+  const __m256 whole = _mm256_add_ps(
+      _mm256_round_ps(_mm256_max_ps(x, f->least), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC), f->zero);
+  return _mm256_cvtps_epi32(_mm256_min_ps(_mm256_max_ps(whole, f->low), f->high));
+}
+
+/* Returns how many were done: whole groups of 32. */
+FOR_AVX2 static size_t round_groups(const int32_t *sums, uint32_t added, float factor, float offset, float least,
+                                    float zero, bool is_unsigned, uint8_t *to, size_t count) {
+  const row_form f = {.added = _mm256_set1_epi32((int32_t)added),
+                      .factor = _mm256_set1_ps(factor),
+                      .offset = _mm256_set1_ps(offset),
+                      .least = _mm256_set1_ps(least),
+                      .zero = _mm256_set1_ps(zero),
+                      .low = _mm256_set1_ps(is_unsigned ? 0 : -128),
+                      .high = _mm256_set1_ps(is_unsigned ? 255 : 127)};
+  const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7); /* packing works in halves of vectors */
+  size_t j = 0;
+  for (; j + 32 <= count; j += 32) {
+    const __m256i first = _mm256_packs_epi32(rounded_8(&f, sums + j), rounded_8(&f, sums + j + 8));
+    const __m256i last = _mm256_packs_epi32(rounded_8(&f, sums + j + 16), rounded_8(&f, sums + j + 24));
+    const __m256i bytes = is_unsigned ? _mm256_packus_epi16(first, last) : _mm256_packs_epi16(first, last);
+    _mm256_storeu_si256((__m256i *)(void *)(to + j), _mm256_permutevar8x32_epi32(bytes, order));
+  }
+  return j;
+}
+
+#endif
+
+RONDO_VECTORISED(round_columns,
+                 (const int32_t *restrict sums, const rondo_integer_channels *restrict c, float least, bool is_unsigned,
+                  uint8_t *restrict to, size_t count),
+                 (sums, c, least, is_unsigned, to, count)) {
+  const float zero = c->zero;
+  RONDO_EACH_LANE(
+      j, lane, count,
+      to[j] = limited(rintf(at_least(scaled(sums[j], c->added[j], c->factor[j], c->offset[j]), least)) + zero,
+                      is_unsigned));
+}
+
+RONDO_INLINE float activated(float x, bool has_relu) { return has_relu && x < 0 ? 0 : x; }
+
+void rondo_integer_store_row(const rondo_integer_ending *e, const rondo_integer_channels *c, size_t index,
+                             const int32_t *sums, size_t count, void *result, size_t at) {
+  if (e->has_scale == 0) {
+    memcpy((int32_t *)result + at, sums, count * sizeof *sums);
+  } else if (e->result_float == 0) {
+    size_t done = 0;
+#ifdef HAS_AVX2
+    if (rondo_vectors_used() >= RONDO_VECTORS_AVX2)
+      done = round_groups(sums, c->added[index], c->factor[index], c->offset[index], least_of(e), c->zero,
+                          e->result_unsigned != 0, (uint8_t *)result + at, count);
+#endif
+    round_row(sums + done, c->added[index], c->factor[index], c->offset[index], least_of(e), c->zero,
+              e->result_unsigned != 0, (uint8_t *)result + at + done, count - done);
+  } else {
+    float *to = (float *)result + at;
+    for (size_t j = 0; j < count; j++)
+      to[j] = activated(scaled(sums[j], c->added[index], c->factor[index], c->offset[index]), e->relu != 0);
+  }
+}
+
+void rondo_integer_store_columns(const rondo_integer_ending *e, const rondo_integer_channels *c, const int32_t *sums,
+                                 size_t count, void *result, size_t at) {
+  assert(count <= RONDO_INTEGER_COLUMNS);
+  if (e->has_scale == 0) {
+    memcpy((int32_t *)result + at, sums, count * sizeof *sums);
+  } else if (e->result_float == 0) {
+    round_columns(sums, c, least_of(e), e->result_unsigned != 0, (uint8_t *)result + at, count);
+  } else {
+    float *to = (float *)result + at;
+    for (size_t j = 0; j < count; j++)
+      to[j] = activated(scaled(sums[j], c->added[j], c->factor[j], c->offset[j]), e->relu != 0);
   }
 }
 
 /* Rows ------------------------------------------------------------------------------------------------------------- */
-
-enum { RESULT_UNSIGNED = 3 }; /* flag; conv_integer has those of windows, too */
 
 static rondo_status require_bytes(const rondo_program *program, const rondo_operation *operation, uint32_t input) {
   const rondo_type type = rondo_operation_input(program, operation, input)->type;
@@ -170,24 +270,43 @@ static rondo_status require_array(const rondo_program *program, const rondo_oper
                               channels);
 }
 
+static bool has_input(const rondo_operation *operation, uint32_t input) {
+  return operation->inputs[input] != RONDO_NO_VALUE;
+}
+
+static rondo_type result_type(const rondo_operation *operation) {
+  return (rondo_type)operation->attributes.sizes[RONDO_INTEGER_TYPE];
+}
+
+static rondo_status require_ending(const rondo_program *program, const rondo_operation *operation) {
+  const rondo_attributes *attributes = &operation->attributes;
+  const bool has_result_zero = has_input(operation, RONDO_INTEGER_RESULT_ZERO);
+  if (!has_input(operation, RONDO_INTEGER_SCALE) &&
+      (has_input(operation, RONDO_INTEGER_BIAS) || has_result_zero ||
+       attributes->sizes[RONDO_INTEGER_ACTIVATION] != RONDO_ACTIVATION_NONE || result_type(operation) == RONDO_F32))
+    return rondo_fail_operation(program, operation, RONDO_REASON_BAD_OPTIONS,
+                                "a bias, an activation, or a result that is F32 or has a zero needs a scale");
+  if (result_type(operation) == RONDO_F32 && (has_result_zero || attributes->numbers[RONDO_INTEGER_RESULT_SCALE] != 1))
+    return rondo_fail_operation(program, operation, RONDO_REASON_BAD_OPTIONS,
+                                "a result that is F32 has no zero and no scale");
+  return RONDO_OK;
+}
+
 rondo_status rondo_integer_require(const rondo_program *program, const rondo_operation *operation, size_t channels,
                                    rondo_type *out_type) {
-  const rondo_type made = operation->attributes.flags[RESULT_UNSIGNED] ? RONDO_U8 : RONDO_I8;
-  const bool has_scale = operation->inputs[RONDO_INTEGER_SCALE] != RONDO_NO_VALUE;
   RONDO_TRY(require_bytes(program, operation, 0));
   RONDO_TRY(require_bytes(program, operation, 1));
   const rondo_type a = rondo_operation_input(program, operation, 0)->type;
   const rondo_type b = rondo_operation_input(program, operation, 1)->type;
+  const rondo_shape *bias = rondo_operation_input(program, operation, RONDO_INTEGER_BIAS);
+  const rondo_type of_bias = bias != NULL && bias->type == RONDO_F32 ? RONDO_F32 : RONDO_I32;
   RONDO_TRY(require_array(program, operation, RONDO_INTEGER_A_ZERO, a, 1));
   RONDO_TRY(require_array(program, operation, RONDO_INTEGER_B_ZERO, b, channels));
-  RONDO_TRY(require_array(program, operation, RONDO_INTEGER_BIAS, RONDO_I32, channels));
+  RONDO_TRY(require_array(program, operation, RONDO_INTEGER_BIAS, of_bias, channels));
   RONDO_TRY(require_array(program, operation, RONDO_INTEGER_SCALE, RONDO_F32, channels));
-  RONDO_TRY(require_array(program, operation, RONDO_INTEGER_RESULT_ZERO, made, 1));
-  if (!has_scale && (operation->inputs[RONDO_INTEGER_BIAS] != RONDO_NO_VALUE ||
-                     operation->inputs[RONDO_INTEGER_RESULT_ZERO] != RONDO_NO_VALUE))
-    return rondo_fail_operation(program, operation, RONDO_REASON_BAD_OPTIONS,
-                                "a bias or a zero of the result needs a scale");
-  *out_type = has_scale ? made : RONDO_I32;
+  RONDO_TRY(require_ending(program, operation));
+  RONDO_TRY(require_array(program, operation, RONDO_INTEGER_RESULT_ZERO, result_type(operation), 1));
+  *out_type = has_input(operation, RONDO_INTEGER_SCALE) ? result_type(operation) : RONDO_I32;
   return RONDO_OK;
 }
 
@@ -198,15 +317,29 @@ static uint32_t elements_of(const rondo_emitter *emitter, const rondo_operation 
 
 rondo_integer_ending rondo_integer_ending_of(const rondo_emitter *emitter, const rondo_operation *operation,
                                              bool by_row) {
+  const rondo_attributes *attributes = &operation->attributes;
+  const rondo_shape *bias = rondo_emit_shape(emitter, operation->inputs[RONDO_INTEGER_BIAS]);
   return (rondo_integer_ending){.a_unsigned = rondo_emit_shape(emitter, operation->inputs[0])->type == RONDO_U8,
                                 .b_unsigned = rondo_emit_shape(emitter, operation->inputs[1])->type == RONDO_U8,
                                 .zeros_b = elements_of(emitter, operation, RONDO_INTEGER_B_ZERO),
                                 .scales = elements_of(emitter, operation, RONDO_INTEGER_SCALE),
                                 .biases = elements_of(emitter, operation, RONDO_INTEGER_BIAS),
-                                .has_scale = operation->inputs[RONDO_INTEGER_SCALE] != RONDO_NO_VALUE,
-                                .result_unsigned = operation->attributes.flags[RESULT_UNSIGNED],
-                                .by_row = by_row};
+                                .has_scale = has_input(operation, RONDO_INTEGER_SCALE),
+                                .result_unsigned = result_type(operation) == RONDO_U8,
+                                .by_row = by_row,
+                                .result_float = result_type(operation) == RONDO_F32,
+                                .bias_float = bias != NULL && bias->type == RONDO_F32,
+                                .relu = attributes->sizes[RONDO_INTEGER_ACTIVATION] == RONDO_ACTIVATION_RELU,
+                                .b_transposed = attributes->flags[RONDO_INTEGER_TRANSPOSE_B],
+                                .a_scale = attributes->numbers[RONDO_INTEGER_A_SCALE],
+                                .result_scale = attributes->numbers[RONDO_INTEGER_RESULT_SCALE]};
 }
+
+static rondo_status fail_option(const char *call, const char *what, double given, const char *use) {
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE, "%s: %s is %g: use %s", call, what, given, use);
+}
+
+static bool is_scale(float given) { return given >= 0 && isfinite(given); }
 
 rondo_status rondo_integer_read(const char *call, const rondo_integer_product_options *options, rondo_value *out_inputs,
                                 rondo_attributes *out_attributes) {
@@ -217,9 +350,20 @@ rondo_status rondo_integer_read(const char *call, const rondo_integer_product_op
   out_inputs[RONDO_INTEGER_BIAS] = given.bias;
   out_inputs[RONDO_INTEGER_SCALE] = given.scale;
   out_inputs[RONDO_INTEGER_RESULT_ZERO] = given.result_zero;
-  out_attributes->flags[RESULT_UNSIGNED] = given.result_type != RONDO_I8;
-  if (given.result_type == 0 || given.result_type == RONDO_I8 || given.result_type == RONDO_U8) return RONDO_OK;
-  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
-                    "%s: the type of the result is %d: use RONDO_I8, RONDO_U8, or 0 for RONDO_U8", call,
-                    (int)given.result_type);
+  out_attributes->sizes[RONDO_INTEGER_TYPE] = given.result_type == 0 ? RONDO_U8 : given.result_type;
+  out_attributes->sizes[RONDO_INTEGER_ACTIVATION] = given.activation;
+  out_attributes->size_count = RONDO_INTEGER_SIZES;
+  out_attributes->numbers[RONDO_INTEGER_A_SCALE] = given.a_scale == 0 ? 1 : given.a_scale;
+  out_attributes->numbers[RONDO_INTEGER_RESULT_SCALE] = given.result_scale == 0 ? 1 : given.result_scale;
+  out_attributes->flags[RONDO_INTEGER_TRANSPOSE_B] = given.transpose_b;
+  if (given.activation != RONDO_ACTIVATION_NONE && given.activation != RONDO_ACTIVATION_RELU)
+    return fail_option(call, "the activation", (double)given.activation, "RONDO_ACTIVATION_NONE or _RELU");
+  if (!is_scale(given.a_scale)) return fail_option(call, "a_scale", (double)given.a_scale, "a positive number");
+  if (!is_scale(given.result_scale))
+    return fail_option(call, "result_scale", (double)given.result_scale, "a positive number");
+  if (given.result_type == 0 || given.result_type == RONDO_I8 || given.result_type == RONDO_U8 ||
+      given.result_type == RONDO_F32)
+    return RONDO_OK;
+  return fail_option(call, "the type of the result", (double)given.result_type,
+                     "RONDO_I8, RONDO_U8, RONDO_F32, or 0 for RONDO_U8");
 }

@@ -22,12 +22,14 @@ typedef struct rondo_integer_ending {
   uint32_t scales, biases;         /* elements likewise; 0: none */
   uint32_t has_scale;              /* 0: the result is I32 */
   uint32_t result_unsigned, by_row;
+  uint32_t result_float, bias_float, relu, b_transposed;
+  float a_scale, result_scale; /* 1: none */
 } rondo_integer_ending;
 
 /* The arrays of the ending. NULL: none. */
 typedef struct rondo_integer_arrays {
   const void *a_zero, *b_zero, *result_zero;
-  const int32_t *bias;
+  const void *bias; /* I32 or F32 */
   const float *scale;
   void *result;
 } rondo_integer_arrays;
@@ -51,10 +53,27 @@ void rondo_integer_multiply(rondo_integer_tile *tile, size_t depth, bool b_unsig
 /* Takes the zeros of the columns of b off the sums, for this depth. */
 void rondo_integer_subtract(rondo_integer_tile *tile, size_t depth, const int32_t *zeros);
 
-/* Stores row `row` of the tile as elements `at` .. of the result. `channel`: the row's index in the arrays if by_row,
- * else that of the first column. */
-void rondo_integer_store(const rondo_integer_ending *ending, const rondo_integer_arrays *arrays,
-                         const rondo_integer_tile *tile, size_t row, size_t channel, size_t at);
+/* How sums of some channels, which are rows if by_row and else columns, become results: (sum + added) factor + offset,
+ * then the activation, rounding and the result's zero. */
+typedef struct rondo_integer_channels {
+  uint32_t added[RONDO_INTEGER_COLUMNS];
+  float factor[RONDO_INTEGER_COLUMNS], offset[RONDO_INTEGER_COLUMNS];
+  float zero;
+} rondo_integer_channels;
+
+/* Finds them for channels first .. first + count - 1. Without a scale, there is nothing to find. */
+void rondo_integer_find_channels(const rondo_integer_ending *ending, const rondo_integer_arrays *arrays, size_t first,
+                                 size_t count, rondo_integer_channels *out);
+
+/* Stores sums of consecutive channels, or of the one channel `index`, as elements `at` .. of the result. */
+void rondo_integer_store_columns(const rondo_integer_ending *ending, const rondo_integer_channels *channels,
+                                 const int32_t *sums, size_t count, void *result, size_t at);
+void rondo_integer_store_row(const rondo_integer_ending *ending, const rondo_integer_channels *channels, size_t index,
+                             const int32_t *sums, size_t count, void *result, size_t at);
+
+static inline size_t rondo_integer_result_bytes(const rondo_integer_ending *ending) {
+  return ending->has_scale == 0 || ending->result_float != 0 ? sizeof(int32_t) : 1;
+}
 
 /* Rows: the inputs after the two factors. */
 enum {
@@ -66,8 +85,13 @@ enum {
   RONDO_INTEGER_INPUTS
 };
 
-/* Checks the inputs after the factors, whose numbers are `a` and `b`, for results with this many channels; returns the
- * result's type. flags[3] of the attributes: the result is U8. Errors: TYPE, SHAPE. */
+/* Attributes: sizes, after those of windows and the groups, a flag, and numbers. */
+enum { RONDO_INTEGER_TYPE = 16, RONDO_INTEGER_ACTIVATION, RONDO_INTEGER_SIZES };
+enum { RONDO_INTEGER_TRANSPOSE_B = 3 };
+enum { RONDO_INTEGER_A_SCALE, RONDO_INTEGER_RESULT_SCALE };
+
+/* Checks the inputs after the factors for results with this many channels; returns the result's type. Errors: TYPE,
+ * SHAPE. */
 RONDO_MUST_USE rondo_status rondo_integer_require(const rondo_program *program, const rondo_operation *operation,
                                                   size_t channels, rondo_type *out_type);
 rondo_integer_ending rondo_integer_ending_of(const rondo_emitter *emitter, const rondo_operation *operation,
@@ -76,5 +100,11 @@ rondo_integer_ending rondo_integer_ending_of(const rondo_emitter *emitter, const
 /* Reads the options of a call; the inputs after the factors. */
 RONDO_MUST_USE rondo_status rondo_integer_read(const char *call, const rondo_integer_product_options *options,
                                                rondo_value *out_inputs, rondo_attributes *out_attributes);
+
+/* conv_integer with the window and the groups of the attributes of a conv. */
+RONDO_MUST_USE rondo_status rondo_add_conv_integer(rondo_program *program, rondo_value x, rondo_value weight,
+                                                   const rondo_attributes *conv,
+                                                   const rondo_integer_product_options *products,
+                                                   rondo_value *out_value);
 
 #endif

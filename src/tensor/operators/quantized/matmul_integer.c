@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: MIT
- * matmul_integer: products of matrices of 8-bit integers, in tiles (integer_product.h). Threads: as
- * tensor/program/operator.h says.
+ * matmul_integer: products of matrices of 8-bit integers, in tiles (integer_product.h), or on CUDA by a library if b is
+ * one matrix (integer_library.h). On a CPU, a transposed b is multiplied as it is, row by row, with rows of a that a
+ * kernel before has made 16-bit integers without their zero (integer_lanes.h). Threads: as tensor/program/operator.h
+ * says.
  */
 #include <assert.h>
 #include <string.h>
 
-#include "tensor/operators/quantized/integer_product.h"
+#include "tensor/operators/common/operator_rows.h"
+#include "tensor/operators/quantized/integer_lanes.h"
+#include "tensor/operators/quantized/integer_library.h"
 
 enum { A, B };
 #define LEADING (RONDO_MAX_DIMENSIONS - 2)
@@ -16,6 +20,7 @@ typedef struct matmul_shape {
   size_t dims[LEADING], a_steps[LEADING], b_steps[LEADING];
   size_t matrices, m, k, n;
   rondo_integer_ending ending;
+  size_t rows; /* of all matrices a */
 } matmul_shape;
 
 /* The first elements of the matrices of product `number`. */
@@ -46,14 +51,14 @@ static void find_zeros(const matmul_shape *s, const void *zeros, size_t column, 
     out[j] = zeros == NULL ? 0 : rondo_byte_at(zeros, s->ending.b_unsigned, s->ending.zeros_b == 1 ? 0 : column + j);
 }
 
-/* shape, a, b, a_zero, b_zero, bias, scale, result_zero, result */
+/* shape, a, b, a_zero, b_zero, bias, scale, result_zero, workspace, result */
 static rondo_integer_arrays arrays_of(void *const *args) {
   return (rondo_integer_arrays){.a_zero = RONDO_ARG(const void *, 3),
                                 .b_zero = RONDO_ARG(const void *, 4),
-                                .bias = RONDO_ARG(const int32_t *, 5),
+                                .bias = RONDO_ARG(const void *, 5),
                                 .scale = RONDO_ARG(const float *, 6),
                                 .result_zero = RONDO_ARG(const void *, 7),
-                                .result = RONDO_ARG(void *, 8)};
+                                .result = RONDO_ARG(void *, 9)};
 }
 
 static size_t across(const matmul_shape *s) { return rondo_divide_up(s->n, RONDO_INTEGER_COLUMNS); }
@@ -65,6 +70,7 @@ static void multiply_tile(const matmul_shape *s, void *const *args, size_t numbe
   const size_t column = number % across(s) * RONDO_INTEGER_COLUMNS;
   const int32_t a_zero = arrays.a_zero == NULL ? 0 : rondo_byte_at(arrays.a_zero, s->ending.a_unsigned, 0);
   int32_t zeros[RONDO_INTEGER_COLUMNS];
+  rondo_integer_channels channels;
   size_t a, b;
   tile->rows = rondo_smaller(s->m - row, RONDO_INTEGER_ROWS);
   tile->columns = rondo_smaller(s->n - column, RONDO_INTEGER_COLUMNS);
@@ -78,19 +84,118 @@ static void multiply_tile(const matmul_shape *s, void *const *args, size_t numbe
     rondo_integer_multiply(tile, depth, s->ending.b_unsigned != 0);
     if (arrays.b_zero != NULL) rondo_integer_subtract(tile, depth, zeros);
   }
+  rondo_integer_find_channels(&s->ending, &arrays, column, tile->columns, &channels);
   for (size_t i = 0; i < tile->rows; i++)
-    rondo_integer_store(&s->ending, &arrays, tile, i, column, (product * s->m + row + i) * s->n + column);
+    rondo_integer_store_columns(&s->ending, &channels, &tile->sums[i * RONDO_INTEGER_COLUMNS], tile->columns,
+                                arrays.result, (product * s->m + row + i) * s->n + column);
+}
+
+/* Transposed factors ----------------------------------------------------------------------------------------------- */
+
+#define ROWS_AT_ONCE 32 /* of a: they stay in a cache while rows of b pass */
+
+static size_t wide_pitch(const matmul_shape *s) { return rondo_divide_up(s->k, 32) * 32; }
+static size_t totals_at(const matmul_shape *s) { return s->rows * wide_pitch(s) * sizeof(int16_t); }
+
+/* args: shape, a, a_zero; workspace: the rows of a without their zero, and their sums. */
+static void matmul_integer_rows(rondo_blocks blocks, void *const *args) {
+  const matmul_shape *s = args[0];
+  const void *zero = RONDO_ARG(const void *, 2);
+  unsigned char *workspace = RONDO_ARG(unsigned char *, 3);
+  int32_t *totals = (int32_t *)(void *)(workspace + totals_at(s));
+  const rondo_byte_form form =
+      rondo_byte_form_of(s->ending.a_unsigned, zero == NULL ? 0 : rondo_byte_at(zero, s->ending.a_unsigned, 0));
+  RONDO_EACH_ITEM(row, blocks, s->rows) {
+    int16_t *to = (int16_t *)(void *)workspace + row * wide_pitch(s);
+    int32_t total = 0;
+    rondo_integer_widen(RONDO_ARG(const uint8_t *, 1) + row * s->k, s->k, form, to);
+    for (size_t k = 0; k < s->k && s->ending.zeros_b > 0; k++) total += to[k];
+    totals[row] = total;
+  }
+}
+
+static const rondo_kernel_options rows_code = {
+    RONDO_KERNEL_OPTIONS_INIT, .name = "matmul_integer_rows", .cpu = matmul_integer_rows,
+    .params = {RONDO_SCALAR(matmul_shape), RONDO_READS, RONDO_READS, RONDO_WRITES}};
+
+/* Some rows of a, from `row` of all on, with some of b, from its element `b` on. The results begin at `at`. */
+static void multiply_rows(const matmul_shape *s, void *const *args, const rondo_integer_channels *channels,
+                          size_t column, size_t columns, size_t row, size_t rows, size_t b, size_t at) {
+  const rondo_integer_arrays arrays = arrays_of(args);
+  const unsigned char *workspace = RONDO_ARG(const unsigned char *, 8);
+  const int32_t *totals = (const int32_t *)(const void *)(workspace + totals_at(s)) + row;
+  int32_t sums[ROWS_AT_ONCE * RONDO_INTEGER_COLUMNS], zeros[RONDO_INTEGER_COLUMNS];
+  rondo_integer_find_dots((const int16_t *)(const void *)workspace + row * wide_pitch(s), rows, wide_pitch(s),
+                          RONDO_ARG(const uint8_t *, 2) + b, columns, s->ending.b_unsigned != 0, s->k, sums,
+                          RONDO_INTEGER_COLUMNS);
+  find_zeros(s, arrays.b_zero, column, columns, zeros);
+  for (size_t i = 0; i < rows; i++) {
+    int32_t *of_row = sums + i * RONDO_INTEGER_COLUMNS;
+    for (size_t j = 0; j < columns && s->ending.zeros_b > 0; j++)
+      of_row[j] = (int32_t)((uint32_t)of_row[j] - (uint32_t)totals[i] * (uint32_t)zeros[j]);
+    rondo_integer_store_columns(&s->ending, channels, of_row, columns, arrays.result, at + i * s->n);
+  }
+}
+
+/* A block has some columns of a product. */
+static void multiply_transposed(const matmul_shape *s, void *const *args, size_t number) {
+  const rondo_integer_arrays arrays = arrays_of(args);
+  const size_t product = number / across(s), column = number % across(s) * RONDO_INTEGER_COLUMNS;
+  const size_t columns = rondo_smaller(s->n - column, RONDO_INTEGER_COLUMNS);
+  rondo_integer_channels channels;
+  size_t a, b;
+  find_matrices(s, product, &a, &b);
+  rondo_integer_find_channels(&s->ending, &arrays, column, columns, &channels);
+  for (size_t row = 0; row < s->m; row += ROWS_AT_ONCE)
+    multiply_rows(s, args, &channels, column, columns, a / s->k + row, rondo_smaller(s->m - row, ROWS_AT_ONCE),
+                  b + column * s->k, (product * s->m + row) * s->n + column);
+}
+
+/* The kernel ------------------------------------------------------------------------------------------------------- */
+
+static size_t tiles_of(const matmul_shape *s) {
+  return s->matrices * across(s) * (s->ending.b_transposed != 0 ? 1 : down(s));
+}
+
+/* Without wide rows: a driver of CUDA that runs kernels on the host calls the function of a CPU. */
+static void multiply_plainly(const matmul_shape *s, rondo_blocks blocks, void *const *args) {
+  const rondo_integer_arrays arrays = arrays_of(args);
+  const rondo_integer_ending *e = &s->ending;
+  const int32_t zero = arrays.a_zero == NULL ? 0 : rondo_byte_at(arrays.a_zero, e->a_unsigned, 0);
+  RONDO_EACH_ITEM(i, blocks, s->matrices * s->m * s->n) {
+    const size_t column = i % s->n;
+    rondo_integer_channels channels;
+    int32_t own;
+    uint32_t sum = 0;
+    size_t a, b;
+    find_matrices(s, i / s->n / s->m, &a, &b);
+    find_zeros(s, arrays.b_zero, column, 1, &own);
+    for (size_t k = 0; k < s->k; k++)
+      sum +=
+          (uint32_t)((rondo_byte_at(RONDO_ARG(const void *, 1), e->a_unsigned, a + i / s->n % s->m * s->k + k) - zero) *
+                     (rondo_byte_at(RONDO_ARG(const void *, 2), e->b_unsigned, b + column * s->k + k) - own));
+    rondo_integer_find_channels(e, &arrays, column, 1, &channels);
+    rondo_integer_store_columns(e, &channels, &(int32_t){(int32_t)sum}, 1, arrays.result, i);
+  }
 }
 
 static void matmul_integer_cpu(rondo_blocks blocks, void *const *args) {
   const matmul_shape *s = args[0];
   rondo_integer_tile tile;
+  if (s->ending.b_transposed != 0 && RONDO_ARG(const void *, 8) == NULL) {
+    multiply_plainly(s, blocks, args);
+    return;
+  }
+  if (s->ending.b_transposed != 0) {
+    RONDO_EACH_TILE(number, blocks, tiles_of(s)) multiply_transposed(s, args, number);
+    return;
+  }
   memset(tile.b, 0, sizeof tile.b); /* bytes after the columns are read */
-  RONDO_EACH_TILE(number, blocks, s->matrices * down(s) * across(s)) multiply_tile(s, args, number, &tile);
+  RONDO_EACH_TILE(number, blocks, tiles_of(s)) multiply_tile(s, args, number, &tile);
 }
 
 RONDO_UNTYPED_KERNEL(matmul_integer, integer_product, RONDO_SCALAR(matmul_shape), RONDO_READS, RONDO_READS, RONDO_READS,
-                     RONDO_READS, RONDO_READS, RONDO_READS, RONDO_READS, RONDO_WRITES);
+                     RONDO_READS, RONDO_READS, RONDO_READS, RONDO_READS, RONDO_READS, RONDO_WRITES);
 
 /* Row -------------------------------------------------------------------------------------------------------------- */
 
@@ -100,13 +205,21 @@ static size_t leading_size(const rondo_shape *shape, size_t rank, size_t dimensi
   return dimension < missing ? 1 : shape->dims[dimension - missing];
 }
 
+/* The dimensions of b that are k and n. */
+static uint32_t depth_of_b(const rondo_operation *operation, const rondo_shape *b) {
+  return b->rank - (operation->attributes.flags[RONDO_INTEGER_TRANSPOSE_B] ? 1 : 2);
+}
+static uint32_t columns_of_b(const rondo_operation *operation, const rondo_shape *b) {
+  return b->rank - (operation->attributes.flags[RONDO_INTEGER_TRANSPOSE_B] ? 2 : 1);
+}
+
 static rondo_status infer_matmul_integer(const rondo_program *program, const rondo_operation *operation,
                                          rondo_shape *results) {
   const rondo_shape *a = rondo_operation_input(program, operation, A),
                     *b = rondo_operation_input(program, operation, B);
   const rondo_shape *larger = a->rank > b->rank ? a : b;
   rondo_type type;
-  bool fits = a->rank >= 2 && b->rank >= 2 && a->dims[a->rank - 1] == b->dims[b->rank - 2];
+  bool fits = a->rank >= 2 && b->rank >= 2 && a->dims[a->rank - 1] == b->dims[depth_of_b(operation, b)];
   size_t dims[RONDO_MAX_DIMENSIONS];
   for (uint32_t i = 0; fits && i + 2 < larger->rank; i++) {
     const size_t of_a = leading_size(a, larger->rank, i), of_b = leading_size(b, larger->rank, i);
@@ -115,9 +228,10 @@ static rondo_status infer_matmul_integer(const rondo_program *program, const ron
   }
   if (!fits)
     return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE,
-                                "a must be [.., m, k] and b [.., k, n], with leading dimensions that can be broadcast");
+                                "a must be [.., m, k] and b [.., k, n], or transposed [.., n, k], with leading "
+                                "dimensions that can be broadcast");
   dims[larger->rank - 2] = a->dims[a->rank - 2];
-  dims[larger->rank - 1] = b->dims[b->rank - 1];
+  dims[larger->rank - 1] = b->dims[columns_of_b(operation, b)];
   RONDO_TRY(rondo_integer_require(program, operation, dims[larger->rank - 1], &type));
   return rondo_shape_make("matmul_integer", type, dims, larger->rank, &results[0]);
 }
@@ -125,6 +239,7 @@ static rondo_status infer_matmul_integer(const rondo_program *program, const ron
 static matmul_shape shape_of(const rondo_shape *a, const rondo_shape *b, const rondo_shape *result) {
   matmul_shape s = {.matrices = 1, .m = result->dims[result->rank - 2], .n = result->dims[result->rank - 1]};
   s.k = a->dims[a->rank - 1];
+  s.rows = rondo_shape_elements(a) / s.k;
   size_t step_a = s.m * s.k, step_b = s.k * s.n;
   for (size_t i = LEADING; i > 0; i--) {
     const bool exists = i + result->rank > RONDO_MAX_DIMENSIONS;
@@ -141,25 +256,64 @@ static matmul_shape shape_of(const rondo_shape *a, const rondo_shape *b, const r
   return s;
 }
 
+static matmul_shape shape_in(const rondo_program *program, const rondo_operation *operation) {
+  return shape_of(rondo_operation_input(program, operation, A), rondo_operation_input(program, operation, B),
+                  rondo_program_shape(program, operation->results[0]));
+}
+
+static rondo_status prepare_rows(const matmul_shape *s, size_t *out_workspace_bytes) {
+  size_t bytes, totals;
+  if (rondo_checked_multiply(s->rows, wide_pitch(s) * sizeof(int16_t), &bytes) &&
+      rondo_checked_multiply(s->rows, sizeof(int32_t), &totals) &&
+      rondo_checked_add(bytes, totals, out_workspace_bytes))
+    return RONDO_OK;
+  return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE,
+                    "the workspace of %zu rows of %zu integers is too large: make the factors smaller", s->rows, s->k);
+}
+
+/* A library computes products with one matrix b on CUDA: the matrices a are one with more rows. */
+static rondo_status prepare_matmul_integer(rondo_resources *resources, const rondo_program *program, uint32_t number,
+                                           size_t *out_workspace_bytes) {
+  const rondo_operation *operation = &program->operations.items[number];
+  const matmul_shape s = shape_in(program, operation);
+  rondo_device_info info = {.struct_size = sizeof info};
+  *out_workspace_bytes = 0;
+  RONDO_TRY(rondo_device_get_info(resources->device, &info));
+  if (!info.cuda)
+    return operation->attributes.flags[RONDO_INTEGER_TRANSPOSE_B] ? prepare_rows(&s, out_workspace_bytes) : RONDO_OK;
+  if (rondo_shape_elements(rondo_operation_input(program, operation, B)) != s.k * s.n) return RONDO_OK;
+  return rondo_integer_library_prepare(resources, number, s.matrices * s.m, s.n, s.k, out_workspace_bytes);
+}
+
+static rondo_status emit_rows(rondo_emitter *emitter, const rondo_operation *operation, const matmul_shape *shape) {
+  return rondo_emit_operands(
+      emitter, operation, &rows_code, rondo_emit_grid(emitter, shape->rows, rondo_row_grain(shape->k)),
+      RONDO_OPERANDS(RONDO_OBJECT(*shape), RONDO_INPUT(A), RONDO_INPUT(RONDO_INTEGER_A_ZERO), RONDO_WORKSPACE));
+}
+
 static rondo_status emit_matmul_integer(rondo_emitter *emitter, const rondo_operation *operation) {
-  matmul_shape shape =
-      shape_of(rondo_emit_shape(emitter, operation->inputs[A]), rondo_emit_shape(emitter, operation->inputs[B]),
-               rondo_emit_shape(emitter, operation->results[0]));
+  matmul_shape shape = shape_in(rondo_emit_program(emitter), operation);
   shape.ending = rondo_integer_ending_of(emitter, operation, false);
+  if (rondo_emit_product(emitter) != NULL)
+    return rondo_emit_integer_library(emitter, operation, &shape.ending, shape.matrices * shape.m, shape.n, shape.k);
   const size_t elements = shape.matrices * shape.m * shape.n;
   const rondo_grain grain = {1, RONDO_CUDA_THREADS};
-  const rondo_grid grid = rondo_emit_is_cuda(emitter) ? rondo_emit_grid(emitter, elements, grain)
-                                                      : rondo_tile_grid(shape.matrices * down(&shape) * across(&shape));
+  const bool is_cuda = rondo_emit_is_cuda(emitter);
+  const rondo_grid grid = is_cuda ? rondo_emit_grid(emitter, elements, grain) : rondo_tile_grid(tiles_of(&shape));
+  if (!is_cuda && shape.ending.b_transposed != 0) RONDO_TRY(emit_rows(emitter, operation, &shape));
+  const void *workspace = rondo_emit_is_cuda(emitter) ? NULL : rondo_emit_workspace(emitter);
   return rondo_emit_operands(
       emitter, operation, &matmul_integer_code, grid,
       RONDO_OPERANDS(RONDO_OBJECT(shape), RONDO_INPUT(A), RONDO_INPUT(B), RONDO_INPUT(RONDO_INTEGER_A_ZERO),
                      RONDO_INPUT(RONDO_INTEGER_B_ZERO), RONDO_INPUT(RONDO_INTEGER_BIAS),
-                     RONDO_INPUT(RONDO_INTEGER_SCALE), RONDO_INPUT(RONDO_INTEGER_RESULT_ZERO), RONDO_RESULT(0)));
+                     RONDO_INPUT(RONDO_INTEGER_SCALE), RONDO_INPUT(RONDO_INTEGER_RESULT_ZERO), RONDO_OBJECT(workspace),
+                     RONDO_RESULT(0)));
 }
 
 RONDO_OPERATOR(matmul_integer, .types = RONDO_TYPE_BIT(RONDO_I8) | RONDO_TYPE_BIT(RONDO_U8),
                .inputs = {"a", "b", "a_zero", "b_zero", "bias", "scale", "result_zero"}, .required = 2,
-               .result_count = 1, .infer = infer_matmul_integer, .emit = emit_matmul_integer);
+               .result_count = 1, .infer = infer_matmul_integer, .prepare = prepare_matmul_integer,
+               .emit = emit_matmul_integer);
 
 rondo_status rondo_op_matmul_integer(rondo_program *program, rondo_value a, rondo_value b,
                                      const rondo_integer_product_options *products, rondo_value *out_value) {

@@ -4,24 +4,24 @@
  * A product with few rows is limited by how fast the weight is read. On a CPU, it consists of dot products that unpack
  * the weight in registers (quantized_dot.h), and so do all products with integers; on CUDA, a warp computes a column of
  * the result. A product with more rows is limited by arithmetic. It is computed from panels of the weight as floats or,
- * on CUDA for a large product, by a library from all of the weight as floats, in the workspace. The shape alone
- * decides.
+ * on CUDA for a large product, by a library: from the integers where both factors are some of 8 bits with one scale in
+ * each row, else from all of the weight as floats, in the workspace. The shape alone decides.
  *
  * Threads: as tensor/program/operator.h says.
  */
 #include "tensor/operators/quantized/matmul_quantized.h"
 
-#include <string.h>
-
 #include "tensor/operators/elementwise/broadcast.h"
 #include "tensor/operators/matmul/gemm.h"
 #include "tensor/operators/quantized/dequantize.h"
+#include "tensor/operators/quantized/scale_product.h"
 
 enum { X, VALUES, SCALES, ZEROS, BIAS };     /* inputs */
 enum { ACTIVATIONS = RONDO_QUANTIZED_FREE }; /* sizes */
 
-/* With at most this many rows, dot products of floats are faster than panels. Those of integers always are. */
-#define DOTS_ROWS 16
+/* With at most this many rows, dot products of floats are about as fast as panels, or faster. Those of integers always
+ * are. */
+#define DOTS_ROWS 8
 /* The same in matmul_quantized_thin.cu. */
 #define THIN_ROWS 8
 
@@ -29,8 +29,6 @@ enum { ACTIVATIONS = RONDO_QUANTIZED_FREE }; /* sizes */
  * these are in the first cache. */
 #define DOTS_GRAIN 131072
 #define DOTS_COLUMNS 8
-
-#define ALIGNMENT 256 /* of the parts of the workspace */
 
 /* Kernels ---------------------------------------------------------------------------------------------------------- */
 
@@ -175,7 +173,7 @@ static rondo_status differentiate_matmul(rondo_program *program, const rondo_ope
 
 /* Work ------------------------------------------------------------------------------------------------------------- */
 
-typedef enum matmul_form { BY_DOTS, BY_TILES, BY_THIN_ROWS, BY_LIBRARY } matmul_form;
+typedef enum matmul_form { BY_DOTS, BY_TILES, BY_THIN_ROWS, BY_LIBRARY, BY_INTEGER_LIBRARY } matmul_form;
 
 /* How a product is computed, and where its parts are in the workspace. */
 typedef struct matmul_work {
@@ -187,26 +185,22 @@ typedef struct matmul_work {
   rondo_quantized_rows rows;
   rondo_quantized_rows_layout layout;
   size_t x, weight; /* BY_LIBRARY: both as floats of the type, unless x is used as it is; after the library's part */
+  size_t sums;      /* BY_INTEGER_LIBRARY */
   size_t bytes;
 } matmul_work;
 
-static bool place_matrix(size_t rows, size_t columns, rondo_type type, size_t *end, size_t *out) {
-  size_t bytes = 0;
-  *out = *end;
-  return rondo_checked_multiply(rows, columns, &bytes) &&
-         rondo_checked_multiply(bytes, rondo_type_bytes(type), &bytes) && rondo_checked_add(*end, bytes, end) &&
-         rondo_checked_align(*end, ALIGNMENT, end);
-}
-
 static bool place_parts(matmul_work *work, size_t library_bytes) {
   size_t end = 0;
-  if (!rondo_checked_align(library_bytes, ALIGNMENT, &end)) return false;
+  if (!rondo_checked_align(library_bytes, RONDO_PART_ALIGNMENT, &end)) return false;
   if (work->has_rows && !rondo_quantized_rows_place(&work->rows, end, &work->layout)) return false;
   if (work->has_rows) end = work->layout.end;
   work->bytes = end;
+  if (work->form == BY_INTEGER_LIBRARY)
+    return rondo_place_part(&work->bytes, work->m, work->scheme.rows, sizeof(int32_t), &work->sums);
   if (work->form != BY_LIBRARY) return true;
-  return (!work->has_rows || place_matrix(work->m, work->scheme.columns, work->type, &work->bytes, &work->x)) &&
-         place_matrix(work->scheme.rows, work->scheme.columns, work->type, &work->bytes, &work->weight);
+  const size_t bytes = rondo_type_bytes(work->type);
+  return (!work->has_rows || rondo_place_part(&work->bytes, work->m, work->scheme.columns, bytes, &work->x)) &&
+         rondo_place_part(&work->bytes, work->scheme.rows, work->scheme.columns, bytes, &work->weight);
 }
 
 /* `product`: that of a library, or NULL. */
@@ -217,7 +211,7 @@ static rondo_status plan_work(const rondo_program *program, const rondo_operatio
                        .m = rondo_shape_elements_of(x, 0, x->rank - 1),
                        .scheme = rondo_quantized_scheme_at(program, operation, VALUES)};
   if (product != NULL)
-    out->form = BY_LIBRARY;
+    out->form = rondo_product_is_integer(product) ? BY_INTEGER_LIBRARY : BY_LIBRARY;
   else if (is_cuda)
     out->form = out->m <= THIN_ROWS ? BY_THIN_ROWS : BY_TILES;
   else
@@ -230,24 +224,40 @@ static rondo_status plan_work(const rondo_program *program, const rondo_operatio
                     8 * sizeof(size_t));
 }
 
+/* Whether rows of x, without padding, and the weight are factors of a library's product of integers. */
+static bool are_integers(const rondo_operation *operation, const matmul_work *work) {
+  const rondo_quantized_scheme *scheme = &work->scheme;
+  return is_int8(operation) && scheme->bits == 8 && scheme->groups == 1 && scheme->has_zeros == 0 &&
+         work->rows.padded == scheme->columns && scheme->columns % RONDO_INTEGER_PRODUCT_UNIT == 0 &&
+         scheme->columns <= RONDO_INTEGER_PRODUCT_DEPTH && scheme->rows % RONDO_INTEGER_PRODUCT_UNIT == 0;
+}
+
+/* One of integers, if that is possible and the library has one, else one of floats. */
+static rondo_status add_product(rondo_resources *resources, uint32_t number, const rondo_operation *operation,
+                                const matmul_work *work, size_t *out_workspace_bytes) {
+  rondo_product_shape shape = {.type = RONDO_I8,
+                               .m = work->m,
+                               .n = work->scheme.rows,
+                               .k = work->scheme.columns,
+                               .batches = 1,
+                               .transpose_b = true};
+  if (are_integers(operation, work))
+    RONDO_TRY(rondo_resources_add_product(resources, number, &shape, out_workspace_bytes));
+  if (rondo_resources_product(resources, number) != NULL) return RONDO_OK;
+  shape.type = work->type;
+  shape.has_bias = operation->inputs[BIAS] != RONDO_NO_VALUE;
+  return rondo_resources_add_product(resources, number, &shape, out_workspace_bytes);
+}
+
 /* A library computes products with many rows on CUDA, if it is faster. */
 static rondo_status prepare_matmul(rondo_resources *resources, const rondo_program *program, uint32_t number,
                                    size_t *out_workspace_bytes) {
   const rondo_operation *operation = &program->operations.items[number];
-  rondo_device_info info = {.struct_size = sizeof info};
   matmul_work work;
-  RONDO_TRY(rondo_device_get_info(resources->device, &info));
-  RONDO_TRY(plan_work(program, operation, info.cuda, NULL, &work));
-  if (work.form == BY_TILES && info.cuda) {
-    const rondo_product_shape shape = {.type = work.type,
-                                       .m = work.m,
-                                       .n = work.scheme.rows,
-                                       .k = work.scheme.columns,
-                                       .batches = 1,
-                                       .transpose_b = true,
-                                       .has_bias = operation->inputs[BIAS] != RONDO_NO_VALUE};
-    RONDO_TRY(rondo_resources_add_product(resources, number, &shape, out_workspace_bytes));
-    RONDO_TRY(plan_work(program, operation, info.cuda, rondo_resources_product(resources, number), &work));
+  RONDO_TRY(plan_work(program, operation, resources->is_cuda, NULL, &work));
+  if (work.form == BY_TILES && resources->is_cuda) {
+    RONDO_TRY(add_product(resources, number, operation, &work, out_workspace_bytes));
+    RONDO_TRY(plan_work(program, operation, resources->is_cuda, rondo_resources_product(resources, number), &work));
   }
   *out_workspace_bytes = work.bytes;
   return RONDO_OK;
@@ -255,17 +265,14 @@ static rondo_status prepare_matmul(rondo_resources *resources, const rondo_progr
 
 /* Emit ------------------------------------------------------------------------------------------------------------- */
 
-static void *part_of(const rondo_emitter *emitter, size_t offset) {
-  return (char *)rondo_emit_workspace(emitter) + offset;
-}
-
 /* No rows: all NULL. */
 static rondo_quantized_rows_memory rows_memory(const rondo_emitter *emitter, const matmul_work *work) {
   if (!work->has_rows) return (rondo_quantized_rows_memory){NULL, NULL, NULL};
-  const bool has_starts = work->form == BY_DOTS && (work->scheme.bits == 4 || work->scheme.has_zeros);
-  return (rondo_quantized_rows_memory){.values = part_of(emitter, work->layout.values),
-                                       .starts = has_starts ? part_of(emitter, work->layout.starts) : NULL,
-                                       .scales = work->rows.is_int8 ? part_of(emitter, work->layout.scales) : NULL};
+  const bool has_starts = work->rows.start_factor != 0;
+  return (rondo_quantized_rows_memory){
+      .values = rondo_emit_part(emitter, work->layout.values),
+      .starts = has_starts ? rondo_emit_part(emitter, work->layout.starts) : NULL,
+      .scales = work->rows.is_int8 ? rondo_emit_part(emitter, work->layout.scales) : NULL};
 }
 
 static rondo_status emit_dots(rondo_emitter *emitter, const rondo_operation *operation, const matmul_work *work) {
@@ -279,29 +286,16 @@ static rondo_status emit_dots(rondo_emitter *emitter, const rondo_operation *ope
                      RONDO_INPUT(ZEROS), RONDO_INPUT(BIAS), RONDO_RESULT(0)));
 }
 
-/* Sets square tiles, and returns their number. */
-static size_t cut_squares(rondo_matmul_problem *problem, size_t edge) {
-  const size_t down = rondo_divide_up(problem->m, edge), across = rondo_divide_up(problem->n, edge);
-  problem->tiles = (rondo_tiling){edge, edge, down, across};
-  return down * across;
-}
-
-/* The kernel for CUDA has no tiles of less than 32 rows and columns. */
-static rondo_grid cut_for_cuda(rondo_matmul_problem *problem) {
-  const rondo_matmul_work work = rondo_matmul_cut(problem, RONDO_F32, true);
-  if (work.form == RONDO_MATMUL_TILES) return (rondo_grid){.x = work.blocks};
-  return rondo_tile_grid(cut_squares(problem, 32));
-}
-
 static rondo_grid grid_of(const rondo_emitter *emitter, const matmul_work *work, rondo_matmul_problem *problem) {
   const rondo_shape x = rondo_shape_matrix(work->type, work->m, work->scheme.columns);
   const rondo_shape weight = rondo_shape_matrix(work->type, work->scheme.rows, work->scheme.columns);
   *problem = rondo_matmul_problem_of(&x, &weight, false, true);
-  (void)cut_squares(problem, RONDO_MATMUL_CONVERTED_EDGE); /* the CPU function has tiles in each form */
-  if (work->form == BY_THIN_ROWS)
-    return rondo_emit_grid(emitter, work->scheme.rows, (rondo_grain){1, RONDO_CUDA_THREADS / 32});
   rondo_gemm_prepare();
-  if (rondo_emit_is_cuda(emitter)) return cut_for_cuda(problem);
+  if (rondo_emit_is_cuda(emitter)) {
+    const size_t tiles = rondo_matmul_cut_squares(problem); /* the CPU function has tiles in each form */
+    if (work->form != BY_THIN_ROWS) return rondo_tile_grid(tiles);
+    return rondo_emit_grid(emitter, work->scheme.rows, (rondo_grain){1, RONDO_CUDA_THREADS / 32});
+  }
   return (rondo_grid){.x = rondo_matmul_cut(problem, RONDO_BF16, false).blocks};
 }
 
@@ -317,20 +311,11 @@ static rondo_status emit_tiles(rondo_emitter *emitter, const rondo_operation *op
                      RONDO_INPUT(BIAS), RONDO_RESULT(0)));
 }
 
-/* A rondo_step_call; user: a product. */
-static rondo_status run_product(rondo_resources *resources, rondo_stream *stream, const void *user) {
-  const rondo_product *product;
-  (void)resources;
-  memcpy(&product, user, sizeof product);
-  return rondo_product_run(product, stream);
-}
-
 static rondo_status emit_library(rondo_emitter *emitter, const rondo_operation *operation, const matmul_work *work) {
-  rondo_product *product = rondo_emit_product(emitter);
   const rondo_quantized_matrix weight = rondo_emit_quantized(emitter, operation, VALUES);
   const rondo_product_memory memory = {
-      .a = work->has_rows ? part_of(emitter, work->x) : rondo_emit_address(emitter, operation->inputs[X]),
-      .b = part_of(emitter, work->weight),
+      .a = work->has_rows ? rondo_emit_part(emitter, work->x) : rondo_emit_address(emitter, operation->inputs[X]),
+      .b = rondo_emit_part(emitter, work->weight),
       .bias = rondo_emit_address(emitter, operation->inputs[BIAS]),
       .c = rondo_emit_address(emitter, operation->results[0]),
       .workspace = rondo_emit_workspace(emitter)};
@@ -341,8 +326,21 @@ static rondo_status emit_library(rondo_emitter *emitter, const rondo_operation *
     RONDO_TRY(rondo_emit_dequantize(emitter, work->type, &scheme, &x, memory.a));
   }
   RONDO_TRY(rondo_emit_dequantize(emitter, work->type, &work->scheme, &weight, memory.b));
-  RONDO_TRY(rondo_product_bind(product, &memory));
-  return rondo_emit_call(emitter, run_product, &product, sizeof product);
+  return rondo_emit_product_call(emitter, &memory);
+}
+
+static rondo_status emit_integer_library(rondo_emitter *emitter, const rondo_operation *operation,
+                                         const matmul_work *work) {
+  const rondo_quantized_rows_memory rows = rows_memory(emitter, work);
+  const rondo_quantized_matrix weight = rondo_emit_quantized(emitter, operation, VALUES);
+  void *const sums = rondo_emit_part(emitter, work->sums);
+  const rondo_scale_product_memory end = {sums, rows.scales, weight.scales,
+                                          rondo_emit_address(emitter, operation->inputs[BIAS]),
+                                          rondo_emit_address(emitter, operation->results[0])};
+  RONDO_TRY(rondo_emit_product_call(
+      emitter, &(rondo_product_memory){
+                   .a = rows.values, .b = weight.values, .c = sums, .workspace = rondo_emit_workspace(emitter)}));
+  return rondo_emit_scale_product(emitter, work->type, work->m, work->scheme.rows, &end);
 }
 
 static rondo_status emit_matmul(rondo_emitter *emitter, const rondo_operation *operation) {
@@ -355,6 +353,7 @@ static rondo_status emit_matmul(rondo_emitter *emitter, const rondo_operation *o
                                         rondo_emit_address(emitter, operation->inputs[X]), &rows));
   }
   if (work.form == BY_LIBRARY) return emit_library(emitter, operation, &work);
+  if (work.form == BY_INTEGER_LIBRARY) return emit_integer_library(emitter, operation, &work);
   return (work.form == BY_DOTS ? emit_dots : emit_tiles)(emitter, operation, &work);
 }
 

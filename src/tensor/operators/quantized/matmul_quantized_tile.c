@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT
- * Tiles of products with a quantised matrix on a CPU, each by one thread: panels of both factors become floats on the
- * stack, and gemm.h multiplies them. A panel of the matrix is used for all rows of the tile, so products with many rows
- * cost little more than those of F32. Threads: any.
+ * Tiles of products with a quantised matrix on a CPU, each by one thread. Some columns of 16 rows of the matrix become
+ * a panel of floats (quantized_panel.h), which gemm_packed.h multiplies with all rows of the tile while it is in the
+ * nearest cache. A library would pack the panel again. Threads: any.
  */
 #include <string.h>
 
-#include "tensor/operators/matmul/gemm.h"
 #include "tensor/operators/quantized/matmul_quantized.h"
+#include "tensor/operators/quantized/quantized_panel.h"
 
 #define EDGE RONDO_MATMUL_CONVERTED_EDGE
-#define DEPTH 128 /* of a panel: a multiple of RONDO_QUANTIZED_STEP */
+#define DEPTH 256 /* of a panel: a multiple of RONDO_QUANTIZED_STEP */
 
 typedef struct tile_factors {
   rondo_type type;
@@ -24,32 +24,33 @@ typedef struct tile {
   size_t row, rows, column, columns;
 } tile;
 
-/* x[row ..][from ..] as floats: in place, or converted into the panel. */
-static rondo_gemm_factor load_left(const tile_factors *f, const tile *t, size_t from, size_t depth, float *panel) {
-  const size_t k = f->scheme->columns;
-  if (f->rows.values == NULL && f->type == RONDO_F32)
-    return (rondo_gemm_factor){(const float *)f->x + t->row * k + from, k, false};
+/* x[row ..][from ..] as floats, in the panel, whose rows lie side by side: in x, they may share a set of the cache. */
+static void load_left(const tile_factors *f, const tile *t, size_t from, size_t depth, float *panel) {
   for (size_t i = 0; i < t->rows; i++) {
-    if (f->rows.values != NULL)
-      rondo_dequantize_row(&f->rows_scheme, &f->rows, t->row + i, from, depth, panel + i * depth);
-    else
-      (void)rondo_load_chunk(f->type, f->x, (t->row + i) * k + from, depth, panel + i * depth);
+    float *to = panel + i * depth;
+    if (f->rows.values != NULL) {
+      rondo_dequantize_row(&f->rows_scheme, &f->rows, t->row + i, from, depth, to);
+      continue;
+    }
+    const float *row = rondo_load_chunk(f->type, f->x, (t->row + i) * f->scheme->columns + from, depth, to);
+    if (row != to) memcpy(to, row, depth * sizeof *to);
   }
-  return (rondo_gemm_factor){panel, depth, false};
 }
 
 static void add_panels(const tile_factors *f, const tile *t, size_t from, float *sums) {
-  float left[EDGE * DEPTH], right[EDGE * DEPTH];
+  float left[EDGE * DEPTH], panel[RONDO_PANEL * DEPTH];
   const size_t depth = rondo_smaller(DEPTH, f->scheme->columns - from);
-  for (size_t j = 0; j < t->columns; j++)
-    rondo_dequantize_row(f->scheme, &f->matrix, t->column + j, from, depth, right + j * depth);
-  const rondo_gemm gemm = {t->rows,
-                           t->columns,
-                           depth,
-                           .a = load_left(f, t, from, depth, left),
-                           .b = {right, depth, true},
-                           .c = {sums, t->columns, true}};
-  rondo_gemm_run(&gemm);
+  load_left(f, t, from, depth, left);
+  for (size_t j = 0; j < t->columns; j += RONDO_PANEL) {
+    const size_t columns = rondo_smaller(RONDO_PANEL, t->columns - j);
+    rondo_quantized_panel(f->scheme, &f->matrix, t->column + j, from, depth, panel);
+    rondo_gemm_run_packed(&(rondo_gemm_packed){.m = t->rows,
+                                               .n = columns,
+                                               .k = depth,
+                                               .a = {left, depth, false},
+                                               .packed = panel,
+                                               .c = {sums + j, t->columns, true}});
+  }
 }
 
 static void multiply_tile(const tile_factors *f, const tile *t, const void *bias, void *y) {

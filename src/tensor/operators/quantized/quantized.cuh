@@ -34,7 +34,8 @@ __device__ inline unsigned word_of(const unsigned char *row, unsigned at, unsign
   return word;
 }
 
-/* Eight values from a column on. */
+/* Eight values from a column on, a multiple of eight, in as many bytes as a value has bits. 2^29 columns have too many
+ * bits to count. */
 template <unsigned bits>
 struct eight_values {
   unsigned words[bits / 4];
@@ -42,7 +43,7 @@ struct eight_values {
   __device__ eight_values(const unsigned char *row, unsigned column, unsigned row_bytes) {
 #pragma unroll
     for (unsigned k = 0; k < bits / 4; k++)
-      words[k] = word_of(row, column * bits / 8 + 4 * k, row_bytes, row_bytes % 4 == 0);
+      words[k] = word_of(row, column / EIGHT * bits + 4 * k, row_bytes, row_bytes % 4 == 0);
   }
 
   __device__ int at(unsigned k) const {

@@ -9,7 +9,6 @@
 
 #include "tensor/operators/common/operator_rows.h"
 
-#define ALIGNMENT 256
 #define LEAST_MAGNITUDE 1e-36f /* the same in quantized_rows.cu */
 
 static size_t padded_columns(size_t columns) {
@@ -30,24 +29,20 @@ rondo_quantized_rows rondo_quantized_rows_of(const rondo_quantized_scheme *schem
                                 .padded = padded_columns(scheme->columns),
                                 .group = scheme->group,
                                 .groups = scheme->groups,
-                                .start_factor = scheme->has_zeros ? -1 : -rondo_quantized_middle(scheme->bits),
+                                .start_factor = !for_dots           ? 0
+                                                : scheme->has_zeros ? -1
+                                                                    : -rondo_quantized_middle(scheme->bits),
                                 .unit = for_dots && scheme->bits == 4 ? unit : 0,
                                 .is_int8 = is_int8};
 }
 
-static bool place(size_t *end, size_t a, size_t b, size_t element_bytes, size_t *out) {
-  size_t bytes = 0;
-  *out = *end;
-  return rondo_checked_multiply(a, b, &bytes) && rondo_checked_multiply(bytes, element_bytes, &bytes) &&
-         rondo_checked_add(*end, bytes, end) && rondo_checked_align(*end, ALIGNMENT, end);
-}
-
 bool rondo_quantized_rows_place(const rondo_quantized_rows *rows, size_t begin, rondo_quantized_rows_layout *out) {
+  const size_t starts = rows->start_factor == 0 ? 0 : rows->groups * RONDO_DOT_LANES;
   out->end = begin;
-  assert(begin % ALIGNMENT == 0);
-  return place(&out->end, rows->rows, rows->padded, rows->is_int8 ? 1 : sizeof(float), &out->values) &&
-         place(&out->end, rows->rows, rows->groups * RONDO_DOT_LANES, sizeof(float), &out->starts) &&
-         place(&out->end, rows->rows, 1, sizeof(float), &out->scales);
+  assert(begin % RONDO_PART_ALIGNMENT == 0);
+  return rondo_place_part(&out->end, rows->rows, rows->padded, rows->is_int8 ? 1 : sizeof(float), &out->values) &&
+         rondo_place_part(&out->end, rows->rows, starts, sizeof(float), &out->starts) &&
+         rondo_place_part(&out->end, rows->rows, 1, sizeof(float), &out->scales);
 }
 
 /* Kernel ----------------------------------------------------------------------------------------------------------- */

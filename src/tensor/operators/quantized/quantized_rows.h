@@ -13,7 +13,7 @@ typedef struct rondo_quantized_rows {
   size_t rows, columns;
   size_t padded;        /* columns of a prepared row */
   size_t group, groups; /* of the matrix, for starts */
-  int64_t start_factor; /* of the sums of a group (quantized_dot.h) */
+  int64_t start_factor; /* of the sums of a group (quantized_dot.h); 0: there are no starts */
   uint32_t unit;        /* columns in which the even ones come first; 0: their order is kept */
   uint32_t is_int8;     /* otherwise floats */
 } rondo_quantized_rows;

@@ -20,8 +20,6 @@
 #include "tensor/operators/matmul/gemm_packed.h"
 #include "tensor/operators/shape/strided.h"
 
-#define MAX_GATES 4
-
 /* Products with the weights ---------------------------------------------------------------------------------------- */
 
 /* The factor b' of the product, as the weights [g h, h] are in memory: their transpose, or of the gradient not, where
@@ -175,15 +173,6 @@ static bool is_partial(const rondo_recurrent_shape *s) { return s->units < s->hi
 /* The buffer that a step writes. It reads that of the step before, `number` + 1. */
 static size_t buffer_of(const rondo_recurrent_shape *s, size_t number) { return is_partial(s) ? number % 2 : 0; }
 
-/* Whether a sequence has this step. */
-static bool has_step(const block_rows *b, size_t row, size_t step) {
-  return b->lengths == NULL || (int64_t)step < rondo_index_at(b->lengths, b->shape->wide_lengths, row);
-}
-
-static size_t step_at(const rondo_recurrent_shape *s, size_t number) {
-  return s->is_reversed != 0 ? s->steps - 1 - number : number;
-}
-
 /* Elements of `type` as floats; zeros without memory. */
 static void read_floats(rondo_type type, const void *memory, size_t first, size_t count, float *to) {
   float buffer[RONDO_CHUNK];
@@ -287,10 +276,11 @@ static void run_cell(const rondo_recurrent_shape *s, const float *const *x, cons
 static void run_row(const block_rows *b, const forward_memory *m, size_t place, size_t row, float *state) {
   const rondo_recurrent_shape *s = b->shape;
   const size_t hidden = s->hidden;
-  float inputs[MAX_GATES][RONDO_CHUNK], activated[MAX_GATES][RONDO_CHUNK], buffer[RONDO_CHUNK];
+  float inputs[RONDO_RECURRENT_MAX_GATES][RONDO_CHUNK], activated[RONDO_RECURRENT_MAX_GATES][RONDO_CHUNK],
+      buffer[RONDO_CHUNK];
   float *const g[] = {activated[0], activated[1], activated[2], activated[3]};
   RONDO_EACH_CHUNK(at, length, b->begin, b->end) {
-    const float *x[MAX_GATES], *p[MAX_GATES];
+    const float *x[RONDO_RECURRENT_MAX_GATES], *p[RONDO_RECURRENT_MAX_GATES];
     float *h = state + at, *c = m->c + row * hidden + at;
     for (size_t k = 0; k < s->gates; k++) {
       x[k] = rondo_load_chunk(b->type, m->gates, (place * s->gates + k) * hidden + at, length, inputs[k]);
@@ -299,8 +289,8 @@ static void run_row(const block_rows *b, const forward_memory *m, size_t place, 
     write_floats(b->type, m->previous, place * hidden + at, length, h);
     if (m->cells != NULL) memcpy(m->cells + place * hidden + at, c, length * sizeof *c);
     run_cell(s, x, p, m->bias == NULL ? NULL : m->bias + at, g, c, h, length);
-    for (size_t k = 0; m->activated != NULL && k < MAX_GATES; k++)
-      rondo_store_floats(b->type, m->activated, (place * MAX_GATES + k) * hidden + at, length, g[k]);
+    for (size_t k = 0; m->activated != NULL && k < RONDO_RECURRENT_MAX_GATES; k++)
+      rondo_store_floats(b->type, m->activated, (place * RONDO_RECURRENT_MAX_GATES + k) * hidden + at, length, g[k]);
     rondo_store_floats(b->type, m->y, place * hidden + at, length, h);
     if (b->type != RONDO_F32) /* the next step reads what was stored */
       memcpy(h, rondo_load_chunk(b->type, m->y, place * hidden + at, length, buffer), length * sizeof *h);
@@ -318,14 +308,14 @@ static void multiply_states(const block_rows *b, const forward_memory *m, const 
 
 static void run_step(const block_rows *b, const forward_memory *m, size_t number) {
   const rondo_recurrent_shape *s = b->shape;
-  const size_t hidden = s->hidden, step = step_at(s, number), units = b->end - b->begin;
+  const size_t hidden = s->hidden, step = rondo_recurrent_step(s, number), units = b->end - b->begin;
   const float *before = m->h[buffer_of(s, number + 1)];
   float *after = m->h[buffer_of(s, number)];
   multiply_states(b, m, before);
   for (size_t row = 0; row < b->count; row++) {
     const size_t place = step * s->batch + b->first + row, own = row * hidden + b->begin;
     if (after != before) memcpy(after + own, before + own, units * sizeof *after);
-    if (has_step(b, b->first + row, step)) {
+    if (rondo_recurrent_has_step(s, b->lengths, b->first + row, step)) {
       run_row(b, m, place, row, after + row * hidden);
       continue;
     }
@@ -441,13 +431,14 @@ static void back_row(const block_rows *b, const backward_memory *m, size_t place
   const rondo_recurrent_shape *s = b->shape;
   const size_t hidden = s->hidden;
   const rondo_type state_type = s->kind == RONDO_CELL_LSTM ? RONDO_F32 : b->type;
-  float saved[MAX_GATES][RONDO_CHUNK], own[MAX_GATES][RONDO_CHUNK], buffer[RONDO_CHUNK];
+  float saved[RONDO_RECURRENT_MAX_GATES][RONDO_CHUNK], own[RONDO_RECURRENT_MAX_GATES][RONDO_CHUNK], buffer[RONDO_CHUNK];
   float *const d[] = {own[0], own[1], own[2], own[3]};
   RONDO_EACH_CHUNK(at, length, b->begin, b->end) {
-    const float *g[MAX_GATES] = {NULL};
+    const float *g[RONDO_RECURRENT_MAX_GATES] = {NULL};
     float *dh = m->dh + row * hidden + at, *dc = m->dc + row * hidden + at;
-    for (size_t k = 0; m->activated != NULL && k < MAX_GATES; k++)
-      g[k] = rondo_load_chunk(b->type, m->activated, (place * MAX_GATES + k) * hidden + at, length, saved[k]);
+    for (size_t k = 0; m->activated != NULL && k < RONDO_RECURRENT_MAX_GATES; k++)
+      g[k] = rondo_load_chunk(b->type, m->activated, (place * RONDO_RECURRENT_MAX_GATES + k) * hidden + at, length,
+                              saved[k]);
     if (m->dy != NULL)
       rondo_add_floats(rondo_load_chunk(b->type, m->dy, place * hidden + at, length, buffer), dh, length);
     differentiate_cell(s, g, rondo_load_chunk(state_type, m->states, place * hidden + at, length, buffer), dh, dc, d,
@@ -493,9 +484,9 @@ static void back_step(const block_rows *b, const backward_memory *m, size_t numb
   float *slopes = m->slopes[buffer_of(s, number)];
   if (number > 0) multiply_back(b, m, m->slopes[buffer_of(s, number + 1)]);
   for (size_t row = 0; number < s->steps && row < b->count; row++) {
-    const size_t step = step_at(s, s->steps - 1 - number), place = step * s->batch + b->first + row;
+    const size_t step = rondo_recurrent_step(s, s->steps - 1 - number), place = step * s->batch + b->first + row;
     float *of_row = slopes + row * s->gates * s->hidden;
-    if (has_step(b, b->first + row, step))
+    if (rondo_recurrent_has_step(s, b->lengths, b->first + row, step))
       back_row(b, m, place, row, of_row);
     else
       back_no_row(b, m, place, of_row);
@@ -611,9 +602,7 @@ static rondo_status prepare_workspace(const rondo_resources *resources, const ro
   const rondo_operation *operation = &program->operations.items[number];
   const uint32_t value = of_gradient ? operation->results[D_GATES] : operation->inputs[RONDO_RECURRENT_GATES];
   const rondo_shape *gates = rondo_program_shape(program, value);
-  rondo_device_info info = {.struct_size = sizeof info};
-  RONDO_TRY(rondo_device_get_info(resources->device, &info));
-  const weight_form form = form_of(gates, of_gradient, info.cuda);
+  const weight_form form = form_of(gates, of_gradient, resources->is_cuda);
   *out_bytes = layout_of(gates, gates_of(operation->row), of_gradient, form).all * sizeof(float);
   return RONDO_OK;
 }
@@ -697,7 +686,7 @@ static rondo_status infer_layer(const rondo_program *program, const rondo_operat
   results[RONDO_RECURRENT_Y] = results[RONDO_RECURRENT_PREVIOUS] = all;
   results[RONDO_RECURRENT_LAST] = results[RONDO_RECURRENT_LAST_CELL] = state;
   results[RONDO_RECURRENT_ACTIVATED] = results[RONDO_RECURRENT_CELLS] = all;
-  results[RONDO_RECURRENT_ACTIVATED].dims[2] = MAX_GATES * state.dims[1];
+  results[RONDO_RECURRENT_ACTIVATED].dims[2] = RONDO_RECURRENT_MAX_GATES * state.dims[1];
   results[RONDO_RECURRENT_CELLS].type = RONDO_F32;
   return RONDO_OK;
 }
@@ -752,8 +741,7 @@ static rondo_status emit_layer(rondo_emitter *emitter, const rondo_operation *op
 /* dweight = d_products' previous, over all steps of all sequences; F32 as the weight is. */
 static rondo_status add_weight_gradient(rondo_program *program, uint32_t d_products, uint32_t previous,
                                         uint32_t *out_value) {
-  const rondo_attributes wide = {.sizes = {RONDO_F32}, .size_count = 1};
-  uint32_t flat[2], product;
+  uint32_t flat[2];
   const uint32_t values[] = {d_products, previous};
   rondo_value result;
   for (int i = 0; i < 2; i++) {
@@ -764,10 +752,8 @@ static rondo_status add_weight_gradient(rondo_program *program, uint32_t d_produ
   const rondo_matmul_options options = {RONDO_MATMUL_OPTIONS_INIT, .transpose_a = true};
   RONDO_TRY(rondo_op_matmul_with(program, rondo_program_tag(program, flat[0]), rondo_program_tag(program, flat[1]),
                                  &options, &result));
-  RONDO_TRY(rondo_program_resolve(program, result, "lstm", "gradient", &product));
-  *out_value = product;
-  if (rondo_program_shape(program, product)->type == RONDO_F32) return RONDO_OK;
-  return rondo_program_add(program, &rondo_operator_cast, &product, 1, &wide, out_value);
+  RONDO_TRY(rondo_program_resolve(program, result, "lstm", "gradient", out_value));
+  return rondo_program_add_cast(program, RONDO_F32, out_value);
 }
 
 /* The sum over all steps of all sequences of the last part of the products' gradients; F32 as the bias is. */

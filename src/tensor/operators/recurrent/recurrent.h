@@ -6,7 +6,7 @@
 #ifndef RONDO_TENSOR_OPERATORS_RECURRENT_RECURRENT_H
 #define RONDO_TENSOR_OPERATORS_RECURRENT_RECURRENT_H
 
-#include "tensor/compile/emit.h"
+#include "tensor/operators/common/operator_tools.h"
 
 /* Inputs and results of the rows; a row ends where its kind of cell needs no more. GATES [t, b, g h]: products of
  * the inputs, with all biases but BIAS, where g is 4 for lstm, 3 for gru and 1 for rnn. WEIGHT [g h, h], F32. HIDDEN
@@ -64,7 +64,19 @@ typedef struct rondo_recurrent_shape {
   uint32_t row_teams, parts;         /* of the warps of a CUDA block (recurrent.cu) */
 } rondo_recurrent_shape;
 
+#define RONDO_RECURRENT_MAX_GATES 4
 #define RONDO_RECURRENT_CUDA_ROWS 4 /* of a block of general rows: ROWS in recurrent_general.cu */
+
+/* The step that is computed as step `number`. */
+static inline size_t rondo_recurrent_step(const rondo_recurrent_shape *shape, size_t number) {
+  return shape->is_reversed != 0 ? shape->steps - 1 - number : number;
+}
+
+/* Whether a sequence has the step. lengths: NULL: all have all. */
+static inline bool rondo_recurrent_has_step(const rondo_recurrent_shape *shape, const void *lengths, size_t sequence,
+                                            size_t step) {
+  return lengths == NULL || (int64_t)step < rondo_index_at(lengths, shape->wide_lengths, sequence);
+}
 
 /* The shape of an operation by its values of gates and of lengths, which may be omitted. */
 rondo_recurrent_shape rondo_recurrent_shape_of(const rondo_emitter *emitter, const rondo_operation *operation,

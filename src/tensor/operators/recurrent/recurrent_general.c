@@ -12,8 +12,6 @@
 #include "tensor/operators/matmul/gemm.h"
 #include "tensor/operators/recurrent/recurrent.h"
 
-#define MAX_GATES 4
-
 typedef struct cell_activation {
   uint32_t kind; /* rondo_recurrent_activation_kind */
   float alpha, beta;
@@ -81,9 +79,9 @@ static float activate(const general_shape *s, size_t which, float x) {
 
 /* One element of a state: what its cell reads, and its places in the workspace. */
 typedef struct element_cell {
-  float x[MAX_GATES];    /* products of the inputs */
-  const float *products; /* of the states, `stride` apart */
-  const float *peephole; /* of lstm, `stride` apart; NULL: none */
+  float x[RONDO_RECURRENT_MAX_GATES]; /* products of the inputs */
+  const float *products;              /* of the states, `stride` apart */
+  const float *peephole;              /* of lstm, `stride` apart; NULL: none */
   size_t stride;
   float bias;           /* of gru: within the reset gate */
   float *h, *c, *reset; /* reset: the state times the reset gate, if that comes first */
@@ -148,12 +146,6 @@ static general_block block_of(rondo_type type, size_t block, void *const *args) 
                          .products = workspace + 3 * states + at * s->gates};
 }
 
-static bool has_step(const general_block *b, size_t row, size_t step) {
-  void *const *args = b->args;
-  const void *lengths = RONDO_ARG(const void *, AT_LENGTHS);
-  return lengths == NULL || (int64_t)step < rondo_index_at(lengths, b->shape->base.wide_lengths, b->first + row);
-}
-
 /* The products with `count` gates' weights, from the gate `first` on. */
 static void multiply(const general_block *b, const float *states, size_t first, size_t count) {
   const rondo_recurrent_shape *s = &b->shape->base;
@@ -190,7 +182,7 @@ static void run_row(const general_block *b, size_t step, size_t row) {
   void *const *args = b->args;
   void *y = RONDO_ARG(void *, AT_Y);
   const size_t place = step * s->batch + b->first + row;
-  const bool runs = has_step(b, row, step);
+  const bool runs = rondo_recurrent_has_step(s, RONDO_ARG(const void *, AT_LENGTHS), b->first + row, step);
   for (size_t i = 0; i < s->hidden; i++) {
     const element_cell e = cell_of(b, place, row, i);
     if (runs) run_cell(b->shape, &e);
@@ -229,7 +221,7 @@ static void recurrent_general_cpu(rondo_type type, rondo_blocks blocks, void *co
       b.h[i] = hidden == NULL ? 0 : rondo_load_one(type, hidden, first + i);
       b.c[i] = cell == NULL ? 0 : rondo_load_one(type, cell, first + i);
     }
-    for (size_t n = 0; n < s->steps; n++) run_step(&b, s->is_reversed != 0 ? s->steps - 1 - n : n);
+    for (size_t n = 0; n < s->steps; n++) run_step(&b, rondo_recurrent_step(s, n));
     for (size_t i = 0; i < count; i++) {
       if (last != NULL) rondo_store_one(type, last, first + i, b.h[i]);
       if (last_cell != NULL) rondo_store_one(type, last_cell, first + i, b.c[i]);

@@ -86,12 +86,13 @@ __device__ inline void write_states(const block_rows &b, const float *from, elem
     to[b.first * b.s.hidden + i] = to_element(from[i]);
 }
 
-/* products [rows, g h] = states [rows, h] times the transpose of the weights [g h, h], of the gates from `first` on. */
+/* products [rows, g h] = states [rows, h] times the transpose of the weights [g h, h], of the gates first .. end - 1.
+ */
 __device__ inline void multiply(const block_rows &b, const float *__restrict__ weight, const float *states,
-                                float *products, size_t first = 0) {
+                                float *products, size_t first, size_t end) {
   const size_t hidden = b.s.hidden, wide = b.s.gates * hidden;
   const unsigned lane = threadIdx.x % WARP;
-  for (size_t j = first * hidden + threadIdx.x / WARP; j < wide; j += WARPS) {
+  for (size_t j = first * hidden + threadIdx.x / WARP; j < end * hidden; j += WARPS) {
     float sums[ROWS] = {0};
     for (size_t k = lane; k < hidden; k += WARP) {
       const float w = weight[j * hidden + k];
@@ -162,7 +163,7 @@ __device__ inline void reset_first(const general_shape &s, const block_rows &b, 
     m.reset[i] = activate(s, OF_GATES, sum_of(b, m, row, at, place, 0)) * m.h[i];
   }
   __syncthreads();
-  multiply(b, weight, m.reset, m.products, 2);
+  multiply(b, weight, m.reset, m.products, 2, 3);
   __syncthreads();
 }
 
@@ -185,7 +186,7 @@ extern "C" __global__ void recurrent_general_TYPE(general_shape shape, const ele
   for (size_t number = 0; number < s.steps; number++) {
     const size_t step = step_at(s, number);
     __syncthreads();
-    multiply(b, weight, m.h, m.products);
+    multiply(b, weight, m.h, m.products, 0, shape.resets_first != 0 ? 2 : s.gates);
     __syncthreads();
     if (shape.resets_first != 0) reset_first(shape, b, m, weight, step);
     for (size_t i = threadIdx.x; i < b.count * s.hidden; i += BLOCK_THREADS) {

@@ -268,7 +268,7 @@ static rondo_status check_lengths(network *n) {
   const rondo_attributes attributes = {.sizes = {n->steps}, .size_count = 1};
   rondo_value *lengths = &n->options.lengths;
   if (lengths->id == 0) return RONDO_OK;
-  return rondo_program_apply(n->program, &rondo_operator_recurrent_lengths, &(rondo_value){lengths->id}, 1, &attributes,
+  return rondo_program_apply(n->program, &rondo_operator_sequence_lengths, &(rondo_value){lengths->id}, 1, &attributes,
                              lengths);
 }
 

@@ -40,12 +40,13 @@ static rondo_status apply(rondo_program *program, reduction_call *of, uint32_t t
   RONDO_TRY(rondo_program_begin(program, of->name, out_value));
   RONDO_TRY(rondo_given_shape(program, of->value, of->name, "value", &of->shape));
   if ((types & RONDO_TYPE_BIT(of->shape.type)) == 0)
-    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_TYPE, "%s: the value is %s; it must be f32, f16 or bf16",
-                      of->name, rondo_type_name(of->shape.type));
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_TYPE, "%s: the value is %s; it must be %s", of->name,
+                      rondo_type_name(of->shape.type),
+                      types == RONDO_FLOATS ? "f32, f16 or bf16" : "bool, an integer, f32, f16 or bf16");
   RONDO_TRY(require_dimensions(of));
   const rondo_program_mark mark = rondo_program_get_mark(program);
   const rondo_status status = add(program, of, &made);
-  return rondo_compose_end(program, mark, status, made, out_value);
+  return rondo_compose_end(program, of->name, mark, status, made, out_value);
 }
 
 static rondo_status reduce(rondo_program *program, const reduction_call *of, reduction_op op,
@@ -105,12 +106,13 @@ rondo_status rondo_op_log_sum_exp(rondo_program *program, rondo_value value, con
 
 /* vector_norm ------------------------------------------------------------------------------------------------------ */
 
-/* sum^(1 / order); 0 and without a gradient where the sum is 0, where the root has none. */
+/* sum^(1 / order). Where the sum is 0 the root has no gradient, so the result is 0, or infinity of a negative order,
+ * without a gradient. */
 static rondo_status add_root(rondo_program *program, float order, rondo_value sum, rondo_value *out_value) {
-  rondo_value is_zero, one, exponent, zero;
+  rondo_value is_zero, one, exponent, end;
   RONDO_TRY(rondo_op_logical_not(program, sum, &is_zero));
   RONDO_TRY(rondo_compose_number(program, RONDO_F32, 1, &one));
-  RONDO_TRY(rondo_compose_number(program, RONDO_F32, 0, &zero));
+  RONDO_TRY(rondo_compose_number(program, RONDO_F32, order > 0 ? 0 : INFINITY, &end));
   RONDO_TRY(rondo_op_select(program, is_zero, one, sum, out_value));
   if (order == 2) {
     RONDO_TRY(rondo_op_sqrt(program, *out_value, out_value));
@@ -118,7 +120,7 @@ static rondo_status add_root(rondo_program *program, float order, rondo_value su
     RONDO_TRY(rondo_compose_number(program, RONDO_F32, (double)(1.0f / order), &exponent));
     RONDO_TRY(rondo_op_pow(program, *out_value, exponent, out_value));
   }
-  return rondo_op_select(program, is_zero, zero, *out_value, out_value);
+  return rondo_op_select(program, is_zero, end, *out_value, out_value);
 }
 
 /* The sum of |x|^order, or how many x are not 0. */

@@ -59,11 +59,6 @@ rondo_status rondo_prepare_reduction(rondo_resources *resources, const rondo_pro
                                      size_t *out_workspace_bytes);
 rondo_status rondo_emit_reduction(rondo_emitter *emitter, const rondo_operation *operation);
 
-/* Emits the kernel that adds the parts of each result of another kernel: `from` is F32 [kept, parts], `to` is [kept] of
- * the type. */
-RONDO_MUST_USE rondo_status rondo_emit_sum_of_parts(rondo_emitter *emitter, rondo_type type, size_t kept, size_t parts,
-                                                    const void *from, void *to);
-
 /* The number of elements that each result reduces. */
 size_t rondo_reduction_elements(const rondo_program *program, const rondo_operation *operation);
 

@@ -43,14 +43,6 @@
 
 static const rondo_reduction_row mean_family = {sum_rows_code, sum_columns_code, sum_parts_code, .is_mean = true};
 
-rondo_status rondo_emit_sum_of_parts(rondo_emitter *emitter, rondo_type type, size_t kept, size_t parts,
-                                     const void *from, void *to) {
-  const rondo_reduction shape = {.kept = kept, .parts = parts};
-  const float factor = 1.0f;
-  return rondo_emit_kernel(emitter, &sum_parts_code[type], rondo_emit_grid(emitter, kept, rondo_row_grain(parts)),
-                           RONDO_ARGS(&shape, &from, &to, &factor));
-}
-
 /* Sums of the columns of a matrix ---------------------------------------------------------------------------------- */
 
 #define MATRIX_GRAIN ((rondo_grain){64, 32})
@@ -169,14 +161,15 @@ static rondo_status differentiate_mean(rondo_program *program, const rondo_opera
 static rondo_status differentiate_extreme(rondo_program *program, const rondo_operation *operation,
                                           const uint32_t *result_gradients, uint32_t *input_gradients) {
   const uint32_t x = operation->inputs[0];
-  const rondo_attributes type = {.sizes = {rondo_program_shape(program, x)->type}, .size_count = 1};
+  const rondo_type type = rondo_program_shape(program, x)->type;
   rondo_attributes kept = operation->attributes;
   uint32_t y, dy, is_extreme, ones, count, share;
   kept.flags[RONDO_REDUCE_KEEPS] = true;
   RONDO_TRY(rondo_add_kept(program, operation, operation->results[0], &y));
   RONDO_TRY(rondo_add_kept(program, operation, result_gradients[0], &dy));
   RONDO_TRY(rondo_program_add(program, &rondo_operator_equal, (uint32_t[]){x, y}, 2, NULL, &is_extreme));
-  RONDO_TRY(rondo_program_add(program, &rondo_operator_cast, &is_extreme, 1, &type, &ones));
+  ones = is_extreme;
+  RONDO_TRY(rondo_program_add_cast(program, type, &ones));
   RONDO_TRY(rondo_program_add(program, &rondo_operator_sum, &ones, 1, &kept, &count));
   RONDO_TRY(rondo_program_add(program, &rondo_operator_div, (uint32_t[]){dy, count}, 2, NULL, &share));
   return rondo_program_add(program, &rondo_operator_select_gradient_a, (uint32_t[]){is_extreme, share}, 2, NULL,
@@ -201,14 +194,15 @@ static rondo_status add_product_of_others(rondo_program *program, const rondo_at
 static rondo_status differentiate_prod(rondo_program *program, const rondo_operation *operation,
                                        const uint32_t *result_gradients, uint32_t *input_gradients) {
   const uint32_t x = operation->inputs[0];
-  const rondo_attributes type = {.sizes = {rondo_program_shape(program, x)->type}, .size_count = 1};
+  const rondo_type type = rondo_program_shape(program, x)->type;
   rondo_attributes kept = operation->attributes;
   uint32_t y, dy, is_zero, ones, filled, others, parts[2];
   kept.flags[RONDO_REDUCE_KEEPS] = true;
   RONDO_TRY(rondo_add_kept(program, operation, operation->results[0], &y));
   RONDO_TRY(rondo_add_kept(program, operation, result_gradients[0], &dy));
   RONDO_TRY(rondo_program_add(program, &rondo_operator_logical_not, &x, 1, NULL, &is_zero));
-  RONDO_TRY(rondo_program_add(program, &rondo_operator_cast, &is_zero, 1, &type, &ones));
+  ones = is_zero;
+  RONDO_TRY(rondo_program_add_cast(program, type, &ones));
   RONDO_TRY(rondo_program_add(program, &rondo_operator_add, (uint32_t[]){x, ones}, 2, NULL, &filled));
   RONDO_TRY(add_product_of_others(program, &kept, filled, ones, &others));
   RONDO_TRY(rondo_program_add(program, &rondo_operator_mul, (uint32_t[]){dy, others}, 2, NULL, &others));

@@ -165,9 +165,8 @@ static topk_shape shape_of(const rondo_shape *value, const rondo_attributes *att
 static rondo_status prepare_topk(rondo_resources *resources, const rondo_program *program, uint32_t number,
                                  size_t *out_workspace_bytes) {
   const rondo_operation *operation = &program->operations.items[number];
-  rondo_device_info info = {.struct_size = sizeof info};
-  RONDO_TRY(rondo_device_get_info(resources->device, &info));
-  *out_workspace_bytes = info.cuda ? rondo_shape_bytes(rondo_program_shape(program, operation->results[INDICES])) : 0;
+  *out_workspace_bytes =
+      resources->is_cuda ? rondo_shape_bytes(rondo_program_shape(program, operation->results[INDICES])) : 0;
   return RONDO_OK;
 }
 

@@ -2,7 +2,7 @@
  * affine_grid: the product of the coordinates of an image's elements with matrices, as
  * torch.nn.functional.affine_grid. In F32. Threads: as tensor/program/operator.h says.
  */
-#include "tensor/operators/common/operator_tools.h"
+#include "tensor/operators/common/composition.h"
 
 #define MOST_AXES 3
 
@@ -22,7 +22,7 @@ static rondo_status add_axis(rondo_program *program, const size_t *size, size_t 
 }
 
 static rondo_status add_grid(rondo_program *program, rondo_value theta, const rondo_shape *shape, const size_t *size,
-                             bool aligns, uint32_t *out_result) {
+                             bool aligns, rondo_value *out_value) {
   const size_t axes = shape->dims[1];
   size_t all[MOST_AXES + 2] = {shape->dims[0], 1, 1, 1, 1}, elements = 1;
   rondo_value columns[MOST_AXES + 1], grid;
@@ -40,17 +40,17 @@ static rondo_status add_grid(rondo_program *program, rondo_value theta, const ro
   RONDO_TRY(rondo_op_matmul_with(program, grid, theta, &transposed, &grid));
   all[1 + axes] = axes;
   RONDO_TRY(rondo_op_reshape(program, grid, all, axes + 2, &grid));
-  RONDO_TRY(rondo_op_cast(program, grid, shape->type, &grid));
-  return rondo_program_resolve(program, grid, "affine_grid", "result", out_result);
+  return rondo_op_cast(program, grid, shape->type, out_value);
 }
 
 rondo_status rondo_op_affine_grid(rondo_program *program, rondo_value theta, const size_t *size, bool align_corners,
                                   rondo_value *out_value) {
   char text[RONDO_SHAPE_TEXT];
-  uint32_t index, result = RONDO_NO_VALUE;
-  RONDO_TRY(rondo_program_begin_of(program, "affine_grid", theta, "theta", out_value, &index));
+  rondo_shape shape;
+  rondo_value made = {0};
+  RONDO_TRY(rondo_program_begin(program, "affine_grid", out_value));
+  RONDO_TRY(rondo_given_shape(program, theta, "affine_grid", "theta", &shape));
   RONDO_TRY(rondo_require("affine_grid", "size", size));
-  const rondo_shape shape = *rondo_program_shape(program, index);
   const bool is_float = rondo_shape_is_float(&shape);
   const bool has_rank = shape.rank == 3 && shape.dims[2] == shape.dims[1] + 1;
   if (!is_float || !has_rank || (shape.dims[1] != 2 && shape.dims[1] != 3))
@@ -58,6 +58,6 @@ rondo_status rondo_op_affine_grid(rondo_program *program, rondo_value theta, con
                       "affine_grid: theta is %s; it must be [n, 2, 3] or [n, 3, 4] of floats",
                       rondo_shape_text(text, &shape));
   const rondo_program_mark mark = rondo_program_get_mark(program);
-  const rondo_status status = add_grid(program, theta, &shape, size, align_corners, &result);
-  return rondo_program_finish(program, mark, status, result, out_value);
+  const rondo_status status = add_grid(program, theta, &shape, size, align_corners, &made);
+  return rondo_compose_end(program, "affine_grid", mark, status, made, out_value);
 }

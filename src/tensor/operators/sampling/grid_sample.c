@@ -303,20 +303,13 @@ RONDO_OPERATOR(grid_sample_coordinate_gradient, .inputs = {"value", "grid", "gra
 
 /* Public ----------------------------------------------------------------------------------------------------------- */
 
-static rondo_status add_cast(rondo_program *program, rondo_type type, uint32_t *inout_value) {
-  const rondo_attributes to = {.sizes = {(size_t)type}, .size_count = 1};
-  const uint32_t from = *inout_value;
-  if (rondo_program_shape(program, from)->type == type) return RONDO_OK;
-  return rondo_program_add(program, &rondo_operator_cast, &from, 1, &to, inout_value);
-}
-
 static rondo_status add_sample(rondo_program *program, uint32_t *inputs, const rondo_attributes *attributes,
                                uint32_t *out_result) {
   const rondo_type type = rondo_program_shape(program, inputs[VALUE])->type;
-  RONDO_TRY(add_cast(program, RONDO_F32, &inputs[VALUE]));
-  RONDO_TRY(add_cast(program, RONDO_F32, &inputs[GRID]));
+  RONDO_TRY(rondo_program_add_cast(program, RONDO_F32, &inputs[VALUE]));
+  RONDO_TRY(rondo_program_add_cast(program, RONDO_F32, &inputs[GRID]));
   RONDO_TRY(rondo_program_add(program, &rondo_operator_grid_sample, inputs, 2, attributes, out_result));
-  return add_cast(program, type, out_result);
+  return rondo_program_add_cast(program, type, out_result);
 }
 
 static rondo_status check(const rondo_shape *value, const rondo_shape *grid, const rondo_grid_sample_options *given) {

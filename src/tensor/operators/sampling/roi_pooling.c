@@ -6,6 +6,7 @@
  */
 #include <math.h>
 
+#include "base/binary_search.h"
 #include "tensor/operators/common/operator_tools.h"
 
 enum { VALUE, ROIS, IMAGES };           /* inputs; max_roi_pool has no IMAGES */
@@ -21,6 +22,8 @@ typedef struct roi_shape {
 } roi_shape;
 
 /* roi_align -------------------------------------------------------------------------------------------------------- */
+
+#define MOST_SAMPLES 1024 /* that a caller can ask for */
 
 /* A region along an axis: its beginning, the size of a bin, and the samples of one. */
 typedef struct region {
@@ -62,24 +65,42 @@ static float sample(rondo_type type, const void *x, size_t first, size_t width, 
   return takes_max ? fmaxf(fmaxf(a, b), fmaxf(c, d)) : a + b + c + d;
 }
 
+/* Where sample `i` of a bin is along an axis. */
+static float sample_at(const region *r, size_t bin, size_t i) {
+  return r->first + (float)bin * r->bin + r->bin * ((float)i + 0.5f) / (float)r->samples;
+}
+
+/* The samples of a bin that may be inside along an axis, of which a region that is much larger than the image has few.
+ * Places ascend, unless the region ends before it begins. */
+static rondo_span samples_inside(const region *r, size_t bin, size_t size) {
+  size_t first = 0, last = r->samples, all = r->samples, end = 0;
+  if (r->bin < 0) return (rondo_span){0, r->samples};
+  RONDO_BINARY_SEARCH(first, last, i, sample_at(r, bin, i) < -1)
+  RONDO_BINARY_SEARCH(end, all, i, sample_at(r, bin, i) <= (float)size)
+  return (rondo_span){first, end};
+}
+
 /* A sample outside counts as 0. */
 static float bin_of(rondo_type type, const roi_shape *s, const void *x, size_t first, const region *down,
                     const region *across, size_t row, size_t column) {
-  float sum = 0, most = -INFINITY;
+  const rondo_span rows = samples_inside(down, row, s->in[0]), columns = samples_inside(across, column, s->in[1]);
   const size_t count = down->samples * across->samples;
-  for (size_t i = 0; i < count; i++) {
-    const float step_down = down->bin * ((float)(i / across->samples) + 0.5f) / (float)down->samples;
-    const float step_across = across->bin * ((float)(i % across->samples) + 0.5f) / (float)across->samples;
-    between y, z;
-    float here = 0;
-    if (find_neighbours(down->first + (float)row * down->bin + step_down, s->in[0], &y) &&
-        find_neighbours(across->first + (float)column * across->bin + step_across, s->in[1], &z))
-      here = sample(type, x, first, s->in[1], y, z, s->takes_max != 0);
-    sum += here;
-    most = fmaxf(most, here);
+  size_t inside = 0;
+  float sum = 0, most = -INFINITY;
+  between y, z;
+  for (size_t i = rows.first; i < rows.last; i++) {
+    if (!find_neighbours(sample_at(down, row, i), s->in[0], &y)) continue;
+    for (size_t k = columns.first; k < columns.last; k++) {
+      if (!find_neighbours(sample_at(across, column, k), s->in[1], &z)) continue;
+      const float here = sample(type, x, first, s->in[1], y, z, s->takes_max != 0);
+      sum += here;
+      most = fmaxf(most, here);
+      inside++;
+    }
   }
   if (count == 0) return 0;
-  return s->takes_max != 0 ? most : sum / (float)count;
+  if (s->takes_max == 0) return sum / (float)count;
+  return inside < count ? fmaxf(most, 0) : most;
 }
 
 /* shape, x, rois, images, y, check. An item is a channel of a region. */
@@ -131,7 +152,7 @@ static void max_roi_pool_cpu(rondo_type type, rondo_blocks blocks, void *const *
   const rondo_index_cell cell = rondo_begin_check(blocks, args + 4);
   RONDO_EACH_ITEM(i, blocks, s->regions * s->channels) {
     const float *roi = rois + 5 * (i / s->channels);
-    const int64_t image = whole(roi[0], INT32_MAX);
+    const int64_t image = roi[0] == roi[0] ? whole(roi[0], INT32_MAX) : -1; /* NaN names none */
     const size_t of = rondo_check_index(cell, i / s->channels, image, s->images) ? (size_t)image : 0;
     const size_t first = (of * s->channels + i % s->channels) * s->in[0] * s->in[1], bins = s->out[0] * s->out[1];
     for (size_t k = 0; k < bins; k++) {
@@ -250,6 +271,11 @@ rondo_status rondo_op_roi_align(rondo_program *program, rondo_value value, rondo
                                  .size_count = SIZES,
                                  .flags = {[TAKES_MAX] = given.takes_max, [HALF_PIXEL] = given.half_pixel}};
   RONDO_TRY(set_scale("roi_align", given.spatial_scale, &attributes));
+  if (given.sampling_ratio > MOST_SAMPLES)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
+                      "roi_align: sampling_ratio is %zu; use at most %d samples along each axis, or 0 for as many as a "
+                      "bin has elements",
+                      given.sampling_ratio, MOST_SAMPLES);
   return rondo_program_apply(program, &rondo_operator_roi_align, (const rondo_value[]){value, rois, images}, 3,
                              &attributes, out_value);
 }

@@ -49,24 +49,57 @@ __device__ inline float sample(const element *channel, size_t width, const betwe
   return takes_max ? fmaxf(fmaxf(a, b), fmaxf(c, d)) : a + b + c + d;
 }
 
+__device__ inline float sample_at(const region &r, size_t bin, size_t i) {
+  const float step = r.bin * ((float)i + 0.5f) / (float)r.samples;
+  return __fadd_rn(__fadd_rn(r.first, __fmul_rn((float)bin, r.bin)), step);
+}
+
+struct sample_range {
+  size_t first, last;
+};
+
+/* The first sample of a bin that is not below the limit, or, if `or_equal`, above it. */
+__device__ inline size_t find_sample(const region &r, size_t bin, float limit, bool or_equal) {
+  size_t low = 0, high = r.samples;
+  while (low < high) {
+    const size_t middle = low + (high - low) / 2;
+    const float at = sample_at(r, bin, middle);
+    if (at < limit || (or_equal && at == limit))
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low;
+}
+
+/* As in roi_pooling.c. */
+__device__ inline sample_range samples_inside(const region &r, size_t bin, size_t size) {
+  const sample_range all = {0, r.samples};
+  if (r.bin < 0) return all;
+  const sample_range inside = {find_sample(r, bin, -1, false), find_sample(r, bin, (float)size, true)};
+  return inside;
+}
+
 __device__ inline float bin_of(const roi_shape &s, const element *channel, const region &down, const region &across,
                                size_t row, size_t column) {
-  float sum = 0, most = -__int_as_float(0x7f800000);
+  const sample_range rows = samples_inside(down, row, s.in[0]), columns = samples_inside(across, column, s.in[1]);
   const size_t count = down.samples * across.samples;
-  for (size_t i = 0; i < count; i++) {
-    const float step_down = down.bin * ((float)(i / across.samples) + 0.5f) / (float)down.samples;
-    const float step_across = across.bin * ((float)(i % across.samples) + 0.5f) / (float)across.samples;
-    between y, x;
-    float here = 0;
-    if (find_neighbours(__fadd_rn(__fadd_rn(down.first, __fmul_rn((float)row, down.bin)), step_down), s.in[0], y) &&
-        find_neighbours(__fadd_rn(__fadd_rn(across.first, __fmul_rn((float)column, across.bin)), step_across), s.in[1],
-                        x))
-      here = sample(channel, s.in[1], y, x, s.takes_max != 0);
-    sum += here;
-    most = fmaxf(most, here);
+  size_t inside = 0;
+  float sum = 0, most = -__int_as_float(0x7f800000);
+  between y, x;
+  for (size_t i = rows.first; i < rows.last; i++) {
+    if (!find_neighbours(sample_at(down, row, i), s.in[0], y)) continue;
+    for (size_t k = columns.first; k < columns.last; k++) {
+      if (!find_neighbours(sample_at(across, column, k), s.in[1], x)) continue;
+      const float here = sample(channel, s.in[1], y, x, s.takes_max != 0);
+      sum += here;
+      most = fmaxf(most, here);
+      inside++;
+    }
   }
   if (count == 0) return 0;
-  return s.takes_max != 0 ? most : sum / (float)count;
+  if (s.takes_max == 0) return sum / (float)count;
+  return inside < count ? fmaxf(most, 0.0f) : most;
 }
 
 extern "C" __global__ void roi_align_TYPE(roi_shape s, const element *__restrict__ x, const float *__restrict__ rois,
@@ -111,7 +144,7 @@ extern "C" __global__ void max_roi_pool_TYPE(roi_shape s, const element *__restr
   const size_t bins = s.out[0] * s.out[1];
   for (size_t i = blockIdx.x; i < s.regions * s.channels; i += gridDim.x) {
     const float *roi = rois + 5 * (i / s.channels);
-    const long long image = whole(roi[0], 0x7fffffffll);
+    const long long image = roi[0] == roi[0] ? whole(roi[0], 0x7fffffffll) : -1; /* NaN names none */
     const size_t of = check_index(to, i / s.channels, image, s.images) ? (size_t)image : 0;
     const element *channel = x + (of * s.channels + i % s.channels) * s.in[0] * s.in[1];
     for (size_t k = threadIdx.x; k < bins; k += BLOCK_THREADS) {

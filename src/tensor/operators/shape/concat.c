@@ -21,6 +21,11 @@ typedef struct parts_shape {
   size_t unit_bytes;            /* 1, 2, 4, 8 or 16 */
 } parts_shape;
 
+#define PIECE 16384 /* bytes of a row that a CPU copies at once */
+
+static size_t piece_units(const parts_shape *shape) { return PIECE / shape->unit_bytes; }
+static size_t pieces_of(const parts_shape *shape) { return rondo_divide_up(shape->width, piece_units(shape)); }
+
 /* Doubles the unit while two units are always copied together. */
 static void widen(parts_shape *shape) {
   while (shape->unit_bytes < 16) {
@@ -49,19 +54,21 @@ static parts_shape shape_of(const rondo_emitter *emitter, const uint32_t *parts,
 
 /* Kernels ---------------------------------------------------------------------------------------------------------- */
 
-/* args: shape, whole, parts. */
+/* args: shape, whole, parts. An item is a piece of a row. */
 static void walk_cpu(rondo_blocks blocks, void *const *args, bool splits) {
   const parts_shape *shape = args[0];
   unsigned char *whole = RONDO_ARG(unsigned char *, 1);
-  const size_t bytes = shape->unit_bytes;
-  RONDO_EACH_ITEM(row, blocks, shape->rows) {
+  const size_t bytes = shape->unit_bytes, pieces = pieces_of(shape);
+  RONDO_EACH_ITEM(item, blocks, shape->rows * pieces) {
+    const size_t row = item / pieces, first = item % pieces * piece_units(shape), last = first + piece_units(shape);
     for (size_t i = 0; i < shape->parts; i++) {
-      const size_t length = (shape->starts[i + 1] - shape->starts[i]) * bytes;
-      unsigned char *in_whole = whole + (row * shape->width + shape->starts[i]) * bytes;
+      const size_t begin = rondo_larger(first, shape->starts[i]), end = rondo_smaller(last, shape->starts[i + 1]);
       unsigned char *part = *(unsigned char *const *)args[2 + i];
-      if (part == NULL) continue;
-      unsigned char *in_part = part + row * length;
-      memcpy(splits ? in_part : in_whole, splits ? in_whole : in_part, length);
+      if (part == NULL || begin >= end) continue;
+      unsigned char *in_whole = whole + (row * shape->width + begin) * bytes;
+      unsigned char *in_part =
+          part + (row * (shape->starts[i + 1] - shape->starts[i]) + begin - shape->starts[i]) * bytes;
+      memcpy(splits ? in_part : in_whole, splits ? in_whole : in_part, (end - begin) * bytes);
     }
   }
 }
@@ -80,9 +87,9 @@ static rondo_status emit_parts(rondo_emitter *emitter, const rondo_kernel_option
   void *at[MAX_PARTS] = {NULL};
   for (size_t i = 0; i < shape->parts; i++) at[i] = rondo_emit_address(emitter, parts[i]);
   const bool is_cuda = rondo_emit_is_cuda(emitter);
-  const rondo_grain grain = {32768 / (shape->width * shape->unit_bytes) + 1, RONDO_CUDA_THREADS};
-  return rondo_emit_kernel(emitter, code,
-                           rondo_emit_grid(emitter, is_cuda ? shape->rows * shape->width : shape->rows, grain),
+  const rondo_grain grain = {32768 / rondo_smaller(shape->width * shape->unit_bytes, PIECE) + 1, RONDO_CUDA_THREADS};
+  const size_t items = is_cuda ? shape->rows * shape->width : shape->rows * pieces_of(shape);
+  return rondo_emit_kernel(emitter, code, rondo_emit_grid(emitter, items, grain),
                            RONDO_ARGS(shape, &whole, &at[0], &at[1], &at[2], &at[3], &at[4], &at[5], &at[6], &at[7]));
 }
 
@@ -143,9 +150,23 @@ RONDO_OPERATOR(concat, .types = RONDO_STORED_TYPES, .inputs = {"a", "b", "c", "d
                .result_count = 1, .infer = infer_concat, .differentiate = differentiate_concat, .emit = emit_concat);
 
 static rondo_status require_count(const char *call, size_t count) {
-  if (count >= 2) return RONDO_OK;
-  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE, "%s: %zu parts; there must be at least 2", call,
-                    count);
+  if (count >= 1) return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE, "%s: 0 parts; there must be at least 1", call);
+}
+
+/* The only part is the whole, so there is no operation that checks it. length: the part's; NULL: its own. */
+static rondo_status check_only(const rondo_program *program, const char *call, rondo_value value, size_t dimension,
+                               const size_t *length, uint32_t *out_index) {
+  RONDO_TRY(rondo_program_resolve(program, value, call, "value", out_index));
+  const rondo_shape *shape = rondo_program_shape(program, *out_index);
+  if (dimension >= shape->rank)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE,
+                      "%s: there is no dimension %zu: the value has %u, counted from 0", call, dimension,
+                      (unsigned)shape->rank);
+  if (length == NULL || *length == shape->dims[dimension]) return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE,
+                    "%s: the only length is %zu, and dimension %zu has %zu elements", call, *length, dimension,
+                    shape->dims[dimension]);
 }
 
 /* Copies the list; the caller releases the copy. The call may write its result into an entry of the original list, even
@@ -166,32 +187,42 @@ static rondo_status copy_list(const rondo_program *program, const char *call, co
 }
 
 /* An operation has at most MAX_PARTS inputs. More values are concatenated in groups, and the groups in the same way,
- * so the elements are copied once for each power of MAX_PARTS. Changes the list. */
-static rondo_status concat_list(rondo_program *program, rondo_value *list, size_t count, size_t dimension) {
+ * so the elements are copied once for each power of MAX_PARTS. */
+rondo_status rondo_program_add_concat(rondo_program *program, uint32_t *values, size_t count, size_t dimension) {
   const rondo_attributes attributes = {.sizes = {dimension}, .size_count = 1};
   while (count > 1) {
     size_t groups = 0;
     for (size_t first = 0; first < count; first += MAX_PARTS, groups++) {
       const size_t together = rondo_smaller(count - first, MAX_PARTS);
-      rondo_value whole = list[first];
+      uint32_t whole = values[first];
       if (together > 1)
-        RONDO_TRY(rondo_program_apply(program, &rondo_operator_concat, list + first, (uint32_t)together, &attributes,
-                                      &whole));
-      list[groups] = whole;
+        RONDO_TRY(rondo_program_add(program, &rondo_operator_concat, values + first, (uint32_t)together, &attributes,
+                                    &whole));
+      values[groups] = whole;
     }
     count = groups;
   }
   return RONDO_OK;
 }
 
+static rondo_status concat_list(rondo_program *program, const rondo_value *list, size_t count, size_t dimension,
+                                rondo_value *out_value) {
+  uint32_t *values;
+  rondo_status status = rondo_allocate_items(&program->allocator, count, sizeof *values, &values);
+  RONDO_TRY(status);
+  for (size_t i = 0; i < count && status == RONDO_OK; i++)
+    status = rondo_program_resolve(program, list[i], "concat", "an entry of values", &values[i]);
+  if (status == RONDO_OK) status = rondo_program_add_concat(program, values, count, dimension);
+  if (status == RONDO_OK) *out_value = rondo_program_tag(program, values[0]);
+  rondo_release(&program->allocator, values, count, sizeof *values);
+  return status;
+}
+
 /* Concatenates the list and releases it; all or nothing. `status`: of the calls before. */
 static rondo_status finish_list(rondo_program *program, rondo_program_mark mark, rondo_status status, rondo_value *list,
                                 size_t count, size_t dimension, rondo_value *out_value) {
-  if (status == RONDO_OK) status = concat_list(program, list, count, dimension);
-  if (status == RONDO_OK)
-    *out_value = list[0];
-  else
-    rondo_program_roll_back(program, mark);
+  if (status == RONDO_OK) status = concat_list(program, list, count, dimension, out_value);
+  if (status != RONDO_OK) rondo_program_roll_back(program, mark);
   rondo_release(&program->allocator, list, count, sizeof *list);
   return status;
 }
@@ -200,10 +231,12 @@ rondo_status rondo_op_concat(rondo_program *program, const rondo_value *values, 
                              rondo_value *out_value) {
   rondo_value *list = NULL;
   RONDO_TRY(rondo_require("concat", "out_value", out_value));
-  const rondo_status status = copy_list(program, "concat", values, count, &list);
+  rondo_status status = copy_list(program, "concat", values, count, &list);
   *out_value = (rondo_value){0};
   RONDO_TRY(status);
-  return finish_list(program, rondo_program_get_mark(program), RONDO_OK, list, count, dimension, out_value);
+  uint32_t only;
+  if (count == 1) status = check_only(program, "concat", list[0], dimension, NULL, &only);
+  return finish_list(program, rondo_program_get_mark(program), status, list, count, dimension, out_value);
 }
 
 /* Stack ------------------------------------------------------------------------------------------------------------ */
@@ -391,6 +424,11 @@ rondo_status rondo_op_split(rondo_program *program, rondo_value value, size_t di
   RONDO_TRY(rondo_require("split", "program", program));
   RONDO_TRY(rondo_require("split", "lengths", lengths));
   RONDO_TRY(require_count("split", count));
+  if (count == 1) {
+    RONDO_TRY(check_only(program, "split", value, dimension, lengths, &index));
+    out_values[0] = value;
+    return RONDO_OK;
+  }
   RONDO_TRY(rondo_program_resolve(program, value, "split", "value", &index));
   const splitter s = {.program = program, .dimension = dimension, .results = out_values};
   const rondo_program_mark mark = rondo_program_get_mark(program);

@@ -54,7 +54,7 @@ static rondo_status apply(rondo_program *program, block_call *of, rondo_value va
   RONDO_TRY(check(of));
   const rondo_program_mark mark = rondo_program_get_mark(program);
   const rondo_status status = of->to_space ? add_to_space(program, of, &made) : add_to_depth(program, of, &made);
-  return rondo_compose_end(program, mark, status, made, out_value);
+  return rondo_compose_end(program, of->name, mark, status, made, out_value);
 }
 
 rondo_status rondo_op_depth_to_space(rondo_program *program, rondo_value value, size_t block, bool channels_first,

@@ -102,5 +102,5 @@ rondo_status rondo_op_roll(rondo_program *program, rondo_value value, const int6
   const rondo_program_mark mark = rondo_program_get_mark(program);
   rondo_status status = rondo_compose_reshape(program, value, &shape, &rolled);
   if (status == RONDO_OK) status = add_roll(program, shifts, dims, dim_count, &rolled);
-  return rondo_compose_end(program, mark, status, rolled, out_value);
+  return rondo_compose_end(program, "roll", mark, status, rolled, out_value);
 }

@@ -138,5 +138,5 @@ rondo_status rondo_op_one_hot_values(rondo_program *program, rondo_value indices
   RONDO_TRY(check_values(program, &of));
   const rondo_program_mark mark = rondo_program_get_mark(program);
   const rondo_status status = add_values(program, &of, &made);
-  return rondo_compose_end(program, mark, status, made, out_value);
+  return rondo_compose_end(program, "one_hot_values", mark, status, made, out_value);
 }

@@ -80,5 +80,5 @@ rondo_status rondo_op_tile(rondo_program *program, rondo_value value, const size
   const rondo_program_mark mark = rondo_program_get_mark(program);
   rondo_status status = rondo_compose_reshape(program, value, &shape, &tiled);
   if (status == RONDO_OK) status = add_tile(program, repeats, &tiled);
-  return rondo_compose_end(program, mark, status, tiled, out_value);
+  return rondo_compose_end(program, "tile", mark, status, tiled, out_value);
 }

@@ -45,7 +45,7 @@ static rondo_status apply_triangle(rondo_program *program, const char *call, ron
                       call, rondo_shape_text(text, &shape));
   const rondo_program_mark mark = rondo_program_get_mark(program);
   const rondo_status status = add_triangle(program, value, diagonal, keeps, &made);
-  return rondo_compose_end(program, mark, status, made, out_value);
+  return rondo_compose_end(program, call, mark, status, made, out_value);
 }
 
 rondo_status rondo_op_tril(rondo_program *program, rondo_value value, int64_t diagonal, rondo_value *out_value) {
@@ -72,5 +72,5 @@ rondo_status rondo_op_eye(rondo_program *program, rondo_type type, size_t rows, 
   RONDO_TRY(rondo_shape_make("eye", type, (size_t[]){rows, columns}, 2, &shape));
   const rondo_program_mark mark = rondo_program_get_mark(program);
   const rondo_status status = add_eye(program, type, rows, columns, diagonal, &made);
-  return rondo_compose_end(program, mark, status, made, out_value);
+  return rondo_compose_end(program, "eye", mark, status, made, out_value);
 }

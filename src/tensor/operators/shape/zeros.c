@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "tensor/operators/common/operator_tools.h"
+#include "tensor/operators/shape/zeros.h"
 
 enum { DIMS = 0, RANK = RONDO_MAX_DIMENSIONS, TYPE, FIRST, STEP }; /* sizes; FIRST and STEP: bits of a double */
 
@@ -104,6 +105,26 @@ rondo_status rondo_program_add_zeros(rondo_program *program, const rondo_shape *
   attributes.sizes[RANK] = shape->rank;
   attributes.sizes[TYPE] = shape->type;
   return rondo_program_add(program, &rondo_operator_zeros, NULL, 0, &attributes, out_value);
+}
+
+/* Whether the operator repeats elements, or changes them by rounding at most. */
+static bool keeps_elements(const rondo_program *program, const rondo_operation *operation) {
+  const rondo_operator *row = operation->row;
+  const bool is_rounding = row == &rondo_operator_cast &&
+                           rondo_shape_is_float(rondo_program_shape(program, operation->inputs[0])) &&
+                           rondo_shape_is_float(rondo_program_shape(program, operation->results[0]));
+  return is_rounding || row == &rondo_operator_reshape || row == &rondo_operator_expand;
+}
+
+bool rondo_program_number(const rondo_program *program, uint32_t value, double *out) {
+  const rondo_program_value *of = &program->values.items[value];
+  while (of->kind == RONDO_VALUE_RESULT && keeps_elements(program, &program->operations.items[of->operation]))
+    of = &program->values.items[program->operations.items[of->operation].inputs[0]];
+  *out = of->kind == RONDO_VALUE_CONSTANT ? (double)of->initial : 0;
+  if (of->kind != RONDO_VALUE_RESULT) return of->kind == RONDO_VALUE_CONSTANT;
+  const rondo_operation *maker = &program->operations.items[of->operation];
+  if (maker->row == &rondo_operator_full) *out = number_at(&maker->attributes, FIRST);
+  return maker->row == &rondo_operator_full || maker->row == &rondo_operator_zeros;
 }
 
 /* Public ----------------------------------------------------------------------------------------------------------- */

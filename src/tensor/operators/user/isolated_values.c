@@ -93,6 +93,7 @@ typedef struct value_copy {
   void *to;
   const void *from;
   size_t bytes;
+  uint32_t element_bytes; /* of a fill: 1 or 2 */
 } value_copy;
 
 static rondo_status enqueue_copy(rondo_resources *resources, rondo_stream *stream, const void *user) {
@@ -101,13 +102,15 @@ static rondo_status enqueue_copy(rondo_resources *resources, rondo_stream *strea
   return rondo_copy_async(stream, copy->to, copy->from, copy->bytes);
 }
 
-/* Both fills are NaNs of each float type: 0x7ffc twice, or 0x7ffd. */
+/* The eager fill and the recorded one differ in every element. Both are NaNs of each float type: of 32 bits, 0x7ffc
+ * twice, or 0x7ffd; of 8 bits, 0x7f or 0xff. */
 static rondo_status enqueue_fill(rondo_resources *resources, rondo_stream *stream, const void *user) {
   const value_copy *copy = user;
+  const bool is_byte = copy->element_bytes == 1, is_recorded = resources->capturing;
   const rondo_fill fill = {.dst = copy->to,
-                           .value = resources->capturing ? 0x7ffd : 0x7ffc,
-                           .element_bytes = sizeof(uint16_t),
-                           .width = copy->bytes / sizeof(uint16_t)};
+                           .value = is_byte ? (is_recorded ? 0xff : 0x7f) : (is_recorded ? 0x7ffd : 0x7ffc),
+                           .element_bytes = copy->element_bytes,
+                           .width = copy->bytes / copy->element_bytes};
   return rondo_fill_async(stream, &fill);
 }
 
@@ -146,12 +149,14 @@ static rondo_status emit_conversion(rondo_emitter *emitter, const rondo_kernel_o
 }
 
 static rondo_status emit_copy(rondo_emitter *emitter, uint32_t value, void *to, const void *from) {
-  const value_copy copy = {to, from, rondo_shape_bytes(rondo_emit_shape(emitter, value))};
+  const value_copy copy = {to, from, rondo_shape_bytes(rondo_emit_shape(emitter, value)), 0};
   return rondo_emit_call(emitter, enqueue_copy, &copy, sizeof copy);
 }
 
 static rondo_status emit_fill(rondo_emitter *emitter, const rondo_isolated_values *values, uint32_t value, void *to) {
-  const value_copy copy = {.to = to, .bytes = bytes_of(values, rondo_emit_shape(emitter, value))};
+  const rondo_shape *shape = rondo_emit_shape(emitter, value);
+  const bool is_byte = !values->is_wide && rondo_type_bytes(shape->type) == 1;
+  const value_copy copy = {.to = to, .bytes = bytes_of(values, shape), .element_bytes = is_byte ? 1 : 2};
   return rondo_emit_call(emitter, enqueue_fill, &copy, sizeof copy);
 }
 

@@ -33,12 +33,14 @@ static rondo_status fail(const rondo_operator_definition *d, rondo_reason reason
 
 static bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 
+static bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
 /* In every locale. */
 static bool is_identifier(const char *name) {
   size_t length = 0;
   for (; name[length] != '\0' && length <= MAX_NAME; length++) {
     const char c = name[length];
-    if (!is_letter(c) && (length == 0 || c < '0' || c > '9')) return false;
+    if (!is_letter(c) && (length == 0 || !is_digit(c))) return false;
   }
   return length > 0 && length <= MAX_NAME;
 }
@@ -75,6 +77,16 @@ static rondo_status check_values(const rondo_operator_definition *d) {
   if ((d->types & ~RONDO_ALL_TYPES) != 0)
     return fail(d, RONDO_REASON_TYPE, "programs have no values of one of its types: see rondo_type");
   return RONDO_OK;
+}
+
+static bool is_in_word(char c) { return is_letter(c) || is_digit(c); }
+
+/* Whether the source has the name as a word of its own. */
+static bool has_name(const char *source, const char *name) {
+  const size_t length = strlen(name);
+  for (const char *at = source; (at = strstr(at, name)) != NULL; at += length)
+    if ((at == source || !is_in_word(at[-1])) && !is_in_word(at[length])) return true;
+  return false;
 }
 
 static rondo_status check_element(const rondo_operator_definition *d) {
@@ -180,7 +192,10 @@ static rondo_status check(const rondo_operator_definition *d) {
     return fail(d, RONDO_REASON_BAD_OPTIONS, "CUDA C++ reserves the name: use one that a function can have");
   RONDO_TRY(check_values(d));
   RONDO_TRY(d->element != NULL ? check_element(d) : check_kernels(d));
-  return check_gradient(d);
+  RONDO_TRY(check_gradient(d));
+  if (d->element != NULL && d->element->cuda_source != NULL && !has_name(d->element->cuda_source, d->name))
+    return fail(d, RONDO_REASON_BAD_OPTIONS, "element.cuda_source defines no function with the operator's name");
+  return RONDO_OK;
 }
 
 /* Copying ---------------------------------------------------------------------------------------------------------- */

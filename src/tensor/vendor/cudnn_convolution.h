@@ -1,22 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * Convolutions by cuDNN (compute_libraries.h: RONDO_CUDNN_LIBRARY, else libcudnn.so.9). The library's
- * heuristics list the engines for each shape, the fastest first, and the first that is acceptable is used. It gives
- * the same bits each time, and sums in F32: no partial results are added in order of completion. F32 may be computed by
- * Winograd's or Fourier's transform, as in PyTorch. Engines say these things of themselves in notes; some that
- * transform have no note of it (gradients of weights by "winograd_nonfused", seen with cuDNN 9). The caller provides
- * the workspace.
- *
- * Threads: a convolution and a maker belong to one thread at a time, but bound convolutions may run concurrently.
+ * Convolutions by cuDNN (cudnn_plan.h). Threads: a convolution belongs to one thread at a time, but bound convolutions
+ * may run concurrently.
  */
-#ifndef RONDO_TENSOR_VENDOR_CUDNN_H
-#define RONDO_TENSOR_VENDOR_CUDNN_H
+#ifndef RONDO_TENSOR_VENDOR_CUDNN_CONVOLUTION_H
+#define RONDO_TENSOR_VENDOR_CUDNN_CONVOLUTION_H
 
-#include <pthread.h>
-#include <rondo/stream.h>
-#include <rondo/type.h>
-
-#include "base/allocation.h"
-#include "tensor/vendor/cudnn_abi.h"
+#include "tensor/vendor/cudnn_plan.h"
 
 typedef enum rondo_convolution_pass {
   RONDO_CONVOLUTION_FORWARD,        /* y of x and weight */
@@ -40,18 +29,6 @@ typedef struct rondo_convolution_shape {
   size_t dilation[RONDO_CONVOLUTION_AXES];
 } rondo_convolution_shape;
 
-/* The state that convolutions of a device share. */
-typedef struct rondo_convolution_maker {
-  rondo_device *device;
-  rondo_allocator allocator;
-  cudnn_handle handle; /* NULL before the first convolution */
-  bool allow_tf32;     /* for the factors of F32 convolutions that are created from now on */
-  pthread_mutex_t use; /* guards the handle, which has one stream, while work is enqueued */
-} rondo_convolution_maker;
-
-void rondo_convolution_maker_init(rondo_convolution_maker *maker, rondo_device *device,
-                                  const rondo_allocator *allocator);
-
 typedef struct rondo_convolution rondo_convolution;
 
 /* The tensors of a convolution, in device memory, aligned to 256 bytes: x, weight and y, or their gradients. */
@@ -64,8 +41,8 @@ typedef struct rondo_convolution_memory {
  * libraries, own kernels are faster for a convolution of this size (RONDO_CUDNN_LEAST; at 1 or less, the
  * library computes all), cuDNN is not available, or it has no such engine for this shape. Errors: OUT_OF_MEMORY,
  * DEVICE_LOST, EXECUTION_FAILED with the library's code and message. */
-RONDO_MUST_USE rondo_status rondo_convolution_create(rondo_convolution_maker *maker,
-                                                     const rondo_convolution_shape *shape, rondo_convolution **out);
+RONDO_MUST_USE rondo_status rondo_convolution_create(rondo_cudnn_maker *maker, const rondo_convolution_shape *shape,
+                                                     rondo_convolution **out);
 void rondo_convolution_destroy(rondo_convolution *convolution); /* NULL is allowed */
 
 size_t rondo_convolution_workspace(const rondo_convolution *convolution);
@@ -77,8 +54,5 @@ RONDO_MUST_USE rondo_status rondo_convolution_bind(rondo_convolution *convolutio
 /* Enqueues the convolution on the stream, or captures it. Errors: DEVICE_LOST, EXECUTION_FAILED with the library's code
  * and message. */
 RONDO_MUST_USE rondo_status rondo_convolution_run(const rondo_convolution *convolution, rondo_stream *stream);
-
-/* Call it after all convolutions of the maker are destroyed. */
-void rondo_convolution_maker_deinit(rondo_convolution_maker *maker);
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * recurrent_lengths: checks how many steps the sequences of lstm, gru and rnn have: 0 to all. A wrong length makes the
- * run fail, as a wrong index does, and its sequence gets no steps. Threads: as tensor/program/operator.h says.
+ * sequence_lengths: checks how many steps the sequences of lstm, gru, rnn and reverse_sequence have: 0 to all. A wrong
+ * length makes the run fail, as a wrong index does, and becomes 0. Threads: as tensor/program/operator.h says.
  */
 #include "tensor/operators/common/operator_tools.h"
 
 enum { STEPS }; /* sizes */
 
-static void recurrent_lengths_cpu(rondo_blocks blocks, void *const *args) {
+static void sequence_lengths_cpu(rondo_blocks blocks, void *const *args) {
   const void *lengths = RONDO_ARG(const void *, 0);
   const size_t count = RONDO_ARG(size_t, 1), steps = RONDO_ARG(size_t, 2);
   const uint32_t is_wide = RONDO_ARG(uint32_t, 3);
@@ -18,14 +18,15 @@ static void recurrent_lengths_cpu(rondo_blocks blocks, void *const *args) {
   }
 }
 
-RONDO_UNTYPED_KERNEL(recurrent_lengths, recurrent_lengths, RONDO_READS, RONDO_SCALAR(size_t), RONDO_SCALAR(size_t),
+RONDO_UNTYPED_KERNEL(sequence_lengths, sequence_lengths, RONDO_READS, RONDO_SCALAR(size_t), RONDO_SCALAR(size_t),
                      RONDO_SCALAR(uint32_t), RONDO_WRITES, RONDO_CHECK_PARAMETERS);
 
 static rondo_status infer_lengths(const rondo_program *program, const rondo_operation *operation,
                                   rondo_shape *results) {
   RONDO_TRY(rondo_require_indices(program, operation, 0, 1));
   if (operation->attributes.sizes[STEPS] >= INT32_MAX)
-    return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE, "x has more steps than an i32 can count");
+    return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE,
+                                "the sequences have more steps than an i32 can count");
   results[0] = rondo_shape_vector(RONDO_I32, rondo_operation_input(program, operation, 0)->dims[0]);
   return RONDO_OK;
 }
@@ -34,11 +35,11 @@ static rondo_status emit_lengths(rondo_emitter *emitter, const rondo_operation *
   const rondo_shape *given = rondo_emit_shape(emitter, operation->inputs[0]);
   const size_t count = given->dims[0], steps = operation->attributes.sizes[STEPS];
   const uint32_t is_wide = given->type == RONDO_I64;
-  return rondo_emit_operands(emitter, operation, &recurrent_lengths_code,
+  return rondo_emit_operands(emitter, operation, &sequence_lengths_code,
                              rondo_emit_grid(emitter, count, RONDO_ELEMENTWISE_GRAIN),
                              RONDO_OPERANDS(RONDO_INPUT(0), RONDO_OBJECT(count), RONDO_OBJECT(steps),
                                             RONDO_OBJECT(is_wide), RONDO_RESULT(0), RONDO_CHECK(0, steps + 1)));
 }
 
-RONDO_OPERATOR(recurrent_lengths, .inputs = {"lengths"}, .required = 1, .result_count = 1, .checks_indices = 1,
-               .index_rule = "the sequence was given no steps", .infer = infer_lengths, .emit = emit_lengths);
+RONDO_OPERATOR(sequence_lengths, .inputs = {"lengths"}, .required = 1, .result_count = 1, .checks_indices = 1,
+               .index_rule = "length 0 was used instead", .infer = infer_lengths, .emit = emit_lengths);

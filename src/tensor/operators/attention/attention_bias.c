@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT
+ * The kernels around a library's attention with a mask, and what they need of the workspace. Threads: as
+ * tensor/program/operator.h says.
+ */
+#include "tensor/operators/attention/attention_bias.h"
+
+#include <string.h>
+
+#include "tensor/operators/attention/attention_tile.h"
+#include "tensor/operators/common/operator_rows.h"
+#include "tensor/operators/common/operator_tools.h"
+
+#define UNIT 8 /* the library needs strides of so many elements, which are 16 bytes */
+
+/* Kernels ---------------------------------------------------------------------------------------------------------- */
+
+/* A scalar argument of the kernels; without padding. */
+typedef struct bias_rows {
+  size_t batches, heads, pitch; /* rows are counted over batches and heads of the bias */
+} bias_rows;
+
+/* One row of the bias. Returns whether it sees a column. bias: NULL: it is not written. */
+static bool write_row(const rondo_attention_shape *shape, rondo_type type, const void *mask, size_t begin,
+                      rondo_span visible, void *bias, size_t to) {
+  bool sees = false;
+  for (size_t j = 0; j < shape->columns; j++) {
+    const float x = mask_value((rondo_mask_kind)shape->mask_kind, type, mask, begin + j * shape->mask.column);
+    if (bias != NULL) rondo_store_one(type, bias, to + j, x);
+    sees = sees || (j >= visible.first && j < visible.last && x != -INFINITY);
+  }
+  return sees;
+}
+
+/* Arguments: shape, rows; mask; bias, noted rows, of which one may be NULL. */
+static void attention_bias_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
+  const rondo_attention_shape *shape = args[0];
+  const bias_rows *rows = args[1];
+  const void *mask = RONDO_ARG(const void *, 2);
+  void *bias = RONDO_ARG(void *, 3);
+  uint8_t *noted = RONDO_ARG(uint8_t *, 4);
+  const batch_view view = rondo_attention_view(&(attention_data){.shape = shape}, 0);
+  RONDO_EACH_ITEM(row, blocks, rows->batches * rows->heads * shape->rows) {
+    const size_t head = row / shape->rows, i = row % shape->rows;
+    const size_t begin =
+        head / rows->heads * shape->mask.batch + head % rows->heads * shape->mask.head + i * shape->mask.row;
+    const bool sees = write_row(shape, type, mask, begin, visible_columns(shape, &view, i), bias, row * rows->pitch);
+    if (noted != NULL) noted[row] = !sees;
+  }
+}
+
+/* The row of the bias for a row of a head; heads are counted over all batches. */
+static size_t bias_row_of(const rondo_attention_shape *shape, const bias_rows *rows, size_t head, size_t i) {
+  const size_t batch = rows->batches > 1 ? head / shape->heads : 0, own = rows->heads > 1 ? head % shape->heads : 0;
+  return (batch * rows->heads + own) * shape->rows + i;
+}
+
+/* Arguments: shape, rows; noted rows; y, sums, which may be NULL. */
+static void attention_unseeing_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
+  const rondo_attention_shape *shape = args[0];
+  const uint8_t *noted = RONDO_ARG(const uint8_t *, 2);
+  char *y = RONDO_ARG(char *, 3);
+  float *sums = RONDO_ARG(float *, 4);
+  const size_t bytes = rondo_type_bytes(type);
+  RONDO_EACH_ITEM(row, blocks, shape->batches * shape->heads * shape->rows) {
+    const size_t head = row / shape->rows, i = row % shape->rows;
+    if (noted[bias_row_of(shape, args[1], head, i)] == 0) continue;
+    const head_rows to = y_rows(shape, head);
+    memset(y + (to.begin + i * to.stride) * bytes, 0, shape->size * bytes);
+    if (sums != NULL) sums[row] = INFINITY;
+  }
+}
+
+RONDO_TYPED_KERNEL(attention_bias, attention_bias, RONDO_SCALAR(rondo_attention_shape), RONDO_SCALAR(bias_rows),
+                   RONDO_READS, RONDO_WRITES, RONDO_WRITES);
+RONDO_TYPED_KERNEL(attention_unseeing, attention_bias, RONDO_SCALAR(rondo_attention_shape), RONDO_SCALAR(bias_rows),
+                   RONDO_READS, RONDO_UPDATES, RONDO_UPDATES);
+
+/* Work ------------------------------------------------------------------------------------------------------------- */
+
+/* Whether the library can read the mask where it is. */
+static bool is_bias(const rondo_attention_shape *shape) {
+  const rondo_attention_plane *mask = &shape->mask;
+  return shape->mask_kind == RONDO_MASK_TYPED && mask->column == 1 && mask->row > 0 && mask->row % UNIT == 0;
+}
+
+/* As a copy, in rows of whole units. */
+static bool place_copy(const rondo_attention_shape *shape, rondo_type type, rondo_attention_bias *bias) {
+  size_t plane, all;
+  if (!rondo_checked_align(shape->columns, UNIT, &bias->place.row) ||
+      !rondo_checked_multiply(shape->rows, bias->place.row, &plane) ||
+      !rondo_checked_multiply(plane, bias->heads, &all) || !rondo_checked_multiply(all, bias->batches, &bias->noted) ||
+      !rondo_checked_multiply(bias->noted, rondo_type_bytes(type), &bias->noted))
+    return false;
+  if (bias->heads > 1) bias->place.head = plane;
+  if (bias->batches > 1) bias->place.batch = all;
+  return bias->noted <= RONDO_ATTENTION_BIAS_MAX;
+}
+
+bool rondo_attention_bias_plan(const rondo_attention_shape *shape, rondo_type type, bool notes_rows,
+                               rondo_attention_bias *out) {
+  const rondo_attention_plane *mask = &shape->mask;
+  *out = (rondo_attention_bias){.notes_rows = notes_rows && shape->mask_kind != RONDO_MASK_NONE};
+  if (shape->mask_kind == RONDO_MASK_NONE) return true;
+  out->batches = mask->batch == 0 ? 1 : shape->batches;
+  out->heads = mask->head == 0 ? 1 : shape->heads;
+  out->is_copied = !is_bias(shape);
+  if (!out->is_copied) out->place = (rondo_attention_place){mask->batch, mask->head, mask->row};
+  if (out->is_copied && !place_copy(shape, type, out)) return false;
+  const size_t rows = notes_rows ? out->batches * out->heads * shape->rows : 0; /* not more than there are sums */
+  return rondo_checked_align(out->noted, RONDO_PART_ALIGNMENT, &out->noted) &&
+         rondo_checked_align(out->noted + rows, RONDO_PART_ALIGNMENT, &out->end);
+}
+
+static bias_rows rows_of(const rondo_attention_bias *bias) {
+  return (bias_rows){bias->batches, bias->heads, bias->place.row};
+}
+
+rondo_status rondo_emit_attention_bias(rondo_emitter *emitter, const rondo_operation *operation,
+                                       const rondo_attention_shape *shape, const rondo_attention_bias *bias,
+                                       const void **out_bias) {
+  const rondo_type type = rondo_emit_shape(emitter, operation->inputs[RONDO_ATTENTION_Q])->type;
+  const bias_rows rows = rows_of(bias);
+  void *const copy = bias->is_copied ? rondo_emit_workspace(emitter) : NULL;
+  void *const noted = bias->notes_rows ? rondo_emit_part(emitter, bias->noted) : NULL;
+  *out_bias = bias->is_copied ? copy : rondo_emit_address(emitter, operation->inputs[RONDO_ATTENTION_MASK]);
+  if (!bias->is_copied && !bias->notes_rows) return RONDO_OK;
+  return rondo_emit_operands(
+      emitter, operation, &attention_bias_code[type],
+      rondo_emit_grid(emitter, rows.batches * rows.heads * shape->rows, rondo_row_grain(shape->columns)),
+      RONDO_OPERANDS(RONDO_OBJECT(*shape), RONDO_OBJECT(rows), RONDO_INPUT(RONDO_ATTENTION_MASK), RONDO_OBJECT(copy),
+                     RONDO_OBJECT(noted)));
+}
+
+rondo_status rondo_emit_unseeing_rows(rondo_emitter *emitter, const rondo_operation *operation,
+                                      const rondo_attention_shape *shape, const rondo_attention_bias *bias) {
+  const rondo_type type = rondo_emit_shape(emitter, operation->inputs[RONDO_ATTENTION_Q])->type;
+  const bias_rows rows = rows_of(bias);
+  void *const noted = bias->notes_rows ? rondo_emit_part(emitter, bias->noted) : NULL;
+  if (!bias->notes_rows) return RONDO_OK;
+  return rondo_emit_operands(
+      emitter, operation, &attention_unseeing_code[type],
+      rondo_emit_grid(emitter, shape->batches * shape->heads * shape->rows, rondo_row_grain(shape->size)),
+      RONDO_OPERANDS(RONDO_OBJECT(*shape), RONDO_OBJECT(rows), RONDO_OBJECT(noted), RONDO_RESULT(0), RONDO_RESULT(1)));
+}

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: MIT
+ * add_integer: the sum of two quantised tensors of one shape, quantised, as residual networks have it between their
+ * convolutions. Threads: as tensor/program/operator.h says.
+ */
+#include <assert.h>
+#include <math.h>
+
+#include "tensor/operators/quantized/integer_product.h"
+
+enum { A, B, A_ZERO, B_ZERO, RESULT_ZERO, INPUTS };
+enum { TYPE, ACTIVATION, SIZES };        /* sizes */
+enum { A_SCALE, B_SCALE, RESULT_SCALE }; /* numbers */
+
+/* A scalar argument of the kernel; without padding. */
+typedef struct sum_shape {
+  size_t count;
+  uint32_t a_unsigned, b_unsigned, result_unsigned, relu;
+  float a_scale, b_scale, result_scale;
+  uint32_t unused;
+} sum_shape;
+
+/* Kernel ----------------------------------------------------------------------------------------------------------- */
+
+/* What is the same for all elements: bytes of I8 are turned to those of U8, whose zeros are 128 more. */
+typedef struct sum_form {
+  uint8_t a_turned, b_turned, result_turned;
+  int32_t a_zero, b_zero;
+  float a_scale, b_scale, result_scale, least, result_zero; /* least: of the activation */
+} sum_form;
+
+RONDO_INLINE uint8_t sum_of(const sum_form *f, uint8_t a, uint8_t b) {
+  const float sum =
+      (float)((a ^ f->a_turned) - f->a_zero) * f->a_scale + (float)((b ^ f->b_turned) - f->b_zero) * f->b_scale;
+  const float active = sum > f->least ? sum : f->least;
+  const float whole = rintf(active / f->result_scale) + f->result_zero;
+  const float above = whole > 0 ? whole : 0;
+  return (uint8_t)((uint8_t)(int32_t)(above < 255 ? above : 255) ^ f->result_turned);
+}
+
+RONDO_VECTORISED(add_bytes,
+                 (const sum_form *form, const uint8_t *restrict a, const uint8_t *restrict b, uint8_t *restrict y,
+                  size_t count),
+                 (form, a, b, y, count)) {
+  const sum_form f = *form;
+  RONDO_EACH_LANE(i, lane, count, y[i] = sum_of(&f, a[i], b[i]));
+}
+
+/* 128 more for bytes that are turned. */
+static int32_t zero_of(const void *zero, uint32_t is_unsigned) {
+  return (zero == NULL ? 0 : rondo_byte_at(zero, is_unsigned, 0)) + (is_unsigned != 0 ? 0 : 128);
+}
+
+/* shape, a, b, a_zero, b_zero, result_zero, y */
+static void add_integer_cpu(rondo_blocks blocks, void *const *args) {
+  const sum_shape *s = args[0];
+  const sum_form form = {.a_turned = s->a_unsigned != 0 ? 0 : 0x80,
+                         .b_turned = s->b_unsigned != 0 ? 0 : 0x80,
+                         .result_turned = s->result_unsigned != 0 ? 0 : 0x80,
+                         .a_zero = zero_of(RONDO_ARG(const void *, 3), s->a_unsigned),
+                         .b_zero = zero_of(RONDO_ARG(const void *, 4), s->b_unsigned),
+                         .a_scale = s->a_scale,
+                         .b_scale = s->b_scale,
+                         .result_scale = s->result_scale,
+                         .least = s->relu != 0 ? 0 : -INFINITY,
+                         .result_zero = (float)zero_of(RONDO_ARG(const void *, 5), s->result_unsigned)};
+  const rondo_span span = rondo_blocks_span(blocks, s->count, RONDO_LANES);
+  if (span.first < span.last)
+    add_bytes(&form, RONDO_ARG(const uint8_t *, 1) + span.first, RONDO_ARG(const uint8_t *, 2) + span.first,
+              RONDO_ARG(uint8_t *, 6) + span.first, span.last - span.first);
+}
+
+RONDO_UNTYPED_KERNEL(add_integer, add_integer, RONDO_SCALAR(sum_shape), RONDO_READS, RONDO_READS, RONDO_READS,
+                     RONDO_READS, RONDO_READS, RONDO_WRITES);
+
+/* Row -------------------------------------------------------------------------------------------------------------- */
+
+/* An optional scalar of this type. */
+static rondo_status require_zero(const rondo_program *program, const rondo_operation *operation, uint32_t input,
+                                 rondo_type type) {
+  const rondo_shape *shape = rondo_operation_input(program, operation, input);
+  if (shape == NULL || (shape->type == type && rondo_shape_elements(shape) == 1)) return RONDO_OK;
+  return rondo_fail_operation(program, operation, shape->type != type ? RONDO_REASON_TYPE : RONDO_REASON_SHAPE,
+                              "%s must be %s, a scalar", operation->row->inputs[input], rondo_type_name(type));
+}
+
+static rondo_status infer_add_integer(const rondo_program *program, const rondo_operation *operation,
+                                      rondo_shape *results) {
+  const rondo_shape *a = rondo_operation_input(program, operation, A),
+                    *b = rondo_operation_input(program, operation, B);
+  const rondo_type type = (rondo_type)operation->attributes.sizes[TYPE];
+  rondo_shape alike = *b;
+  alike.type = a->type;
+  for (uint32_t i = A; i <= B; i++) {
+    const rondo_type given = rondo_operation_input(program, operation, i)->type;
+    if (given != RONDO_I8 && given != RONDO_U8)
+      return rondo_fail_operation(program, operation, RONDO_REASON_TYPE, "%s is %s; it must be i8 or u8",
+                                  operation->row->inputs[i], rondo_type_name(given));
+  }
+  if (!rondo_shape_same(a, &alike))
+    return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE, "a and b must have one shape");
+  RONDO_TRY(require_zero(program, operation, A_ZERO, a->type));
+  RONDO_TRY(require_zero(program, operation, B_ZERO, b->type));
+  RONDO_TRY(require_zero(program, operation, RESULT_ZERO, type));
+  return rondo_shape_make("add_integer", type, a->dims, a->rank, &results[0]);
+}
+
+static rondo_status emit_add_integer(rondo_emitter *emitter, const rondo_operation *operation) {
+  const rondo_shape *a = rondo_emit_shape(emitter, operation->inputs[A]);
+  const rondo_attributes *attributes = &operation->attributes;
+  const sum_shape shape = {.count = rondo_shape_elements(a),
+                           .a_unsigned = a->type == RONDO_U8,
+                           .b_unsigned = rondo_emit_shape(emitter, operation->inputs[B])->type == RONDO_U8,
+                           .result_unsigned = attributes->sizes[TYPE] == RONDO_U8,
+                           .relu = attributes->sizes[ACTIVATION] == RONDO_ACTIVATION_RELU,
+                           .a_scale = attributes->numbers[A_SCALE],
+                           .b_scale = attributes->numbers[B_SCALE],
+                           .result_scale = attributes->numbers[RESULT_SCALE]};
+  return rondo_emit_operands(emitter, operation, &add_integer_code,
+                             rondo_emit_grid(emitter, shape.count, RONDO_ELEMENTWISE_GRAIN),
+                             RONDO_OPERANDS(RONDO_OBJECT(shape), RONDO_INPUT(A), RONDO_INPUT(B), RONDO_INPUT(A_ZERO),
+                                            RONDO_INPUT(B_ZERO), RONDO_INPUT(RESULT_ZERO), RONDO_RESULT(0)));
+}
+
+RONDO_OPERATOR(add_integer, .types = RONDO_TYPE_BIT(RONDO_I8) | RONDO_TYPE_BIT(RONDO_U8),
+               .inputs = {"a", "b", "a_zero", "b_zero", "result_zero"}, .required = 2, .result_count = 1,
+               .infer = infer_add_integer, .emit = emit_add_integer);
+
+static rondo_status fail_option(const char *what, double given, const char *use) {
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE, "add_integer: %s is %g: use %s", what, given,
+                    use);
+}
+
+static rondo_status require_scale(const char *what, float given) {
+  if (given >= 0 && isfinite(given)) return RONDO_OK;
+  return fail_option(what, (double)given, "a positive number, or 0 for 1");
+}
+
+rondo_status rondo_op_add_integer(rondo_program *program, rondo_value a, rondo_value b,
+                                  const rondo_add_integer_options *options, rondo_value *out_value) {
+  rondo_add_integer_options given;
+  RONDO_TRY(rondo_program_begin(program, "add_integer", out_value));
+  RONDO_TRY(rondo_versioned_read("rondo_add_integer_options", options, &given, sizeof given));
+  if (given.result_type == 0) given.result_type = RONDO_U8;
+  if (given.result_type != RONDO_I8 && given.result_type != RONDO_U8)
+    return fail_option("the type of the result", (double)given.result_type, "RONDO_I8, RONDO_U8, or 0 for RONDO_U8");
+  if (given.activation != RONDO_ACTIVATION_NONE && given.activation != RONDO_ACTIVATION_RELU)
+    return fail_option("the activation", (double)given.activation, "RONDO_ACTIVATION_NONE or _RELU");
+  RONDO_TRY(require_scale("a_scale", given.a_scale));
+  RONDO_TRY(require_scale("b_scale", given.b_scale));
+  RONDO_TRY(require_scale("result_scale", given.result_scale));
+  const rondo_value inputs[INPUTS] = {a, b, given.a_zero, given.b_zero, given.result_zero};
+  const rondo_attributes attributes = {.sizes = {[TYPE] = given.result_type, [ACTIVATION] = given.activation},
+                                       .size_count = SIZES,
+                                       .numbers = {[A_SCALE] = given.a_scale == 0 ? 1 : given.a_scale,
+                                                   [B_SCALE] = given.b_scale == 0 ? 1 : given.b_scale,
+                                                   [RESULT_SCALE] = given.result_scale == 0 ? 1 : given.result_scale}};
+  return rondo_program_apply(program, &rondo_operator_add_integer, inputs, INPUTS, &attributes, out_value);
+}
