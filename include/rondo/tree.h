@@ -298,7 +298,8 @@ enum {
   RONDO_INPUT_OPAQUE = 4, /* any pointer, passed to the body unchanged and never read */
   RONDO_INPUT_MUTATED = 0x100, /* the body writes to the memory: the caller sees the result, even if the input was
                                   copied */
-  RONDO_INPUT_ROWS = 0x200     /* of a moving input: the first dimension is the number of rows, which is padded */
+  RONDO_INPUT_ROWS = 0x200,    /* of a moving input: the first dimension is the number of rows, which is padded */
+  RONDO_INPUT_LENGTH = 0x400   /* of a moving input: the second dimension is a length, which is padded */
 };
 
 #ifndef __cplusplus
@@ -419,6 +420,11 @@ typedef struct rondo_function_options {
                             (TR-7), so each bucket needs one recording; copied. More rows than the last bucket are not
                             padded, nor are calls inside a body or a capture */
   size_t bucket_count;
+  const size_t *lengths; /* the same for lengths, ascending: inputs that are RONDO_INPUT_LENGTH are padded to the next
+                            one (PR-5); copied. With both, a bucket is a number of rows and a length, and a call beyond
+                            the last of either is not padded at all. Outputs keep the padded length. A body that must
+                            tell padding from content gets a mask as another such input, or the lengths of the rows */
+  size_t length_count;
   uint32_t padding; /* fills the padded rows, as a word of 4 bytes; types of other sizes are filled with its low byte */
   rondo_demotion demotion;
   uint32_t demote_after;      /* recordings, at most max_recordings_per_parent; 0 = 5 */
@@ -465,12 +471,15 @@ typedef struct rondo_function_info {
 typedef struct rondo_bucket_info {
   uint32_t struct_size;
   uint32_t reserved;
-  size_t rows;
+  size_t rows; /* 0: rows are not padded */
   uint64_t calls;
-  uint64_t given_rows, padded_rows; /* of those calls: rows that were passed, and rows that were added */
+  uint64_t given_rows, padded_rows;       /* of those calls: rows that were passed, and rows that were added */
+  size_t length;                          /* 0: lengths are not padded */
+  uint64_t given_lengths, padded_lengths; /* the same for lengths, of which each call has one */
 } rondo_bucket_info;
 
-/* Errors: INVALID_ARGUMENT (NULL, OUT_OF_RANGE). Thread-compatible with respect to the tree. */
+/* With lengths, bucket i * length_count + k has the rows of buckets[i] and the length lengths[k]; without numbers of
+ * rows, i is 0. Errors: INVALID_ARGUMENT (NULL, OUT_OF_RANGE). Thread-compatible with respect to the tree. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_function_get_bucket(const rondo_function *function, size_t index,
                                                                 rondo_bucket_info *out_info);
 

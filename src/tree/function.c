@@ -164,7 +164,8 @@ static rondo_status check_inputs(const char *call, const rondo_function_options 
   if (options->input_count > 0) RONDO_TRY(rondo_require(call, "inputs", options->inputs));
   for (size_t i = 0; i < options->input_count; i++) {
     const uint32_t others = options->inputs[i] & ~(uint32_t)RONDO_INPUT_MUTATED;
-    const uint32_t kind = others == (RONDO_INPUT_MOVING | RONDO_INPUT_ROWS) ? RONDO_INPUT_MOVING : others;
+    const uint32_t unpadded = others & ~(uint32_t)(RONDO_INPUT_ROWS | RONDO_INPUT_LENGTH);
+    const uint32_t kind = unpadded == RONDO_INPUT_MOVING ? RONDO_INPUT_MOVING : others;
     const bool is_memory = kind == RONDO_INPUT_MOVING || kind == RONDO_INPUT_STATIC;
     if (is_memory || ((kind == RONDO_INPUT_SCALAR || kind == RONDO_INPUT_OPAQUE) && kind == options->inputs[i]))
       continue;
@@ -265,7 +266,7 @@ static rondo_status fill(rondo_function *function, rondo_tree *tree, const rondo
   RONDO_TRY(rondo_allocate_items(&tree->allocator, count, sizeof *function->by_address, &function->by_address));
   for (uint32_t i = 0; i < count; i++) function->by_address[i] = i;
   RONDO_TRY(reserve_scratch(tree, count, function->caller_words));
-  function->options.buckets = NULL;
+  function->options.buckets = function->options.lengths = NULL;
   RONDO_TRY(rondo_padding_create(tree, options, &function->padding));
   function->takes_raw =
       !function->has_written && function->padding == NULL && !tree->is_watched && has_memory_alone(&function->options);

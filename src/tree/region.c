@@ -53,9 +53,10 @@ static rondo_status read_options(const char *call, const rondo_region_options *g
                       "%s: key_bytes is %zu, above the maximum of %d (RONDO_REGION_MAX_KEY): use a hash of the key",
                       call, out->key_bytes, RONDO_REGION_MAX_KEY);
   for (size_t i = 0; out->inputs != NULL && i < out->input_count; i++)
-    if ((out->inputs[i] & RONDO_INPUT_ROWS) != 0)
+    if ((out->inputs[i] & (RONDO_INPUT_ROWS | RONDO_INPUT_LENGTH)) != 0)
       return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
-                        "%s: input %zu is RONDO_INPUT_ROWS, but regions do not pad: pad it before the region", call, i);
+                        "%s: input %zu is %s, but regions do not pad: pad it before the region", call, i,
+                        (out->inputs[i] & RONDO_INPUT_ROWS) != 0 ? "RONDO_INPUT_ROWS" : "RONDO_INPUT_LENGTH");
   return RONDO_OK;
 }
 

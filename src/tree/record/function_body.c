@@ -208,11 +208,11 @@ rondo_status rondo_call_output_of_input(rondo_call *call, size_t index, size_t i
         RONDO_INVALID_LIFETIME, RONDO_REASON_USE_AFTER_FREE,
         "%s: input %zu of '%s' was dropped (rondo_call_drop_input): create outputs from it before, or do not drop it",
         name, input, call->function->origin->name);
-  if ((call->function->options.inputs[input] & RONDO_INPUT_ROWS) != 0)
-    return rondo_fail(
-        RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
-        "%s: input %zu of '%s' may be padded (RONDO_INPUT_ROWS), so no output can be a part of it: copy it", name,
-        input, call->function->origin->name);
+  if ((call->function->options.inputs[input] & (RONDO_INPUT_ROWS | RONDO_INPUT_LENGTH)) != 0)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
+                      "%s: input %zu of '%s' may be padded (RONDO_INPUT_ROWS, RONDO_INPUT_LENGTH), so no output can be "
+                      "a part of it: copy it",
+                      name, input, call->function->origin->name);
   RONDO_TRY(make_part(name, made, call->inputs[input].bytes, offset, bytes, options));
   made->output.kind = RONDO_OUTPUT_OF_INPUT;
   made->output.of = (uint32_t)input;

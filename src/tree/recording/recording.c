@@ -43,7 +43,6 @@ rondo_status rondo_recording_create(rondo_device *device, const rondo_recording_
   RONDO_TRY(check_options(call, &known));
   RONDO_TRY(rondo_allocate(&device->allocator, 1, sizeof(rondo_recording), &state));
   rondo_recording *recording = state;
-  plan.struct_size = sizeof plan;
   recording->device = device;
   recording->relocate = known.relocate;
   recording->lasting_host_memory = known.lasting_host_memory;
