@@ -15,9 +15,15 @@
  *   rondo_request request = {RONDO_REQUEST_INIT, .rows = 450, .inputs = inputs, .outputs = outputs};
  *   TRY(rondo_session_run(session, "ranker", &request, &answer));    // answer: graph, padding, or why it ran eagerly
  *
- * Rows are independent: a row of an output depends only on the same row of the inputs and on states. Running a model
- * changes no state, except the cache slots of sequences. The first dimension of each input and output is the number of
- * rows times a constant; a second dimension may vary, too (see Lengths).
+ * Rows are independent: a row of an output depends only on the same row of the inputs and on states. The first
+ * dimension of each input and output is the number of rows times a constant; a second dimension may vary, too (see
+ * Lengths). On several streams, a model must change no state, except the cache slots of sequences. In a session with
+ * one stream, a model may also change other states, such as running means or a state that is assigned: each graph and
+ * each eager run of a request changes them once, and sees its rows of padding too, which are zeros. Recording and
+ * measuring graphs leaves them as they are, and so does a request that fails: what fits into one graph is not split,
+ * and a request of more rows runs eagerly. Only what must run by graphs is split, in a strict session or by
+ * RONDO_RUN_RECORDED; and a prompt that is longer than the longest length has several parts. If one of these graphs
+ * fails, those before it have changed the states.
  *
  * A session is thread-safe. It has a thread for each stream; a call of rondo_session_run that finds a free stream does
  * the work itself. A forked child has none of these threads, and sessions of its parent refuse all calls there
@@ -172,8 +178,9 @@ typedef struct rondo_row_value {
  *
  * The result of a sequence does not depend on what else runs. It has the same bits each time if it has the same slot
  * and the same graphs run it, with a row for each slot: then the row of the graph is that of the slot. Otherwise it
- * differs by rounding, because operators may add numbers in another order in other rows and for other sizes. So where
- * bits matter, record only sizes of all slots, and request RONDO_RUN_RECORDED.
+ * differs by rounding, because operators may add numbers in another order in other rows and for other sizes: in F32 by
+ * at most 1e-4 of the larger of 1 and the number, for the networks of Rondo's tests. So where bits matter, record only
+ * sizes of all slots, and request RONDO_RUN_RECORDED.
  *
  * With `next` (rondo_request), a request goes on step by step in the session, and its steps are always in time for the
  * next batch. A program that makes a request for each step gives max_delay_us, so that steps wait for each other; they
@@ -264,7 +271,8 @@ typedef struct rondo_model_options {
  * numbers of rows, and with build_sized also for another length, and for one slot and two. Errors: INVALID_ARGUMENT
  * with NULL_ARGUMENT, BAD_OPTIONS (build and body), DUPLICATE_NAME, SHAPE (an input or output whose first dimension is
  * not rows times a constant, or that differs otherwise for other rows, named; a model without inputs or outputs),
- * OUT_OF_RANGE (more than RONDO_SESSION_MAX_VALUES of them); what build and rondo_weights_apply return; OUT_OF_MEMORY.
+ * OUT_OF_RANGE (more than RONDO_SESSION_MAX_VALUES of them); UNSUPPORTED/RACE (a state that runs on several streams
+ * would change); what build and rondo_weights_apply return; OUT_OF_MEMORY.
  * With devices: INVALID_ARGUMENT with OTHER_DEVICE (the first is not the session's), BAD_OPTIONS (a function; rules
  * without devices), and as rondo_compile_divided; UNSUPPORTED/OTHER_DEVICE, with names, for a division in which nothing
  * runs on the session's device, or in which another device reads a result or a state of a different device. Captures
@@ -498,7 +506,7 @@ typedef enum rondo_run_mode {
 typedef enum rondo_run_reason {
   RONDO_RUN_CHEAPEST = 0,
   RONDO_RUN_REQUESTED = 1, /* rondo_request.mode */
-  RONDO_RUN_NO_GRAPH = 2,  /* the model has no graphs */
+  RONDO_RUN_NO_GRAPH = 2,  /* the model has no graphs, or it changes states and no graph has so many rows */
   RONDO_RUN_RETRY = 3,     /* its batch failed, and it ran again, alone or with at most half of the batch */
   RONDO_RUN_CAPTURING = 4, /* capture mode */
   RONDO_RUN_TRIAL = 5      /* one graph, to measure it (see Times that change) */
@@ -512,6 +520,15 @@ typedef struct rondo_answer rondo_answer;
  * the next batch; so this is faster than a request for each step. No lock is held; other steps may wait meanwhile. It
  * must not call the session. */
 typedef size_t (*rondo_request_next)(void *user, const rondo_answer *answer);
+
+/* Called once when a submitted request is answered, instead of rondo_ticket_wait, by a thread of the session, or by one
+ * that calls rondo_session_run, rondo_session_submit, rondo_session_submit_batch or rondo_ticket_cancel, also for
+ * requests of others: hold no lock during these calls that `done` takes. `status` is what waiting would return,
+ * rondo_last_error() has the details of a failure, and `answer` is NULL after one. The outputs are written, and the
+ * memory of the request is the caller's again. The ticket has ended when the callback returns; until then the request
+ * counts for max_queue, rondo_session_drain and rondo_session_remove_model. No lock is held. Other requests that ran
+ * in the same batch may wait for the callback, so it should be short. It must not call the session. */
+typedef void (*rondo_request_done)(void *user, rondo_status status, const rondo_answer *answer);
 
 typedef struct rondo_request {
   uint32_t struct_size;
@@ -534,7 +551,9 @@ typedef struct rondo_request {
   rondo_sequence sequence; /* required if the model has sequences; rows is 1. It is used by one request at a time. If
                               the request fails, its last step has appended nothing */
   rondo_request_next next; /* with a sequence; NULL: the request is one step */
-  void *user;              /* of next */
+  void *user;              /* of next and done */
+  rondo_request_done done; /* of a submitted request: called with the answer. Its ticket is for rondo_ticket_query and
+                              rondo_ticket_cancel, and is not waited for. NULL: it is waited for */
 } rondo_request;
 #define RONDO_REQUEST_INIT .struct_size = sizeof(rondo_request)
 
@@ -567,21 +586,31 @@ struct rondo_answer {
  * sequence, lengths or `next` for a model that has none), OTHER_DEVICE (a sequence of another session or model);
  * INVALID_STATE with STALE_SEQUENCE (it was closed or evicted), STILL_IN_USE (another request uses it);
  * LIMIT_EXCEEDED/OUT_OF_RANGE (its slot has not enough free positions, at first or for a later step);
- * INVALID_STATE/CALL_ORDER (a sequence without the source that its model needs). */
+ * INVALID_STATE/CALL_ORDER (a sequence without the source that its model needs); INVALID_ARGUMENT/BAD_OPTIONS (`done`,
+ * which is for submitted requests). */
 RONDO_API RONDO_MUST_USE rondo_status rondo_session_run(rondo_session *session, const char *model,
                                                         const rondo_request *request, rondo_answer *out_answer);
 
 /* Submits a request. The request itself is copied; its inputs, outputs and lengths, and the lists of them, belong to
- * the session until it was waited for. The ticket must be waited for once; after a failure it is zero. Does not wait,
- * except in capture mode. Errors: those of rondo_session_run that occur before it is queued. */
+ * the session until it was waited for, or until `done` is called, which may be before this call returns. The ticket
+ * must be waited for once, unless the request has `done`; after a failure it is zero, and `done` is not called. Does
+ * not wait, apart from callbacks and in capture mode. Errors: those of rondo_session_run that occur before it is
+ * queued. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_session_submit(rondo_session *session, const char *model,
                                                            const rondo_request *request, rondo_ticket *out_ticket);
+/* Submits several requests of a model, in their order, before any of them starts: those that fit run together. It stops
+ * at the first one that is not accepted, whose error it returns; *out_accepted is how many were accepted, and
+ * out_tickets has their tickets and zeros. Errors: as rondo_session_submit; INVALID_ARGUMENT/BAD_SIZE (no requests);
+ * INVALID_STATE/ALREADY_CAPTURING (several requests for a model that is being captured). */
+RONDO_API RONDO_MUST_USE rondo_status rondo_session_submit_batch(rondo_session *session, const char *model,
+                                                                 const rondo_request *const *requests, size_t count,
+                                                                 rondo_ticket *out_tickets, size_t *out_accepted);
 /* Waits for the answer and ends the ticket. out_answer may be NULL. One thread, any. Errors: those of the request;
- * INVALID_ARGUMENT/NULL_ARGUMENT (a zero ticket); INVALID_STATE/STALE_TICKET (it was waited for, or another thread
- * waits for it). */
+ * INVALID_ARGUMENT/NULL_ARGUMENT (a zero ticket); INVALID_STATE/STALE_TICKET (it was waited for, another thread waits
+ * for it, or its request has `done`). */
 RONDO_API RONDO_MUST_USE rondo_status rondo_ticket_wait(rondo_ticket ticket, rondo_answer *out_answer);
 /* OK if the answer is ready, else NOT_READY. Any thread, also while another one waits. Errors:
- * INVALID_ARGUMENT/NULL_ARGUMENT; INVALID_STATE/STALE_TICKET (it was waited for). */
+ * INVALID_ARGUMENT/NULL_ARGUMENT; INVALID_STATE/STALE_TICKET (it was waited for, or `done` has returned). */
 RONDO_API RONDO_MUST_USE rondo_status rondo_ticket_query(rondo_ticket ticket);
 /* Cancels a request that still waits: waiting for it returns INVALID_STATE/ABORTED. A request that runs ends so before
  * its next step or part, if it has one; else it is not affected. Neither is one that is done or was waited for, nor a

@@ -155,7 +155,8 @@ struct rondo_session_model {
   uint64_t budget_bytes, budget_startup_us;
   RONDO_ARRAY(size_t) history; /* sorted when sizes are chosen */
   RONDO_ARRAY(rondo_session_value) inputs, outputs;
-  size_t given_inputs; /* the first inputs, which requests give */
+  size_t given_inputs;         /* the first inputs, which requests give */
+  RONDO_ARRAY(char *) changed; /* names of the states that a run changes, without caches; on one stream only */
   rondo_model_instance instances[RONDO_SESSION_MAX_STREAMS];
   RONDO_ARRAY(rondo_session_graph) graphs;
   rondo_dispatch_tables idle;   /* for a batch while nothing else runs and other workers are free */

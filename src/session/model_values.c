@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * Finds the inputs and outputs of a model, and the bytes of one row of each. For a program, builds it for two numbers
  * of rows and compares the two: the first dimension must be the rows times a constant, and states must be equal. A
- * third program has another length; values that differ in it have the length as their second dimension. For a function,
- * the user declares them, because they are unknown until the body runs. Called while the model is made. Uses no device,
- * and takes no lock except in rondo_model_make_sized_program.
+ * third program has another length; values that differ in it have the length as their second dimension. Also finds the
+ * states that runs change. For a function, the user declares inputs and outputs, because they are unknown until the
+ * body runs. Called while the model is made. Uses no device, and takes no lock except in
+ * rondo_model_make_sized_program.
  */
 #include <string.h>
 
@@ -228,6 +229,46 @@ static rondo_status compare_all(rondo_session_model *model, const probed_program
   return check_counts(model);
 }
 
+static bool is_cache(const rondo_cache_slots *slots, const char *name) {
+  for (size_t i = 0; slots != NULL && i < slots->caches.count; i++)
+    if (strcmp(slots->caches.items[i], name) == 0) return true;
+  return false;
+}
+
+/* Refuses states that runs on several streams would change at the same time. In caches, each sequence has a slot. */
+static rondo_status add_changed(rondo_session_model *model, const char *name, const rondo_operation *operation) {
+  const rondo_allocator *allocator = &model->session->allocator;
+  char *copy;
+  if (model->session->options.streams > 1)
+    return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_RACE,
+                      "rondo_session_add_model: model '%s' changes the state '%s' by %s, but the session runs it on %u "
+                      "streams at once: use one stream (rondo_session_options.streams), or make it an output",
+                      model->name, name, operation->row->name, (unsigned)model->session->options.streams);
+  RONDO_TRY(rondo_allocate_text(allocator, name, &copy));
+  const rondo_status status = rondo_array_push(allocator, &model->changed, &copy);
+  if (status != RONDO_OK) rondo_release_text(allocator, copy);
+  return status;
+}
+
+/* A state is changed by one operation, or by several, each of which changes a part of it. */
+static bool is_changed(const rondo_session_model *model, const char *name) {
+  for (size_t i = 0; i < model->changed.count; i++)
+    if (strcmp(model->changed.items[i], name) == 0) return true;
+  return false;
+}
+
+static rondo_status find_changed(rondo_session_model *model, const rondo_program *program) {
+  for (size_t i = 0; i < program->operations.count; i++) {
+    const rondo_operation *operation = &program->operations.items[i];
+    RONDO_EACH_INPUT(k, operation) {
+      const char *name = program->values.items[operation->inputs[k]].name;
+      if (!rondo_operation_updates(operation, k) || is_cache(model->head->slots, name)) continue;
+      if (!is_changed(model, name)) RONDO_TRY(add_changed(model, name, operation));
+    }
+  }
+  return RONDO_OK;
+}
+
 rondo_status rondo_model_probe(rondo_session_model *model, const rondo_row_inputs *row_inputs) {
   probed_programs p = {.length = model->length > 1 ? model->length - 1 : 2, .row_inputs = row_inputs};
   const rondo_model_size other = {
@@ -236,6 +277,7 @@ rondo_status rondo_model_probe(rondo_session_model *model, const rondo_row_input
   if (status == RONDO_OK) status = rondo_model_make_program(model, MORE_ROWS, &p.more);
   if (status == RONDO_OK && model->length > 0) status = rondo_model_make_sized_program(model, &other, &p.longer);
   if (status == RONDO_OK) status = compare_all(model, &p);
+  if (status == RONDO_OK) status = find_changed(model, p.few);
   rondo_program_destroy(p.few);
   rondo_program_destroy(p.more);
   rondo_program_destroy(p.longer);
@@ -270,12 +312,6 @@ static rondo_status find_caches(rondo_session_model *model, const rondo_program 
                     "rondo_session_add_model: no state of model '%s' depends on the number of slots: caches are states "
                     "whose first dimension is rondo_model_size.slots",
                     model->name);
-}
-
-static bool is_cache(const rondo_cache_slots *slots, const char *name) {
-  for (size_t i = 0; i < slots->caches.count; i++)
-    if (strcmp(slots->caches.items[i], name) == 0) return true;
-  return false;
 }
 
 /* What a source is written to must be among the caches of the model, which its steps read. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The types of requests and batches. A request occupies a slot until its ticket is waited for. A batch is a group of
+ * The types of requests and batches. A request occupies a slot until its ticket is waited for, or until its callback
+ * returns. A batch is a group of
  * requests of one model that run together. It is divided into parts; one graph runs a part, or the part runs eagerly.
  *
  * The session's lock guards everything except `done` and the lowest bit of `number` of a slot, which are atomic, and
@@ -18,12 +19,12 @@ typedef enum rondo_slot_state {
 } rondo_slot_state;
 
 /* An accepted request. Its ticket contains `number`, which is different for each request that uses the slot. Bit 0 is
- * set only in the slot, once a thread has claimed the ticket to wait for it. The other bits are the index of the slot
- * and the number of times that it was used. */
+ * set only in the slot, once a thread has claimed the ticket to wait for it, or from the start if it has a callback.
+ * The other bits are the index of the slot and the number of times that it was used. */
 typedef struct rondo_slot {
   _Atomic uint64_t number;
   rondo_session *session;
-  struct rondo_slot *next, *previous; /* in the model's list while it waits */
+  struct rondo_slot *next, *previous; /* in the model's list while it waits; `next` in that of answered ones */
   rondo_waiting_node waiting;         /* in the model's tree while it waits */
   struct rondo_slot *next_free;
   rondo_session_model *model;
@@ -41,10 +42,11 @@ typedef struct rondo_slot {
   size_t start;  /* positions that the sequence has before the current part */
   size_t source; /* positions of its source */
   rondo_request_next next_step;
-  void *user;
-  size_t next_length;       /* positions of the next step */
-  uint64_t steps, began_ns; /* began_ns: when it first started; 0: not yet */
-  bool is_cancelled;        /* it ends with the step that runs */
+  rondo_request_done call_done; /* NULL: the ticket is waited for */
+  void *user;                   /* of both */
+  size_t next_length;           /* positions of the next step */
+  uint64_t steps, began_ns;     /* began_ns: when it first started; 0: not yet */
+  bool is_cancelled;            /* it ends with the step that runs */
   rondo_answer answer;
   rondo_saved_error error;
   _Atomic uint32_t done; /* futex */

@@ -43,7 +43,7 @@ rondo_status rondo_session_front(const char *call, const rondo_session *session)
     if (at->session == session)
       return rondo_fail(
           RONDO_INVALID_STATE, RONDO_REASON_IN_CALLBACK,
-          "%s was called from a callback (build, body, next) of one of the session's models: a callback must "
+          "%s was called from a callback (build, body, next, done) of one of the session's models: a callback must "
           "not call its session",
           call);
   return RONDO_OK;

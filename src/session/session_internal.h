@@ -77,21 +77,22 @@ struct rondo_session {
   rondo_session_model *capturing; /* the head of the model in capture mode */
   rondo_stream_worker workers[RONDO_SESSION_MAX_STREAMS];
   rondo_slot *slots, *free_slots;
-  uint32_t waiting;                 /* requests in the queue */
-  uint64_t appended;                /* requests that were ever queued */
-  uint64_t next_deadline_ns;        /* no request in the queue has an earlier deadline */
-  uint64_t next_turn, current_turn; /* of calls that claim workers */
-  uint64_t claims;                  /* number of claims so far, by parts and by calls */
-  bool has_outdated;                /* a model became outdated, and no worker has seen that yet */
-  bool is_renewing;                 /* a thread makes dispatch tables */
-  rondo_session_model *renewed;     /* ... for this model; NULL: the model changed, so the new tables are dropped */
-  rondo_batch *open;                /* batches with parts that have not been started */
-  rondo_event *epoch;               /* NULL: the session is not timed */
-  rondo_span_union spans;           /* of work on all streams */
+  rondo_slot *answered, *last_answered; /* their callbacks have not been called */
+  uint32_t waiting;                     /* requests in the queue */
+  uint64_t appended;                    /* requests that were ever queued */
+  uint64_t next_deadline_ns;            /* no request in the queue has an earlier deadline */
+  uint64_t next_turn, current_turn;     /* of calls that claim workers */
+  uint64_t claims;                      /* number of claims so far, by parts and by calls */
+  bool has_outdated;                    /* a model became outdated, and no worker has seen that yet */
+  bool is_renewing;                     /* a thread makes dispatch tables */
+  rondo_session_model *renewed;         /* ... for this model; NULL: the model changed, so the new tables are dropped */
+  rondo_batch *open;                    /* batches with parts that have not been started */
+  rondo_event *epoch;                   /* NULL: the session is not timed */
+  rondo_span_union spans;               /* of work on all streams */
   rondo_session_usage usage;
   rondo_saved_error utilisation_error; /* not reported yet */
   uint32_t used_slots;
-  uint32_t unanswered;       /* requests that wait or run */
+  uint32_t unanswered;       /* requests that wait or run, or whose callback has not returned */
   uint32_t runs;             /* objects of rondo_model_run */
   uint32_t slotted_models;   /* models with sequences that were ever added */
   uint64_t opened_sequences; /* sequences that were ever opened */

@@ -133,6 +133,8 @@ static void free_values(rondo_session_model *model) {
   for (size_t i = 0; i < model->outputs.count; i++) rondo_release_text(allocator, model->outputs.items[i].name);
   rondo_array_free(allocator, &model->inputs);
   rondo_array_free(allocator, &model->outputs);
+  for (size_t i = 0; i < model->changed.count; i++) rondo_release_text(allocator, model->changed.items[i]);
+  rondo_array_free(allocator, &model->changed);
 }
 
 rondo_status rondo_model_free(rondo_session_model *model) {

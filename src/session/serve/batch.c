@@ -4,6 +4,9 @@
  *
  * The parts run without the session's lock, everything else under it. Forming a batch does not allocate, and scans a
  * bounded number of requests.
+ *
+ * A batch of a model that changes states is one part, so that its failure leaves them: the dispatch table splits only
+ * what no graph can run, no requests are added to that, and a request of so many rows runs eagerly if it may.
  */
 #include <assert.h>
 #include <math.h>
@@ -98,7 +101,8 @@ static void take_request(rondo_session *session, rondo_batch *batch, rondo_slot 
 
 /* Whether graphs can run that many more rows in the same time. */
 static bool has_spare_rows(const rondo_dispatch_table *table, const rondo_batch *batch, size_t more, float us) {
-  if (more > table->rows || batch->rows > table->rows - more) return false;
+  const size_t most = batch->model->changed.count > 0 ? table->largest_rows : table->rows;
+  if (more > most || batch->rows > most - more) return false;
   const rondo_dispatch_entry *entry = &table->entries[batch->rows + more];
   return entry->mode != RONDO_RUN_EAGER && entry->us <= us;
 }
@@ -160,6 +164,21 @@ static rondo_dispatch look_up(const rondo_batch *batch, const rondo_dispatch_tab
   return rondo_dispatch_table_find((batch->is_loaded ? &model->loaded : &model->idle)->recorded, batch->rows);
 }
 
+/* Whether the batch is split although it could be one eager run, which changes all states or none. */
+static bool must_be_whole(const rondo_batch *batch) {
+  const rondo_session_model *model = batch->model;
+  return model->changed.count > 0 && batch->parts > 1 && batch->count == 1 &&
+         batch->requests[0]->mode == RONDO_RUN_AUTO && !model->session->options.strict;
+}
+
+static void run_eagerly(rondo_batch *batch) {
+  batch->entry = (rondo_dispatch_entry){.mode = RONDO_RUN_EAGER};
+  batch->is_eager = true;
+  batch->repeats = 0;
+  batch->parts = 1;
+  batch->reason = RONDO_RUN_NO_GRAPH;
+}
+
 /* Sets how the batch runs: its graphs, or eagerly, and the reason. */
 static void dispatch(rondo_batch *batch) {
   const rondo_slot *leader = batch->requests[0];
@@ -176,6 +195,7 @@ static void dispatch(rondo_batch *batch) {
   if (found.entry != NULL) batch->entry = *found.entry;
   batch->is_eager = batch->entry.mode == RONDO_RUN_EAGER;
   if (!batch->is_eager) batch->parts = batch->repeats + batch->entry.count;
+  if (must_be_whole(batch)) run_eagerly(batch);
 }
 
 static void begin(rondo_batch *batch, rondo_session_model *model, bool is_loaded) {

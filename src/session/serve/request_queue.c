@@ -12,6 +12,7 @@
 #include "memory/host_memory.h"
 #include "session/model_capture.h"
 #include "session/model_values.h"
+#include "session/serve/answer_callbacks.h"
 #include "session/serve/batch.h"
 #include "session/serve/batch_delay.h"
 #include "session/serve/request_queue.h"
@@ -98,18 +99,26 @@ static void count_answer(rondo_model_info *info, const rondo_slot *slot, rondo_s
   info->eager += slot->answer.mode == RONDO_RUN_EAGER;
 }
 
-void rondo_slot_finish(rondo_slot *slot, rondo_status status) {
+/* The request no longer keeps its model from being removed, and the session from being drained. */
+static void end_use(rondo_slot *slot) {
   rondo_session *session = slot->session;
+  assert(slot->model->head->in_use > 0 && session->unanswered > 0);
+  slot->model->head->in_use--;
+  session->unanswered--;
+  if (session->unanswered == 0) pthread_cond_broadcast(&session->change);
+}
+
+void rondo_slot_finish(rondo_slot *slot, rondo_status status) {
   slot->error.status = RONDO_OK;
   if (status != RONDO_OK) rondo_error_save(&slot->error);
   count_answer(&slot->model->info, slot, status);
   assert(slot->state == RONDO_SLOT_QUEUED || slot->state == RONDO_SLOT_RUNNING);
-  assert(slot->model->head->in_use > 0 && session->unanswered > 0);
   rondo_steps_end(slot);
-  slot->model->head->in_use--;
-  session->unanswered--;
-  if (session->unanswered == 0) pthread_cond_broadcast(&session->change);
   slot->state = RONDO_SLOT_DONE;
+  if (slot->call_done == NULL)
+    end_use(slot);
+  else
+    rondo_answered_append(slot);
   if (atomic_exchange_explicit(&slot->done, DONE, memory_order_release) == SLEPT_ON)
     rondo_futex_wake(&slot->done, INT_MAX);
 }
@@ -238,6 +247,8 @@ static rondo_status take(const char *call, rondo_session *session, const char *n
   RONDO_TRY(take_slot(call, model, out));
   fill_slot(*out, model, r);
   rondo_steps_begin(*out, r, sequence);
+  if (r->done != NULL) /* nobody waits for it */
+    atomic_fetch_or_explicit(&(*out)->number, RONDO_SLOT_CLAIMED, memory_order_release);
   if (!rondo_model_is_captured(model)) rondo_queue_append(session, *out);
   return RONDO_OK;
 }
@@ -299,6 +310,18 @@ static void wait_until_done(rondo_slot *slot) {
   }
 }
 
+void rondo_slot_free(rondo_slot *slot) {
+  rondo_session *session = slot->session;
+  assert(slot->state == RONDO_SLOT_DONE && session->used_slots > 0);
+  if (slot->call_done != NULL) end_use(slot);
+  const uint64_t number = atomic_load_explicit(&slot->number, memory_order_relaxed) & ~RONDO_SLOT_CLAIMED;
+  atomic_store_explicit(&slot->number, number + RONDO_SLOT_REUSED, memory_order_release);
+  slot->state = RONDO_SLOT_FREE;
+  slot->next_free = session->free_slots;
+  session->free_slots = slot;
+  session->used_slots--;
+}
+
 /* Returns the answer and frees the slot. */
 static rondo_status finish_ticket(rondo_slot *slot, rondo_answer *out_answer) {
   rondo_session *session = slot->session;
@@ -307,13 +330,7 @@ static rondo_status finish_ticket(rondo_slot *slot, rondo_answer *out_answer) {
   if (out_answer != NULL && status == RONDO_OK)
     written = rondo_versioned_write("rondo_answer", &slot->answer, out_answer, sizeof slot->answer);
   pthread_mutex_lock(&session->lock);
-  assert(slot->state == RONDO_SLOT_DONE && session->used_slots > 0);
-  const uint64_t number = atomic_load_explicit(&slot->number, memory_order_relaxed) & ~RONDO_SLOT_CLAIMED;
-  atomic_store_explicit(&slot->number, number + RONDO_SLOT_REUSED, memory_order_release);
-  slot->state = RONDO_SLOT_FREE;
-  slot->next_free = session->free_slots;
-  session->free_slots = slot;
-  session->used_slots--;
+  rondo_slot_free(slot);
   pthread_mutex_unlock(&session->lock);
   return status == RONDO_OK ? written : status;
 }
@@ -346,8 +363,9 @@ static rondo_status claim_ticket(const char *call, rondo_ticket ticket, rondo_sl
   if (slot != NULL && atomic_compare_exchange_strong_explicit(&slot->number, &number, number | RONDO_SLOT_CLAIMED,
                                                               memory_order_acquire, memory_order_relaxed))
     return RONDO_OK;
-  return fail_stale(call, number == (ticket.number | RONDO_SLOT_CLAIMED) ? "another thread waits for the ticket"
-                                                                         : "the ticket was waited for already");
+  return fail_stale(call, number == (ticket.number | RONDO_SLOT_CLAIMED)
+                              ? "another thread waits for the ticket, or its request has a callback"
+                              : "the ticket was waited for already");
 }
 
 rondo_status rondo_ticket_wait(rondo_ticket ticket, rondo_answer *out_answer) {
@@ -392,6 +410,7 @@ void rondo_ticket_cancel(rondo_ticket ticket) {
   pthread_mutex_lock(&session->lock);
   if (is_of(slot, ticket) && slot->state == RONDO_SLOT_QUEUED) cancel(session, slot);
   if (is_of(slot, ticket) && slot->state == RONDO_SLOT_RUNNING) slot->is_cancelled = true;
+  rondo_session_call_back(session);
   pthread_mutex_unlock(&session->lock);
 }
 
@@ -419,6 +438,7 @@ static void run_or_wake(rondo_session *session) {
   }
   rondo_error_restore(&before);
   rondo_stream_workers_wake_for_rest(session);
+  rondo_session_call_back(session);
 }
 
 rondo_status rondo_session_run(rondo_session *session, const char *model, const rondo_request *request,
@@ -427,6 +447,10 @@ rondo_status rondo_session_run(rondo_session *session, const char *model, const 
   rondo_request r;
   rondo_slot *slot = NULL;
   RONDO_TRY(read_request(call, session, model, request, &r));
+  if (r.done != NULL)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
+                      "%s: rondo_request.done is for submitted requests: use rondo_session_submit, or leave it NULL",
+                      call);
   RONDO_TRY(rondo_versioned_check("rondo_answer", out_answer, sizeof *out_answer));
   pthread_mutex_lock(&session->lock);
   const rondo_status status = take(call, session, model, &r, &slot);
@@ -441,6 +465,24 @@ rondo_status rondo_session_run(rondo_session *session, const char *model, const 
   return finish_ticket(slot, out_answer);
 }
 
+/* Under the lock. The request may be answered once the lock is released, and then its slot may have another one. */
+static rondo_status submit(const char *call, rondo_session *session, const char *model, const rondo_request *r,
+                           rondo_ticket *out_ticket) {
+  rondo_slot *slot;
+  RONDO_TRY(take(call, session, model, r, &slot));
+  *out_ticket =
+      (rondo_ticket){session, atomic_load_explicit(&slot->number, memory_order_relaxed) & ~RONDO_SLOT_CLAIMED};
+  if (rondo_model_is_captured(slot->model)) record(session, slot);
+  return RONDO_OK;
+}
+
+/* Under the lock. */
+static void run_submitted(rondo_session *session) {
+  rondo_stream_workers_wake_for_rest(session);
+  rondo_session_call_back(session);
+  check_short_queue(session);
+}
+
 rondo_status rondo_session_submit(rondo_session *session, const char *model, const rondo_request *request,
                                   rondo_ticket *out_ticket) {
   static const char call[] = "rondo_session_submit";
@@ -449,13 +491,50 @@ rondo_status rondo_session_submit(rondo_session *session, const char *model, con
   *out_ticket = (rondo_ticket){.session = NULL};
   RONDO_TRY(read_request(call, session, model, request, &r));
   pthread_mutex_lock(&session->lock);
-  rondo_slot *slot = NULL;
-  const rondo_status status = take(call, session, model, &r, &slot);
-  if (status == RONDO_OK && rondo_model_is_captured(slot->model)) record(session, slot);
-  rondo_stream_workers_wake_for_rest(session);
-  check_short_queue(session);
-  if (status == RONDO_OK)
-    *out_ticket = (rondo_ticket){session, atomic_load_explicit(&slot->number, memory_order_relaxed)};
+  const rondo_status status = submit(call, session, model, &r, out_ticket);
+  run_submitted(session);
+  pthread_mutex_unlock(&session->lock);
+  return status;
+}
+
+/* Recording releases the lock, so in capture mode others could run before the last request is accepted. */
+static rondo_status check_batch(const char *call, rondo_session *session, const char *name, size_t count) {
+  rondo_session_model *model;
+  RONDO_TRY(rondo_session_find(session, call, name, &model));
+  if (count == 1 || !rondo_model_is_captured(model)) return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_ALREADY_CAPTURING,
+                    "%s: model '%s' is being captured, and there are %zu requests: submit one at a time", call,
+                    model->name, count);
+}
+
+static rondo_status submit_all(const char *call, rondo_session *session, const char *model,
+                               const rondo_request *const *requests, size_t count, rondo_ticket *out_tickets,
+                               size_t *out_accepted) {
+  rondo_request r;
+  RONDO_TRY(check_batch(call, session, model, count));
+  for (size_t i = 0; i < count; i++) {
+    RONDO_TRY(read_request(call, session, model, requests[i], &r));
+    RONDO_TRY(submit(call, session, model, &r, &out_tickets[i]));
+    ++*out_accepted;
+  }
+  return RONDO_OK;
+}
+
+rondo_status rondo_session_submit_batch(rondo_session *session, const char *model, const rondo_request *const *requests,
+                                        size_t count, rondo_ticket *out_tickets, size_t *out_accepted) {
+  static const char call[] = "rondo_session_submit_batch";
+  RONDO_TRY(rondo_require(call, "out_tickets", out_tickets));
+  RONDO_TRY(rondo_require(call, "out_accepted", out_accepted));
+  *out_accepted = 0;
+  for (size_t i = 0; i < count; i++) out_tickets[i] = (rondo_ticket){.session = NULL};
+  RONDO_TRY(rondo_session_front(call, session));
+  RONDO_TRY(rondo_require(call, "model", model));
+  RONDO_TRY(rondo_require(call, "requests", requests));
+  if (count == 0)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE, "%s: no requests: give at least 1", call);
+  pthread_mutex_lock(&session->lock);
+  const rondo_status status = submit_all(call, session, model, requests, count, out_tickets, out_accepted);
+  run_submitted(session);
   pthread_mutex_unlock(&session->lock);
   return status;
 }

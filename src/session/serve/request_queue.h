@@ -16,6 +16,9 @@ void rondo_queue_append(rondo_session *session, rondo_slot *slot);
 void rondo_queue_remove(rondo_session *session, rondo_slot *slot);
 void rondo_slot_finish(rondo_slot *slot, rondo_status status);
 
+/* Under the lock. Makes the slot of an answered request free. */
+void rondo_slot_free(rondo_slot *slot);
+
 /* Under the lock. Removes requests whose deadline is at or before `now`, and fails them. */
 void rondo_queue_expire(rondo_session *session, uint64_t now);
 

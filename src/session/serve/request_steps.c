@@ -140,6 +140,7 @@ void rondo_steps_begin(rondo_slot *slot, const rondo_request *r, rondo_cache_slo
   slot->lengths = r->lengths;
   slot->sequence = sequence;
   slot->next_step = r->next;
+  slot->call_done = r->done;
   slot->user = r->user;
   slot->steps = slot->began_ns = slot->next_length = 0;
   slot->is_cancelled = false;

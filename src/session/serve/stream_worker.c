@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Claims of stream workers, and their threads. The thread of a worker looks for work in this order: a batch, a part of
- * another batch, outdated dispatch tables. Without work it sleeps until it is woken or a request becomes ready.
+ * another batch, callbacks of answered requests, outdated dispatch tables. Without work it sleeps until it is woken or
+ * a request becomes ready.
  *
  * No work is lost:
  * - A thread sleeps only after it has looked for all kinds of work. A timer wakes it for the next request that becomes
@@ -14,6 +15,7 @@
 #include <assert.h>
 #include <time.h>
 
+#include "session/serve/answer_callbacks.h"
 #include "session/serve/batch.h"
 #include "session/serve/stream_worker.h"
 #include "session/session_internal.h"
@@ -185,6 +187,7 @@ void *rondo_stream_worker_main(void *argument) {
     } else {
       rondo_stream_workers_wake_for_rest(session);
     }
+    has_done |= rondo_session_call_back(session);
     if (!has_done && !rondo_session_renew(session, &wait_ns)) sleep_for(worker, wait_ns);
   }
   pthread_mutex_unlock(&session->lock);

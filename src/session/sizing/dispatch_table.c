@@ -17,6 +17,7 @@ typedef struct maker {
   const rondo_dispatch_size *sizes;
   size_t count;
   double margin;
+  bool is_whole;
   rondo_dispatch_table *table;
   float *sums;           /* (RONDO_SESSION_MAX_PARTS + 1) x (rows + 1), by number of parts and rows */
   unsigned char *choice; /* likewise: the graph that was added last to the sum */
@@ -98,7 +99,8 @@ static void add_graph(maker *m, unsigned char graph) {
       m->sums[at(m, parts, r)] = sum;
       m->choice[at(m, parts, r)] = graph;
       const float us = fmaxf(sum, (float)s->run_us);
-      if (parts > 1 && (double)us < cost_to_beat(m, &m->table->entries[r])) enter_parts(m, parts, r, us);
+      if (parts == 1 || (m->is_whole && r <= m->table->largest_rows)) continue;
+      if ((double)us < cost_to_beat(m, &m->table->entries[r])) enter_parts(m, parts, r, us);
     }
   }
 }
@@ -150,7 +152,7 @@ rondo_status rondo_dispatch_table_make(const rondo_allocator *allocator, const r
   *out = NULL;
   const rondo_dispatch_size *sizes = input->sizes;
   const size_t count = input->count;
-  maker m = {.sizes = sizes, .count = count, .margin = input->margin};
+  maker m = {.sizes = sizes, .count = count, .margin = input->margin, .is_whole = input->is_whole};
   RONDO_TRY(rondo_allocate_items(allocator, 1, sizeof *m.table, &m.table));
   m.table->allocator = *allocator;
   m.table->least_row_us = INFINITY;

@@ -47,6 +47,7 @@ typedef struct rondo_dispatch_input {
   const rondo_dispatch_size *sizes; /* by index of the graph, in any order */
   size_t count;                     /* from 1 to RONDO_SESSION_MAX_SIZES */
   double margin;                    /* alternatives to one graph must be cheaper by this share of its time */
+  bool is_whole;                    /* what fits into one graph is not split */
 } rondo_dispatch_input;
 
 RONDO_MUST_USE rondo_status rondo_dispatch_table_make(const rondo_allocator *allocator,

@@ -12,6 +12,7 @@
 #include "session/session_internal.h"
 #include "session/sizing/graph_times.h"
 #include "session/sizing/measure_graphs.h"
+#include "session/sizing/measured_states.h"
 
 enum { MAX_ROUNDS = 9, MIN_ROUNDS = 3, MAX_UNSETTLED_ROUNDS = 40, WARM_RUNS = 9 };
 #define ENOUGH_NS UINT64_C(400000000)            /* for all rounds */
@@ -80,12 +81,20 @@ static bool wants_round_of_samples(size_t rounds, uint64_t elapsed_ns, bool is_s
   return !is_settled && rounds < MAX_UNSETTLED_ROUNDS && elapsed_ns < ENOUGH_UNSETTLED_NS;
 }
 
-static rondo_status take_all(rondo_model_instance *instance, bool with_eager, samples *r) {
+static rondo_status take_rounds(rondo_model_instance *instance, bool with_eager, samples *r) {
   RONDO_TRY(warm_up(instance, with_eager));
   const uint64_t begin = rondo_clock_ns();
   for (size_t i = 0; wants_round_of_samples(i, rondo_clock_ns() - begin, are_settled(instance, with_eager, r)); i++)
     RONDO_TRY(take_round(instance, with_eager, r));
   return RONDO_OK;
+}
+
+static rondo_status take_all(rondo_model_instance *instance, bool with_eager, samples *r) {
+  rondo_measured_states states;
+  RONDO_TRY(rondo_measured_states_keep(instance, &states));
+  rondo_status status = take_rounds(instance, with_eager, r);
+  RONDO_THEN(status, rondo_measured_states_put_back(instance, &states));
+  return status;
 }
 
 static void write_times(const rondo_model_instance *instance, const rondo_least_samples *least, size_t *rows,
@@ -141,15 +150,23 @@ static rondo_status time_instances(rondo_session_model *model, size_t graph, uin
   return status;
 }
 
-rondo_status rondo_model_measure_share(rondo_session_model *model, size_t graph, double *out_us) {
+static rondo_status time_all(rondo_session_model *model, size_t graph, double *out_us) {
   const uint32_t workers = model->session->options.streams;
-  assert(graph < model->instances[0].graphs.count);
   const uint64_t begin = rondo_clock_ns();
   double all_us = INFINITY;
   for (size_t round = 0; wants_round(round, begin); round++)
     RONDO_TRY(time_instances(model, graph, workers, true, &all_us));
   *out_us = all_us / workers;
   return RONDO_OK;
+}
+
+rondo_status rondo_model_measure_share(rondo_session_model *model, size_t graph, double *out_us) {
+  rondo_measured_states states;
+  assert(graph < model->instances[0].graphs.count);
+  RONDO_TRY(rondo_measured_states_keep(&model->instances[0], &states));
+  rondo_status status = time_all(model, graph, out_us);
+  RONDO_THEN(status, rondo_measured_states_put_back(&model->instances[0], &states));
+  return status;
 }
 
 static rondo_status measure_overlap(rondo_session_model *model, size_t graph, bool is_recorded, double *out) {

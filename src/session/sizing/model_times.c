@@ -31,6 +31,7 @@ typedef struct table_source {
   rondo_session_graph graphs[RONDO_SESSION_MAX_SIZES];
   size_t count;
   double eager_extra_us;
+  bool is_whole; /* a failure of one of several graphs would leave the states that the others changed */
 } table_source;
 
 typedef struct table_set {
@@ -54,7 +55,8 @@ static rondo_status make_table(const rondo_allocator *allocator, const table_sou
   rondo_dispatch_size sizes[RONDO_SESSION_MAX_SIZES];
   for (size_t i = 0; i < source->count; i++)
     sizes[i] = table_size_of(source, &source->graphs[i], is_loaded, with_eager);
-  const rondo_dispatch_input input = {.sizes = sizes, .count = source->count, .margin = DISPATCH_MARGIN};
+  const rondo_dispatch_input input = {
+      .sizes = sizes, .count = source->count, .margin = DISPATCH_MARGIN, .is_whole = source->is_whole};
   return rondo_dispatch_table_make(allocator, &input, out);
 }
 
@@ -88,6 +90,7 @@ static void read_source(const rondo_session_model *model, table_source *out) {
   assert(model->graphs.count <= RONDO_SESSION_MAX_SIZES);
   out->count = model->graphs.count;
   out->eager_extra_us = model->eager_extra_us;
+  out->is_whole = model->changed.count > 0;
   memcpy(out->graphs, model->graphs.items, out->count * sizeof *out->graphs);
 }
 

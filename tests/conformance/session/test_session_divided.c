@@ -578,7 +578,13 @@ TEST(test_se9_what_cannot_be_divided_is_refused) {
                                          {.operator_name = "dropout_advance", .place = 1}};
   model.rules = random;
   model.rule_count = 2;
-  assert_refused(session, &model, UPDATES, "must not change a state");
+  wrong_turn updates = UPDATES;
+  model.user = &updates;
+  assert_error(rondo_session_add_model(session, "wrong", &model), RONDO_UNSUPPORTED, RONDO_REASON_RACE);
+  assert_message("model 'wrong' changes the state '");
+  rondo_session *one = open_empty(&p, (rondo_session_options){.streams = 1});
+  assert_refused(one, &model, UPDATES, "must not change a state");
+  assert_ok(rondo_session_destroy(one));
   model.rule_count = 0;
   const wrong_turn by_rows = BY_ROWS;
   model.user = (void *)(uintptr_t)&by_rows;
