@@ -8,11 +8,11 @@
  *       RONDO_ONNX_BUILD_OPTIONS_INIT, .dimensions = &batch, .dimension_count = 1};
  *   TRY(rondo_onnx_build_program(model, &options, program, &build));
  *   TRY(rondo_compile(program, device, NULL, &compiled));
- *   TRY(rondo_weights_apply(rondo_onnx_build_weights(build), compiled, NULL, NULL));
+ *   TRY(rondo_onnx_build_move_weights(build, compiled));
  *   rondo_onnx_build_destroy(build);
  *   rondo_onnx_destroy(model);
  *
- * Files of IR versions 3 to 13 are read. A file is mapped, and so are the files of external data beside it: the
+ * Files of IR versions 3 to 14 are read. A file is mapped, and so are the files of external data beside it: the
  * elements of tensors take memory only while they are used. The files must not be changed in place while the model
  * exists; they may be replaced or deleted. External data must be in the folder of the model or below it. Symbolic links
  * are followed.
@@ -30,6 +30,7 @@
 #include <stdbool.h>
 
 #include <rondo/program.h>
+#include <rondo/tree.h>
 #include <rondo/weights.h>
 
 RONDO_EXTERN_C_BEGIN
@@ -51,7 +52,8 @@ typedef struct rondo_onnx_options {
  *     folder), SHAPE (negative dimensions), BAD_SIZE (elements that do not fit the shape), UNKNOWN_NAME (a value that
  *     nothing computes), DUPLICATE_NAME, CYCLE (nodes that are not in order, functions that call themselves);
  *   UNSUPPORTED (other IR versions, types that are not known, tensors in segments);
- *   LIMIT_EXCEEDED (messages nested more than 96 deep, calls of functions more than 64, 2 GiB without tensors);
+ *   LIMIT_EXCEEDED (messages nested more than 96 deep, calls of functions more than 64, a node with
+ *     more than 64 attributes, 2 GiB without tensors);
  *   NOT_FOUND, IO_ERROR with errno (the file, or one of external data); OUT_OF_MEMORY; INVALID_ARGUMENT. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_onnx_load(const char *path, const rondo_onnx_options *options,
                                                       rondo_onnx_model **out_model);
@@ -80,6 +82,7 @@ typedef struct rondo_onnx_value {
                             is not a tensor; "unknown" */
   size_t rank;
   const rondo_onnx_dimension *dimensions;
+  rondo_type program_type; /* of its elements in programs: `type`, or the wider type that holds it; 0: they have none */
 } rondo_onnx_value;
 
 /* Return an input or output by its index, in the order of the graph. Initializers that are listed as inputs, as IR
@@ -131,8 +134,18 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_onnx_get_operator(const rondo_onnx_m
  * then made for this value, and the input is reported as frozen: build another program for another value. Values that
  * are given and not needed change nothing.
  *
+ * The size of a result of NonZero, Compress and NonMaxSuppression depends on data. If what they read is known, it has
+ * that size. If not, it has memory for all that can be selected, or for data_dependent_bound, and the program counts
+ * what is used. Such a result may be cast and transposed, and be an output of the model: the output has the larger
+ * shape, and count_name of rondo_onnx_built_value says how much of it is used. Other nodes that read it are not
+ * supported.
+ *
  * Programs have no F64: values of the type double are F32 in the program, also inputs and outputs. Constants that no
- * operator computes with keep their precision. */
+ * operator computes with keep their precision. Other types that programs lack are held in wider ones likewise, except
+ * outputs that are the same in each run, and results are numbers of the type: int2 and int4 as I8, uint2 and uint4 as
+ * U8, int16 and uint16 as I32, uint32 and uint64 as I64 (with the bits of the largest uint64), float4e2m1,
+ * float8e4m3fnuz, float8e5m2fnuz and float8e8m0 as F32. rondo_onnx_tensor_to_program converts the tensors of files.
+ * Element-wise operators, casts, quantisation and those that only move elements take such types. */
 
 /* The size of the dynamic dimensions of a name. */
 typedef struct rondo_onnx_dimension_size {
@@ -145,19 +158,22 @@ typedef struct rondo_onnx_given_input {
   const char *name;
   const size_t *shape; /* `rank` sizes, 0 or more; NULL: that of the model */
   size_t rank;
-  const void *data; /* its value in host memory, of the model's type; read during the call. NULL: not known */
+  const void *data; /* its value in host memory, of the model's type; read during the call. NULL: not known. Elements
+                       of less than 8 bits share bytes, the first in the lowest bits */
   size_t bytes;     /* of it */
 } rondo_onnx_given_input;
 
 typedef struct rondo_onnx_build_options {
   uint32_t struct_size;
   bool refuse_double; /* values of the type double are not supported, instead of being F32 */
+  bool keeps_scaling; /* weights of convolutions stay as the model has them, and batch norms stay operators */
   const rondo_onnx_dimension_size *dimensions;
   size_t dimension_count;
-  const rondo_onnx_given_input *inputs; /* in any order, each once; at most 64 with a value */
+  const rondo_onnx_given_input *inputs; /* in any order, each once; at most 63 with a value */
   size_t input_count;
   uint64_t most_folded_bytes;       /* of constants that are computed during the call; 0: 1 GiB */
   const rondo_allocator *allocator; /* copied; NULL = the C library's */
+  size_t data_dependent_bound;      /* most indices of a result whose size depends on data; 0: all that there can be */
 } rondo_onnx_build_options;
 #define RONDO_ONNX_BUILD_OPTIONS_INIT .struct_size = sizeof(rondo_onnx_build_options)
 
@@ -165,14 +181,16 @@ typedef struct rondo_onnx_build rondo_onnx_build;
 
 /* Adds a model to a program: inputs and outputs by their names in the model, initializers as frozen states by theirs,
  * and constants that were computed as frozen states "constant.<hash of their content>". Initializers of equal content
- * share a state, named after the first. An output that has the name of an input or state of the program is called
- * "<name>.output". options may be NULL. The caller destroys *out_build, before the model. Thread-safe for different
- * programs. Errors, after which the program is unchanged:
- *   UNSUPPORTED: nodes that cannot be imported. The message names the first ones. *out_build is then not NULL: it lists
- *     all of them (rondo_onnx_build_get_unsupported), and the caller destroys it. With other errors it is NULL.
- *   INVALID_ARGUMENT with UNKNOWN_NAME, DUPLICATE_NAME (of options, or in the program), SHAPE (dynamic dimensions
- *     without a size; sizes that do not fit the model's), BAD_SIZE (a value's bytes), NULL_ARGUMENT, BAD_OPTIONS;
- *   LIMIT_EXCEEDED (most_folded_bytes; more than 2^18 nodes, with those of loops each time); OUT_OF_MEMORY;
+ * share a state, named after the first. Single floats that operators read are constants of the program instead, so that
+ * compiling knows them (rondo_compile_options.without_patterns). An output that has the name of an input or state of
+ * the program is called "<name>.output", or with more of this suffix if a value of the model has that name. options may
+ * be NULL. The caller destroys *out_build, before the model. Thread-safe for different programs. Errors, after which
+ * the program is unchanged: UNSUPPORTED: nodes that cannot be imported. The message names the first ones. *out_build is
+ * then not NULL: it lists all of them (rondo_onnx_build_get_unsupported), and the caller destroys it. With other errors
+ * it is NULL. INVALID_ARGUMENT with UNKNOWN_NAME, DUPLICATE_NAME (of options, or in the program), SHAPE (dynamic
+ * dimensions without a size; sizes that do not fit the model's), BAD_SIZE (a value's bytes), NULL_ARGUMENT,
+ * BAD_OPTIONS; LIMIT_EXCEEDED (most_folded_bytes; more than 2^18 nodes or 2^21 values of them, with those of loops
+ * each time); OUT_OF_MEMORY;
  *   INVALID_DATA. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_onnx_build_program(const rondo_onnx_model *model,
                                                                const rondo_onnx_build_options *options,
@@ -181,15 +199,28 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_onnx_build_program(const rondo_onnx_
 /* NULL is fine. */
 RONDO_API void rondo_onnx_build_destroy(rondo_onnx_build *build);
 
-/* The values of the program's states, for rondo_weights_apply. They refer to the files of the model, which are not
- * copied. The set belongs to the build. NULL for NULL. */
+/* The values of the program's states, for rondo_weights_apply, which frees the memory of each tensor of a file after it
+ * is written. They refer to the files of the model. Only tensors that a message lists as numbers of another size are
+ * copied. The set belongs to the build. NULL for NULL, and after they were freed or moved. */
 RONDO_API const rondo_weights *rondo_onnx_build_weights(const rondo_onnx_build *build);
+
+/* Frees the values of the states, with all copies and all constants that were computed, once they were applied. What
+ * describes inputs and outputs stays, with the data of outputs. NULL is fine. Thread-compatible. */
+RONDO_API void rondo_onnx_build_free_weights(rondo_onnx_build *build);
+
+/* Writes the values of the states to a program that was compiled from the build's, as rondo_weights_apply, and frees
+ * each of them as soon as it is written, so that both together take little more memory than one of them. Then frees the
+ * rest as rondo_onnx_build_free_weights. After a failure, all are freed too, unless the program does not fit them: then
+ * nothing has changed. Thread-compatible. Errors: those of rondo_weights_apply; INVALID_STATE (they
+ * were freed or moved before). */
+RONDO_API RONDO_MUST_USE rondo_status rondo_onnx_build_move_weights(rondo_onnx_build *build, rondo_compiled *compiled);
 
 /* An input or output of a model, and what it is in the program. Texts and data are the build's. */
 typedef struct rondo_onnx_built_value {
   uint32_t struct_size;
   bool is_frozen;           /* an input whose given value the program depends on */
-  bool is_double;           /* it is F32 in the program, and double in the model */
+  bool is_double;           /* it is F32 in the program, and double in the model; the type of other values that are
+                               held in a wider type follows from type_name */
   const char *name;         /* in the model */
   const char *program_name; /* in the program; NULL: it is not there, because nothing depends on an input, or the
                                program can not hold an output */
@@ -199,6 +230,10 @@ typedef struct rondo_onnx_built_value {
   const size_t *shape;
   const void *data; /* of an output that is the same in each run: its elements, of the type type_name; else NULL */
   size_t bytes;
+  const char *count_name; /* of an output whose size depends on data: an output of the program, an I64 scalar, says how
+                             many indices of dimension counted_dimension were found. The first of them are used; above
+                             data_dependent_bound, some were left out. NULL: all are used */
+  size_t counted_dimension;
 } rondo_onnx_built_value;
 
 /* Return an input or output by its index, in the order of rondo_onnx_get_input and _output. Thread-safe. Errors:
@@ -208,13 +243,13 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_onnx_build_get_input(const rondo_onn
 RONDO_API RONDO_MUST_USE rondo_status rondo_onnx_build_get_output(const rondo_onnx_build *build, size_t index,
                                                                   rondo_onnx_built_value *out_value);
 
-/* A node that cannot be imported. Nodes that only lack its results are not listed. */
+/* A node that cannot be imported. Nodes that lack its results are not listed, unless there is no such operator. */
 typedef struct rondo_onnx_unsupported {
   uint32_t struct_size;
   uint32_t reserved;
-  const char *node;      /* "node 'conv1' (Conv)", or "input 'x'" */
+  const char *node;      /* "node 'conv1' (Conv)", "input 'x'", "initializer 'w'" */
   const char *domain;    /* of its operator, "" for ONNX's own */
-  const char *op;        /* its operator; "" of an input or output */
+  const char *op;        /* its operator; "" if it is no node */
   const char *attribute; /* which is not supported; "" if that is not the reason */
   const char *reason;
   int64_t opset; /* the version of the domain */
@@ -240,6 +275,127 @@ typedef struct rondo_onnx_build_info {
 RONDO_API RONDO_MUST_USE rondo_status rondo_onnx_build_get_info(const rondo_onnx_build *build,
                                                                 rondo_onnx_build_info *out_info);
 
+/* Models in sessions ------------------------------------------------------------------------------------------------
+ *
+ * A *builder* makes the programs of a model for numbers of rows, as a session asks for them (<rondo/session.h>). All of
+ * them have the same weights:
+ *
+ *   TRY(rondo_onnx_load("model.onnx", NULL, &model));
+ *   TRY(rondo_onnx_builder_create(model, NULL, &builder));
+ *   const rondo_model_options options = {RONDO_MODEL_OPTIONS_INIT, .build = rondo_onnx_builder_build, .user = builder,
+ *                                        .weights = rondo_onnx_builder_weights(builder), ...};
+ *   TRY(rondo_session_add_model(session, "ranker", &options));
+ *
+ * The inputs and outputs of the session's model are those of the ONNX model, in its order and by their names. Each must
+ * have the rows first.
+ *
+ * A builder is immutable and thread-safe, except for its destruction. */
+typedef struct rondo_onnx_builder rondo_onnx_builder;
+
+typedef struct rondo_onnx_builder_options {
+  uint32_t struct_size;
+  uint32_t reserved;
+  const char *rows; /* the name of the dynamic dimension that is the number of rows; NULL: the first dimension of each
+                       input where that is dynamic */
+  const rondo_onnx_build_options *build; /* for all programs: sizes of other dimensions, values of inputs; copied with
+                                            what it refers to. NULL: none */
+  const rondo_allocator *allocator;      /* copied; NULL = the C library's */
+} rondo_onnx_builder_options;
+#define RONDO_ONNX_BUILDER_OPTIONS_INIT .struct_size = sizeof(rondo_onnx_builder_options)
+
+/* Creates a builder, and builds a program for one row, whose weights it keeps. options may be NULL. The caller destroys
+ * the builder after the session's model, and before the model. Errors: those of rondo_onnx_build_program;
+ * INVALID_ARGUMENT with UNKNOWN_NAME (no input has the dimension `rows`) or SHAPE (`rows` is NULL and no input has a
+ * dynamic first dimension). */
+RONDO_API RONDO_MUST_USE rondo_status rondo_onnx_builder_create(const rondo_onnx_model *model,
+                                                                const rondo_onnx_builder_options *options,
+                                                                rondo_onnx_builder **out_builder);
+/* NULL is fine. */
+RONDO_API void rondo_onnx_builder_destroy(rondo_onnx_builder *builder);
+
+/* Adds the network for so many rows to a program: a rondo_model_build callback, whose `user` is the builder. Errors: as
+ * rondo_onnx_build_program; INVALID_ARGUMENT with NULL_ARGUMENT, SHAPE (no rows); UNSUPPORTED/SHAPE (a constant that is
+ * another one for so many rows than for one, such as their numbers: programs cannot share it). */
+RONDO_API RONDO_MUST_USE rondo_status rondo_onnx_builder_build(void *builder, size_t rows, rondo_program *program);
+
+/* The values of the states of all its programs. They refer to the files of the model, and belong to the builder. NULL
+ * for NULL. */
+RONDO_API const rondo_weights *rondo_onnx_builder_weights(const rondo_onnx_builder *builder);
+
+/* Models in trees ---------------------------------------------------------------------------------------------------
+ *
+ * A *runner* runs a model with inputs of any shapes, as a function of a tree (<rondo/tree.h>). The tree records it for
+ * each form of inputs, and takes inputs at any address:
+ *
+ *   TRY(rondo_onnx_runner_create(model, stream, NULL, &runner));
+ *   const rondo_function_options options = {RONDO_FUNCTION_OPTIONS_INIT, .name = "encoder", .body = rondo_onnx_run,
+ *                                           .user = runner, RONDO_INPUTS(RONDO_INPUT_MOVING, RONDO_INPUT_MOVING)};
+ *   TRY(rondo_function_create(tree, &options, &function));
+ *   const rondo_input inputs[] = {{.address = ids, .bytes = 96, .type = RONDO_I64, .rank = 2, .shape = {3, 4}}, ...};
+ *   TRY(rondo_function_call(function, stream, inputs, 2, &output, 1));
+ *
+ * The first call with a form of inputs builds and compiles a program for it; later eager calls use it again. The
+ * programs share their weights. They also share an arena if the first shapes are the largest: call with those first. A
+ * call copies its inputs into the arena, runs the program, and copies the results to the outputs of the call.
+ *
+ * Indices of a model that are out of range, such as ids of words, are not found during a call.
+ * rondo_onnx_runner_synchronize reports them.
+ *
+ * A runner is thread-compatible, together with its stream. Several functions may use one runner. */
+typedef struct rondo_onnx_runner rondo_onnx_runner;
+
+typedef struct rondo_onnx_runner_options {
+  uint32_t struct_size;
+  uint32_t max_programs; /* forms of inputs whose programs are kept; 0: 64. A call with another form compiles a program
+                            for this call alone, and is not recorded (UNKNOWN_SHAPE) */
+  const rondo_onnx_build_options *build; /* for all programs: sizes of dimensions that inputs do not have, values of
+                                            inputs; copied with what it refers to. NULL: none */
+  const rondo_compile_options *compile;  /* likewise, read during the call; record, share, staged and stream are the
+                                            runner's. An executor must outlive the runner. NULL: none */
+  const rondo_allocator *allocator;      /* copied; NULL = the C library's */
+} rondo_onnx_runner_options;
+#define RONDO_ONNX_RUNNER_OPTIONS_INIT .struct_size = sizeof(rondo_onnx_runner_options)
+
+/* Creates a runner without programs. All of its calls are on this stream. The caller destroys it after the functions
+ * that use it, and before the stream and the model. options may be NULL. Errors: INVALID_ARGUMENT with NULL_ARGUMENT,
+ * BAD_OPTIONS; OUT_OF_MEMORY. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_onnx_runner_create(const rondo_onnx_model *model, rondo_stream *stream,
+                                                               const rondo_onnx_runner_options *options,
+                                                               rondo_onnx_runner **out_runner);
+
+/* Waits for the runs, and frees the programs. NULL is fine. Errors: those of rondo_onnx_runner_synchronize; it is freed
+ * nevertheless. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_onnx_runner_destroy(rondo_onnx_runner *runner);
+
+/* The body of a function, whose `user` is the runner. Inputs are those of the model in its order, without those whose
+ * values the options give. Each has device memory with elements of the program's type (F32 for double), and a shape;
+ * without a shape (rank 0), it has the one that the model says. A type that is not 0 must be the program's. Outputs are
+ * those of the model. They have types and shapes; those that are the same in each run are copied from host memory.
+ * Errors, besides those of rondo_onnx_build_program and rondo_compile: INVALID_ARGUMENT with NULL_ARGUMENT,
+ * ARGUMENT_COUNT, TYPE, BAD_SIZE (of an input, named), OTHER_DEVICE (the call is on another stream), BAD_OPTIONS (a
+ * given value that the program does not need: pass the input to calls instead); UNSUPPORTED with TYPE (an output that
+ * has no elements of a size, such as texts) or SHAPE (an output whose size depends on data, see
+ * rondo_onnx_built_value.count_name: a call does not return the count). */
+RONDO_API RONDO_MUST_USE rondo_status rondo_onnx_run(rondo_call *call, void *runner);
+
+/* Waits for all calls. Errors: asynchronous failures; EXECUTION_FAILED/OUT_OF_RANGE, naming the operator and the index,
+ * if a call since the last time found an index out of range. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_onnx_runner_synchronize(rondo_onnx_runner *runner);
+
+typedef struct rondo_onnx_runner_info {
+  uint32_t struct_size;
+  uint32_t programs;        /* that are kept */
+  uint64_t temporary;       /* programs that were compiled for one call, because of max_programs */
+  uint64_t state_bytes;     /* of weights, once for all programs */
+  uint64_t arena_bytes;     /* of all arenas */
+  uint64_t planned_bytes;   /* of the largest program's plan */
+  uint64_t unplanned_bytes; /* what the values of this program would take without sharing memory */
+} rondo_onnx_runner_info;
+
+/* Errors: INVALID_ARGUMENT. Thread-compatible. */
+RONDO_API RONDO_MUST_USE rondo_status rondo_onnx_runner_get_info(const rondo_onnx_runner *runner,
+                                                                 rondo_onnx_runner_info *out_info);
+
 /* Tensors in files --------------------------------------------------------------------------------------------------
  * A file with one tensor in ONNX's format, such as the inputs and expected outputs beside a model ("input_0.pb"). */
 typedef struct rondo_onnx_tensor_file rondo_onnx_tensor_file;
@@ -255,6 +411,7 @@ typedef struct rondo_onnx_tensor_info {
   size_t count;     /* of elements */
   const void *data; /* aligned; NULL for strings and without elements */
   size_t bytes;
+  rondo_type program_type; /* in programs: the same type, or the wider one that holds it; 0: they have none */
 } rondo_onnx_tensor_info;
 
 /* Reads a file; options as of rondo_onnx_load. The caller destroys it. Errors: as rondo_onnx_load. */
@@ -265,6 +422,11 @@ RONDO_API void rondo_onnx_tensor_destroy(rondo_onnx_tensor_file *tensor);
 /* Thread-safe. Errors: INVALID_ARGUMENT. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_onnx_tensor_get_info(const rondo_onnx_tensor_file *tensor,
                                                                  rondo_onnx_tensor_info *out_info);
+
+/* Writes the elements, as those of program_type, to host memory. Thread-safe. Errors: INVALID_ARGUMENT with BAD_SIZE
+ * (`bytes` is not the size of all of them); UNSUPPORTED/TYPE (programs have no such type). */
+RONDO_API RONDO_MUST_USE rondo_status rondo_onnx_tensor_to_program(const rondo_onnx_tensor_file *tensor,
+                                                                   void *out_elements, size_t bytes);
 
 RONDO_EXTERN_C_END
 

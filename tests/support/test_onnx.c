@@ -70,7 +70,7 @@ onnx_bytes onnx_value(const char *name, int type, const int64_t *dims, size_t ra
   for (size_t i = 0; i < rank; i++) {
     onnx_bytes dimension = {0};
     if (dims[i] < 0)
-      onnx_text(&dimension, 2, "batch");
+      onnx_text(&dimension, 2, dims[i] == -1 ? "batch" : "length");
     else
       onnx_number(&dimension, 1, (uint64_t)dims[i]);
     onnx_nest(&shape, 1, &dimension);
@@ -112,6 +112,13 @@ static onnx_bytes attribute(const char *name, int type) {
 void onnx_add_int(onnx_bytes *node, const char *name, int64_t value) {
   onnx_bytes bytes = attribute(name, 2);
   onnx_number(&bytes, 3, (uint64_t)value);
+  onnx_nest(node, ONNX_NODE_ATTRIBUTE, &bytes);
+}
+
+void onnx_add_float(onnx_bytes *node, const char *name, float value) {
+  onnx_bytes bytes = attribute(name, 1);
+  put_number(&bytes, 2 << 3 | 5);
+  put(&bytes, &value, sizeof value);
   onnx_nest(node, ONNX_NODE_ATTRIBUTE, &bytes);
 }
 

@@ -23,7 +23,7 @@ void onnx_nest(onnx_bytes *message, unsigned field, const onnx_bytes *nested);
 onnx_bytes onnx_model(const onnx_bytes *graph); /* IR version 8, operator set 17 */
 onnx_bytes onnx_node(const char *name, const char *op, const char *const *inputs, const char *const *outputs);
 onnx_bytes onnx_tensor(const char *name, int type, const int64_t *dims, size_t rank); /* without elements */
-onnx_bytes onnx_value(const char *name, int type, const int64_t *dims, size_t rank);  /* -1: the dimension "batch" */
+onnx_bytes onnx_value(const char *name, int type, const int64_t *dims, size_t rank);  /* -1: "batch"; -2: "length" */
 
 /* Add parts to a graph. An output is described as a float of rank 0, which no importer believes; a node is named after
  * its first output. */
@@ -35,6 +35,7 @@ void onnx_add_node(onnx_bytes *graph, const char *op, const char *const *inputs,
 
 /* Add an attribute to a node. */
 void onnx_add_int(onnx_bytes *node, const char *name, int64_t value);
+void onnx_add_float(onnx_bytes *node, const char *name, float value);
 void onnx_add_graph(onnx_bytes *node, const char *name, const onnx_bytes *graph);
 
 /* The fields of a graph and of a model. */

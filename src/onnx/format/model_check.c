@@ -4,6 +4,7 @@
 #include "onnx/format/model_check.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -11,7 +12,7 @@
 #include "onnx/format/name_table.h"
 
 #define FIRST_IR_VERSION 3
-#define LAST_IR_VERSION 13
+#define LAST_IR_VERSION 14
 
 typedef struct checker {
   const rondo_onnx_data_source *source;
@@ -38,16 +39,45 @@ static const char *plain_domain(const char *domain) {
 
 const char *rondo_onnx_node_domain(const RondoOnnx__Node *node) { return plain_domain(node->domain); }
 
+/* What identifies a function: of the model, and of a node that calls it. */
+typedef struct function_key {
+  const char *parts[3]; /* name, domain, overload */
+} function_key;
+
+static function_key key_of(const RondoOnnx__Function *function) {
+  return (function_key){
+      {rondo_onnx_text(function->name), plain_domain(function->domain), rondo_onnx_text(function->overload)}};
+}
+
+static int compare_keys(const function_key *a, const function_key *b) {
+  int order = 0;
+  for (size_t i = 0; i < 3 && order == 0; i++) order = strcmp(a->parts[i], b->parts[i]);
+  return order;
+}
+
+static int compare_functions(const void *a, const void *b) {
+  const function_key first = key_of(*(RondoOnnx__Function *const *)a),
+                     second = key_of(*(RondoOnnx__Function *const *)b);
+  return compare_keys(&first, &second);
+}
+
+static int compare_with_function(const void *key, const void *item) {
+  const function_key other = key_of(*(RondoOnnx__Function *const *)item);
+  return compare_keys(key, &other);
+}
+
+void rondo_onnx_sort_functions(RondoOnnx__Model *model) {
+  if (model->n_functions > 1)
+    qsort(model->functions, model->n_functions, sizeof(RondoOnnx__Function *), compare_functions);
+}
+
 size_t rondo_onnx_find_function(const RondoOnnx__Model *model, const RondoOnnx__Node *node) {
-  size_t i = 0;
-  for (; i < model->n_functions; i++) {
-    const RondoOnnx__Function *function = model->functions[i];
-    if (strcmp(rondo_onnx_text(function->name), rondo_onnx_text(node->op_type)) == 0 &&
-        strcmp(plain_domain(function->domain), rondo_onnx_node_domain(node)) == 0 &&
-        strcmp(rondo_onnx_text(function->overload), rondo_onnx_text(node->overload)) == 0)
-      break;
-  }
-  return i;
+  const function_key key = {
+      {rondo_onnx_text(node->op_type), rondo_onnx_node_domain(node), rondo_onnx_text(node->overload)}};
+  if (model->n_functions == 0) return 0;
+  RondoOnnx__Function *const *found =
+      bsearch(&key, model->functions, model->n_functions, sizeof(RondoOnnx__Function *), compare_with_function);
+  return found != NULL ? (size_t)(found - model->functions) : model->n_functions;
 }
 
 /* What the value of a name in the table is. Initializers may be listed as inputs too. */
@@ -116,6 +146,9 @@ static rondo_status check_graphs(checker *self, const RondoOnnx__Attribute *attr
 }
 
 static rondo_status check_attributes(checker *self, const RondoOnnx__Node *node) {
+  if (node->n_attribute > RONDO_ONNX_MOST_ATTRIBUTES)
+    return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE, "it has %zu attributes, more than %d",
+                      node->n_attribute, RONDO_ONNX_MOST_ATTRIBUTES);
   for (size_t i = 0; i < node->n_attribute; i++) {
     const RondoOnnx__Attribute *attribute = node->attribute[i];
     RONDO_TRY(rondo_onnx_check_attribute(self->source, attribute, self->in_function));
@@ -202,6 +235,9 @@ static rondo_status check_functions(checker *self) {
     const RondoOnnx__Function *function = self->model->functions[i];
     if (rondo_onnx_text(function->name)[0] == '\0')
       return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_MALFORMED, "a function of the model has no name");
+    if (i > 0 && compare_functions(&self->model->functions[i - 1], &self->model->functions[i]) == 0)
+      return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_DUPLICATE_NAME, "the model has two functions '%s'",
+                        function->name);
     const size_t outer = rondo_onnx_scope_begin(&self->names);
     status = rondo_fail_context(check_function(self, function), "function '%s'", function->name);
     rondo_onnx_scope_end(&self->names, outer);
@@ -274,8 +310,9 @@ static rondo_status check_versions(const RondoOnnx__Model *model) {
   return RONDO_OK;
 }
 
-rondo_status rondo_onnx_check_model(const rondo_onnx_data_source *source, const RondoOnnx__Model *model) {
-  checker self = {.source = source, .model = model, .allocator = *source->scratch->allocator};
+rondo_status rondo_onnx_check_model(const rondo_allocator *allocator, const rondo_onnx_data_source *source,
+                                    const RondoOnnx__Model *model) {
+  checker self = {.source = source, .model = model, .allocator = *allocator};
   RONDO_TRY(check_versions(model));
   const char *const name = rondo_onnx_text(model->graph->name);
   rondo_status status =

@@ -14,6 +14,9 @@
 /* How deep functions of a model may call each other. */
 #define RONDO_ONNX_MOST_CALLS 64
 
+/* Attributes of a node; an operator has at most about ten. */
+#define RONDO_ONNX_MOST_ATTRIBUTES 64
+
 /* Room for rondo_onnx_node_label. */
 #define RONDO_ONNX_NODE_LABEL 160
 
@@ -23,11 +26,15 @@ const char *rondo_onnx_node_label(char out[RONDO_ONNX_NODE_LABEL], const RondoOn
 /* What a node computes: its operator's domain, "" for ONNX's own, which is also called "ai.onnx". */
 const char *rondo_onnx_node_domain(const RondoOnnx__Node *node);
 
+/* Sorts the functions, which have no order in the format, so that they are found by bisection. */
+void rondo_onnx_sort_functions(RondoOnnx__Model *model);
+
 /* The function of the model that a node calls, by its index, or the number of functions if it calls none. */
 size_t rondo_onnx_find_function(const RondoOnnx__Model *model, const RondoOnnx__Node *node);
 
 /* Errors: INVALID_DATA with MALFORMED, UNKNOWN_NAME, DUPLICATE_NAME, CYCLE; LIMIT_EXCEEDED; UNSUPPORTED; those of
  * rondo_onnx_read_tensor. They name graph and node. */
-RONDO_MUST_USE rondo_status rondo_onnx_check_model(const rondo_onnx_data_source *source, const RondoOnnx__Model *model);
+RONDO_MUST_USE rondo_status rondo_onnx_check_model(const rondo_allocator *allocator,
+                                                   const rondo_onnx_data_source *source, const RondoOnnx__Model *model);
 
 #endif

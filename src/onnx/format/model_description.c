@@ -9,6 +9,7 @@
 #include "base/versioned_struct.h"
 #include "onnx/format/model_check.h"
 #include "onnx/format/onnx_model.h"
+#include "onnx/format/widened_elements.h"
 
 /* Inputs and outputs ----------------------------------------------------------------------------------------------- */
 
@@ -50,6 +51,7 @@ static rondo_status describe_value(rondo_onnx_model *model, const RondoOnnx__Val
   const RondoOnnx__TensorType *tensor = value->type->tensor_type;
   out->type_name = rondo_onnx_type_name(tensor->elem_type);
   out->has_type = rondo_onnx_find_type(tensor->elem_type, &out->type);
+  out->program_type = rondo_onnx_program_type_of(tensor->elem_type);
   return tensor->shape != NULL ? describe_shape(model, tensor->shape, out) : RONDO_OK;
 }
 
@@ -162,7 +164,8 @@ static rondo_status describe_operators(rondo_onnx_model *model) {
 
 static rondo_status count_weights(rondo_onnx_model *model) {
   const RondoOnnx__Graph *graph = model->message->graph;
-  const rondo_onnx_data_source source = rondo_onnx_data_of(model);
+  rondo_onnx_data_source source = rondo_onnx_data_of(model);
+  source.scratch = NULL;
   rondo_onnx_tensor tensor;
   model->info.initializers = graph->n_initializer;
   for (size_t i = 0; i < graph->n_initializer; i++) {

@@ -47,10 +47,12 @@ static rondo_status copy_bytes(rondo_onnx_model *model, const void *bytes, size_
 
 static rondo_status read_model(rondo_onnx_model *model, size_t count) {
   ProtobufCMessage *message;
-  const rondo_onnx_data_source source = rondo_onnx_data_of(model);
+  rondo_onnx_data_source source = rondo_onnx_data_of(model);
+  source.scratch = NULL;
   RONDO_TRY(rondo_onnx_read_message(&model->scratch, model->bytes, count, &rondo_onnx__model__descriptor, &message));
   model->message = (RondoOnnx__Model *)message;
-  RONDO_TRY(rondo_onnx_check_model(&source, model->message));
+  rondo_onnx_sort_functions(model->message);
+  RONDO_TRY(rondo_onnx_check_model(&model->allocator, &source, model->message));
   return rondo_onnx_describe(model);
 }
 

@@ -21,7 +21,7 @@ struct rondo_onnx_model {
   size_t operator_count;
 };
 
-/* Where the model's tensors are read from. */
+/* Where the model's tensors are read from; or, without a scratch, checked. */
 rondo_onnx_data_source rondo_onnx_data_of(rondo_onnx_model *model);
 
 /* Fills what the public calls tell about a valid model. Errors: OUT_OF_MEMORY. */

@@ -35,9 +35,9 @@ static const type_row types[] = {
     [RONDO_ONNX_COMPLEX64] = {"complex64", 0, 64, IN_FLOATS},
     [RONDO_ONNX_COMPLEX128] = {"complex128", 0, 128, IN_DOUBLES},
     [RONDO_ONNX_BFLOAT16] = {"bfloat16", RONDO_BF16, 16, IN_INTS},
-    [RONDO_ONNX_FLOAT8E4M3FN] = {"float8e4m3fn", 0, 8, IN_INTS},
+    [RONDO_ONNX_FLOAT8E4M3FN] = {"float8e4m3fn", RONDO_F8_E4M3, 8, IN_INTS},
     [RONDO_ONNX_FLOAT8E4M3FNUZ] = {"float8e4m3fnuz", 0, 8, IN_INTS},
-    [RONDO_ONNX_FLOAT8E5M2] = {"float8e5m2", 0, 8, IN_INTS},
+    [RONDO_ONNX_FLOAT8E5M2] = {"float8e5m2", RONDO_F8_E5M2, 8, IN_INTS},
     [RONDO_ONNX_FLOAT8E5M2FNUZ] = {"float8e5m2fnuz", 0, 8, IN_INTS},
     [RONDO_ONNX_UINT4] = {"uint4", 0, 4, IN_INTS},
     [RONDO_ONNX_INT4] = {"int4", 0, 4, IN_INTS},
@@ -86,6 +86,8 @@ static rondo_status count_elements(const RondoOnnx__Tensor *message, rondo_onnx_
       return rondo_fail(RONDO_INVALID_DATA, RONDO_REASON_SHAPE, "its dimension %zu is %lld", i,
                         (long long)out->dims[i]);
   for (size_t i = 0; i < out->rank; i++)
+    if (out->dims[i] == 0) out->count = 0; /* also if the product of the others does not fit */
+  for (size_t i = 0; i < out->rank; i++)
     if (!rondo_checked_multiply(out->count, (size_t)out->dims[i], &out->count))
       return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_SHAPE,
                         "its shape has more elements than the address space holds");
@@ -129,6 +131,7 @@ static rondo_status narrow(const rondo_onnx_data_source *source, rondo_onnx_tens
   unsigned char *kept;
   if (bytes_kept == bytes_each) return use_numbers(tensor, numbers, count, bytes_each);
   RONDO_TRY(require_numbers(tensor, tensor->bytes / bytes_kept, count));
+  if (source->scratch == NULL) return RONDO_OK;
   RONDO_TRY(rondo_scratch_take(source->scratch, tensor->bytes, 1, &kept));
   for (size_t i = 0; i < count; i++)
     memcpy(kept + i * bytes_kept, (const unsigned char *)numbers + i * bytes_each, bytes_kept);

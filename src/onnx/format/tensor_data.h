@@ -68,8 +68,8 @@ typedef struct rondo_onnx_tensor {
 
 /* Where tensors are read from. */
 typedef struct rondo_onnx_data_source {
-  rondo_scratch *scratch;
-  const uint8_t *file; /* of the model */
+  rondo_scratch *scratch; /* NULL: tensors are checked, and elements that would be copied are left out */
+  const uint8_t *file;    /* of the model */
   rondo_onnx_external_files *external;
 } rondo_onnx_data_source;
 

@@ -6,12 +6,14 @@
 #include "base/error.h"
 #include "base/versioned_struct.h"
 #include "onnx/format/onnx_model.h"
+#include "onnx/format/widened_elements.h"
 
 struct rondo_onnx_tensor_file {
   rondo_allocator allocator;
   rondo_scratch scratch;
   rondo_file_mapping mapping;
   rondo_onnx_tensor_info info;
+  rondo_onnx_type type;
 };
 
 void rondo_onnx_tensor_destroy(rondo_onnx_tensor_file *tensor) {
@@ -38,6 +40,8 @@ static rondo_status describe(rondo_onnx_tensor_file *tensor, const rondo_onnx_te
                                           .data = elements,
                                           .bytes = elements != NULL ? read->bytes : 0};
   tensor->info.has_type = rondo_onnx_find_type((int32_t)read->type, &tensor->info.type);
+  tensor->info.program_type = rondo_onnx_program_type_of((int32_t)read->type);
+  tensor->type = read->type;
   return RONDO_OK;
 }
 
@@ -82,4 +86,23 @@ rondo_status rondo_onnx_tensor_get_info(const rondo_onnx_tensor_file *tensor, ro
   RONDO_TRY(rondo_require("rondo_onnx_tensor_get_info", "tensor", tensor));
   RONDO_TRY(rondo_require("rondo_onnx_tensor_get_info", "out_info", out_info));
   return rondo_versioned_write("rondo_onnx_tensor_info", &tensor->info, out_info, sizeof *out_info);
+}
+
+rondo_status rondo_onnx_tensor_to_program(const rondo_onnx_tensor_file *tensor, void *out_elements, size_t bytes) {
+  static const char call[] = "rondo_onnx_tensor_to_program";
+  RONDO_TRY(rondo_require(call, "tensor", tensor));
+  RONDO_TRY(rondo_require(call, "out_elements", out_elements));
+  const rondo_onnx_tensor_info *info = &tensor->info;
+  if (info->program_type == 0)
+    return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_TYPE, "%s: programs have no values of the type '%s'", call,
+                      info->type_name);
+  if (bytes / rondo_type_bytes(info->program_type) != info->count || bytes % rondo_type_bytes(info->program_type) != 0)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
+                      "%s: there are %zu bytes for %zu elements of the type %s", call, bytes, info->count,
+                      rondo_type_name(info->program_type));
+  if (rondo_onnx_widened_type(tensor->type) != 0)
+    rondo_onnx_widen(tensor->type, info->data, info->count, out_elements);
+  else if (bytes > 0)
+    memcpy(out_elements, info->data, bytes);
+  return RONDO_OK;
 }

@@ -5,6 +5,7 @@
  */
 #include "onnx/format/wire_reader.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <string.h>
@@ -136,7 +137,8 @@ static rondo_status check_text(const condenser *self, const field *of, const mes
   while (at < of->end) {
     const size_t length = rondo_utf8_length((const char *)at, (size_t)(of->end - at));
     if (length == 0) return fail_field(self, of, in, RONDO_REASON_MALFORMED, "the text is not UTF-8");
-    if (*at < 0x20 || *at == 0x7f)
+    const bool is_c1 = at[0] == 0xc2 && at[1] < 0xa0; /* U+0080 to U+009F, which terminals obey, too */
+    if (*at < 0x20 || *at == 0x7f || is_c1)
       return fail_field(self, of, in, RONDO_REASON_MALFORMED, "the text has a control character");
     at += length;
   }
@@ -145,7 +147,12 @@ static rondo_status check_text(const condenser *self, const field *of, const mes
 
 /* Writing ---------------------------------------------------------------------------------------------------------- */
 
+/* protobuf-c counts the bytes of a message as an int. */
 static rondo_status write_bytes(condenser *self, const void *bytes, size_t count) {
+  if (count > INT_MAX - self->out.count)
+    return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE,
+                      "the file has more than 2 GiB without the elements of its tensors: store the tensors as raw or "
+                      "external data");
   RONDO_TRY(rondo_array_reserve(&self->allocator, &self->out, self->out.count + count));
   memcpy(self->out.items + self->out.count, bytes, count);
   self->out.count += count;
@@ -182,12 +189,6 @@ static rondo_status condense_nested(condenser *self, const field *of, const mess
   const message nested = {.kind = of->known->descriptor, .at = of->payload, .end = of->end};
   RONDO_TRY(condense(self, nested, depth + 1));
   const size_t length = self->out.count - begin;
-  if (length > INT_MAX)
-    return rondo_fail(
-        RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE,
-        "byte %zu: a message '%s' has %zu bytes without the elements of its tensors; at most 2 GiB can be "
-        "read: store the tensors as raw or external data",
-        (size_t)(of->key - self->file), nested.kind->short_name, length);
   write_length_at(self, begin - LENGTH_BYTES, length);
   return RONDO_OK;
 }
@@ -218,12 +219,27 @@ static rondo_status condense_field(condenser *self, const field *of, const messa
   return is_elements(of, in) ? write_place(self, of) : write_payload(self, of);
 }
 
+/* A nested message that is no list may be there once. protobuf-c would merge several, with memory for all that it has
+ * merged before, each time. */
+static rondo_status check_once(const condenser *self, const field *of, const message *in, uint64_t *inout_seen) {
+  const uint64_t bit = UINT64_C(1) << (of->known - in->kind->fields);
+  assert(in->kind->n_fields <= 64);
+  if (of->known->type != PROTOBUF_C_TYPE_MESSAGE || of->known->label == PROTOBUF_C_LABEL_REPEATED) return RONDO_OK;
+  if ((*inout_seen & bit) != 0)
+    return fail_field(self, of, in, RONDO_REASON_MALFORMED, "the field is there twice, and is no list");
+  *inout_seen |= bit;
+  return RONDO_OK;
+}
+
 /* Recursion is limited by RONDO_ONNX_MOST_NESTED. */
 static rondo_status condense(condenser *self, message in, unsigned depth) {
+  uint64_t seen = 0;
   while (in.at < in.end) {
     field next;
     RONDO_TRY(read_field(self, &in, &next));
-    if (next.known != NULL) RONDO_TRY(condense_field(self, &next, &in, depth));
+    if (next.known == NULL) continue;
+    RONDO_TRY(check_once(self, &next, &in, &seen));
+    RONDO_TRY(condense_field(self, &next, &in, depth));
   }
   return RONDO_OK;
 }

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "base/versioned_struct.h"
 #include "onnx/format/model_check.h"
+#include "tensor/files/weights_program.h"
 
 #define LABEL_BYTES 320
 #define MOST_NAMED 3 /* in the message */
@@ -17,7 +18,7 @@
 void rondo_onnx_build_destroy(rondo_onnx_build *build) {
   if (build == NULL) return;
   const rondo_allocator allocator = build->allocator;
-  rondo_weights_destroy(build->weights);
+  rondo_onnx_build_free_weights(build);
   rondo_array_free(&allocator, &build->inputs);
   rondo_array_free(&allocator, &build->outputs);
   rondo_array_free(&allocator, &build->unsupported);
@@ -27,20 +28,12 @@ void rondo_onnx_build_destroy(rondo_onnx_build *build) {
 
 /* Unsupported ------------------------------------------------------------------------------------------------------ */
 
-static rondo_status copy_text(rondo_scratch *scratch, const char *text, const char **out) {
-  char *copy;
-  RONDO_TRY(rondo_scratch_take(scratch, strlen(text) + 1, 1, &copy));
-  memcpy(copy, text, strlen(text));
-  *out = copy;
-  return RONDO_OK;
-}
-
 static rondo_status report(rondo_onnx_importer *importer, const char *label, rondo_onnx_unsupported entry) {
   rondo_saved_error error;
   rondo_onnx_build *build = importer->build;
   rondo_error_save(&error);
-  RONDO_TRY(copy_text(&build->scratch, label, &entry.node));
-  RONDO_TRY(copy_text(&build->scratch, error.message, &entry.reason));
+  RONDO_TRY(rondo_scratch_text(&build->scratch, label, &entry.node));
+  RONDO_TRY(rondo_scratch_text(&build->scratch, error.message, &entry.reason));
   build->info.unsupported++;
   return rondo_array_push(&build->allocator, &build->unsupported, &entry);
 }
@@ -89,27 +82,55 @@ const rondo_weights *rondo_onnx_build_weights(const rondo_onnx_build *build) {
   return build != NULL ? build->weights : NULL;
 }
 
+void rondo_onnx_build_free_weights(rondo_onnx_build *build) {
+  if (build == NULL) return;
+  rondo_weights_destroy(build->weights);
+  build->weights = NULL;
+  rondo_scratch_free(&build->elements);
+}
+
+static rondo_status move_weights(rondo_onnx_build *build, rondo_compiled *compiled) {
+  const rondo_kept_values moved = {.moves = true};
+  if (build->weights == NULL)
+    return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NONE, "the weights of this build were freed or moved before");
+  RONDO_TRY(rondo_weights_check_kept(build->weights, compiled, &moved));
+  const rondo_status status = rondo_weights_apply_kept(build->weights, compiled, &moved);
+  rondo_onnx_build_free_weights(build);
+  return status;
+}
+
+rondo_status rondo_onnx_build_move_weights(rondo_onnx_build *build, rondo_compiled *compiled) {
+  static const char call[] = "rondo_onnx_build_move_weights";
+  RONDO_TRY(rondo_require(call, "build", build));
+  RONDO_TRY(rondo_require(call, "compiled", compiled));
+  return rondo_fail_context(move_weights(build, compiled), "%s", call);
+}
+
 static rondo_status fail_past_end(const char *call, const char *what, size_t index, size_t count) {
   return rondo_fail(RONDO_NOT_FOUND, RONDO_REASON_OUT_OF_RANGE, "%s: there is no %s %zu among the %zu", call, what,
                     index, count);
+}
+
+/* One item of a list of values. */
+static rondo_status get_value(const char *call, const char *what, const rondo_onnx_built_value *values, size_t count,
+                              size_t index, rondo_onnx_built_value *out_value) {
+  RONDO_TRY(rondo_require(call, "out_value", out_value));
+  if (index >= count) return fail_past_end(call, what, index, count);
+  return rondo_versioned_write("rondo_onnx_built_value", &values[index], out_value, sizeof *out_value);
 }
 
 rondo_status rondo_onnx_build_get_input(const rondo_onnx_build *build, size_t index,
                                         rondo_onnx_built_value *out_value) {
   static const char call[] = "rondo_onnx_build_get_input";
   RONDO_TRY(rondo_require(call, "build", build));
-  RONDO_TRY(rondo_require(call, "out_value", out_value));
-  if (index >= build->inputs.count) return fail_past_end(call, "input", index, build->inputs.count);
-  return rondo_versioned_write("rondo_onnx_built_value", &build->inputs.items[index], out_value, sizeof *out_value);
+  return get_value(call, "input", build->inputs.items, build->inputs.count, index, out_value);
 }
 
 rondo_status rondo_onnx_build_get_output(const rondo_onnx_build *build, size_t index,
                                          rondo_onnx_built_value *out_value) {
   static const char call[] = "rondo_onnx_build_get_output";
   RONDO_TRY(rondo_require(call, "build", build));
-  RONDO_TRY(rondo_require(call, "out_value", out_value));
-  if (index >= build->outputs.count) return fail_past_end(call, "output", index, build->outputs.count);
-  return rondo_versioned_write("rondo_onnx_built_value", &build->outputs.items[index], out_value, sizeof *out_value);
+  return get_value(call, "output", build->outputs.items, build->outputs.count, index, out_value);
 }
 
 rondo_status rondo_onnx_build_get_unsupported(const rondo_onnx_build *build, size_t index,

@@ -9,8 +9,9 @@
 
 struct rondo_onnx_build {
   rondo_allocator allocator;
-  rondo_scratch scratch; /* all texts, shapes and elements */
-  rondo_weights *weights;
+  rondo_scratch scratch;  /* texts, shapes, and the elements of outputs */
+  rondo_scratch elements; /* copies of elements, to which weights refer; freed with the weights */
+  rondo_weights *weights; /* NULL: freed */
   rondo_onnx_build_info info;
   RONDO_ARRAY(rondo_onnx_built_value) inputs;
   RONDO_ARRAY(rondo_onnx_built_value) outputs;

@@ -12,12 +12,19 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <rondo/operators.h>
+
 #include "base/error.h"
+#include "onnx/format/widened_elements.h"
 #include "onnx/import/build_result.h"
 #include "onnx/import/constant.h"
 #include "tensor/program/program.h"
 
 #define NAME_BYTES 32
+
+/* Of states, and of results, in a folding program. The time to add to a program and to compile it grows faster than its
+ * size, and a loop may compute many constants. */
+#define MOST_VALUES 1024
 
 struct rondo_onnx_folding {
   rondo_program *program;
@@ -28,11 +35,15 @@ struct rondo_onnx_folding {
 
 /* Programs --------------------------------------------------------------------------------------------------------- */
 
+static bool is_full(const rondo_onnx_folding *folding) {
+  return folding->states.count >= MOST_VALUES || folding->deferred.count >= MOST_VALUES;
+}
+
 rondo_status rondo_onnx_folding_open(rondo_onnx_importer *importer, rondo_onnx_folding **out) {
   const rondo_program_options options = {RONDO_PROGRAM_OPTIONS_INIT, .name = "constants of an ONNX model",
                                          .allocator = &importer->allocator};
   *out = importer->folding;
-  if (*out != NULL) return RONDO_OK;
+  if (*out != NULL && !is_full(*out)) return RONDO_OK;
   RONDO_TRY(rondo_scratch_take(&importer->scratch, 1, sizeof **out, out));
   RONDO_TRY(rondo_program_create(&options, &(*out)->program));
   (*out)->previous = importer->last_folding;
@@ -46,7 +57,7 @@ static rondo_status add_state(rondo_onnx_importer *importer, rondo_onnx_folding 
                               rondo_onnx_constant *constant) {
   char name[NAME_BYTES];
   rondo_type type;
-  RONDO_TRY(rondo_onnx_program_type(importer, constant->shape.type, &type));
+  RONDO_TRY(rondo_onnx_held_type(importer, constant->shape.type, &type));
   RONDO_TRY(rondo_array_reserve(&importer->allocator, &folding->states, folding->states.count + 1));
   (void)snprintf(name, sizeof name, "state.%zu", folding->states.count);
   RONDO_TRY(rondo_program_state(folding->program, name, type, constant->shape.dims, constant->shape.rank,
@@ -55,14 +66,30 @@ static rondo_status add_state(rondo_onnx_importer *importer, rondo_onnx_folding 
   return rondo_array_push(&importer->allocator, &folding->states, &constant);
 }
 
+/* Programs have a number where all elements are equal. */
+static rondo_status add_number(rondo_onnx_folding *folding, rondo_onnx_constant *constant, rondo_type type,
+                               float number) {
+  rondo_program *program = folding->program;
+  rondo_value *value = &constant->folding_state;
+  RONDO_TRY(rondo_program_add_number(program, number, value));
+  if (type != RONDO_F32) RONDO_TRY(rondo_op_cast(program, *value, type, value));
+  RONDO_TRY(rondo_op_expand(program, *value, constant->shape.dims, constant->shape.rank, value));
+  constant->last_folding = folding;
+  return RONDO_OK;
+}
+
 rondo_status rondo_onnx_folding_operand(rondo_onnx_importer *importer, rondo_onnx_folding *folding,
                                         rondo_onnx_constant *constant, rondo_value *out) {
   if (constant->folding == folding) {
     *out = constant->result;
     return RONDO_OK;
   }
-  RONDO_TRY(rondo_onnx_folding_compute(importer, constant));
-  if (constant->last_folding != folding) RONDO_TRY(add_state(importer, folding, constant));
+  rondo_type type;
+  float number;
+  const bool is_number = rondo_onnx_constant_is_number(constant, &type, &number);
+  if (!is_number) RONDO_TRY(rondo_onnx_folding_compute(importer, constant));
+  if (constant->last_folding != folding)
+    RONDO_TRY(is_number ? add_number(folding, constant, type, number) : add_state(importer, folding, constant));
   *out = constant->folding_state;
   return RONDO_OK;
 }
@@ -71,11 +98,8 @@ rondo_status rondo_onnx_folding_defer(rondo_onnx_importer *importer, rondo_onnx_
                                       const rondo_onnx_shape *shape, rondo_value result, rondo_onnx_constant **out) {
   RONDO_TRY(rondo_scratch_take(&importer->scratch, 1, sizeof **out, out));
   const size_t count = rondo_onnx_shape_count(shape);
-  **out = (rondo_onnx_constant){.shape = *shape,
-                                .count = count,
-                                .bytes = count * rondo_onnx_type_bytes(shape->type),
-                                .folding = folding,
-                                .result = result};
+  **out = (rondo_onnx_constant){
+      .shape = *shape, .count = count, .bytes = rondo_onnx_shape_bytes(shape), .folding = folding, .result = result};
   return rondo_array_push(&importer->allocator, &folding->deferred, out);
 }
 
@@ -105,7 +129,7 @@ static rondo_status write_states(rondo_onnx_importer *importer, const rondo_onnx
     rondo_onnx_constant *constant = folding->states.items[i];
     const void *elements;
     rondo_type type;
-    RONDO_TRY(rondo_onnx_program_type(importer, constant->shape.type, &type));
+    RONDO_TRY(rondo_onnx_held_type(importer, constant->shape.type, &type));
     RONDO_TRY(rondo_onnx_constant_elements(importer, constant, &elements));
     (void)snprintf(name, sizeof name, "state.%zu", i);
     RONDO_TRY(rondo_compiled_write(compiled, name, elements, constant->count * rondo_type_bytes(type)));
@@ -113,28 +137,27 @@ static rondo_status write_states(rondo_onnx_importer *importer, const rondo_onnx
   return RONDO_OK;
 }
 
-/* Doubles were computed as floats: backwards, because both are in one array. */
-static void widen(void *elements, size_t count) {
-  unsigned char *const bytes = elements;
-  for (size_t i = count; i > 0; i--) {
-    float number;
-    memcpy(&number, bytes + (i - 1) * sizeof number, sizeof number);
-    const double wide = (double)number;
-    memcpy(bytes + (i - 1) * sizeof wide, &wide, sizeof wide);
-  }
+/* The elements of a type that programs lack are read as those of the wider type. */
+static rondo_status read_widened(rondo_onnx_importer *importer, rondo_compiled *compiled, const char *name,
+                                 const rondo_onnx_constant *held, void *elements) {
+  void *wide;
+  const size_t bytes_each = rondo_type_bytes(rondo_onnx_widened_type(held->shape.type));
+  RONDO_TRY(rondo_allocate_items(&importer->allocator, held->count, bytes_each, &wide));
+  const rondo_status status = rondo_compiled_read(compiled, name, wide, held->count * bytes_each);
+  if (status == RONDO_OK) rondo_onnx_narrow(held->shape.type, wide, held->count, elements);
+  rondo_release(&importer->allocator, wide, held->count, bytes_each);
+  return status;
 }
 
 static rondo_status read_result(rondo_onnx_importer *importer, rondo_compiled *compiled, const char *name,
                                 rondo_onnx_constant *constant) {
-  rondo_onnx_constant *held;
   void *elements;
-  const bool is_double = constant->shape.type == RONDO_ONNX_DOUBLE;
-  RONDO_TRY(rondo_onnx_constant_make(importer, &constant->shape, &held, &elements));
-  RONDO_TRY(rondo_compiled_read(compiled, name, elements, is_double ? held->bytes / 2 : held->bytes));
-  if (is_double) widen(elements, held->count);
-  constant->elements = elements;
+  const bool is_widened = rondo_onnx_widened_type(constant->shape.type) != 0;
+  RONDO_TRY(rondo_onnx_constant_make_elements(importer, constant, &elements));
+  RONDO_TRY(is_widened ? read_widened(importer, compiled, name, constant, elements)
+                       : rondo_compiled_read(compiled, name, elements, constant->bytes));
   constant->folding = NULL;
-  importer->build->info.folded_bytes += held->bytes;
+  importer->build->info.folded_bytes += constant->bytes;
   return RONDO_OK;
 }
 
@@ -156,7 +179,7 @@ static rondo_status read_results(rondo_onnx_importer *importer, rondo_onnx_foldi
 
 static rondo_status run(rondo_onnx_importer *importer, rondo_onnx_folding *folding, const rondo_onnx_constant *wanted) {
   const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .record = RONDO_RECORD_NEVER,
-                                         .branches = RONDO_BRANCHES_NEVER};
+                                         .branches = RONDO_BRANCHES_NEVER, .without_patterns = "all"};
   const rondo_device_options device = {RONDO_DEVICE_OPTIONS_INIT, .allocator = &importer->allocator};
   rondo_compiled *compiled;
   if (importer->device == NULL) RONDO_TRY(rondo_device_open("cpu", &device, &importer->device));
@@ -171,7 +194,7 @@ static rondo_status run(rondo_onnx_importer *importer, rondo_onnx_folding *foldi
 
 rondo_status rondo_onnx_folding_compute(rondo_onnx_importer *importer, rondo_onnx_constant *constant) {
   rondo_onnx_folding *folding = constant->folding;
-  if (folding == NULL) return RONDO_OK;
+  if (folding == NULL) return rondo_onnx_constant_hold(importer, constant);
   const rondo_program_mark mark = rondo_program_get_mark(folding->program);
   rondo_status status = add_outputs(folding, constant);
   if (status == RONDO_OK) status = run(importer, folding, constant);

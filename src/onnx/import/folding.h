@@ -28,7 +28,7 @@ RONDO_MUST_USE rondo_status rondo_onnx_folding_defer(rondo_onnx_importer *import
                                                      const rondo_onnx_shape *shape, rondo_value result,
                                                      rondo_onnx_constant **out);
 
-/* Makes a constant a held one. Errors: LIMIT_EXCEEDED; those of compiling and running. */
+/* Makes a deferred or filled constant a held one. Errors: LIMIT_EXCEEDED; those of compiling and running. */
 RONDO_MUST_USE rondo_status rondo_onnx_folding_compute(rondo_onnx_importer *importer, rondo_onnx_constant *constant);
 
 /* Frees all folding programs, and closes the device. */

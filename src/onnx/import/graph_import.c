@@ -61,7 +61,9 @@ static bool is_refusal(rondo_status status) {
 
 static rondo_status check_inputs(rondo_onnx_node *node) {
   const size_t count = rondo_onnx_input_count(node);
-  for (size_t i = 0; i < node->row->least_inputs; i++)
+  const bool needs_all = node->row->least_inputs == RONDO_ONNX_ANY_NUMBER;
+  const size_t least = !needs_all ? node->row->least_inputs : count > 0 ? count : 1;
+  for (size_t i = 0; i < least; i++)
     if (!rondo_onnx_has_input(node, i))
       return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT, "input %zu is missing", i);
   if (node->row->most_inputs != RONDO_ONNX_ANY_NUMBER && count > node->row->most_inputs)
@@ -69,6 +71,8 @@ static rondo_status check_inputs(rondo_onnx_node *node) {
   for (size_t i = 0; i < count && (node->row->flags & RONDO_ONNX_ROW_ONCE) == 0; i++)
     if (rondo_onnx_has_input(node, i) && node->inputs[i].kind != RONDO_ONNX_TENSOR_VALUE)
       return rondo_onnx_refuse(node, "input %zu is a sequence or an optional, not a tensor", i);
+  for (size_t i = 0; i < count && (node->row->flags & RONDO_ONNX_ROW_ONCE) == 0; i++)
+    if (rondo_onnx_has_input(node, i)) RONDO_TRY(rondo_onnx_check_counted(node, i));
   return RONDO_OK;
 }
 
@@ -175,7 +179,8 @@ static rondo_status import_function(rondo_onnx_node *node, const RondoOnnx__Func
 /* Whether all inputs are known, also those that nodes of its graphs use: of these, the nodes find out themselves. */
 static bool find_inputs(rondo_onnx_node *node) {
   for (size_t i = 0; i < node->message->n_input; i++) {
-    if (!rondo_onnx_has_input(node, i)) continue;
+    node->inputs[i].kind = RONDO_ONNX_NOTHING;
+    if (node->message->input[i][0] == '\0') continue;
     node->inputs[i] = *rondo_onnx_look_up(node->importer, node->message->input[i]);
     if (node->inputs[i].kind == RONDO_ONNX_UNKNOWN) return false;
     if (node->inputs[i].constant != NULL) node->given |= node->inputs[i].constant->given;
@@ -189,10 +194,17 @@ static rondo_status import_known(rondo_onnx_node *node) {
   return function < model->n_functions ? import_function(node, model->functions[function]) : import_operator(node);
 }
 
+/* A node whose inputs are unknown is not imported, and listed only if no operator has its name. */
+static rondo_status find_operator(rondo_onnx_node *node) {
+  const RondoOnnx__Model *model = node->importer->model->message;
+  if (rondo_onnx_find_function(model, node->message) < model->n_functions) return RONDO_OK;
+  return rondo_onnx_find_row(rondo_onnx_node_domain(node->message), node->message->op_type, node->opset, &node->row);
+}
+
 static rondo_status import_reported(rondo_onnx_node *node, size_t index) {
-  const rondo_status status = import_known(node);
+  const rondo_status status = find_inputs(node) ? import_known(node) : find_operator(node);
   if (!is_refusal(status)) return status;
-  memset(node->outputs, 0, node->message->n_output * sizeof *node->outputs);
+  if (node->message->n_output > 0) memset(node->outputs, 0, node->message->n_output * sizeof *node->outputs);
   return rondo_onnx_report_node(node->importer, node->message, index, node->opset, node->refused_attribute);
 }
 
@@ -202,13 +214,24 @@ static rondo_status count_node(rondo_onnx_importer *importer) {
                     "the model has more than %u nodes, with those of its loops each time", RONDO_ONNX_MOST_NODES);
 }
 
+rondo_status rondo_onnx_count_values(rondo_onnx_importer *importer, size_t count) {
+  if (count <= RONDO_ONNX_MOST_VALUES - importer->node_values) {
+    importer->node_values += count;
+    return RONDO_OK;
+  }
+  return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE,
+                    "the nodes of the model have more than %u values, with those of its loops each time",
+                    RONDO_ONNX_MOST_VALUES);
+}
+
 static rondo_status import_node(rondo_onnx_importer *importer, const RondoOnnx__Node *message, size_t index) {
   rondo_onnx_node node = {
       .importer = importer, .message = message, .opset = opset_of(importer, rondo_onnx_node_domain(message))};
   RONDO_TRY(count_node(importer));
+  RONDO_TRY(rondo_onnx_count_values(importer, message->n_input + message->n_output));
   RONDO_TRY(rondo_scratch_take(&importer->scratch, message->n_input, sizeof *node.inputs, &node.inputs));
   RONDO_TRY(rondo_scratch_take(&importer->scratch, message->n_output, sizeof *node.outputs, &node.outputs));
-  if (find_inputs(&node)) RONDO_TRY(import_reported(&node, index));
+  RONDO_TRY(import_reported(&node, index));
   for (size_t i = 0; i < message->n_output; i++)
     RONDO_TRY(rondo_onnx_define(importer, message->output[i], &node.outputs[i]));
   return RONDO_OK;
@@ -223,28 +246,40 @@ rondo_status rondo_onnx_import_nodes(rondo_onnx_importer *importer, RondoOnnx__N
 
 /* Graphs ----------------------------------------------------------------------------------------------------------- */
 
+/* Defines an initializer by the constant that was made of it, or reports why none could be made. */
+static rondo_status define_initializer(rondo_onnx_importer *importer, const char *name, rondo_status made,
+                                       rondo_onnx_constant *constant) {
+  rondo_onnx_import_value value = {0};
+  if (made == RONDO_UNSUPPORTED) {
+    RONDO_TRY(rondo_onnx_report_value(importer, "initializer", name));
+  } else {
+    RONDO_TRY(made);
+    value = (rondo_onnx_import_value){.kind = RONDO_ONNX_TENSOR_VALUE, .shape = constant->shape, .constant = constant};
+  }
+  return rondo_onnx_define(importer, name, &value);
+}
+
 static rondo_status import_initializer(rondo_onnx_importer *importer, const RondoOnnx__Tensor *message, bool is_main) {
   rondo_onnx_tensor tensor;
-  rondo_onnx_constant *constant;
+  rondo_onnx_constant *constant = NULL;
   RONDO_TRY(rondo_onnx_read_tensor(&importer->source, message, &tensor));
-  RONDO_TRY(rondo_onnx_constant_of(importer, &tensor, &constant));
-  if (is_main) constant->name = tensor.name;
-  const rondo_onnx_import_value value = {
-      .kind = RONDO_ONNX_TENSOR_VALUE, .shape = constant->shape, .constant = constant};
-  return rondo_onnx_define(importer, tensor.name, &value);
+  const rondo_status made = rondo_onnx_constant_of(importer, &tensor, &constant);
+  if (made == RONDO_OK && is_main) constant->name = tensor.name;
+  return define_initializer(importer, tensor.name, made, constant);
+}
+
+static rondo_status import_sparse(rondo_onnx_importer *importer, const RondoOnnx__SparseTensor *message) {
+  rondo_onnx_constant *constant = NULL;
+  const rondo_status made = rondo_onnx_constant_of_sparse(importer, message, &constant);
+  return define_initializer(importer, message->values->name, made, constant);
 }
 
 rondo_status rondo_onnx_import_initializers(rondo_onnx_importer *importer, const RondoOnnx__Graph *graph,
                                             bool is_main) {
   for (size_t i = 0; i < graph->n_initializer; i++)
     RONDO_TRY(import_initializer(importer, graph->initializer[i], is_main));
-  for (size_t i = 0; i < graph->n_sparse_initializer; i++) {
-    rondo_onnx_constant *constant;
-    RONDO_TRY(rondo_onnx_constant_of_sparse(importer, graph->sparse_initializer[i], &constant));
-    const rondo_onnx_import_value value = {
-        .kind = RONDO_ONNX_TENSOR_VALUE, .shape = constant->shape, .constant = constant};
-    RONDO_TRY(rondo_onnx_define(importer, graph->sparse_initializer[i]->values->name, &value));
-  }
+  for (size_t i = 0; i < graph->n_sparse_initializer; i++)
+    RONDO_TRY(import_sparse(importer, graph->sparse_initializer[i]));
   return RONDO_OK;
 }
 

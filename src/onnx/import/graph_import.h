@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Imports nodes in their order: finds their inputs by name, calls the function of their operator, and gives names to
  * their results. Nodes that call a function of the model become those of its body. A node that cannot be imported is
- * reported, and its results are unknown; nodes that use unknown values are left out without a report.
+ * reported, and its results are unknown; nodes that use unknown values are left out, and reported only if their
+ * operator does not exist.
  * Threads: one at a time.
  */
 #ifndef RONDO_ONNX_IMPORT_GRAPH_IMPORT_H
@@ -11,6 +12,13 @@
 
 /* How many nodes are imported at most, so that a loop in a bad file ends. */
 #define RONDO_ONNX_MOST_NODES (1u << 18)
+
+/* And how many inputs and outputs they have, with items of sequences, so that a loop in a bad file takes no more than
+ * some hundred megabytes. */
+#define RONDO_ONNX_MOST_VALUES (1u << 21)
+
+/* Counts values for the limit. Errors: LIMIT_EXCEEDED. */
+RONDO_MUST_USE rondo_status rondo_onnx_count_values(rondo_onnx_importer *importer, size_t count);
 
 /* Gives a value a name in the innermost scope. If the scope has the name, it keeps its value: an initializer may be the
  * default of an input. */

@@ -12,6 +12,8 @@
 #include "onnx/import/constant.h"
 #include "onnx/import/folding.h"
 #include "onnx/import/model_interface.h"
+#include "onnx/import/scaled_image.h"
+#include "onnx/import/widened_value.h"
 
 #define REASON_BYTES 400
 
@@ -59,12 +61,22 @@ bool rondo_onnx_is_constant(const rondo_onnx_node *node, size_t index) {
 static rondo_status check_operand(rondo_onnx_node *node, size_t index) {
   const rondo_onnx_shape *shape = rondo_onnx_input_shape(node, index);
   rondo_type type;
-  RONDO_TRY(rondo_onnx_program_type(node->importer, shape->type, &type));
+  RONDO_TRY((node->row->flags & RONDO_ONNX_ROW_WIDE) != 0
+                ? rondo_onnx_held_type(node->importer, shape->type, &type)
+                : rondo_onnx_program_type(node->importer, shape->type, &type));
   if (shape->rank > RONDO_MAX_DIMENSIONS)
     return rondo_onnx_refuse(node, "input %zu has %zu dimensions, and programs have at most %d", index, shape->rank,
                              RONDO_MAX_DIMENSIONS);
   if (rondo_onnx_shape_count(shape) == 0) return rondo_onnx_refuse(node, "input %zu has no elements", index);
   return RONDO_OK;
+}
+
+rondo_status rondo_onnx_check_counted(rondo_onnx_node *node, size_t index) {
+  if (node->inputs[index].count.id == 0 || (node->row->flags & RONDO_ONNX_ROW_COUNTED) != 0) return RONDO_OK;
+  return rondo_onnx_refuse(node,
+                           "the size of input %zu depends on data, and then it can only be cast, transposed and an "
+                           "output: give the values of the model's inputs that it depends on",
+                           index);
 }
 
 rondo_status rondo_onnx_constant_operand(rondo_onnx_node *node, rondo_onnx_constant *constant, rondo_value *out) {
@@ -73,14 +85,16 @@ rondo_status rondo_onnx_constant_operand(rondo_onnx_node *node, rondo_onnx_const
     RONDO_TRY(rondo_onnx_node_program(node, &program));
     return rondo_onnx_folding_operand(node->importer, node->folding, constant, out);
   }
-  RONDO_TRY(rondo_onnx_folding_compute(node->importer, constant));
-  return rondo_onnx_constant_state(node->importer, constant, out);
+  if (constant->filling == NULL) RONDO_TRY(rondo_onnx_folding_compute(node->importer, constant));
+  return rondo_onnx_constant_value(node->importer, constant, out);
 }
 
 rondo_status rondo_onnx_operand(rondo_onnx_node *node, size_t index, rondo_value *out) {
   const rondo_onnx_import_value *value = &node->inputs[index];
+  RONDO_TRY(rondo_onnx_check_counted(node, index));
   RONDO_TRY(check_operand(node, index));
   if (!node->folds && value->input != NULL) return rondo_onnx_add_input(node->importer, value->input, out);
+  if (!node->folds && value->scaled != NULL) return rondo_onnx_add_scaled(node->importer, value->scaled, out);
   *out = value->result;
   return !node->folds && out->id != 0 ? RONDO_OK : rondo_onnx_constant_operand(node, value->constant, out);
 }
@@ -113,38 +127,6 @@ rondo_status rondo_onnx_known_input(rondo_onnx_node *node, size_t index, const r
   return rondo_onnx_known_value(node, &node->inputs[index], node->message->input[index], out);
 }
 
-static bool read_integer(rondo_onnx_type type, const void *elements, size_t index, int64_t *out) {
-  switch (type) {
-    case RONDO_ONNX_INT64:
-      *out = ((const int64_t *)elements)[index];
-      return true;
-    case RONDO_ONNX_INT32:
-      *out = ((const int32_t *)elements)[index];
-      return true;
-    case RONDO_ONNX_INT16:
-      *out = ((const int16_t *)elements)[index];
-      return true;
-    case RONDO_ONNX_INT8:
-      *out = ((const int8_t *)elements)[index];
-      return true;
-    case RONDO_ONNX_UINT64: /* programs have no larger integers than I64, and keep the lower bits of others */
-      *out = (int64_t)((const uint64_t *)elements)[index];
-      return true;
-    case RONDO_ONNX_UINT32:
-      *out = ((const uint32_t *)elements)[index];
-      return true;
-    case RONDO_ONNX_UINT16:
-      *out = ((const uint16_t *)elements)[index];
-      return true;
-    case RONDO_ONNX_UINT8:
-    case RONDO_ONNX_BOOL:
-      *out = ((const uint8_t *)elements)[index];
-      return true;
-    default:
-      return false;
-  }
-}
-
 static bool read_number(rondo_onnx_type type, const void *elements, size_t index, double *out) {
   int64_t integer;
   switch (type) {
@@ -161,7 +143,7 @@ static bool read_number(rondo_onnx_type type, const void *elements, size_t index
       *out = (double)rondo_from_bf16(((const uint16_t *)elements)[index]);
       return true;
     default:
-      if (!read_integer(type, elements, index, &integer)) return false;
+      if (!rondo_onnx_integer_at(type, elements, index, &integer)) return false;
       *out = (double)integer;
       return true;
   }
@@ -178,7 +160,7 @@ rondo_status rondo_onnx_known_integers(rondo_onnx_node *node, size_t index, cons
   RONDO_TRY(rondo_onnx_known_input(node, index, &constant));
   RONDO_TRY(rondo_scratch_take(&node->importer->scratch, constant->count, sizeof *integers, &integers));
   for (size_t i = 0; i < constant->count; i++)
-    if (!read_integer(constant->shape.type, constant->elements, i, &integers[i]))
+    if (!rondo_onnx_integer_at(constant->shape.type, constant->elements, i, &integers[i]))
       return refuse_type(node, index, "integers");
   *out = integers;
   *out_count = constant->count;
@@ -206,6 +188,11 @@ rondo_status rondo_onnx_node_program(rondo_onnx_node *node, rondo_program **out)
   return RONDO_OK;
 }
 
+size_t rondo_onnx_bound_of(const rondo_onnx_node *node, size_t most) {
+  const size_t bound = node->importer->options->data_dependent_bound;
+  return bound > 0 && bound < most ? bound : most;
+}
+
 /* Results ---------------------------------------------------------------------------------------------------------- */
 
 size_t rondo_onnx_output_count(const rondo_onnx_node *node) { return node->message->n_output; }
@@ -214,10 +201,15 @@ bool rondo_onnx_wants_output(const rondo_onnx_node *node, size_t index) {
   return index < node->message->n_output && node->message->output[index][0] != '\0';
 }
 
+/* A result of the type in which an input is held has the type of this input. */
 static rondo_onnx_type type_in_model(const rondo_onnx_node *node, rondo_type type) {
-  for (size_t i = 0; type == RONDO_F32 && i < node->message->n_input; i++)
-    if (node->inputs[i].kind == RONDO_ONNX_TENSOR_VALUE && node->inputs[i].shape.type == RONDO_ONNX_DOUBLE)
-      return RONDO_ONNX_DOUBLE;
+  const bool is_wide = (node->row->flags & RONDO_ONNX_ROW_WIDE) != 0;
+  for (size_t i = 0; i < node->message->n_input; i++) {
+    const rondo_onnx_type have = node->inputs[i].shape.type;
+    if (node->inputs[i].kind == RONDO_ONNX_TENSOR_VALUE && rondo_onnx_widened_type(have) == type &&
+        (is_wide || have == RONDO_ONNX_DOUBLE))
+      return have;
+  }
   return rondo_onnx_type_of(type);
 }
 
@@ -229,6 +221,7 @@ static rondo_status set_result(rondo_onnx_node *node, size_t index, rondo_value 
   RONDO_TRY(rondo_onnx_node_program(node, &program));
   RONDO_TRY(rondo_value_shape(program, value, &type, result.shape.dims, &result.shape.rank));
   result.shape.type = model_type != 0 ? model_type : type_in_model(node, type);
+  assert(rondo_onnx_type_of(type) == result.shape.type || rondo_onnx_widened_type(result.shape.type) == type);
   if (node->folds) {
     RONDO_TRY(rondo_onnx_folding_defer(node->importer, node->folding, &result.shape, value, &result.constant));
     result.constant->given = node->given;
@@ -245,6 +238,29 @@ rondo_status rondo_onnx_set_result(rondo_onnx_node *node, size_t index, rondo_va
 
 rondo_status rondo_onnx_set_typed(rondo_onnx_node *node, size_t index, rondo_value value, rondo_onnx_type type) {
   return rondo_onnx_wants_output(node, index) ? set_result(node, index, value, type) : RONDO_OK;
+}
+
+rondo_status rondo_onnx_set_fitted(rondo_onnx_node *node, size_t index, rondo_value value, rondo_onnx_type type) {
+  rondo_program *program;
+  RONDO_TRY(rondo_onnx_node_program(node, &program));
+  RONDO_TRY(rondo_onnx_fit_value(program, type, value, &value));
+  return rondo_onnx_set_typed(node, index, value, type);
+}
+
+rondo_status rondo_onnx_set_counted(rondo_onnx_node *node, size_t index, rondo_value value, rondo_onnx_type type,
+                                    size_t axis, rondo_value count) {
+  assert(!node->folds); /* what is known has a size */
+  if (!rondo_onnx_wants_output(node, index)) return RONDO_OK;
+  RONDO_TRY(set_result(node, index, value, type));
+  node->outputs[index].count = count;
+  node->outputs[index].counted_axis = axis;
+  return RONDO_OK;
+}
+
+void rondo_onnx_keep_count(rondo_onnx_node *node, size_t axis) {
+  if (node->folds || node->message->n_output == 0) return;
+  node->outputs[0].count = node->inputs[0].count;
+  node->outputs[0].counted_axis = axis;
 }
 
 void rondo_onnx_set_value(rondo_onnx_node *node, size_t index, const rondo_onnx_import_value *value) {
@@ -299,6 +315,7 @@ rondo_status rondo_onnx_inner_begin(const rondo_onnx_node *node, rondo_onnx_impo
 }
 
 rondo_status rondo_onnx_inner_operand(rondo_onnx_node *node, const rondo_onnx_inner_node *inner, rondo_value *out) {
+  if (inner->output.scaled != NULL) return rondo_onnx_add_scaled(node->importer, inner->output.scaled, out);
   *out = inner->output.result;
   return out->id != 0 ? RONDO_OK : rondo_onnx_constant_operand(node, inner->output.constant, out);
 }

@@ -19,7 +19,7 @@ struct rondo_onnx_node {
   bool folds;                                /* operators are added to `folding` */
   rondo_onnx_folding *folding;               /* NULL: not opened yet */
   uint64_t given;                            /* of its constants (rondo_onnx_constant.given) */
-  rondo_onnx_import_value *inputs, *outputs; /* as many as the message has; an input that is left out is zero */
+  rondo_onnx_import_value *inputs, *outputs; /* as many as the message has; one that is left out is NOTHING */
   uint64_t read_attributes;                  /* bit i: attribute i of the message */
   const char *refused_attribute;             /* the reason of a refusal; NULL: none */
   bool is_unknown; /* its results are unknown because of nodes in its graphs, which are reported */
@@ -38,10 +38,12 @@ size_t rondo_onnx_input_count(const rondo_onnx_node *node);
 bool rondo_onnx_has_input(const rondo_onnx_node *node, size_t index);
 /* The shape of an input, which is there. */
 const rondo_onnx_shape *rondo_onnx_input_shape(const rondo_onnx_node *node, size_t index);
+/* UNSUPPORTED if the size of an input depends on data, and the row cannot have such inputs. */
+RONDO_MUST_USE rondo_status rondo_onnx_check_counted(rondo_onnx_node *node, size_t index);
 bool rondo_onnx_is_constant(const rondo_onnx_node *node, size_t index);
 
-/* An input as a value of the program. Its shape has no size 0. Errors: UNSUPPORTED (a type or rank that programs do not
- * have). */
+/* An input as a value of the program. Its shape has no size 0. Types that programs lack are held in wider ones if the
+ * row has RONDO_ONNX_ROW_WIDE. Errors: UNSUPPORTED (a type or rank that programs do not have). */
 RONDO_MUST_USE rondo_status rondo_onnx_operand(rondo_onnx_node *node, size_t index, rondo_value *out);
 
 /* The same of a constant that the function made itself. */
@@ -65,6 +67,9 @@ RONDO_MUST_USE rondo_status rondo_onnx_known_numbers(rondo_onnx_node *node, size
 /* The program to which the node's operators are added. Errors: OUT_OF_MEMORY. */
 RONDO_MUST_USE rondo_status rondo_onnx_node_program(rondo_onnx_node *node, rondo_program **out);
 
+/* How many results there is memory for, of an operator that can select `most`: these, or the bound of the options. */
+size_t rondo_onnx_bound_of(const rondo_onnx_node *node, size_t most);
+
 /* Results --------------------------------------------------------------------------------------------------------- */
 
 size_t rondo_onnx_output_count(const rondo_onnx_node *node);
@@ -75,6 +80,14 @@ bool rondo_onnx_wants_output(const rondo_onnx_node *node, size_t index);
 RONDO_MUST_USE rondo_status rondo_onnx_set_result(rondo_onnx_node *node, size_t index, rondo_value value);
 RONDO_MUST_USE rondo_status rondo_onnx_set_typed(rondo_onnx_node *node, size_t index, rondo_value value,
                                                  rondo_onnx_type type);
+/* A result of the type in which `type` is held, which is rounded to the numbers that it has. */
+RONDO_MUST_USE rondo_status rondo_onnx_set_fitted(rondo_onnx_node *node, size_t index, rondo_value value,
+                                                  rondo_onnx_type type);
+/* A result with as many indices of dimension `axis` as memory is for, of which the first `count`, an integer of the
+ * program, are used; and the count of input 0, if it has one, for result 0. */
+RONDO_MUST_USE rondo_status rondo_onnx_set_counted(rondo_onnx_node *node, size_t index, rondo_value value,
+                                                   rondo_onnx_type type, size_t axis, rondo_value count);
+void rondo_onnx_keep_count(rondo_onnx_node *node, size_t axis);
 void rondo_onnx_set_constant(rondo_onnx_node *node, size_t index, rondo_onnx_constant *constant);
 RONDO_MUST_USE rondo_status rondo_onnx_set_empty(rondo_onnx_node *node, size_t index, const rondo_onnx_shape *shape);
 void rondo_onnx_set_input(rondo_onnx_node *node, size_t index, size_t input);

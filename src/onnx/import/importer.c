@@ -10,12 +10,14 @@
 #include "onnx/import/folding.h"
 #include "onnx/import/graph_import.h"
 #include "onnx/import/model_interface.h"
+#include "onnx/import/scaled_image.h"
 #include "tensor/program/program.h"
 
 static rondo_status import_model(rondo_onnx_importer *importer) {
   const RondoOnnx__Graph *graph = importer->model->message->graph;
   RONDO_TRY(rondo_onnx_import_initializers(importer, graph, true));
   RONDO_TRY(rondo_onnx_import_inputs(importer));
+  RONDO_TRY(rondo_onnx_count_readers(importer));
   RONDO_TRY(rondo_onnx_import_nodes(importer, graph->node, graph->n_node));
   RONDO_TRY(rondo_onnx_finish_inputs(importer));
   RONDO_TRY(rondo_onnx_import_outputs(importer));
@@ -26,7 +28,9 @@ static rondo_status import_model(rondo_onnx_importer *importer) {
 
 static rondo_status release(rondo_onnx_importer *importer) {
   const rondo_status status = rondo_onnx_folding_end(importer);
+  rondo_onnx_constants_end(importer);
   rondo_onnx_name_table_free(&importer->allocator, &importer->names);
+  rondo_onnx_free_readers(importer);
   rondo_array_free(&importer->allocator, &importer->values);
   rondo_array_free(&importer->allocator, &importer->states);
   rondo_scratch_free(&importer->scratch);
@@ -36,7 +40,7 @@ static rondo_status release(rondo_onnx_importer *importer) {
 static rondo_status make_build(const rondo_allocator *allocator, rondo_onnx_build **out) {
   RONDO_TRY(rondo_allocate_items(allocator, 1, sizeof **out, out));
   (*out)->allocator = *allocator;
-  (*out)->scratch.allocator = &(*out)->allocator;
+  (*out)->scratch.allocator = (*out)->elements.allocator = &(*out)->allocator;
   const rondo_status status = rondo_weights_create(allocator, &(*out)->weights);
   if (status == RONDO_OK) return RONDO_OK;
   rondo_onnx_build_destroy(*out);
@@ -58,7 +62,7 @@ static rondo_status build_program(const rondo_onnx_model *model, const rondo_onn
                                   .kept = &build->scratch,
                                   .scope = &main_scope};
   importer.scratch.allocator = &importer.allocator;
-  importer.source = (rondo_onnx_data_source){.scratch = &build->scratch, .file = model->bytes, .external = &external};
+  importer.source = (rondo_onnx_data_source){.scratch = &build->elements, .file = model->bytes, .external = &external};
   rondo_status status = import_model(&importer);
   RONDO_THEN(status, release(&importer));
   if (status != RONDO_OK) rondo_program_roll_back(program, mark);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * The state of one import, from rondo_onnx_build's begin to its end. What lives as long as the result (elements of
- * constants, texts) is memory of `kept`; everything else is memory of `scratch`.
+ * The state of one import, from rondo_onnx_build's begin to its end. What lives as long as the result (texts, shapes)
+ * is memory of `kept`. Elements of constants that become weights belong to the set of weights. Copies of elements of
+ * the file that cannot stay there, which the caller may free earlier, are memory of build->elements. Everything else is
+ * memory of `scratch`.
  *
  * Names of values are those of the open scopes: the main graph, and graphs of If, Loop and Scan inside it. A call of a
  * function has names of its own. Threads: one at a time.
@@ -30,11 +32,15 @@ typedef struct rondo_onnx_importer {
   rondo_scratch *kept;
   rondo_onnx_data_source source; /* of the model's tensors */
   size_t kept_bytes;             /* of constants */
+  rondo_onnx_elements *elements; /* the last of those that were made */
 
   const rondo_onnx_scope *scope;
   rondo_onnx_name_table names;
   RONDO_ARRAY(rondo_onnx_import_value) values; /* by the indices in `names` */
-  size_t nodes;                                /* that were imported, for a limit */
+  size_t nodes, node_values;                   /* that were imported, and their inputs and outputs, for limits */
+
+  rondo_onnx_name_table reader_names;  /* of the model's graphs: how often nodes and outputs read a name, */
+  RONDO_ARRAY(uint32_t) reader_counts; /* by the indices in `reader_names` */
 
   rondo_onnx_import_input *inputs;
   size_t input_count;

@@ -7,13 +7,15 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "onnx/format/widened_elements.h"
 #include "onnx/import/build_result.h"
 #include "onnx/import/constant.h"
 #include "onnx/import/folding.h"
 #include "onnx/import/graph_import.h"
+#include "onnx/import/scaled_image.h"
 #include "tensor/program/program.h"
 
-#define MOST_GIVEN 64 /* values of inputs: bits of rondo_onnx_constant.given */
+#define MOST_GIVEN 63 /* values of inputs: bits of rondo_onnx_constant.given, of which RONDO_ONNX_OF_SIZES is one */
 
 /* Options ---------------------------------------------------------------------------------------------------------- */
 
@@ -150,7 +152,7 @@ static rondo_status find_shape(const rondo_onnx_importer *importer, const dimens
 rondo_status rondo_onnx_add_input(rondo_onnx_importer *importer, rondo_onnx_import_input *input, rondo_value *out) {
   rondo_type type;
   if (input->result.id == 0) {
-    RONDO_TRY(rondo_onnx_program_type(importer, input->shape.type, &type));
+    RONDO_TRY(rondo_onnx_held_type(importer, input->shape.type, &type));
     RONDO_TRY(rondo_program_input(importer->program, input->name, type, input->shape.dims, input->shape.rank,
                                   &input->result));
   }
@@ -177,7 +179,7 @@ static bool is_constant_only(const rondo_onnx_importer *importer, const rondo_on
   rondo_type type;
   rondo_saved_error before;
   rondo_error_save(&before);
-  const bool has_type = rondo_onnx_program_type(importer, shape->type, &type) == RONDO_OK;
+  const bool has_type = rondo_onnx_held_type(importer, shape->type, &type) == RONDO_OK;
   rondo_error_restore(&before);
   return !has_type || rondo_onnx_shape_count(shape) == 0 || shape->rank > RONDO_MAX_DIMENSIONS;
 }
@@ -208,9 +210,12 @@ static rondo_status import_tensor(rondo_onnx_importer *importer, const dimension
   rondo_onnx_import_input *input = &importer->inputs[importer->input_count - 1];
   const int option = find_given(importer, described->name);
   const bool has_data = option >= 0 && importer->options->inputs[option].data != NULL;
+  rondo_type none;
   if (message->type == NULL || message->type->value_case != RONDO_ONNX__TYPE__VALUE_TENSOR_TYPE)
     return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_TYPE, "it is no tensor ('%s')", described->type_name);
   input->shape.type = (rondo_onnx_type)message->type->tensor_type->elem_type;
+  if (has_data && rondo_onnx_type_bits((int32_t)input->shape.type) == 0)
+    return rondo_onnx_held_type(importer, input->shape.type, &none);
   input->given = has_data ? (*values)++ : -1;
   RONDO_TRY(find_shape(importer, sizes, described, &input->shape));
   return make_value(importer, input, option, out);
@@ -260,7 +265,7 @@ static rondo_status keep_shape(rondo_onnx_importer *importer, const rondo_onnx_s
   rondo_type type = 0;
   RONDO_TRY(rondo_scratch_take(importer->kept, shape->rank, sizeof *dims, &dims));
   if (shape->rank > 0) memcpy(dims, shape->dims, shape->rank * sizeof *dims);
-  if (out->program_name != NULL) RONDO_TRY(rondo_onnx_program_type(importer, shape->type, &type));
+  if (out->program_name != NULL) RONDO_TRY(rondo_onnx_held_type(importer, shape->type, &type));
   out->type = type;
   out->rank = shape->rank;
   out->shape = dims;
@@ -286,59 +291,95 @@ rondo_status rondo_onnx_finish_inputs(rondo_onnx_importer *importer) {
 
 /* Outputs ---------------------------------------------------------------------------------------------------------- */
 
-/* The name of an output in the program, which may have an input or state of this name. */
-static rondo_status name_output(rondo_onnx_importer *importer, const char *name, const char **out) {
-  static const char suffix[] = ".output";
+/* A name that no value of the model or of the program has: `name` with as many suffixes as that takes. */
+static rondo_status add_suffix(rondo_onnx_importer *importer, const char *name, const char *suffix, const char **out) {
+  uint32_t index;
   char *longer;
   *out = name;
-  for (size_t i = 0; i < importer->program->values.count; i++) {
-    const char *other = importer->program->values.items[i].name;
-    if (other == NULL || strcmp(other, name) != 0) continue;
-    RONDO_TRY(rondo_scratch_take(importer->kept, strlen(name) + sizeof suffix, 1, &longer));
-    memcpy(longer, name, strlen(name));
-    memcpy(longer + strlen(name), suffix, sizeof suffix);
+  do {
+    const size_t bytes = strlen(*out), more = strlen(suffix) + 1;
+    RONDO_TRY(rondo_scratch_take(importer->kept, bytes + more, 1, &longer));
+    memcpy(longer, *out, bytes);
+    memcpy(longer + bytes, suffix, more);
     *out = longer;
-    break;
-  }
+  } while (rondo_onnx_name_find(&importer->names, longer, &index) || rondo_program_has_name(importer->program, longer));
   return RONDO_OK;
+}
+
+/* The name of an output in the program, which may have an input or state of this name. */
+static rondo_status name_output(rondo_onnx_importer *importer, const char *name, const char **out) {
+  *out = name;
+  return rondo_program_has_name(importer->program, name) ? add_suffix(importer, name, ".output", out) : RONDO_OK;
 }
 
 static rondo_status output_value(rondo_onnx_importer *importer, const rondo_onnx_import_value *value,
                                  rondo_value *out) {
   if (value->input != NULL) return rondo_onnx_add_input(importer, value->input, out);
+  if (value->scaled != NULL) return rondo_onnx_add_scaled(importer, value->scaled, out);
   *out = value->result;
-  return out->id != 0 ? RONDO_OK : rondo_onnx_constant_state(importer, value->constant, out);
+  return out->id != 0 ? RONDO_OK : rondo_onnx_constant_value(importer, value->constant, out);
+}
+
+/* Constants of types that programs lack stay as they are. */
+static bool is_known_only(const rondo_onnx_importer *importer, const rondo_onnx_import_value *value) {
+  const rondo_onnx_type type = value->shape.type;
+  const bool is_held = type != RONDO_ONNX_DOUBLE && rondo_onnx_widened_type(type) != 0;
+  return !rondo_onnx_has_result(value) && (is_held || is_constant_only(importer, &value->shape));
 }
 
 static rondo_status add_output(rondo_onnx_importer *importer, const rondo_onnx_import_value *value,
                                rondo_onnx_built_value *built) {
   rondo_value result;
-  if (!rondo_onnx_has_result(value) && is_constant_only(importer, &value->shape)) return RONDO_OK;
+  if (is_known_only(importer, value)) return RONDO_OK;
   RONDO_TRY(output_value(importer, value, &result));
   RONDO_TRY(name_output(importer, built->name, &built->program_name));
   return rondo_program_output(importer->program, built->program_name, result);
 }
 
+/* Adds how much of an output is used as an output of its own. */
+static rondo_status add_count(rondo_onnx_importer *importer, const rondo_onnx_import_value *value,
+                              rondo_onnx_built_value *built) {
+  if (value->count.id == 0) return RONDO_OK;
+  RONDO_TRY(add_suffix(importer, built->program_name, ".count", &built->count_name));
+  RONDO_TRY(rondo_program_output(importer->program, built->count_name, value->count));
+  built->counted_dimension = value->counted_axis;
+  return RONDO_OK;
+}
+
+/* A copy of the elements, which stays when the caller frees the weights. */
 static rondo_status describe_constant(rondo_onnx_importer *importer, rondo_onnx_constant *constant,
                                       rondo_onnx_built_value *built) {
+  void *copy;
   RONDO_TRY(rondo_onnx_folding_compute(importer, constant));
-  RONDO_TRY(rondo_onnx_constant_align(importer, constant));
-  built->data = constant->elements;
-  built->bytes = constant->elements != NULL ? constant->bytes : 0;
+  if (constant->elements == NULL || constant->bytes == 0) return RONDO_OK;
+  RONDO_TRY(rondo_scratch_take(importer->kept, constant->bytes, 1, &copy));
+  memcpy(copy, constant->elements, constant->bytes);
+  built->data = copy;
+  built->bytes = constant->bytes;
   return RONDO_OK;
+}
+
+static rondo_status fill_output(rondo_onnx_importer *importer, const rondo_onnx_import_value *value,
+                                rondo_onnx_built_value *built) {
+  if (value->kind == RONDO_ONNX_SEQUENCE || value->kind == RONDO_ONNX_NOTHING)
+    return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_TYPE, "it is a sequence or an optional, not a tensor");
+  if (value->kind == RONDO_ONNX_UNKNOWN && importer->build->info.unsupported == 0)
+    return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_NONE, "no node that can be imported computes it");
+  if (value->kind == RONDO_ONNX_UNKNOWN) return RONDO_OK; /* the reason is listed */
+  if (!rondo_onnx_has_result(value)) RONDO_TRY(describe_constant(importer, value->constant, built));
+  RONDO_TRY(add_output(importer, value, built));
+  RONDO_TRY(add_count(importer, value, built));
+  return keep_shape(importer, &value->shape, built);
 }
 
 static rondo_status import_output(rondo_onnx_importer *importer, const char *name) {
   const rondo_onnx_import_value value = *rondo_onnx_look_up(importer, name);
   rondo_onnx_built_value built = {.name = name, .type_name = "unknown"};
-  if (value.kind == RONDO_ONNX_SEQUENCE || value.kind == RONDO_ONNX_NOTHING) {
-    (void)rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_TYPE, "it is a sequence or an optional, not a tensor");
+  const rondo_status status = fill_output(importer, &value, &built);
+  if (status == RONDO_UNSUPPORTED)
     RONDO_TRY(rondo_onnx_report_value(importer, "output", name));
-  } else if (value.kind == RONDO_ONNX_TENSOR_VALUE) {
-    if (!rondo_onnx_has_result(&value)) RONDO_TRY(describe_constant(importer, value.constant, &built));
-    RONDO_TRY(add_output(importer, &value, &built));
-    RONDO_TRY(keep_shape(importer, &value.shape, &built));
-  }
+  else
+    RONDO_TRY(status);
   return rondo_array_push(&importer->build->allocator, &importer->build->outputs, &built);
 }
 

@@ -7,8 +7,6 @@
 
 #include "base/error.h"
 
-#define MOST_NOTED 64 /* attributes; an operator has at most about ten */
-
 static const RondoOnnx__Attribute *find_among(RondoOnnx__Attribute *const *attributes, size_t count, const char *name) {
   for (size_t i = 0; i < count; i++)
     if (strcmp(attributes[i]->name, name) == 0) return attributes[i];
@@ -31,7 +29,7 @@ static const RondoOnnx__Attribute *resolve(const rondo_onnx_scope *scope, const 
 const RondoOnnx__Attribute *rondo_onnx_attribute_of(rondo_onnx_node *node, const char *name) {
   for (size_t i = 0; i < node->message->n_attribute; i++) {
     if (strcmp(node->message->attribute[i]->name, name) != 0) continue;
-    if (i < MOST_NOTED) node->read_attributes |= UINT64_C(1) << i;
+    node->read_attributes |= UINT64_C(1) << i; /* there are at most RONDO_ONNX_MOST_ATTRIBUTES */
     return resolve(node->importer->scope, node->message->attribute[i]);
   }
   return NULL;
@@ -106,7 +104,7 @@ rondo_status rondo_onnx_attribute_graph(rondo_onnx_node *node, const char *name,
 
 rondo_status rondo_onnx_check_attributes_read(rondo_onnx_node *node) {
   for (size_t i = 0; i < node->message->n_attribute; i++)
-    if (i >= MOST_NOTED || (node->read_attributes >> i & 1) == 0)
+    if ((node->read_attributes >> i & 1) == 0)
       return rondo_onnx_refuse_attribute(node, node->message->attribute[i]->name, "the operator does not have it");
   return RONDO_OK;
 }

@@ -23,14 +23,18 @@ typedef rondo_status (*rondo_onnx_handler)(rondo_onnx_node *node, const void *da
 typedef struct rondo_onnx_row {
   const char *name;
   int first_opset, last_opset;             /* last 0: the newest */
-  unsigned char least_inputs, most_inputs; /* the first `least` may not be left out; most: or ANY_NUMBER */
+  unsigned char least_inputs, most_inputs; /* the first `least` may not be left out; ANY_NUMBER: none may, and there is
+                                              at least one. Most: or ANY_NUMBER */
   unsigned char flags;                     /* rondo_onnx_row_flag */
   rondo_onnx_handler handler;
   const void *data;
 } rondo_onnx_row;
 
 typedef enum rondo_onnx_row_flag {
-  RONDO_ONNX_ROW_ONCE = 1, /* the handler imports graphs, or handles values of any kind: it is called once */
+  RONDO_ONNX_ROW_ONCE = 1,    /* the handler imports graphs, or handles values of any kind: it is called once */
+  RONDO_ONNX_ROW_WIDE = 4,    /* inputs may have types that programs lack, and are held in wider ones; a result of such
+                                 a wider type that is set without a type has the type of the first of these inputs */
+  RONDO_ONNX_ROW_COUNTED = 2, /* input 0 may have a size that depends on data: the handler keeps the count */
 } rondo_onnx_row_flag;
 
 typedef struct rondo_onnx_family {

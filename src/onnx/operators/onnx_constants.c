@@ -100,7 +100,6 @@ static rondo_status add_constant_of_shape(rondo_onnx_node *node, const void *dat
   rondo_onnx_tensor fill;
   rondo_onnx_shape shape = {0};
   rondo_onnx_constant *constant;
-  void *elements;
   const int64_t *sizes;
   (void)data;
   RONDO_TRY(rondo_onnx_known_integers(node, 0, &sizes, &shape.rank));
@@ -111,9 +110,7 @@ static rondo_status add_constant_of_shape(rondo_onnx_node *node, const void *dat
     shape.dims[i] = (size_t)sizes[i];
   }
   shape.type = fill.type;
-  RONDO_TRY(rondo_onnx_constant_make(node->importer, &shape, &constant, &elements));
-  for (size_t i = 0; i < constant->count; i++)
-    memcpy((unsigned char *)elements + i * fill.bytes, fill.elements, fill.bytes);
+  RONDO_TRY(rondo_onnx_constant_fill(node->importer, &shape, fill.elements, &constant));
   rondo_onnx_set_constant(node, 0, constant);
   return RONDO_OK;
 }

@@ -9,6 +9,7 @@
 #include "onnx/import/constant.h"
 #include "onnx/import/graph_import.h"
 #include "onnx/import/node_attributes.h"
+#include "onnx/operators/joined_tensors.h"
 #include "onnx/operators/operator_families.h"
 
 static rondo_status read_condition(rondo_onnx_node *node, const rondo_onnx_import_value *value, const char *name,
@@ -65,49 +66,27 @@ static void reverse(rondo_onnx_import_value *items, size_t count) {
   }
 }
 
-static rondo_status join_items(rondo_onnx_node *inner, size_t count, size_t axis) {
-  const rondo_onnx_shape *shape = rondo_onnx_input_shape(inner, 0);
-  rondo_program *program;
-  rondo_value *values;
-  size_t dims[RONDO_ONNX_MOST_DIMENSIONS + 1] = {0};
-  memcpy(dims, shape->dims, axis * sizeof *dims);
-  dims[axis] = 1;
-  memcpy(dims + axis + 1, shape->dims + axis, (shape->rank - axis) * sizeof *dims);
-  RONDO_TRY(rondo_scratch_take(&inner->importer->scratch, count, sizeof *values, &values));
-  for (size_t i = 0; i < count; i++) {
-    RONDO_TRY(rondo_onnx_operand(inner, i, &values[i]));
-    RONDO_TRY(rondo_onnx_reshape(inner, values[i], dims, shape->rank + 1, &values[i]));
-  }
-  RONDO_TRY(rondo_onnx_node_program(inner, &program));
-  if (count > 1) RONDO_TRY(rondo_op_concat(program, values, count, axis, &values[0]));
-  return rondo_onnx_set_typed(inner, 0, values[0], shape->type);
-}
-
-static rondo_status stack(const rondo_onnx_node *node, scan_output *of, int64_t given_axis,
-                          rondo_onnx_import_value *out) {
-  rondo_onnx_inner_node inner;
-  size_t axis;
-  for (size_t i = 0; i < of->items.count; i++)
-    if (of->items.items[i].kind == RONDO_ONNX_UNKNOWN) return RONDO_OK;
-  RONDO_TRY(rondo_onnx_axis(given_axis, of->items.items[0].shape.rank + 1, &axis));
-  RONDO_TRY(rondo_onnx_inner_begin(node, of->items.items, of->items.count, &inner));
-  RONDO_TRY(join_items(&inner.node, of->items.count, axis));
-  *out = inner.output;
-  return RONDO_OK;
-}
-
 /* Without iterations, the shape is that of the body's output, if the model says it. */
-static rondo_status set_no_items(rondo_onnx_node *node, size_t output, const RondoOnnx__Value *described) {
-  rondo_onnx_shape shape = {.rank = 1};
+static rondo_status set_no_items(rondo_onnx_node *node, size_t output, const RondoOnnx__Value *described,
+                                 int64_t given_axis) {
+  rondo_onnx_shape shape = {.rank = 0};
+  size_t axis;
   const RondoOnnx__Type *type = described->type;
   if (type == NULL || type->value_case != RONDO_ONNX__TYPE__VALUE_TENSOR_TYPE || type->tensor_type->shape == NULL ||
       type->tensor_type->shape->n_dim >= RONDO_ONNX_MOST_DIMENSIONS)
-    return rondo_onnx_refuse(node, "there are no iterations, and the shape of output %zu is not known", output);
+    return rondo_onnx_refuse(
+        node,
+        "there are no iterations, and the shape of output %zu is not known: export the model with the shapes "
+        "of the body's outputs, or leave the output out",
+        output);
   shape.type = (rondo_onnx_type)type->tensor_type->elem_type;
+  RONDO_TRY(rondo_onnx_axis(given_axis, type->tensor_type->shape->n_dim + 1, &axis));
   for (size_t i = 0; i < type->tensor_type->shape->n_dim; i++) {
     const RondoOnnx__Dimension *dimension = type->tensor_type->shape->dim[i];
+    if (shape.rank == axis) shape.rank++; /* the iterations, of size 0 */
     shape.dims[shape.rank++] = dimension->dim_value > 0 ? (size_t)dimension->dim_value : 0;
   }
+  if (shape.rank == axis) shape.rank++;
   return rondo_onnx_set_empty(node, output, &shape);
 }
 
@@ -156,10 +135,11 @@ static rondo_status iterate(loop *of) {
 static rondo_status set_scan_output(loop *of, size_t index, int64_t axis, bool is_reversed) {
   scan_output *output = &of->scan_outputs[index];
   rondo_onnx_import_value stacked = {0};
+  if (!rondo_onnx_wants_output(of->node, of->carried + index)) return RONDO_OK;
   if (output->items.count == 0)
-    return set_no_items(of->node, of->carried + index, of->body->output[of->extra_outputs + of->carried + index]);
+    return set_no_items(of->node, of->carried + index, of->body->output[of->extra_outputs + of->carried + index], axis);
   if (is_reversed) reverse(output->items.items, output->items.count);
-  RONDO_TRY(stack(of->node, output, axis, &stacked));
+  RONDO_TRY(rondo_onnx_join(of->node, output->items.items, output->items.count, axis, true, &stacked));
   set_outputs(of->node, of->carried + index, &stacked, 1);
   return RONDO_OK;
 }
@@ -192,7 +172,7 @@ static rondo_status run_loop(loop *of, int64_t trips, bool condition) {
     RONDO_TRY(set_condition(of, condition));
     RONDO_TRY(iterate(of));
     if (of->has_failed) return RONDO_OK;
-    RONDO_TRY(read_condition(of->node, &of->outputs[0], of->body->output[0]->name, &condition));
+    if (i + 1 < trips) RONDO_TRY(read_condition(of->node, &of->outputs[0], of->body->output[0]->name, &condition));
   }
   set_outputs(of->node, 0, of->inputs + of->extra_inputs, of->carried);
   for (size_t i = 0; i < of->scanned; i++) RONDO_TRY(set_scan_output(of, i, 0, false));
@@ -287,26 +267,11 @@ static rondo_status find_scan_trips(scan *of) {
 
 /* The part of an input that an iteration gets, without its axis. */
 static rondo_status select_item(const scan *of, size_t index, size_t trip, rondo_onnx_import_value *out) {
-  rondo_onnx_inner_node inner;
-  rondo_program *program;
-  rondo_value value;
-  size_t axis, start[RONDO_ONNX_MOST_DIMENSIONS] = {0}, kept[RONDO_ONNX_MOST_DIMENSIONS] = {0};
-  rondo_onnx_import_value *input = &of->of.node->inputs[of->of.carried + index];
-  rondo_onnx_shape shape = input->shape;
-  RONDO_TRY(scan_axis(of, index, &axis));
+  rondo_onnx_part part = {.length = 1, .drops_axis = true};
+  RONDO_TRY(scan_axis(of, index, &part.axis));
   const bool is_reversed = of->input_directions != NULL && of->input_directions[index] != 0;
-  start[axis] = is_reversed ? of->trips - 1 - trip : trip;
-  shape.dims[axis] = 1;
-  memcpy(kept, shape.dims, axis * sizeof *kept);
-  memcpy(kept + axis, shape.dims + axis + 1, (shape.rank - axis - 1) * sizeof *kept);
-  RONDO_TRY(rondo_onnx_inner_begin(of->of.node, input, 1, &inner));
-  RONDO_TRY(rondo_onnx_operand(&inner.node, 0, &value));
-  RONDO_TRY(rondo_onnx_node_program(&inner.node, &program));
-  RONDO_TRY(rondo_op_slice(program, value, start, shape.dims, NULL, &value));
-  RONDO_TRY(rondo_onnx_reshape(&inner.node, value, kept, shape.rank - 1, &value));
-  RONDO_TRY(rondo_onnx_set_typed(&inner.node, 0, value, shape.type));
-  *out = inner.output;
-  return RONDO_OK;
+  part.first = is_reversed ? of->trips - 1 - trip : trip;
+  return rondo_onnx_take_part(of->of.node, &of->of.node->inputs[of->of.carried + index], &part, out);
 }
 
 static rondo_status run_scan(scan *of) {
@@ -338,7 +303,7 @@ static rondo_status add_scan(rondo_onnx_node *node, const void *data) {
 static const rondo_onnx_row rows[] = {
     {"If", 1, 0, 1, 1, RONDO_ONNX_ROW_ONCE, add_if, NULL},
     {"Loop", 1, 0, 0, RONDO_ONNX_ANY_NUMBER, RONDO_ONNX_ROW_ONCE, add_loop, NULL},
-    {"Scan", 9, 0, 1, RONDO_ONNX_ANY_NUMBER, RONDO_ONNX_ROW_ONCE, add_scan, NULL},
+    {"Scan", 9, 0, RONDO_ONNX_ANY_NUMBER, RONDO_ONNX_ANY_NUMBER, RONDO_ONNX_ROW_ONCE, add_scan, NULL},
 };
 
 RONDO_ONNX_FAMILY(rondo_onnx_control_flow, rows);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Operators whose shapes depend on the values of elements: NonZero, Compress and Unique. These values must be known at
- * import, and so are the results, but for the elements that Compress selects.
+ * Operators whose shapes depend on the values of elements: NonZero, Compress and Unique. If these values are known at
+ * import, the results are as large as they should be. If not, NonZero and Compress have memory for all that can be
+ * selected, or for the bound of the options, and a count that the program computes.
  */
 #include <string.h>
 
@@ -20,6 +21,19 @@ static rondo_status make_integers(rondo_onnx_node *node, size_t rank, size_t row
 
 /* NonZero ---------------------------------------------------------------------------------------------------------- */
 
+/* Finds the places in each run. A scalar has no dimensions, and so no rows. */
+static rondo_status find_non_zero(rondo_onnx_node *node) {
+  const rondo_onnx_shape *have = rondo_onnx_input_shape(node, 0);
+  const size_t bound = rondo_onnx_bound_of(node, rondo_onnx_shape_count(have));
+  rondo_program *program;
+  rondo_value value, indices, count;
+  if (have->rank == 0) return rondo_onnx_refuse(node, "its input is a scalar that is not known at import");
+  RONDO_TRY(rondo_onnx_operand(node, 0, &value));
+  RONDO_TRY(rondo_onnx_node_program(node, &program));
+  RONDO_TRY(rondo_op_non_zero(program, value, bound, &indices, &count));
+  return rondo_onnx_set_counted(node, 0, indices, RONDO_ONNX_INT64, 1, count);
+}
+
 /* A column for each element that is not 0, a row for each dimension. */
 static rondo_status add_non_zero(rondo_onnx_node *node, const void *data) {
   const rondo_onnx_shape *have = rondo_onnx_input_shape(node, 0);
@@ -28,6 +42,7 @@ static rondo_status add_non_zero(rondo_onnx_node *node, const void *data) {
   rondo_onnx_constant *constant;
   int64_t *indices;
   (void)data;
+  if (!rondo_onnx_is_constant(node, 0)) return find_non_zero(node);
   RONDO_TRY(rondo_onnx_known_numbers(node, 0, &numbers, &count));
   for (size_t i = 0; i < count; i++) places += numbers[i] != 0;
   RONDO_TRY(make_integers(node, 2, have->rank, places, &constant, &indices));
@@ -57,6 +72,19 @@ static rondo_status find_selected(rondo_onnx_node *node, size_t size, rondo_onnx
   return RONDO_OK;
 }
 
+/* Selects in each run. `from`: the shape of the value, perhaps as one row. */
+static rondo_status compress_in_run(rondo_onnx_node *node, const rondo_onnx_shape *from, size_t axis) {
+  const size_t bound = rondo_onnx_bound_of(node, rondo_onnx_shape_count(rondo_onnx_input_shape(node, 1)));
+  rondo_program *program;
+  rondo_value value, condition, count;
+  RONDO_TRY(rondo_onnx_operand(node, 0, &value));
+  RONDO_TRY(rondo_onnx_operand(node, 1, &condition));
+  RONDO_TRY(rondo_onnx_node_program(node, &program));
+  RONDO_TRY(rondo_onnx_reshape(node, value, from->dims, from->rank, &value));
+  RONDO_TRY(rondo_op_compress(program, value, condition, axis, bound, &value, &count));
+  return rondo_onnx_set_counted(node, 0, value, from->type, axis, count);
+}
+
 /* Without an axis, of all elements in one row. */
 static rondo_status add_compress(rondo_onnx_node *node, const void *data) {
   rondo_onnx_shape shape = *rondo_onnx_input_shape(node, 0);
@@ -72,6 +100,7 @@ static rondo_status add_compress(rondo_onnx_node *node, const void *data) {
   }
   RONDO_TRY(rondo_onnx_attribute_int(node, "axis", 0, &given));
   RONDO_TRY(rondo_onnx_axis(given, shape.rank, &axis));
+  if (!rondo_onnx_is_constant(node, 1)) return compress_in_run(node, &shape, axis);
   RONDO_TRY(find_selected(node, shape.dims[axis], &selected));
   const rondo_onnx_shape from = shape;
   shape.dims[axis] = selected->count;
@@ -93,9 +122,12 @@ typedef struct parts {
   size_t count, outer, inner;
 } parts;
 
+/* As NumPy orders them: NaN is above all numbers, and one NaN like another. */
 static int compare_elements(const parts *of, size_t a, size_t b) {
   if (of->integers != NULL) return (of->integers[a] > of->integers[b]) - (of->integers[a] < of->integers[b]);
-  return (of->numbers[a] > of->numbers[b]) - (of->numbers[a] < of->numbers[b]);
+  const double x = of->numbers[a], y = of->numbers[b];
+  const bool is_x_nan = x != x, is_y_nan = y != y;
+  return is_x_nan || is_y_nan ? (int)is_x_nan - (int)is_y_nan : (x > y) - (x < y);
 }
 
 static int compare_parts(const parts *of, size_t a, size_t b) {
@@ -173,6 +205,7 @@ static rondo_status set_unique(rondo_onnx_node *node, const rondo_onnx_constant 
   const size_t bytes = rondo_onnx_type_bytes(shape.type) * of->inner;
   rondo_onnx_constant *constant;
   void *elements;
+  if (bytes == 0) return rondo_onnx_refuse(node, "its elements share bytes");
   shape.dims[axis] = unique->count;
   RONDO_TRY(rondo_onnx_constant_make(node->importer, &shape, &constant, &elements));
   for (size_t o = 0; o < of->outer; o++)

@@ -23,16 +23,19 @@ static rondo_status check_keeps_all(rondo_onnx_node *node) {
   return rondo_onnx_refuse(node, "it trains: export the model for inference, with training_mode false");
 }
 
-/* Before operator set 10, the mask has the type of the input. */
+/* The mask is of ones. Before operator set 10, it has the type of the input; models then list it as an output without
+ * using it. */
 static rondo_status set_mask(rondo_onnx_node *node) {
   rondo_onnx_shape shape = *rondo_onnx_input_shape(node, 0);
   rondo_onnx_constant *mask;
   void *elements;
   if (!rondo_onnx_wants_output(node, 1)) return RONDO_OK;
-  if (node->opset < 10) return rondo_onnx_refuse(node, "output 1 is one of training");
-  shape.type = RONDO_ONNX_BOOL;
+  if (node->opset >= 10) shape.type = RONDO_ONNX_BOOL;
+  if (shape.type != RONDO_ONNX_BOOL && shape.type != RONDO_ONNX_FLOAT)
+    return rondo_onnx_refuse(node, "output 1 is neither of truth values nor of floats");
   RONDO_TRY(rondo_onnx_constant_make(node->importer, &shape, &mask, &elements));
-  if (mask->bytes > 0) memset(elements, 1, mask->bytes);
+  if (shape.type == RONDO_ONNX_BOOL && mask->bytes > 0) memset(elements, 1, mask->bytes);
+  for (size_t i = 0; shape.type == RONDO_ONNX_FLOAT && i < mask->count; i++) ((float *)elements)[i] = 1;
   rondo_onnx_set_constant(node, 1, mask);
   return RONDO_OK;
 }

@@ -8,6 +8,8 @@
 #include "base/error.h"
 #include "onnx/import/constant.h"
 #include "onnx/import/node_attributes.h"
+#include "onnx/import/scaled_image.h"
+#include "onnx/import/widened_value.h"
 #include "onnx/operators/operator_families.h"
 
 typedef rondo_status (*unary_function)(rondo_program *program, rondo_value value, rondo_value *out_value);
@@ -26,16 +28,23 @@ static rondo_status set_empty_as(rondo_onnx_node *node, const rondo_onnx_shape *
   return rondo_onnx_set_empty(node, 0, &shape);
 }
 
+/* With type 0, the result has the type of input 0. */
+static rondo_status set_as(rondo_onnx_node *node, rondo_value value, rondo_onnx_type type) {
+  return rondo_onnx_set_fitted(node, 0, value, type != 0 ? type : rondo_onnx_input_shape(node, 0)->type);
+}
+
 static rondo_status add_unary(rondo_onnx_node *node, const void *data) {
   const unary_form *form = data;
   rondo_program *program;
   rondo_value x, y;
   if (rondo_onnx_shape_count(rondo_onnx_input_shape(node, 0)) == 0)
     return set_empty_as(node, rondo_onnx_input_shape(node, 0), form->result);
+  if (rondo_onnx_input_shape(node, 0)->type == RONDO_ONNX_UINT64 && form->function != rondo_op_bitwise_not)
+    return rondo_onnx_refuse(node, "programs hold integers of the type 'uint64' as I64, which have a sign");
   RONDO_TRY(rondo_onnx_operand(node, 0, &x));
   RONDO_TRY(rondo_onnx_node_program(node, &program));
   RONDO_TRY(form->function(program, x, &y));
-  return rondo_onnx_set_result(node, 0, y);
+  return set_as(node, y, form->result);
 }
 
 static rondo_status add_gelu(rondo_onnx_node *node, const void *data) {
@@ -143,6 +152,25 @@ static rondo_status add_numbers(rondo_onnx_node *node, const void *data) {
   return rondo_onnx_set_result(node, 0, y);
 }
 
+/* A gate and a value of one shape: swish(gate) value. */
+static rondo_status add_swiglu(rondo_onnx_node *node, const void *data) {
+  const rondo_onnx_shape *gate_shape = rondo_onnx_input_shape(node, 0), *shape = rondo_onnx_input_shape(node, 1);
+  float alpha;
+  rondo_program *program;
+  rondo_value gate, x;
+  (void)data;
+  RONDO_TRY(rondo_onnx_attribute_float(node, "alpha", 1, &alpha));
+  if (gate_shape->rank != shape->rank || memcmp(gate_shape->dims, shape->dims, shape->rank * sizeof *shape->dims) != 0)
+    return rondo_onnx_refuse(node, "its inputs have different shapes");
+  if (rondo_onnx_shape_count(shape) == 0) return rondo_onnx_set_empty(node, 0, shape);
+  RONDO_TRY(rondo_onnx_operand(node, 0, &gate));
+  RONDO_TRY(rondo_onnx_operand(node, 1, &x));
+  RONDO_TRY(rondo_onnx_node_program(node, &program));
+  RONDO_TRY(swish(program, gate, &alpha, &gate));
+  RONDO_TRY(rondo_op_mul(program, gate, x, &x));
+  return rondo_onnx_set_result(node, 0, x);
+}
+
 /* Before operator set 7, a slope has one number for each channel, dimension 1. */
 static rondo_status add_prelu(rondo_onnx_node *node, const void *data) {
   const rondo_onnx_shape *have = rondo_onnx_input_shape(node, 0), *slope_shape = rondo_onnx_input_shape(node, 1);
@@ -164,8 +192,14 @@ static rondo_status add_prelu(rondo_onnx_node *node, const void *data) {
 
 typedef struct binary_form {
   binary_function function;
-  rondo_onnx_type result; /* 0: the type of the inputs */
+  rondo_onnx_type result;        /* 0: the type of the inputs */
+  binary_function unsigned_long; /* of unsigned integers of 64 bits; NULL: as of others */
 } binary_form;
+
+static binary_function function_for(const rondo_onnx_node *node, const binary_form *form) {
+  const bool is_unsigned_long = rondo_onnx_input_shape(node, 0)->type == RONDO_ONNX_UINT64;
+  return is_unsigned_long && form->unsigned_long != NULL ? form->unsigned_long : form->function;
+}
 
 /* The shape to which all inputs are broadcast. */
 static rondo_status broadcast_inputs(const rondo_onnx_node *node, rondo_onnx_shape *out) {
@@ -182,13 +216,17 @@ static rondo_status add_binary(rondo_onnx_node *node, const void *data) {
   rondo_program *program;
   rondo_onnx_shape shape;
   rondo_value a, b, y;
+  bool is_made = false;
+  if (form->function == rondo_op_mul) RONDO_TRY(rondo_onnx_make_scaled_product(node, &is_made));
+  if (form->function == rondo_op_add) RONDO_TRY(rondo_onnx_make_scaled_sum(node, &is_made));
+  if (is_made) return RONDO_OK;
   RONDO_TRY(broadcast_inputs(node, &shape));
   if (rondo_onnx_shape_count(&shape) == 0) return set_empty_as(node, &shape, form->result);
   RONDO_TRY(rondo_onnx_operand(node, 0, &a));
   RONDO_TRY(rondo_onnx_operand(node, 1, &b));
   RONDO_TRY(rondo_onnx_node_program(node, &program));
-  RONDO_TRY(form->function(program, a, b, &y));
-  return rondo_onnx_set_result(node, 0, y);
+  RONDO_TRY(function_for(node, form)(program, a, b, &y));
+  return set_as(node, y, form->result);
 }
 
 /* Operator set 6: the dimensions of the second value are those of the first from `axis` on, or the last ones. */
@@ -213,31 +251,36 @@ static rondo_status add_aligned(rondo_onnx_node *node, const void *data) {
   return rondo_onnx_set_result(node, 0, y);
 }
 
+static bool is_float_type(rondo_type type) { return type == RONDO_F32 || type == RONDO_F16 || type == RONDO_BF16; }
+
 /* The result has the type of the base; an exponent of another type is one of floats if either is. */
 static rondo_status add_pow(rondo_onnx_node *node, const void *data) {
+  static const rondo_onnx_float_rounding rounding = {.mode = RONDO_ONNX_TO_NEAREST};
   rondo_program *program;
   rondo_type base_type, exponent_type;
   rondo_value base, exponent, y;
   (void)data;
-  const rondo_onnx_type model_type = rondo_onnx_input_shape(node, 0)->type;
-  RONDO_TRY(rondo_onnx_program_type(node->importer, model_type, &base_type));
-  RONDO_TRY(rondo_onnx_program_type(node->importer, rondo_onnx_input_shape(node, 1)->type, &exponent_type));
+  const rondo_onnx_type of_base = rondo_onnx_input_shape(node, 0)->type;
+  const rondo_onnx_type of_exponent = rondo_onnx_input_shape(node, 1)->type;
+  RONDO_TRY(rondo_onnx_held_type(node->importer, of_base, &base_type));
+  RONDO_TRY(rondo_onnx_held_type(node->importer, of_exponent, &exponent_type));
   RONDO_TRY(rondo_onnx_operand(node, 0, &base));
   RONDO_TRY(rondo_onnx_operand(node, 1, &exponent));
   RONDO_TRY(rondo_onnx_node_program(node, &program));
-  const bool is_float = exponent_type == RONDO_F32 || exponent_type == RONDO_F16 || exponent_type == RONDO_BF16;
-  const bool is_integer_base = base_type != RONDO_F32 && base_type != RONDO_F16 && base_type != RONDO_BF16;
-  if (is_float && is_integer_base)
-    RONDO_TRY(rondo_op_cast(program, base, exponent_type, &base));
-  else
-    RONDO_TRY(rondo_op_cast(program, exponent, base_type, &exponent));
-  RONDO_TRY(rondo_op_pow(program, base, exponent, &y));
-  RONDO_TRY(rondo_op_cast(program, y, base_type, &y));
-  return rondo_onnx_set_typed(node, 0, y, model_type);
+  if (is_float_type(exponent_type) && !is_float_type(base_type)) {
+    RONDO_TRY(rondo_onnx_cast_value(program, of_base, of_exponent, base, &rounding, &base));
+    RONDO_TRY(rondo_op_pow(program, base, exponent, &y));
+    RONDO_TRY(rondo_onnx_cast_value(program, of_exponent, of_base, y, &rounding, &y));
+  } else {
+    RONDO_TRY(rondo_onnx_cast_value(program, of_exponent, of_base, exponent, &rounding, &exponent));
+    RONDO_TRY(rondo_op_pow(program, base, exponent, &y));
+  }
+  return rondo_onnx_set_fitted(node, 0, y, of_base);
 }
 
 static rondo_status add_mod(rondo_onnx_node *node, const void *data) {
-  static const binary_form fmod_form = {rondo_op_fmod, 0}, remainder_form = {rondo_op_remainder, 0};
+  static const binary_form fmod_form = {rondo_op_fmod, 0, rondo_onnx_unsigned_remainder};
+  static const binary_form remainder_form = {rondo_op_remainder, 0, rondo_onnx_unsigned_remainder};
   int64_t is_fmod;
   (void)data;
   RONDO_TRY(rondo_onnx_attribute_int(node, "fmod", 0, &is_fmod));
@@ -245,7 +288,8 @@ static rondo_status add_mod(rondo_onnx_node *node, const void *data) {
 }
 
 static rondo_status add_bit_shift(rondo_onnx_node *node, const void *data) {
-  static const binary_form left = {rondo_op_shift_left, 0}, right = {rondo_op_shift_right, 0};
+  static const binary_form left = {rondo_op_shift_left, 0, NULL};
+  static const binary_form right = {rondo_op_shift_right, 0, rondo_onnx_unsigned_shift_right};
   const char *direction;
   (void)data;
   RONDO_TRY(rondo_onnx_attribute_text(node, "direction", "", &direction));
@@ -257,7 +301,7 @@ static rondo_status add_bit_shift(rondo_onnx_node *node, const void *data) {
 /* Many values ------------------------------------------------------------------------------------------------------ */
 
 typedef struct many_form {
-  binary_function function;
+  binary_form each;
   bool is_mean;
 } many_form;
 
@@ -273,10 +317,10 @@ static rondo_status add_many(rondo_onnx_node *node, const void *data) {
   RONDO_TRY(rondo_onnx_node_program(node, &program));
   for (size_t i = 1; i < count; i++) {
     RONDO_TRY(rondo_onnx_operand(node, i, &next));
-    RONDO_TRY(form->function(program, y, next, &y));
+    RONDO_TRY(function_for(node, &form->each)(program, y, next, &y));
   }
   if (form->is_mean && count > 1) RONDO_TRY(rondo_op_scale(program, y, 1.0f / (float)count, &y));
-  return rondo_onnx_set_result(node, 0, y);
+  return set_as(node, y, 0);
 }
 
 /* Where, Cast, Clip ------------------------------------------------------------------------------------------------ */
@@ -297,27 +341,9 @@ static rondo_status add_where(rondo_onnx_node *node, const void *data) {
   return rondo_onnx_set_typed(node, 0, result, type);
 }
 
-/* An input to cast. Constants may have integer types that programs lack, and become I64 first. */
-static rondo_status cast_operand(rondo_onnx_node *node, rondo_value *out) {
-  rondo_onnx_shape shape = *rondo_onnx_input_shape(node, 0);
-  rondo_onnx_constant *constant;
-  const int64_t *integers;
-  void *elements;
-  size_t count;
-  const bool is_known = rondo_onnx_is_constant(node, 0) && !rondo_onnx_has_result(&node->inputs[0]);
-  const bool is_integer = shape.type == RONDO_ONNX_INT16 || shape.type == RONDO_ONNX_UINT16 ||
-                          shape.type == RONDO_ONNX_UINT32 || shape.type == RONDO_ONNX_UINT64;
-  if (!is_known || !is_integer) return rondo_onnx_operand(node, 0, out);
-  RONDO_TRY(rondo_onnx_known_integers(node, 0, &integers, &count));
-  shape.type = RONDO_ONNX_INT64;
-  RONDO_TRY(rondo_onnx_constant_make(node->importer, &shape, &constant, &elements));
-  memcpy(elements, integers, count * sizeof *integers);
-  return rondo_onnx_constant_operand(node, constant, out);
-}
-
-static rondo_status cast_to(rondo_onnx_node *node, rondo_onnx_type type) {
+static rondo_status cast_to(rondo_onnx_node *node, rondo_onnx_type type, const rondo_onnx_float_rounding *rounding) {
   rondo_program *program;
-  rondo_type program_type;
+  rondo_type held;
   rondo_value x, y;
   const rondo_onnx_shape *shape = rondo_onnx_input_shape(node, 0);
   if (shape->type == type) {
@@ -325,49 +351,77 @@ static rondo_status cast_to(rondo_onnx_node *node, rondo_onnx_type type) {
     return RONDO_OK;
   }
   if (rondo_onnx_shape_count(shape) == 0) return set_empty_as(node, shape, type);
-  RONDO_TRY(rondo_onnx_program_type(node->importer, type, &program_type));
-  RONDO_TRY(cast_operand(node, &x));
+  RONDO_TRY(rondo_onnx_held_type(node->importer, type, &held));
+  RONDO_TRY(rondo_onnx_operand(node, 0, &x));
   RONDO_TRY(rondo_onnx_node_program(node, &program));
-  RONDO_TRY(rondo_op_cast(program, x, program_type, &y));
-  return rondo_onnx_set_typed(node, 0, y, type);
+  RONDO_TRY(rondo_onnx_cast_value(program, shape->type, type, x, rounding, &y));
+  RONDO_TRY(rondo_onnx_set_typed(node, 0, y, type));
+  rondo_onnx_keep_count(node, node->inputs[0].counted_axis);
+  return RONDO_OK;
 }
 
-/* `saturate` and `round_mode` concern 8-bit floats, which programs do not compute with. */
+/* `saturate` concerns 8-bit floats, and `round_mode` those that are powers of two. */
+static rondo_status read_rounding(rondo_onnx_node *node, rondo_onnx_float_rounding *out) {
+  static const char *const modes[] = {
+      [RONDO_ONNX_TO_NEAREST] = "nearest", [RONDO_ONNX_UP] = "up", [RONDO_ONNX_DOWN] = "down"};
+  int64_t saturate;
+  const char *mode;
+  RONDO_TRY(rondo_onnx_attribute_int(node, "saturate", 1, &saturate));
+  RONDO_TRY(rondo_onnx_attribute_text(node, "round_mode", "up", &mode));
+  for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
+    *out = (rondo_onnx_float_rounding){.overflows = saturate == 0, .mode = (rondo_onnx_rounding_mode)i};
+    if (strcmp(mode, modes[i]) == 0) return RONDO_OK;
+  }
+  return rondo_onnx_refuse_attribute(node, "round_mode", "it is '%s'", mode);
+}
+
 static rondo_status add_cast(rondo_onnx_node *node, const void *data) {
-  int64_t to, saturate;
+  rondo_onnx_float_rounding rounding;
+  int64_t to;
   (void)data;
   RONDO_TRY(rondo_onnx_attribute_int(node, "to", 0, &to));
-  RONDO_TRY(rondo_onnx_attribute_int(node, "saturate", 1, &saturate));
+  RONDO_TRY(read_rounding(node, &rounding));
   if (to < RONDO_ONNX_FLOAT || to > RONDO_ONNX_INT2)
     return rondo_onnx_refuse_attribute(node, "to", "%lld is no type", (long long)to);
-  return cast_to(node, (rondo_onnx_type)to);
+  return cast_to(node, (rondo_onnx_type)to, &rounding);
 }
 
 static rondo_status add_cast_like(rondo_onnx_node *node, const void *data) {
-  int64_t saturate;
+  rondo_onnx_float_rounding rounding;
   (void)data;
-  RONDO_TRY(rondo_onnx_attribute_int(node, "saturate", 1, &saturate));
-  return cast_to(node, rondo_onnx_input_shape(node, 1)->type);
+  RONDO_TRY(read_rounding(node, &rounding));
+  return cast_to(node, rondo_onnx_input_shape(node, 1)->type, &rounding);
 }
 
 /* The same bits as another type of as many. */
 static rondo_status add_bit_cast(rondo_onnx_node *node, const void *data) {
   const rondo_onnx_type from = rondo_onnx_input_shape(node, 0)->type;
-  int64_t to;
+  int64_t number;
   rondo_program *program;
-  rondo_type type;
+  rondo_type type, have;
   rondo_value x;
   (void)data;
-  RONDO_TRY(rondo_onnx_attribute_int(node, "to", 0, &to));
-  RONDO_TRY(rondo_onnx_program_type(node->importer, (rondo_onnx_type)to, &type));
+  RONDO_TRY(rondo_onnx_attribute_int(node, "to", 0, &number));
+  const rondo_onnx_type to = (rondo_onnx_type)number;
+  RONDO_TRY(rondo_onnx_held_type(node->importer, from, &have));
+  RONDO_TRY(rondo_onnx_held_type(node->importer, to, &type));
   if (from == RONDO_ONNX_DOUBLE || to == RONDO_ONNX_DOUBLE)
     return rondo_onnx_refuse(node, "programs compute doubles as floats, which have other bits");
-  if (rondo_onnx_type_bytes(from) != rondo_onnx_type_bytes((rondo_onnx_type)to))
+  if (rondo_onnx_small_float_of(from) != NULL || rondo_onnx_small_float_of(to) != NULL)
+    return rondo_onnx_refuse(node, "programs compute small floats as larger ones, which have other bits");
+  if (rondo_onnx_type_bits((int32_t)from) != rondo_onnx_type_bits((int32_t)to))
     return rondo_onnx_refuse_attribute(node, "to", "the types have different numbers of bits");
   RONDO_TRY(rondo_onnx_operand(node, 0, &x));
   RONDO_TRY(rondo_onnx_node_program(node, &program));
+  if (from == RONDO_ONNX_UINT32) RONDO_TRY(rondo_op_cast(program, x, have = RONDO_I32, &x));
+  if (to == RONDO_ONNX_UINT32 && rondo_type_bytes(have) == sizeof(int32_t)) {
+    RONDO_TRY(rondo_op_bitcast(program, x, RONDO_I32, &x));
+    RONDO_TRY(rondo_op_cast(program, x, have = RONDO_I64, &x));
+  }
+  if (rondo_type_bytes(have) != rondo_type_bytes(type))
+    return rondo_onnx_refuse_attribute(node, "to", "programs hold one of the types in a wider one");
   RONDO_TRY(rondo_op_bitcast(program, x, type, &x));
-  return rondo_onnx_set_typed(node, 0, x, (rondo_onnx_type)to);
+  return rondo_onnx_set_fitted(node, 0, x, to);
 }
 
 static rondo_status clamp_with(rondo_onnx_node *node, float lowest, float highest) {
@@ -435,9 +489,10 @@ static rondo_status add_clip(rondo_onnx_node *node, const void *data) {
 
 /* The table -------------------------------------------------------------------------------------------------------- */
 
-#define UNARY(name, first, ...)                                             \
-  {                                                                         \
-    name, first, 0, 1, 1, 0, add_unary, &(const unary_form) { __VA_ARGS__ } \
+#define WIDE RONDO_ONNX_ROW_WIDE
+#define UNARY(name, first, ...)                                                \
+  {                                                                            \
+    name, first, 0, 1, 1, WIDE, add_unary, &(const unary_form) { __VA_ARGS__ } \
   }
 #define NUMBERS(name, first, function, ...)                      \
   {                                                              \
@@ -445,17 +500,20 @@ static rondo_status add_clip(rondo_onnx_node *node, const void *data) {
       function, { __VA_ARGS__ }                                  \
     }                                                            \
   }
-#define BINARY(name, first, ...)                                              \
-  {                                                                           \
-    name, first, 0, 2, 2, 0, add_binary, &(const binary_form) { __VA_ARGS__ } \
+#define ORDERED(name, first, ...)                                                \
+  {                                                                              \
+    name, first, 0, 2, 2, WIDE, add_binary, &(const binary_form) { __VA_ARGS__ } \
   }
-#define ALIGNED(name, ...)                                                 \
-  {                                                                        \
-    name, 6, 6, 2, 2, 0, add_aligned, &(const binary_form) { __VA_ARGS__ } \
+#define BINARY(name, first, function, result) ORDERED(name, first, function, result, NULL)
+#define ALIGNED(name, ...)                                                       \
+  {                                                                              \
+    name, 6, 6, 2, 2, 0, add_aligned, &(const binary_form) { __VA_ARGS__, NULL } \
   }
-#define MANY(name, first, ...)                                                                \
-  {                                                                                           \
-    name, first, 0, 1, RONDO_ONNX_ANY_NUMBER, 0, add_many, &(const many_form) { __VA_ARGS__ } \
+#define MANY(name, first, is_mean, ...)                                                                \
+  {                                                                                                    \
+    name, first, 0, RONDO_ONNX_ANY_NUMBER, RONDO_ONNX_ANY_NUMBER, WIDE, add_many, &(const many_form) { \
+      {__VA_ARGS__}, is_mean                                                                           \
+    }                                                                                                  \
   }
 
 static const rondo_onnx_row rows[] = {
@@ -500,6 +558,7 @@ static const rondo_onnx_row rows[] = {
     NUMBERS("Swish", 24, swish, {"alpha", 1}),
     NUMBERS("ThresholdedRelu", 10, thresholded_relu, {"alpha", 1}),
     {"PRelu", 6, 0, 2, 2, 0, add_prelu, NULL},
+    {"SwiGLU", 28, 0, 2, 2, 0, add_swiglu, NULL},
     {"Gelu", 20, 0, 1, 1, 0, add_gelu, NULL},
     {"IsInf", 10, 0, 1, 1, 0, add_is_inf, NULL},
     ALIGNED("Add", rondo_op_add, 0),
@@ -510,15 +569,15 @@ static const rondo_onnx_row rows[] = {
     BINARY("BitwiseOr", 18, rondo_op_bitwise_or, 0),
     BINARY("BitwiseXor", 18, rondo_op_bitwise_xor, 0),
     ALIGNED("Div", rondo_op_div, 0),
-    BINARY("Div", 7, rondo_op_div, 0),
+    ORDERED("Div", 7, rondo_op_div, 0, rondo_onnx_unsigned_div),
     ALIGNED("Equal", rondo_op_equal, RONDO_ONNX_BOOL),
     BINARY("Equal", 7, rondo_op_equal, RONDO_ONNX_BOOL),
     ALIGNED("Greater", rondo_op_greater, RONDO_ONNX_BOOL),
-    BINARY("Greater", 7, rondo_op_greater, RONDO_ONNX_BOOL),
-    BINARY("GreaterOrEqual", 12, rondo_op_greater_equal, RONDO_ONNX_BOOL),
+    ORDERED("Greater", 7, rondo_op_greater, RONDO_ONNX_BOOL, rondo_onnx_unsigned_greater),
+    ORDERED("GreaterOrEqual", 12, rondo_op_greater_equal, RONDO_ONNX_BOOL, rondo_onnx_unsigned_greater_equal),
     ALIGNED("Less", rondo_op_less, RONDO_ONNX_BOOL),
-    BINARY("Less", 7, rondo_op_less, RONDO_ONNX_BOOL),
-    BINARY("LessOrEqual", 12, rondo_op_less_equal, RONDO_ONNX_BOOL),
+    ORDERED("Less", 7, rondo_op_less, RONDO_ONNX_BOOL, rondo_onnx_unsigned_less),
+    ORDERED("LessOrEqual", 12, rondo_op_less_equal, RONDO_ONNX_BOOL, rondo_onnx_unsigned_less_equal),
     ALIGNED("Mul", rondo_op_mul, 0),
     BINARY("Mul", 7, rondo_op_mul, 0),
     ALIGNED("Or", rondo_op_logical_or, RONDO_ONNX_BOOL),
@@ -527,20 +586,20 @@ static const rondo_onnx_row rows[] = {
     BINARY("Sub", 7, rondo_op_sub, 0),
     ALIGNED("Xor", rondo_op_logical_xor, RONDO_ONNX_BOOL),
     BINARY("Xor", 7, rondo_op_logical_xor, RONDO_ONNX_BOOL),
-    {"BitShift", 11, 0, 2, 2, 0, add_bit_shift, NULL},
-    {"Mod", 10, 0, 2, 2, 0, add_mod, NULL},
+    {"BitShift", 11, 0, 2, 2, WIDE, add_bit_shift, NULL},
+    {"Mod", 10, 0, 2, 2, WIDE, add_mod, NULL},
     ALIGNED("Pow", rondo_op_pow, 0),
-    {"Pow", 7, 0, 2, 2, 0, add_pow, NULL},
-    MANY("Max", 6, rondo_op_maximum, false),
-    MANY("Mean", 6, rondo_op_add, true),
-    MANY("Min", 6, rondo_op_minimum, false),
-    MANY("Sum", 6, rondo_op_add, false),
-    {"BitCast", 26, 0, 1, 1, 0, add_bit_cast, NULL},
-    {"Cast", 6, 0, 1, 1, 0, add_cast, NULL},
-    {"CastLike", 15, 0, 2, 2, 0, add_cast_like, NULL},
+    {"Pow", 7, 0, 2, 2, WIDE, add_pow, NULL},
+    MANY("Max", 6, false, rondo_op_maximum, 0, rondo_onnx_unsigned_maximum),
+    MANY("Mean", 6, true, rondo_op_add, 0, NULL),
+    MANY("Min", 6, false, rondo_op_minimum, 0, rondo_onnx_unsigned_minimum),
+    MANY("Sum", 6, false, rondo_op_add, 0, NULL),
+    {"BitCast", 26, 0, 1, 1, WIDE, add_bit_cast, NULL},
+    {"Cast", 6, 0, 1, 1, WIDE | RONDO_ONNX_ROW_COUNTED, add_cast, NULL},
+    {"CastLike", 15, 0, 2, 2, WIDE, add_cast_like, NULL},
     {"Clip", 6, 10, 1, 1, 0, add_clip_attributes, NULL},
     {"Clip", 11, 0, 1, 3, 0, add_clip, NULL},
-    {"Where", 9, 0, 3, 3, 0, add_where, NULL},
+    {"Where", 9, 0, 3, 3, WIDE, add_where, NULL},
 };
 
 RONDO_ONNX_FAMILY(rondo_onnx_elementwise, rows);

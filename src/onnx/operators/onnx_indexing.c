@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "onnx/import/constant.h"
 #include "onnx/import/node_attributes.h"
+#include "onnx/import/widened_value.h"
 #include "onnx/operators/operator_families.h"
 
 static rondo_status wrap_constant(rondo_onnx_node *node, size_t index, size_t size, rondo_value *out) {
@@ -36,6 +37,29 @@ static rondo_status index_operand(rondo_onnx_node *node, size_t index, size_t si
   return rondo_op_wrap_indices(program, *out, size, out);
 }
 
+/* The dimension of an attribute "axis". */
+static rondo_status read_axis(rondo_onnx_node *node, int64_t otherwise, size_t rank, size_t *out) {
+  int64_t given;
+  RONDO_TRY(rondo_onnx_attribute_int(node, "axis", otherwise, &given));
+  return rondo_onnx_axis(given, rank, out);
+}
+
+typedef rondo_status (*gather_function)(rondo_program *program, rondo_value value, rondo_value indices, size_t axis,
+                                        rondo_value *out_value);
+
+/* Sets the result, of this shape, to elements that are gathered along the axis. */
+static rondo_status set_gathered(rondo_onnx_node *node, gather_function gather, size_t axis,
+                                 const rondo_onnx_shape *shape) {
+  rondo_program *program;
+  rondo_value value, indices;
+  if (rondo_onnx_shape_count(shape) == 0) return rondo_onnx_set_empty(node, 0, shape);
+  RONDO_TRY(index_operand(node, 1, rondo_onnx_input_shape(node, 0)->dims[axis], &indices));
+  RONDO_TRY(rondo_onnx_operand(node, 0, &value));
+  RONDO_TRY(rondo_onnx_node_program(node, &program));
+  RONDO_TRY(gather(program, value, indices, axis, &value));
+  return rondo_onnx_set_typed(node, 0, value, shape->type);
+}
+
 /* Gather ----------------------------------------------------------------------------------------------------------- */
 
 /* The sizes of the indices replace that of the axis. */
@@ -51,22 +75,12 @@ static rondo_status gathered_shape(rondo_onnx_node *node, size_t axis, rondo_onn
 }
 
 static rondo_status add_gather(rondo_onnx_node *node, const void *data) {
-  const rondo_onnx_shape *have = rondo_onnx_input_shape(node, 0);
-  int64_t given;
   size_t axis;
   rondo_onnx_shape shape;
-  rondo_program *program;
-  rondo_value value, indices;
   (void)data;
-  RONDO_TRY(rondo_onnx_attribute_int(node, "axis", 0, &given));
-  RONDO_TRY(rondo_onnx_axis(given, have->rank, &axis));
+  RONDO_TRY(read_axis(node, 0, rondo_onnx_input_shape(node, 0)->rank, &axis));
   RONDO_TRY(gathered_shape(node, axis, &shape));
-  if (rondo_onnx_shape_count(&shape) == 0) return rondo_onnx_set_empty(node, 0, &shape);
-  RONDO_TRY(index_operand(node, 1, have->dims[axis], &indices));
-  RONDO_TRY(rondo_onnx_operand(node, 0, &value));
-  RONDO_TRY(rondo_onnx_node_program(node, &program));
-  RONDO_TRY(rondo_op_index_select(program, value, indices, axis, &value));
-  return rondo_onnx_set_typed(node, 0, value, shape.type);
+  return set_gathered(node, rondo_op_index_select, axis, &shape);
 }
 
 /* GatherElements, GatherND ----------------------------------------------------------------------------------------- */
@@ -74,20 +88,11 @@ static rondo_status add_gather(rondo_onnx_node *node, const void *data) {
 static rondo_status add_gather_elements(rondo_onnx_node *node, const void *data) {
   const rondo_onnx_shape *have = rondo_onnx_input_shape(node, 0);
   rondo_onnx_shape shape = *rondo_onnx_input_shape(node, 1);
-  int64_t given;
   size_t axis;
-  rondo_program *program;
-  rondo_value value, indices;
   (void)data;
-  RONDO_TRY(rondo_onnx_attribute_int(node, "axis", 0, &given));
-  RONDO_TRY(rondo_onnx_axis(given, have->rank, &axis));
+  RONDO_TRY(read_axis(node, 0, have->rank, &axis));
   shape.type = have->type;
-  if (rondo_onnx_shape_count(&shape) == 0) return rondo_onnx_set_empty(node, 0, &shape);
-  RONDO_TRY(index_operand(node, 1, have->dims[axis], &indices));
-  RONDO_TRY(rondo_onnx_operand(node, 0, &value));
-  RONDO_TRY(rondo_onnx_node_program(node, &program));
-  RONDO_TRY(rondo_op_gather(program, value, indices, axis, &value));
-  return rondo_onnx_set_typed(node, 0, value, shape.type);
+  return set_gathered(node, rondo_op_gather, axis, &shape);
 }
 
 static rondo_status add_gather_nd(rondo_onnx_node *node, const void *data) {
@@ -127,14 +132,12 @@ static rondo_status read_reduction(rondo_onnx_node *node, rondo_scatter_reductio
 static rondo_status add_scatter_elements(rondo_onnx_node *node, const void *data) {
   const rondo_onnx_shape *have = rondo_onnx_input_shape(node, 0);
   rondo_scatter_reduction reduction;
-  int64_t given;
   size_t axis;
   rondo_program *program;
   rondo_value value, indices, updates;
   (void)data;
   RONDO_TRY(read_reduction(node, &reduction));
-  RONDO_TRY(rondo_onnx_attribute_int(node, "axis", 0, &given));
-  RONDO_TRY(rondo_onnx_axis(given, have->rank, &axis));
+  RONDO_TRY(read_axis(node, 0, have->rank, &axis));
   if (rondo_onnx_shape_count(rondo_onnx_input_shape(node, 1)) == 0) {
     rondo_onnx_set_input(node, 0, 0);
     return RONDO_OK;
@@ -165,6 +168,78 @@ static rondo_status add_scatter_nd(rondo_onnx_node *node, const void *data) {
   return rondo_onnx_set_typed(node, 0, value, rondo_onnx_input_shape(node, 0)->type);
 }
 
+/* TensorScatter ---------------------------------------------------------------------------------------------------- */
+
+/* A cache, and an update that replaces part of it along an axis. */
+typedef struct cache_update {
+  const rondo_onnx_shape *cache, *update;
+  size_t axis;
+  bool is_circular; /* places beyond the end are those from the begin on */
+} cache_update;
+
+static rondo_status read_cache_update(rondo_onnx_node *node, cache_update *out) {
+  const char *mode;
+  *out = (cache_update){.cache = rondo_onnx_input_shape(node, 0), .update = rondo_onnx_input_shape(node, 1)};
+  RONDO_TRY(rondo_onnx_attribute_text(node, "mode", "linear", &mode));
+  RONDO_TRY(read_axis(node, -2, out->cache->rank, &out->axis));
+  out->is_circular = strcmp(mode, "circular") == 0;
+  if (!out->is_circular && strcmp(mode, "linear") != 0)
+    return rondo_onnx_refuse_attribute(node, "mode", "it is '%s'", mode);
+  if (out->axis == 0) return rondo_onnx_refuse_attribute(node, "axis", "it is that of the batch");
+  bool fits = out->update->rank == out->cache->rank;
+  for (size_t i = 0; fits && i < out->cache->rank; i++)
+    fits = i == out->axis ? out->update->dims[i] <= out->cache->dims[i] : out->update->dims[i] == out->cache->dims[i];
+  if (!fits) return rondo_onnx_refuse(node, "the update does not fit the cache along axis %zu", out->axis);
+  if (!rondo_onnx_has_input(node, 2)) return RONDO_OK;
+  const rondo_onnx_shape *first = rondo_onnx_input_shape(node, 2);
+  if (first->rank == 1 && first->dims[0] == out->cache->dims[0]) return RONDO_OK;
+  return rondo_onnx_refuse(node, "input 2 has not one index for each of a batch of %zu", out->cache->dims[0]);
+}
+
+/* The index in the cache of each element of the update: that of input 2, or 0, and those after it. */
+static rondo_status cache_indices(rondo_onnx_node *node, const cache_update *of, rondo_value *out) {
+  size_t batch[RONDO_MAX_DIMENSIONS], steps[RONDO_MAX_DIMENSIONS];
+  const size_t rank = of->update->rank;
+  rondo_program *program;
+  rondo_value first, size;
+  for (size_t i = 0; i < rank; i++) {
+    batch[i] = i == 0 ? of->update->dims[0] : 1;
+    steps[i] = i == of->axis ? of->update->dims[i] : 1;
+  }
+  RONDO_TRY(rondo_onnx_node_program(node, &program));
+  RONDO_TRY(rondo_op_arange(program, RONDO_I64, steps[of->axis], 0, 1, out));
+  RONDO_TRY(rondo_onnx_reshape(node, *out, steps, rank, out));
+  if (rondo_onnx_has_input(node, 2)) {
+    RONDO_TRY(rondo_onnx_operand(node, 2, &first));
+    RONDO_TRY(rondo_op_cast(program, first, RONDO_I64, &first));
+    RONDO_TRY(rondo_onnx_reshape(node, first, batch, rank, &first));
+    RONDO_TRY(rondo_op_add(program, *out, first, out));
+  }
+  if (of->is_circular) {
+    RONDO_TRY(rondo_op_full(program, RONDO_I64, NULL, 0, (double)of->cache->dims[of->axis], &size));
+    RONDO_TRY(rondo_op_remainder(program, *out, size, out));
+  }
+  return rondo_op_expand(program, *out, of->update->dims, rank, out);
+}
+
+static rondo_status add_tensor_scatter(rondo_onnx_node *node, const void *data) {
+  cache_update of;
+  rondo_program *program;
+  rondo_value cache, update, indices;
+  (void)data;
+  RONDO_TRY(read_cache_update(node, &of));
+  if (rondo_onnx_shape_count(of.update) == 0) {
+    rondo_onnx_set_input(node, 0, 0);
+    return RONDO_OK;
+  }
+  RONDO_TRY(rondo_onnx_operand(node, 0, &cache));
+  RONDO_TRY(rondo_onnx_operand(node, 1, &update));
+  RONDO_TRY(cache_indices(node, &of, &indices));
+  RONDO_TRY(rondo_onnx_node_program(node, &program));
+  RONDO_TRY(rondo_op_scatter(program, cache, of.axis, indices, update, &cache));
+  return rondo_onnx_set_typed(node, 0, cache, of.cache->type);
+}
+
 /* OneHot ----------------------------------------------------------------------------------------------------------- */
 
 /* Elements 0 and 1 of input 2: what is outside, and what is at the index. */
@@ -183,13 +258,11 @@ static rondo_status split_values(rondo_onnx_node *node, rondo_value *out_off, ro
 static rondo_status add_one_hot(rondo_onnx_node *node, const void *data) {
   const rondo_onnx_shape *have = rondo_onnx_input_shape(node, 0);
   const double *depth;
-  int64_t given;
   size_t axis, count;
   rondo_program *program;
   rondo_value indices, off, on, y;
   (void)data;
-  RONDO_TRY(rondo_onnx_attribute_int(node, "axis", -1, &given));
-  RONDO_TRY(rondo_onnx_axis(given, have->rank + 1, &axis));
+  RONDO_TRY(read_axis(node, -1, have->rank + 1, &axis));
   RONDO_TRY(rondo_onnx_known_numbers(node, 1, &depth, &count));
   if (count != 1 || !(depth[0] >= 1 && depth[0] < 1e15)) return rondo_onnx_refuse(node, "its depth is no size");
   RONDO_TRY(rondo_onnx_operand(node, 0, &indices));
@@ -229,20 +302,22 @@ static rondo_status set_none(rondo_onnx_node *node, size_t axis) {
 /* They are always sorted, also if `sorted` does not ask for it. */
 static rondo_status add_top_k(rondo_onnx_node *node, const void *data) {
   const rondo_onnx_shape *have = rondo_onnx_input_shape(node, 0);
-  int64_t given, largest, sorted;
+  int64_t largest, sorted;
   size_t axis, k;
   rondo_program *program;
   rondo_value x, values, indices;
   (void)data;
-  RONDO_TRY(rondo_onnx_attribute_int(node, "axis", -1, &given));
   RONDO_TRY(rondo_onnx_attribute_int(node, "largest", 1, &largest));
   RONDO_TRY(rondo_onnx_attribute_int(node, "sorted", 1, &sorted));
-  RONDO_TRY(rondo_onnx_axis(given, have->rank, &axis));
+  RONDO_TRY(read_axis(node, -1, have->rank, &axis));
   RONDO_TRY(read_k(node, have->dims[axis], &k));
   if (k == 0) return set_none(node, axis);
   RONDO_TRY(rondo_onnx_operand(node, 0, &x));
   RONDO_TRY(rondo_onnx_node_program(node, &program));
+  const bool is_unsigned_long = have->type == RONDO_ONNX_UINT64;
+  if (is_unsigned_long) RONDO_TRY(rondo_onnx_unsigned_order(program, x, &x));
   RONDO_TRY(rondo_op_topk(program, x, k, axis, largest == 0, &values, &indices));
+  if (is_unsigned_long) RONDO_TRY(rondo_onnx_unsigned_order(program, values, &values));
   RONDO_TRY(rondo_op_cast(program, indices, RONDO_I64, &indices));
   RONDO_TRY(rondo_onnx_set_typed(node, 0, values, have->type));
   return rondo_onnx_set_typed(node, 1, indices, RONDO_ONNX_INT64);
@@ -250,16 +325,19 @@ static rondo_status add_top_k(rondo_onnx_node *node, const void *data) {
 
 /* The table -------------------------------------------------------------------------------------------------------- */
 
+#define WIDE RONDO_ONNX_ROW_WIDE
+
 static const rondo_onnx_row rows[] = {
-    {"Gather", 1, 0, 2, 2, 0, add_gather, NULL},
-    {"GatherElements", 11, 0, 2, 2, 0, add_gather_elements, NULL},
-    {"GatherND", 11, 0, 2, 2, 0, add_gather_nd, NULL},
+    {"Gather", 1, 0, 2, 2, WIDE, add_gather, NULL},
+    {"GatherElements", 11, 0, 2, 2, WIDE, add_gather_elements, NULL},
+    {"GatherND", 11, 0, 2, 2, WIDE, add_gather_nd, NULL},
     {"OneHot", 9, 0, 3, 3, 0, add_one_hot, NULL},
     {"Scatter", 9, 10, 3, 3, 0, add_scatter_elements, NULL},
     {"ScatterElements", 11, 0, 3, 3, 0, add_scatter_elements, NULL},
     {"ScatterND", 11, 0, 3, 3, 0, add_scatter_nd, NULL},
-    {"TopK", 1, 9, 1, 1, 0, add_top_k, NULL},
-    {"TopK", 10, 0, 2, 2, 0, add_top_k, NULL},
+    {"TensorScatter", 24, 0, 2, 3, 0, add_tensor_scatter, NULL},
+    {"TopK", 1, 9, 1, 1, WIDE, add_top_k, NULL},
+    {"TopK", 10, 0, 2, 2, WIDE, add_top_k, NULL},
 };
 
 RONDO_ONNX_FAMILY(rondo_onnx_indexing, rows);

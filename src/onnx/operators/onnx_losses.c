@@ -104,10 +104,16 @@ static rondo_status reduce(class_loss *of, rondo_value loss, rondo_value weights
 
 /* The loss of the logarithms of probabilities, [images, classes, places]. */
 static rondo_status set_loss(class_loss *of, rondo_value logarithms) {
-  rondo_value targets, ignored, weights, loss;
+  rondo_value targets, ignored, weights, loss, zero;
+  rondo_type type;
   RONDO_TRY(add_targets(of, &targets, &ignored));
   RONDO_TRY(rondo_op_gather(of->program, logarithms, targets, 1, &loss));
   RONDO_TRY(rondo_op_neg(of->program, loss, &loss));
+  if (ignored.id != 0) { /* the loss of class 0 may be infinite, and a weight of 0 would make it NaN */
+    RONDO_TRY(rondo_onnx_program_type(of->node->importer, rondo_onnx_input_shape(of->node, 0)->type, &type));
+    RONDO_TRY(rondo_op_full(of->program, type, NULL, 0, 0, &zero));
+    RONDO_TRY(rondo_op_select(of->program, ignored, zero, loss, &loss));
+  }
   RONDO_TRY(add_weights(of, targets, ignored, &weights));
   if (weights.id != 0) RONDO_TRY(rondo_op_mul(of->program, loss, weights, &loss));
   RONDO_TRY(reduce(of, loss, weights, &loss));

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "onnx/import/constant.h"
 #include "onnx/import/node_attributes.h"
+#include "onnx/import/scaled_image.h"
 #include "onnx/operators/operator_families.h"
 
 /* Operators of programs need an epsilon above 0; ONNX's may be 0. */
@@ -223,12 +224,14 @@ static rondo_status add_batch_norm(rondo_onnx_node *node, const void *data) {
   const rondo_onnx_shape *have = rondo_onnx_input_shape(node, 0);
   rondo_batch_norm_options options = {RONDO_BATCH_NORM_OPTIONS_INIT, .inference = true};
   float momentum;
-  bool trains;
+  bool trains, is_made = false;
   rondo_program *program;
   rondo_value x, y;
   (void)data;
   RONDO_TRY(read_training(node, &momentum, &trains));
   RONDO_TRY(read_epsilon(node, &options.epsilon));
+  if (!trains) RONDO_TRY(rondo_onnx_make_scaled_norm(node, options.epsilon, &is_made));
+  if (is_made) return RONDO_OK;
   if (have->rank < 2) return rondo_onnx_refuse(node, "input 0 has %zu dimensions, and 2 are needed", have->rank);
   RONDO_TRY(rondo_onnx_operand(node, 0, &x));
   RONDO_TRY(float_operand(node, 1, &options.scale));

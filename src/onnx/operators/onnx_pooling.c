@@ -166,8 +166,9 @@ static rondo_status find_extension(rondo_onnx_node *node, const rondo_onnx_shape
   RONDO_TRY(rondo_onnx_known_integers(node, 2, &sizes, &count));
   if (count != pooled->rank) return rondo_onnx_refuse(node, "%zu sizes for %zu dimensions", count, pooled->rank);
   for (size_t i = 0; i < count; i++) {
+    if (sizes[i] < 0 || (uint64_t)sizes[i] < pooled->dims[i])
+      return rondo_onnx_refuse(node, "its result is smaller than what was pooled");
     out[i] = sizes[i] - (int64_t)pooled->dims[i];
-    if (out[i] < 0) return rondo_onnx_refuse(node, "its result is smaller than what was pooled");
   }
   return RONDO_OK;
 }

@@ -7,6 +7,7 @@
 #include "onnx/import/constant.h"
 #include "onnx/import/node_attributes.h"
 #include "onnx/operators/operator_families.h"
+#include "onnx/operators/quantized_operand.h"
 
 /* As numpy.matmul: a vector is a row on the left and a column on the right, and this dimension is then removed. */
 static rondo_status add_matmul(rondo_onnx_node *node, const void *data) {
@@ -15,14 +16,15 @@ static rondo_status add_matmul(rondo_onnx_node *node, const void *data) {
   rondo_type type;
   rondo_value a, b, y;
   size_t dims[RONDO_MAX_DIMENSIONS], rank;
+  rondo_matmul_options options = {RONDO_MATMUL_OPTIONS_INIT};
   (void)data;
   RONDO_TRY(rondo_onnx_operand(node, 0, &a));
-  RONDO_TRY(rondo_onnx_operand(node, 1, &b));
+  RONDO_TRY(rondo_onnx_quantized_operand(node, 1, &options.transpose_b, &b));
   RONDO_TRY(rondo_onnx_node_program(node, &program));
   const bool is_row = a_shape->rank == 1, is_column = b_shape->rank == 1;
   if (is_row) RONDO_TRY(rondo_onnx_reshape(node, a, (const size_t[]){1, a_shape->dims[0]}, 2, &a));
   if (is_column) RONDO_TRY(rondo_onnx_reshape(node, b, (const size_t[]){b_shape->dims[0], 1}, 2, &b));
-  RONDO_TRY(rondo_op_matmul(program, a, b, (rondo_value){0}, &y));
+  RONDO_TRY(rondo_op_matmul_with(program, a, b, &options, &y));
   RONDO_TRY(rondo_value_shape(program, y, &type, dims, &rank));
   if (is_column) rank--;
   if (is_row) {
@@ -73,7 +75,7 @@ static rondo_status add_gemm(rondo_onnx_node *node, const void *data) {
   rondo_matmul_options options = {RONDO_MATMUL_OPTIONS_INIT, .transpose_a = of.transpose_a != 0,
                                   .transpose_b = of.transpose_b != 0};
   RONDO_TRY(rondo_onnx_operand(node, 0, &a));
-  RONDO_TRY(rondo_onnx_operand(node, 1, &b));
+  RONDO_TRY(rondo_onnx_quantized_operand(node, 1, options.transpose_b ? NULL : &options.transpose_b, &b));
   RONDO_TRY(rondo_onnx_node_program(node, &program));
   const bool has_bias = is_bias(node, &of);
   if (has_bias) RONDO_TRY(rondo_onnx_operand(node, 2, &options.bias));
@@ -108,7 +110,7 @@ static rondo_status add_einsum(rondo_onnx_node *node, const void *data) {
 
 static const rondo_onnx_row rows[] = {
     {"Det", 11, 0, 1, 1, 0, add_det, NULL},
-    {"Einsum", 12, 0, 1, RONDO_ONNX_ANY_NUMBER, 0, add_einsum, NULL},
+    {"Einsum", 12, 0, RONDO_ONNX_ANY_NUMBER, RONDO_ONNX_ANY_NUMBER, 0, add_einsum, NULL},
     {"Gemm", 6, 0, 2, 3, 0, add_gemm, NULL},
     {"MatMul", 1, 0, 2, 2, 0, add_matmul, NULL},
 };

@@ -244,14 +244,19 @@ static rondo_status add_reverse_sequence(rondo_onnx_node *node, const void *data
   return rondo_onnx_set_typed(node, 0, value, have->type);
 }
 
-static rondo_status add_cumsum(rondo_onnx_node *node, const void *data) {
+typedef struct cumulation_form {
+  rondo_status (*add)(rondo_program *program, rondo_value value, size_t dimension, bool exclusive, bool reversed,
+                      rondo_value *out_value);
+} cumulation_form;
+
+static rondo_status add_cumulation(rondo_onnx_node *node, const void *data) {
+  const cumulation_form *form = data;
   const rondo_onnx_shape *have = rondo_onnx_input_shape(node, 0);
   const int64_t *given;
   int64_t exclusive, reverse;
   size_t axis, count;
   rondo_program *program;
   rondo_value value;
-  (void)data;
   RONDO_TRY(rondo_onnx_attribute_int(node, "exclusive", 0, &exclusive));
   RONDO_TRY(rondo_onnx_attribute_int(node, "reverse", 0, &reverse));
   RONDO_TRY(rondo_onnx_known_integers(node, 1, &given, &count));
@@ -260,7 +265,7 @@ static rondo_status add_cumsum(rondo_onnx_node *node, const void *data) {
   if (rondo_onnx_shape_count(have) == 0) return rondo_onnx_set_empty(node, 0, have);
   RONDO_TRY(rondo_onnx_operand(node, 0, &value));
   RONDO_TRY(rondo_onnx_node_program(node, &program));
-  RONDO_TRY(rondo_op_cumsum(program, value, axis, exclusive != 0, reverse != 0, &value));
+  RONDO_TRY(form->add(program, value, axis, exclusive != 0, reverse != 0, &value));
   return rondo_onnx_set_typed(node, 0, value, have->type);
 }
 
@@ -268,7 +273,8 @@ static rondo_status add_cumsum(rondo_onnx_node *node, const void *data) {
 
 static const rondo_onnx_row rows[] = {
     {"CenterCropPad", 18, 0, 2, 2, 0, add_center_crop_pad, NULL},
-    {"CumSum", 11, 0, 2, 2, 0, add_cumsum, NULL},
+    {"CumProd", 26, 0, 2, 2, 0, add_cumulation, &(const cumulation_form){rondo_op_cumprod}},
+    {"CumSum", 11, 0, 2, 2, 0, add_cumulation, &(const cumulation_form){rondo_op_cumsum}},
     {"DepthToSpace", 1, 0, 1, 1, 0, add_blocks, &(const block_form){rondo_op_depth_to_space}},
     {"Pad", 2, 10, 1, 1, 0, add_pad, NULL},
     {"Pad", 11, 0, 2, 4, 0, add_pad, NULL},

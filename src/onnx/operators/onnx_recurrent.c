@@ -149,7 +149,7 @@ static rondo_status join_gates(rondo_onnx_node *inner, const gate_rows *rows, si
     const size_t start[3] = {rows->direction, (rows->first + rows->order[i]) * states, 0};
     RONDO_TRY(rondo_op_slice(program, from, start, length, NULL, &parts[i]));
   }
-  if (rows->gates > 1) RONDO_TRY(rondo_op_concat(program, parts, rows->gates, 1, &parts[0]));
+  RONDO_TRY(rondo_op_concat(program, parts, rows->gates, 1, &parts[0]));
   RONDO_TRY(rondo_onnx_reshape(inner, parts[0], (const size_t[]){rows->gates * states, length[2]}, have->rank - 1,
                                &parts[0]));
   return rondo_onnx_set_typed(inner, 0, parts[0], have->type);

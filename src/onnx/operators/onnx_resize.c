@@ -10,6 +10,7 @@
 #include "onnx/operators/operator_families.h"
 
 #define MOST_RESIZED 4 /* dimensions of rondo_op_interpolate */
+#define MOST_SIZE 1e9  /* of a size that is computed */
 
 /* What becomes of each dimension of the input. */
 typedef struct resizing {
@@ -102,7 +103,7 @@ static rondo_status use_scales(rondo_onnx_node *node, const double *scales, cons
   const rondo_onnx_shape *have = rondo_onnx_input_shape(node, 0);
   for (size_t i = 0; i < count; i++) {
     const float size = floorf((float)scales[i] * (float)have->dims[axes[i]]);
-    if (!(size >= 1 && size < 1e9f))
+    if (!(size >= 1 && size < (float)MOST_SIZE))
       return rondo_onnx_refuse(node, "a scale of %g for the size %zu", scales[i], have->dims[axes[i]]);
     out->size[axes[i]] = (size_t)size;
     out->scale[axes[i]] = scales[i];
@@ -111,8 +112,9 @@ static rondo_status use_scales(rondo_onnx_node *node, const double *scales, cons
 }
 
 /* One scale for all axes, so that no size is above, or below, what is wanted. */
-static rondo_status keep_ratio(const rondo_onnx_shape *have, bool not_larger, const size_t *axes, size_t count,
+static rondo_status keep_ratio(rondo_onnx_node *node, bool not_larger, const size_t *axes, size_t count,
                                resizing *inout) {
+  const rondo_onnx_shape *have = rondo_onnx_input_shape(node, 0);
   double scale = not_larger ? (double)INFINITY : 0;
   for (size_t i = 0; i < count; i++) {
     const double ratio = (double)inout->size[axes[i]] / (double)have->dims[axes[i]];
@@ -120,6 +122,8 @@ static rondo_status keep_ratio(const rondo_onnx_shape *have, bool not_larger, co
   }
   for (size_t i = 0; i < count; i++) {
     const double size = floor((double)have->dims[axes[i]] * scale + 0.5);
+    if (!(size < MOST_SIZE))
+      return rondo_onnx_refuse(node, "a scale of %g for the size %zu", scale, have->dims[axes[i]]);
     inout->size[axes[i]] = size >= 1 ? (size_t)size : 1;
     inout->scale[axes[i]] = scale;
   }
@@ -140,7 +144,7 @@ static rondo_status use_sizes(rondo_onnx_node *node, const size_t *axes, size_t 
     out->size[axes[i]] = (size_t)sizes[i];
     out->scale[axes[i]] = 0; /* the ratio of the sizes */
   }
-  return policy == 0 ? RONDO_OK : keep_ratio(rondo_onnx_input_shape(node, 0), policy == 1, axes, count, out);
+  return policy == 0 ? RONDO_OK : keep_ratio(node, policy == 1, axes, count, out);
 }
 
 static rondo_status read_crop(rondo_onnx_node *node, const size_t *axes, size_t count, resizing *out) {

@@ -196,7 +196,26 @@ static rondo_status read_suppression(rondo_onnx_node *node, rondo_non_max_suppre
   return RONDO_OK;
 }
 
-/* How many boxes are selected decides the shape: boxes and scores must be known. */
+/* Selects in each run, with a count. There is memory for all that can be selected of the images' classes. */
+static rondo_status select_in_run(rondo_onnx_node *node, rondo_non_max_suppression_options *options) {
+  rondo_onnx_shape selectable = *rondo_onnx_input_shape(node, 1);
+  rondo_program *program;
+  rondo_value boxes, scores, selected, count;
+  if (selectable.rank != 3) return rondo_onnx_refuse(node, "input 1 has %zu dimensions, not 3", selectable.rank);
+  if (options->per_class < selectable.dims[2]) selectable.dims[2] = options->per_class;
+  const size_t most = rondo_onnx_shape_count(&selectable);
+  options->bound = rondo_onnx_bound_of(node, most) < most ? rondo_onnx_bound_of(node, most) : 0;
+  RONDO_TRY(rondo_onnx_operand(node, 0, &boxes));
+  RONDO_TRY(rondo_onnx_operand(node, 1, &scores));
+  RONDO_TRY(rondo_onnx_node_program(node, &program));
+  RONDO_TRY(rondo_op_non_max_suppression(program, boxes, scores, options, &selected, &count));
+  RONDO_TRY(rondo_op_cast(program, selected, RONDO_I64, &selected));
+  RONDO_TRY(rondo_op_cast(program, count, RONDO_I64, &count));
+  RONDO_TRY(rondo_onnx_reshape(node, count, NULL, 0, &count));
+  return rondo_onnx_set_counted(node, 0, selected, RONDO_ONNX_INT64, 0, count);
+}
+
+/* How many boxes are selected decides the shape, which is known if boxes and scores are. */
 static rondo_status add_non_max_suppression(rondo_onnx_node *node, const void *data) {
   const rondo_onnx_shape none = {.type = RONDO_ONNX_INT64, .rank = 2, .dims = {0, 3}};
   rondo_onnx_import_value inputs[2];
@@ -207,6 +226,7 @@ static rondo_status add_non_max_suppression(rondo_onnx_node *node, const void *d
   RONDO_TRY(read_suppression(node, &options));
   if (options.per_class == 0 || rondo_onnx_shape_count(rondo_onnx_input_shape(node, 0)) == 0)
     return rondo_onnx_set_empty(node, 0, &none);
+  if (!rondo_onnx_is_constant(node, 0) || !rondo_onnx_is_constant(node, 1)) return select_in_run(node, &options);
   for (size_t i = 0; i < 2; i++) {
     RONDO_TRY(rondo_onnx_known_input(node, i, &known));
     inputs[i] = (rondo_onnx_import_value){

@@ -7,6 +7,7 @@
 #include "onnx/import/constant.h"
 #include "onnx/import/graph_import.h"
 #include "onnx/import/node_attributes.h"
+#include "onnx/operators/joined_tensors.h"
 #include "onnx/operators/operator_families.h"
 
 static rondo_status check_sequence(rondo_onnx_node *node, size_t index) {
@@ -14,10 +15,20 @@ static rondo_status check_sequence(rondo_onnx_node *node, size_t index) {
   return rondo_onnx_refuse(node, "input %zu is no sequence", index);
 }
 
+/* Items are tensors. */
+static rondo_status check_item(rondo_onnx_node *node, size_t index) {
+  if (node->inputs[index].kind == RONDO_ONNX_TENSOR_VALUE) return RONDO_OK;
+  return rondo_onnx_refuse(node, "input %zu is a sequence or an optional, not a tensor", index);
+}
+
 /* A sequence with room for `count` items. */
 static rondo_status make_sequence(rondo_onnx_node *node, size_t count, rondo_onnx_import_value *out) {
+  rondo_scratch *scratch = &node->importer->scratch;
   *out = (rondo_onnx_import_value){.kind = RONDO_ONNX_SEQUENCE, .item_count = count};
-  return rondo_scratch_take(&node->importer->scratch, count, sizeof *out->items, &out->items);
+  RONDO_TRY(rondo_onnx_count_values(node->importer, count));
+  RONDO_TRY(rondo_scratch_take(scratch, 1, sizeof *out->list, &out->list));
+  out->list->count = out->list->capacity = count;
+  return rondo_scratch_take(scratch, count, sizeof *out->list->items, &out->list->items);
 }
 
 static void copy_items(rondo_onnx_import_value *to, const rondo_onnx_import_value *from, size_t count) {
@@ -42,17 +53,19 @@ static rondo_status find_position(rondo_onnx_node *node, size_t input, size_t co
 static rondo_status add_construct(rondo_onnx_node *node, const void *data) {
   rondo_onnx_import_value sequence;
   (void)data;
+  for (size_t i = 0; i < rondo_onnx_input_count(node); i++) RONDO_TRY(check_item(node, i));
   RONDO_TRY(make_sequence(node, rondo_onnx_input_count(node), &sequence));
-  copy_items(sequence.items, node->inputs, sequence.item_count);
+  copy_items(sequence.list->items, node->inputs, sequence.item_count);
   rondo_onnx_set_value(node, 0, &sequence);
   return RONDO_OK;
 }
 
 static rondo_status add_empty(rondo_onnx_node *node, const void *data) {
-  const rondo_onnx_import_value sequence = {.kind = RONDO_ONNX_SEQUENCE};
+  rondo_onnx_import_value sequence;
   int64_t type;
   (void)data;
   RONDO_TRY(rondo_onnx_attribute_int(node, "dtype", RONDO_ONNX_FLOAT, &type));
+  RONDO_TRY(make_sequence(node, 0, &sequence));
   rondo_onnx_set_value(node, 0, &sequence);
   return RONDO_OK;
 }
@@ -62,22 +75,45 @@ static rondo_status add_at(rondo_onnx_node *node, const void *data) {
   (void)data;
   RONDO_TRY(check_sequence(node, 0));
   RONDO_TRY(find_position(node, 1, node->inputs[0].item_count, false, &position));
-  rondo_onnx_set_value(node, 0, &node->inputs[0].items[position]);
+  rondo_onnx_set_value(node, 0, &node->inputs[0].list->items[position]);
+  return RONDO_OK;
+}
+
+/* Adds an item after the last one. *inout has the first items of its list, and no other sequence has more. */
+static rondo_status append_item(rondo_onnx_node *node, const rondo_onnx_import_value *item,
+                                rondo_onnx_import_value *inout) {
+  rondo_onnx_item_list *list = inout->list;
+  rondo_onnx_import_value *items;
+  assert(inout->item_count == list->count);
+  if (list->count == list->capacity) {
+    const size_t capacity = list->capacity < 4 ? 4 : 2 * list->capacity;
+    RONDO_TRY(rondo_onnx_count_values(node->importer, capacity));
+    RONDO_TRY(rondo_scratch_take(&node->importer->scratch, capacity, sizeof *items, &items));
+    copy_items(items, list->items, list->count);
+    list->items = items;
+    list->capacity = capacity;
+  }
+  list->items[list->count] = *item;
+  inout->item_count = ++list->count;
   return RONDO_OK;
 }
 
 static rondo_status add_insert(rondo_onnx_node *node, const void *data) {
   const rondo_onnx_import_value *from = &node->inputs[0];
   size_t position = from->item_count;
-  rondo_onnx_import_value sequence;
+  rondo_onnx_import_value sequence = *from;
   (void)data;
   RONDO_TRY(check_sequence(node, 0));
+  RONDO_TRY(check_item(node, 1));
   if (rondo_onnx_has_input(node, 2)) RONDO_TRY(find_position(node, 2, from->item_count, true, &position));
-  RONDO_TRY(make_sequence(node, from->item_count + 1, &sequence));
-  copy_items(sequence.items, from->items, position);
-  sequence.items[position] = node->inputs[1];
-  if (position < from->item_count)
-    copy_items(sequence.items + position + 1, from->items + position, from->item_count - position);
+  if (position == from->item_count && position == from->list->count) {
+    RONDO_TRY(append_item(node, &node->inputs[1], &sequence));
+  } else {
+    RONDO_TRY(make_sequence(node, from->item_count + 1, &sequence));
+    copy_items(sequence.list->items, from->list->items, position);
+    sequence.list->items[position] = node->inputs[1];
+    copy_items(sequence.list->items + position + 1, from->list->items + position, from->item_count - position);
+  }
   rondo_onnx_set_value(node, 0, &sequence);
   return RONDO_OK;
 }
@@ -92,8 +128,8 @@ static rondo_status add_erase(rondo_onnx_node *node, const void *data) {
   position = from->item_count - 1;
   if (rondo_onnx_has_input(node, 1)) RONDO_TRY(find_position(node, 1, from->item_count, false, &position));
   RONDO_TRY(make_sequence(node, from->item_count - 1, &sequence));
-  copy_items(sequence.items, from->items, position);
-  copy_items(sequence.items + position, from->items + position + 1, sequence.item_count - position);
+  copy_items(sequence.list->items, from->list->items, position);
+  copy_items(sequence.list->items + position, from->list->items + position + 1, sequence.item_count - position);
   rondo_onnx_set_value(node, 0, &sequence);
   return RONDO_OK;
 }
@@ -113,53 +149,17 @@ static rondo_status add_length(rondo_onnx_node *node, const void *data) {
 
 /* ConcatFromSequence ----------------------------------------------------------------------------------------------- */
 
-static rondo_status check_items(rondo_onnx_node *node, size_t axis, bool is_new) {
-  const rondo_onnx_import_value *sequence = &node->inputs[0];
-  for (size_t i = 1; i < sequence->item_count; i++) {
-    const rondo_onnx_shape *first = &sequence->items[0].shape, *next = &sequence->items[i].shape;
-    bool fits = next->rank == first->rank && next->type == first->type;
-    for (size_t d = 0; fits && d < first->rank; d++) fits = next->dims[d] == first->dims[d] || (d == axis && !is_new);
-    if (!fits) return rondo_onnx_refuse(node, "items 0 and %zu cannot be joined along axis %zu", i, axis);
-  }
-  return RONDO_OK;
-}
-
-/* The inner node has the items as inputs. */
-static rondo_status join(rondo_onnx_node *inner, size_t axis, bool is_new) {
-  const rondo_onnx_shape *shape = rondo_onnx_input_shape(inner, 0);
-  const size_t count = rondo_onnx_input_count(inner);
-  rondo_program *program;
-  rondo_value *values;
-  RONDO_TRY(rondo_scratch_take(&inner->importer->scratch, count, sizeof *values, &values));
-  for (size_t i = 0; i < count; i++) RONDO_TRY(rondo_onnx_operand(inner, i, &values[i]));
-  RONDO_TRY(rondo_onnx_node_program(inner, &program));
-  if (is_new) {
-    size_t dims[RONDO_ONNX_MOST_DIMENSIONS + 1] = {0};
-    memcpy(dims, shape->dims, axis * sizeof *dims);
-    dims[axis] = 1;
-    memcpy(dims + axis + 1, shape->dims + axis, (shape->rank - axis) * sizeof *dims);
-    for (size_t i = 0; i < count; i++)
-      RONDO_TRY(rondo_onnx_reshape(inner, values[i], dims, shape->rank + 1, &values[i]));
-  }
-  if (count > 1) RONDO_TRY(rondo_op_concat(program, values, count, axis, &values[0]));
-  return rondo_onnx_set_typed(inner, 0, values[0], shape->type);
-}
-
 static rondo_status add_concat(rondo_onnx_node *node, const void *data) {
-  int64_t given, is_new;
-  size_t axis;
-  rondo_onnx_inner_node inner;
+  int64_t axis, is_new;
+  rondo_onnx_import_value joined;
   (void)data;
   RONDO_TRY(check_sequence(node, 0));
   const rondo_onnx_import_value *sequence = &node->inputs[0];
   if (sequence->item_count == 0) return rondo_onnx_refuse(node, "the sequence is empty");
-  RONDO_TRY(rondo_onnx_attribute_int(node, "axis", 0, &given));
+  RONDO_TRY(rondo_onnx_attribute_int(node, "axis", 0, &axis));
   RONDO_TRY(rondo_onnx_attribute_int(node, "new_axis", 0, &is_new));
-  RONDO_TRY(rondo_onnx_axis(given, sequence->items[0].shape.rank + (is_new != 0 ? 1 : 0), &axis));
-  RONDO_TRY(check_items(node, axis, is_new != 0));
-  RONDO_TRY(rondo_onnx_inner_begin(node, sequence->items, sequence->item_count, &inner));
-  RONDO_TRY(join(&inner.node, axis, is_new != 0));
-  rondo_onnx_set_value(node, 0, &inner.output);
+  RONDO_TRY(rondo_onnx_join(node, sequence->list->items, sequence->item_count, axis, is_new != 0, &joined));
+  rondo_onnx_set_value(node, 0, &joined);
   return RONDO_OK;
 }
 
@@ -173,35 +173,17 @@ static rondo_status find_lengths(rondo_onnx_node *node, size_t size, size_t **ou
   if (rondo_onnx_has_input(node, 1)) RONDO_TRY(rondo_onnx_known_integers(node, 1, &given, &count));
   if (!is_list && given[0] < 1) return rondo_onnx_refuse(node, "the length %lld", (long long)given[0]);
   *out_count = is_list ? count : size / (size_t)given[0] + (size % (size_t)given[0] != 0);
-  if (*out_count > RONDO_ONNX_MOST_NODES)
-    return rondo_onnx_refuse(node, "%zu parts, and at most %u are supported", *out_count, RONDO_ONNX_MOST_NODES);
+  if (*out_count > RONDO_ONNX_MOST_VALUES)
+    return rondo_onnx_refuse(node, "%zu parts, and at most %u are supported", *out_count, RONDO_ONNX_MOST_VALUES);
   RONDO_TRY(rondo_scratch_take(&node->importer->scratch, *out_count, sizeof **out, out));
   for (size_t i = 0; i < *out_count; i++) {
     const int64_t length = given[is_list ? i : 0];
-    if (length < 0) return rondo_onnx_refuse(node, "the length %lld of part %zu", (long long)length, i);
+    if (length < 0 || (is_list && (uint64_t)length > size - sum))
+      return rondo_onnx_refuse(node, "the length %lld of part %zu, of %zu", (long long)length, i, size);
     (*out)[i] = is_list || (size_t)length < size - sum ? (size_t)length : size - sum;
     sum += (*out)[i];
   }
   return sum == size ? RONDO_OK : rondo_onnx_refuse(node, "its lengths add up to %zu, not to %zu", sum, size);
-}
-
-/* A part of the inner node's input. */
-static rondo_status take_part(rondo_onnx_node *inner, size_t axis, size_t first, size_t length, bool keeps) {
-  rondo_onnx_shape shape = *rondo_onnx_input_shape(inner, 0);
-  size_t start[RONDO_ONNX_MOST_DIMENSIONS] = {0};
-  rondo_program *program;
-  rondo_value value;
-  start[axis] = first;
-  shape.dims[axis] = length;
-  if (rondo_onnx_shape_count(&shape) == 0 && keeps) return rondo_onnx_set_empty(inner, 0, &shape);
-  RONDO_TRY(rondo_onnx_operand(inner, 0, &value));
-  RONDO_TRY(rondo_onnx_node_program(inner, &program));
-  RONDO_TRY(rondo_op_slice(program, value, start, shape.dims, NULL, &value));
-  if (!keeps) {
-    memmove(shape.dims + axis, shape.dims + axis + 1, (shape.rank - axis - 1) * sizeof *shape.dims);
-    RONDO_TRY(rondo_onnx_reshape(inner, value, shape.dims, shape.rank - 1, &value));
-  }
-  return rondo_onnx_set_typed(inner, 0, value, shape.type);
 }
 
 static rondo_status add_split(rondo_onnx_node *node, const void *data) {
@@ -216,10 +198,8 @@ static rondo_status add_split(rondo_onnx_node *node, const void *data) {
   RONDO_TRY(find_lengths(node, have->dims[axis], &lengths, &count));
   RONDO_TRY(make_sequence(node, count, &sequence));
   for (size_t i = 0, first = 0; i < count; first += lengths[i++]) {
-    rondo_onnx_inner_node inner;
-    RONDO_TRY(rondo_onnx_inner_begin(node, &node->inputs[0], 1, &inner));
-    RONDO_TRY(take_part(&inner.node, axis, first, lengths[i], keeps != 0 || rondo_onnx_has_input(node, 1)));
-    sequence.items[i] = inner.output;
+    const rondo_onnx_part part = {axis, first, lengths[i], keeps == 0 && !rondo_onnx_has_input(node, 1)};
+    RONDO_TRY(rondo_onnx_take_part(node, &node->inputs[0], &part, &sequence.list->items[i]));
   }
   rondo_onnx_set_value(node, 0, &sequence);
   return RONDO_OK;
@@ -264,7 +244,7 @@ static const rondo_onnx_row rows[] = {
     {"OptionalGetElement", 15, 0, 0, 1, ONCE, add_get_element, NULL},
     {"OptionalHasElement", 15, 0, 0, 1, ONCE, add_has_element, NULL},
     {"SequenceAt", 11, 0, 2, 2, ONCE, add_at, NULL},
-    {"SequenceConstruct", 11, 0, 1, RONDO_ONNX_ANY_NUMBER, ONCE, add_construct, NULL},
+    {"SequenceConstruct", 11, 0, RONDO_ONNX_ANY_NUMBER, RONDO_ONNX_ANY_NUMBER, ONCE, add_construct, NULL},
     {"SequenceEmpty", 11, 0, 0, 0, ONCE, add_empty, NULL},
     {"SequenceErase", 11, 0, 1, 2, ONCE, add_erase, NULL},
     {"SequenceInsert", 11, 0, 2, 3, ONCE, add_insert, NULL},

@@ -150,6 +150,7 @@ static rondo_status set_integers(rondo_onnx_node *node, const size_t *numbers, s
   void *elements;
   RONDO_TRY(rondo_onnx_constant_make(node->importer, &shape, &constant, &elements));
   for (size_t i = 0; i < count; i++) ((int64_t *)elements)[i] = (int64_t)numbers[i];
+  if (!node->folds) constant->given |= RONDO_ONNX_OF_SIZES;
   rondo_onnx_set_constant(node, 0, constant);
   return RONDO_OK;
 }
@@ -205,7 +206,10 @@ static rondo_status add_transpose(rondo_onnx_node *node, const void *data) {
   RONDO_TRY(rondo_onnx_operand(node, 0, &value));
   RONDO_TRY(rondo_onnx_node_program(node, &program));
   if (have->rank > 1) RONDO_TRY(rondo_op_permute(program, value, order, &value));
-  return rondo_onnx_set_typed(node, 0, value, shape.type);
+  RONDO_TRY(rondo_onnx_set_typed(node, 0, value, shape.type));
+  for (size_t i = 0; i < shape.rank; i++)
+    if (order[i] == node->inputs[0].counted_axis) rondo_onnx_keep_count(node, i);
+  return RONDO_OK;
 }
 
 static rondo_status add_expand(rondo_onnx_node *node, const void *data) {
@@ -262,7 +266,7 @@ static rondo_status add_concat(rondo_onnx_node *node, const void *data) {
   for (size_t i = 0; i < count; i++)
     if (rondo_onnx_input_shape(node, i)->dims[axis] > 0) RONDO_TRY(rondo_onnx_operand(node, i, &values[used++]));
   RONDO_TRY(rondo_onnx_node_program(node, &program));
-  if (used > 1) RONDO_TRY(rondo_op_concat(program, values, used, axis, &values[0]));
+  RONDO_TRY(rondo_op_concat(program, values, used, axis, &values[0]));
   return rondo_onnx_set_typed(node, 0, values[0], shape.type);
 }
 
@@ -320,8 +324,7 @@ static rondo_status add_split(rondo_onnx_node *node, const void *data) {
   if (rondo_onnx_shape_count(have) > 0) {
     RONDO_TRY(rondo_onnx_operand(node, 0, &value));
     RONDO_TRY(rondo_onnx_node_program(node, &program));
-    parts[0] = value;
-    if (used > 1) RONDO_TRY(rondo_op_split(program, value, axis, longer, used, parts));
+    RONDO_TRY(rondo_op_split(program, value, axis, longer, used, parts));
   }
   return set_parts(node, axis, lengths, parts);
 }
@@ -423,23 +426,25 @@ static rondo_status add_slice(rondo_onnx_node *node, const void *data) {
 
 /* The table -------------------------------------------------------------------------------------------------------- */
 
+#define WIDE RONDO_ONNX_ROW_WIDE
+
 static const rondo_onnx_row rows[] = {
-    {"Concat", 4, 0, 1, RONDO_ONNX_ANY_NUMBER, 0, add_concat, NULL},
-    {"Expand", 8, 0, 2, 2, 0, add_expand, NULL},
-    {"Flatten", 1, 0, 1, 1, 0, add_flatten, NULL},
+    {"Concat", 4, 0, RONDO_ONNX_ANY_NUMBER, RONDO_ONNX_ANY_NUMBER, WIDE, add_concat, NULL},
+    {"Expand", 8, 0, 2, 2, WIDE, add_expand, NULL},
+    {"Flatten", 1, 0, 1, 1, WIDE, add_flatten, NULL},
     {"Identity", 1, 0, 1, 1, RONDO_ONNX_ROW_ONCE, add_identity, NULL},
-    {"Reshape", 5, 0, 2, 2, 0, add_reshape, NULL},
+    {"Reshape", 5, 0, 2, 2, WIDE, add_reshape, NULL},
     {"Shape", 1, 0, 1, 1, 0, add_shape, NULL},
     {"Size", 1, 0, 1, 1, 0, add_size, NULL},
-    {"Slice", 1, 9, 1, 1, 0, add_slice, NULL},
-    {"Slice", 10, 0, 3, 5, 0, add_slice, NULL},
-    {"Split", 2, 12, 1, 1, 0, add_split, NULL},
-    {"Split", 13, 0, 1, 2, 0, add_split, NULL},
-    {"Squeeze", 1, 12, 1, 1, 0, add_squeeze, NULL},
-    {"Squeeze", 13, 0, 1, 2, 0, add_squeeze, NULL},
-    {"Transpose", 1, 0, 1, 1, 0, add_transpose, NULL},
-    {"Unsqueeze", 1, 12, 1, 1, 0, add_unsqueeze, NULL},
-    {"Unsqueeze", 13, 0, 2, 2, 0, add_unsqueeze, NULL},
+    {"Slice", 1, 9, 1, 1, WIDE, add_slice, NULL},
+    {"Slice", 10, 0, 3, 5, WIDE, add_slice, NULL},
+    {"Split", 2, 12, 1, 1, WIDE, add_split, NULL},
+    {"Split", 13, 0, 1, 2, WIDE, add_split, NULL},
+    {"Squeeze", 1, 12, 1, 1, WIDE, add_squeeze, NULL},
+    {"Squeeze", 13, 0, 1, 2, WIDE, add_squeeze, NULL},
+    {"Transpose", 1, 0, 1, 1, WIDE | RONDO_ONNX_ROW_COUNTED, add_transpose, NULL},
+    {"Unsqueeze", 1, 12, 1, 1, WIDE, add_unsqueeze, NULL},
+    {"Unsqueeze", 13, 0, 2, 2, WIDE, add_unsqueeze, NULL},
 };
 
 RONDO_ONNX_FAMILY(rondo_onnx_shapes, rows);

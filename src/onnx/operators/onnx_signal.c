@@ -2,7 +2,6 @@
  * Signals: Fourier transforms, windows and mel filters.
  */
 #include <math.h>
-#include <string.h>
 
 #include "base/error.h"
 #include "onnx/import/constant.h"
@@ -29,16 +28,29 @@ static rondo_status known_size(rondo_onnx_node *node, size_t index, size_t *out)
   return RONDO_OK;
 }
 
+/* Sets the result, F32, as a value of the type of input 0. */
+static rondo_status set_as_input(rondo_onnx_node *node, rondo_value value) {
+  const rondo_onnx_type type = rondo_onnx_input_shape(node, 0)->type;
+  rondo_program *program;
+  rondo_type program_type;
+  RONDO_TRY(rondo_onnx_node_program(node, &program));
+  RONDO_TRY(rondo_onnx_program_type(node->importer, type, &program_type));
+  RONDO_TRY(rondo_op_cast(program, value, program_type, &value));
+  return rondo_onnx_set_typed(node, 0, value, type);
+}
+
 /* DFT, STFT -------------------------------------------------------------------------------------------------------- */
 
 /* The axis is an attribute up to operator set 19. */
 static rondo_status read_axis(rondo_onnx_node *node, size_t *out) {
+  const int64_t *known;
   int64_t axis;
-  double known;
+  size_t count;
   RONDO_TRY(rondo_onnx_attribute_int(node, "axis", node->opset < 20 ? 1 : -2, &axis));
   if (rondo_onnx_has_input(node, 2)) {
-    RONDO_TRY(known_scalar(node, 2, &known));
-    axis = (int64_t)known;
+    RONDO_TRY(rondo_onnx_known_integers(node, 2, &known, &count));
+    if (count != 1) return rondo_onnx_refuse(node, "input 2 has %zu elements, not one", count);
+    axis = known[0];
   }
   return rondo_onnx_axis(axis, rondo_onnx_input_shape(node, 0)->rank, out);
 }
@@ -58,7 +70,7 @@ static rondo_status add_dft(rondo_onnx_node *node, const void *data) {
   RONDO_TRY(rondo_onnx_operand(node, 0, &value));
   RONDO_TRY(rondo_onnx_node_program(node, &program));
   RONDO_TRY(rondo_op_dft(program, value, &options, &value));
-  return rondo_onnx_set_typed(node, 0, value, rondo_onnx_input_shape(node, 0)->type);
+  return set_as_input(node, value);
 }
 
 static rondo_status add_stft(rondo_onnx_node *node, const void *data) {
@@ -79,7 +91,7 @@ static rondo_status add_stft(rondo_onnx_node *node, const void *data) {
   if (rondo_onnx_has_input(node, 2)) RONDO_TRY(rondo_onnx_operand(node, 2, &window));
   RONDO_TRY(rondo_onnx_node_program(node, &program));
   RONDO_TRY(rondo_op_stft(program, signal, window, step, length, onesided != 0, &signal));
-  return rondo_onnx_set_typed(node, 0, signal, rondo_onnx_input_shape(node, 0)->type);
+  return set_as_input(node, signal);
 }
 
 /* Windows ---------------------------------------------------------------------------------------------------------- */
@@ -174,11 +186,10 @@ static rondo_status add_mel_weights(rondo_onnx_node *node, const void *data) {
   RONDO_TRY(known_scalar(node, 2, &of.rate));
   RONDO_TRY(known_scalar(node, 3, &of.lowest));
   RONDO_TRY(known_scalar(node, 4, &of.highest));
-  if (!(of.rate > 0 && of.lowest >= 0 && of.highest >= of.lowest))
+  if (!(of.rate > 0 && of.rate < INFINITY && of.lowest >= 0 && of.highest >= of.lowest && of.highest < INFINITY))
     return rondo_onnx_refuse(node, "a rate of %g, and frequencies from %g to %g", of.rate, of.lowest, of.highest);
   const rondo_onnx_shape shape = {.rank = 2, .dims = {of.length / 2 + 1, of.filters}};
   RONDO_TRY(make_floats(node, &shape, &constant, &elements));
-  memset(elements, 0, constant->bytes);
   fill_filters(&of, elements);
   return set_floats(node, constant, to);
 }

@@ -13,7 +13,7 @@ static const rondo_onnx_family *const families[] = {
     &rondo_onnx_losses,         &rondo_onnx_normalization, &rondo_onnx_pooling,      &rondo_onnx_products,
     &rondo_onnx_quantization,   &rondo_onnx_rearrangement, &rondo_onnx_recurrent,    &rondo_onnx_reductions,
     &rondo_onnx_resize,         &rondo_onnx_sampling,      &rondo_onnx_sequences,    &rondo_onnx_shapes,
-    &rondo_onnx_signal,
+    &rondo_onnx_signal,         &rondo_onnx_state_space,
 };
 
 static bool holds(const rondo_onnx_row *row, int64_t opset) {

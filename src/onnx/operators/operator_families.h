@@ -27,6 +27,7 @@ extern const rondo_onnx_family rondo_onnx_sampling;       /* onnx_sampling.c */
 extern const rondo_onnx_family rondo_onnx_sequences;      /* onnx_sequences.c */
 extern const rondo_onnx_family rondo_onnx_shapes;         /* onnx_shapes.c */
 extern const rondo_onnx_family rondo_onnx_signal;         /* onnx_signal.c */
+extern const rondo_onnx_family rondo_onnx_state_space;    /* onnx_state_space.c */
 
 /* Defines a family of ONNX's own domain, whose table is `rows`. */
 #define RONDO_ONNX_FAMILY(name, table) \

@@ -100,3 +100,65 @@ UNIT_TEST(test_on10_a_loop_without_an_end) {
   rondo_program_destroy(program);
   rondo_onnx_destroy(model);
 }
+
+/* A body whose node lists many outputs, none of which has a name, and no end. */
+UNIT_TEST(test_on10_a_loop_of_many_values) {
+  enum { OUTPUTS = 600 };
+  static const int64_t trips[] = {INT64_C(1) << 62};
+  const char *outputs[OUTPUTS + 1] = {"o"};
+  onnx_bytes body = {0}, graph = {0};
+  for (size_t i = 1; i < OUTPUTS; i++) outputs[i] = "";
+  onnx_add_input(&body, "i", RONDO_ONNX_INT64, NULL, 0);
+  onnx_add_input(&body, "go", RONDO_ONNX_BOOL, NULL, 0);
+  onnx_add_node(&body, "Identity", NAMES("i"), outputs);
+  onnx_add_output(&body, "go");
+  onnx_add_initializer(&graph, "trips", RONDO_ONNX_INT64, trips, sizeof trips, NULL, 0);
+  onnx_bytes loop = onnx_node("loop", "Loop", NAMES("trips"), NAMES(""));
+  onnx_add_graph(&loop, "body", &body);
+  onnx_nest(&graph, ONNX_GRAPH_NODE, &loop);
+  onnx_add_node(&graph, "Identity", NAMES("trips"), NAMES("y"));
+  onnx_add_output(&graph, "y");
+  rondo_onnx_model *model = parsed(&graph);
+  rondo_program *program = NULL;
+  rondo_onnx_build *build = NULL;
+  assert_ok(rondo_program_create(NULL, &program));
+  assert_error(rondo_onnx_build_program(model, NULL, program, &build), RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE);
+  assert_message("more than 2097152 values");
+  rondo_program_destroy(program);
+  rondo_onnx_destroy(model);
+}
+
+/* A loop that builds a sequence: copying it in each iteration would take more than the values that there may be. */
+UNIT_TEST(test_on10_a_loop_that_builds_a_sequence) {
+  static const int64_t trips[] = {2100};
+  onnx_bytes body = {0}, graph = {0};
+  onnx_add_input(&body, "i", RONDO_ONNX_INT64, NULL, 0);
+  onnx_add_input(&body, "go", RONDO_ONNX_BOOL, NULL, 0);
+  onnx_add_input(&body, "before", RONDO_ONNX_INT64, NULL, 0);
+  onnx_add_node(&body, "SequenceInsert", NAMES("before", "i"), NAMES("after"));
+  onnx_add_output(&body, "go");
+  onnx_add_output(&body, "after");
+  onnx_add_initializer(&graph, "trips", RONDO_ONNX_INT64, trips, sizeof trips, NULL, 0);
+  onnx_add_node(&graph, "SequenceEmpty", NAMES(NULL), NAMES("none"));
+  onnx_bytes loop = onnx_node("loop", "Loop", NAMES("trips", "", "none"), NAMES("all"));
+  onnx_add_graph(&loop, "body", &body);
+  onnx_nest(&graph, ONNX_GRAPH_NODE, &loop);
+  onnx_add_node(&graph, "SequenceInsert", NAMES("none", "trips"), NAMES("other"));
+  onnx_add_node(&graph, "SequenceLength", NAMES("all"), NAMES("y"));
+  onnx_add_node(&graph, "SequenceLength", NAMES("other"), NAMES("z"));
+  onnx_add_output(&graph, "y");
+  onnx_add_output(&graph, "z");
+  rondo_onnx_model *model = parsed(&graph);
+  rondo_program *program = NULL;
+  rondo_onnx_build *build = NULL;
+  rondo_onnx_built_value y = {.struct_size = sizeof y};
+  assert_ok(rondo_program_create(NULL, &program));
+  assert_ok(rondo_onnx_build_program(model, NULL, program, &build));
+  assert_ok(rondo_onnx_build_get_output(build, 0, &y));
+  assert_int_equal(*(const int64_t *)y.data, trips[0]);
+  assert_ok(rondo_onnx_build_get_output(build, 1, &y));
+  assert_int_equal(*(const int64_t *)y.data, 1); /* the list has more items than this sequence */
+  rondo_onnx_build_destroy(build);
+  rondo_program_destroy(program);
+  rondo_onnx_destroy(model);
+}

@@ -276,6 +276,27 @@ UNIT_TEST(test_on1_external_data_are_mapped) {
   }
 }
 
+/* A file of 5 GiB, of which only the last bytes take room. */
+UNIT_TEST(test_on1_external_data_beyond_4_gib) {
+  const off_t at = (off_t)5 << 30;
+  const onnx_bytes bytes = external_model("weights.bin", "5368709120", "4");
+  rondo_onnx_model *model = NULL;
+  write_file(model_path, bytes.bytes, bytes.count);
+  FILE *file = fopen(data_path, "wb");
+  assert_non_null(file);
+  if (ftruncate(fileno(file), at) != 0) { /* a file system without such files */
+    (void)fclose(file);
+    skip();
+  }
+  assert_int_equal(fseeko(file, at, SEEK_SET), 0);
+  assert_int_equal(fwrite("2345", 1, 4, file), 4);
+  assert_int_equal(fclose(file), 0);
+  assert_ok(rondo_onnx_load(model_path, NULL, &model));
+  assert_memory_equal(read_initializer(model, 1).elements, "2345", 4);
+  rondo_onnx_destroy(model);
+  write_file(data_path, "", 0);
+}
+
 UNIT_TEST(test_on10_external_data_that_are_refused) {
   static const struct {
     const char *location, *offset, *length, *text;
@@ -455,6 +476,30 @@ UNIT_TEST(test_on10_functions_that_call_each_other) {
   assert_refused(&broken, RONDO_INVALID_DATA, RONDO_REASON_CYCLE, "the function 'First' calls itself");
 }
 
+UNIT_TEST(test_on10_functions_of_one_name) {
+  onnx_bytes model = product_model();
+  static const char *const names[] = {"Twice", "Once", "Twice"};
+  for (size_t i = 0; i < 3; i++) {
+    const onnx_bytes of = function(names[i], "Relu");
+    onnx_nest(&model, ONNX_MODEL_FUNCTION, &of);
+    if (i == 1) rondo_onnx_destroy(parsed(&model));
+  }
+  assert_refused(&model, RONDO_INVALID_DATA, RONDO_REASON_DUPLICATE_NAME, "the model has two functions 'Twice'");
+}
+
+UNIT_TEST(test_on10_a_node_with_many_attributes) {
+  onnx_bytes graph = product_graph(),
+             node = onnx_node("odd", "Relu", (const char *[]){"x", NULL}, (const char *[]){"z", NULL});
+  for (int i = 0; i < 65; i++) {
+    char name[16];
+    (void)snprintf(name, sizeof name, "a%d", i);
+    onnx_add_int(&node, name, i);
+  }
+  onnx_nest(&graph, ONNX_GRAPH_NODE, &node);
+  const onnx_bytes model = onnx_model(&graph);
+  assert_refused(&model, RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE, "it has 65 attributes, more than 64");
+}
+
 /* Bytes ------------------------------------------------------------------------------------------------------------ */
 
 /* A file that was cut anywhere is refused, or lacks whole fields at its end. */
@@ -476,7 +521,9 @@ static void assert_bytes_refused(const char *bytes, size_t count, rondo_status s
 }
 
 UNIT_TEST(test_on10_bytes_that_are_no_model) {
-  assert_bytes_refused("", 0, RONDO_UNSUPPORTED, "the IR version is 0; Rondo reads 3 to 13");
+  assert_bytes_refused("", 0, RONDO_UNSUPPORTED, "the IR version is 0; Rondo reads 3 to 14");
+  assert_bytes_refused("\x08\x0e", 2, RONDO_INVALID_DATA, "there is no graph");
+  assert_bytes_refused("\x08\x0f", 2, RONDO_UNSUPPORTED, "the IR version is 15");
   assert_bytes_refused("\x08\x63", 2, RONDO_UNSUPPORTED, "the IR version is 99");
   assert_bytes_refused("\x08\x08", 2, RONDO_INVALID_DATA, "there is no graph");
   assert_bytes_refused("\x08\x08\x3a\x00", 4, RONDO_INVALID_DATA, "which operator set");
@@ -487,7 +534,24 @@ UNIT_TEST(test_on10_bytes_that_are_no_model) {
   assert_bytes_refused("\x12\x01\xff", 3, RONDO_INVALID_DATA,
                        "field 'producer_name' of a message 'Model': the text is not UTF-8");
   assert_bytes_refused("\x12\x02\x61\x00", 4, RONDO_INVALID_DATA, "control character");
+  assert_bytes_refused("\x12\x02\xc2\x9b", 4, RONDO_INVALID_DATA, "control character");
+  assert_bytes_refused("\x08\x08\x12\x02\xc2\xa0", 6, RONDO_INVALID_DATA, "there is no graph");
   assert_bytes_refused("\x10\x01", 2, RONDO_INVALID_DATA, "the encoding is that of another type");
+  assert_bytes_refused("\x3a\x02\x0a\x00\x3a\x02\x0a\x00", 8, RONDO_INVALID_DATA,
+                       "byte 4, field 'graph' of a message 'Model': the field is there twice");
+}
+
+/* The parts of a message that is there N times would be merged N times, each time in new memory. */
+ALLOCATOR_TEST(test_on10_a_field_that_is_repeated_takes_no_memory) {
+  enum { TIMES = 20000, EACH = 4 };
+  uint8_t *bytes = malloc(TIMES * EACH);
+  const rondo_onnx_options options = {RONDO_ONNX_OPTIONS_INIT, .allocator = &counting->table};
+  rondo_onnx_model *model = NULL;
+  assert_non_null(bytes);
+  for (size_t i = 0; i < TIMES; i++) memcpy(bytes + i * EACH, "\x3a\x02\x0a\x00", EACH);
+  assert_int_equal(rondo_onnx_parse(bytes, TIMES * EACH, &options, &model), RONDO_INVALID_DATA);
+  assert_true(counting->calls < 100);
+  free(bytes);
 }
 
 UNIT_TEST(test_on10_wrong_arguments) {
@@ -503,6 +567,25 @@ UNIT_TEST(test_on10_wrong_arguments) {
   assert_error(rondo_onnx_parse(NULL, 1, NULL, &model), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
   assert_error(rondo_onnx_parse("", 0, &unknown, &model), RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS);
   assert_error(rondo_onnx_get_info(NULL, &info), RONDO_INVALID_ARGUMENT, RONDO_REASON_NULL_ARGUMENT);
+}
+
+/* Loading a model checks elements that the message has in another type, and keeps no copies of them. */
+ALLOCATOR_TEST(test_on1_a_model_keeps_no_copies_of_elements) {
+  static const int types[] = {RONDO_ONNX_INT32, RONDO_ONNX_INT8};
+  const rondo_onnx_options options = {RONDO_ONNX_OPTIONS_INIT, .allocator = &counting->table};
+  size_t live[2];
+  for (size_t i = 0; i < 2; i++) {
+    const int64_t count = 1000;
+    onnx_bytes graph = {0}, tensor = onnx_tensor("t", types[i], &count, 1);
+    rondo_onnx_model *model = NULL;
+    for (int64_t k = 0; k < count; k++) onnx_number(&tensor, ONNX_TENSOR_INTS, 1);
+    onnx_nest(&graph, ONNX_GRAPH_INITIALIZER, &tensor);
+    const onnx_bytes bytes = onnx_model(&graph);
+    assert_ok(rondo_onnx_parse(bytes.bytes, bytes.count, &options, &model));
+    live[i] = counting->live_bytes;
+    rondo_onnx_destroy(model);
+  }
+  assert_int_equal(live[0], live[1]);
 }
 
 ALLOCATOR_TEST(test_on10_memory_runs_out) {

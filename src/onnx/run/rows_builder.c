@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: MIT
+ * Programs of a model for numbers of rows, as sessions ask for them. Which dimensions are the rows is known once the
+ * builder exists; each build has options of its own, so a builder is not changed after its creation.
+ */
+#include <string.h>
+
+#include "base/error.h"
+#include "base/versioned_struct.h"
+#include "onnx/import/build_result.h"
+#include "onnx/run/kept_options.h"
+#include "tensor/files/weights_internal.h"
+#include "tensor/program/program.h"
+
+struct rondo_onnx_builder {
+  rondo_allocator allocator;
+  rondo_scratch scratch; /* of the options */
+  const rondo_onnx_model *model;
+  rondo_onnx_build_options options;
+  const char *rows;        /* NULL: first dimensions */
+  rondo_onnx_build *first; /* for one row: it has the weights */
+};
+
+/* Rows ------------------------------------------------------------------------------------------------------------- */
+
+static bool is_rows(const rondo_onnx_builder *builder, const rondo_onnx_value *input, size_t index) {
+  const rondo_onnx_dimension *dimension = &input->dimensions[index];
+  if (!dimension->is_dynamic) return false;
+  if (builder->rows != NULL) return strcmp(dimension->name, builder->rows) == 0;
+  return index == 0 && !rondo_onnx_has_given_value(&builder->options, input->name);
+}
+
+static bool has_rows(const rondo_onnx_builder *builder) {
+  for (size_t i = 0; i < builder->model->info.inputs; i++) {
+    const rondo_onnx_value *input = &builder->model->inputs[i];
+    for (size_t d = 0; input->has_shape && d < input->rank; d++)
+      if (is_rows(builder, input, d)) return true;
+  }
+  return false;
+}
+
+static rondo_status require_rows(const rondo_onnx_builder *builder) {
+  if (has_rows(builder)) return RONDO_OK;
+  if (builder->rows != NULL)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_UNKNOWN_NAME,
+                      "no input of the model has a dynamic dimension '%s': name the one that is the number of rows",
+                      builder->rows);
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE,
+                    "no input of the model has a dynamic first dimension, so it has one number of rows: export it with "
+                    "a dynamic batch size");
+}
+
+/* Sizes ------------------------------------------------------------------------------------------------------------ */
+
+/* A dimension without a name has no entry in the list of sizes: then the shape says it. Other dynamic dimensions
+ * without names are for rondo_onnx_build_program to refuse. */
+static rondo_status give_shape(rondo_scratch *scratch, const rondo_onnx_builder *builder, const rondo_onnx_value *input,
+                               size_t rows, rondo_onnx_given_input *out) {
+  size_t *shape;
+  const bool is_given = out->shape != NULL;
+  if (is_given && out->rank != input->rank) return RONDO_OK;
+  RONDO_TRY(rondo_scratch_take(scratch, input->rank, sizeof *shape, &shape));
+  for (size_t d = 0; d < input->rank; d++) {
+    const rondo_onnx_dimension *dimension = &input->dimensions[d];
+    if (!is_given && dimension->is_dynamic && !is_rows(builder, input, d)) return RONDO_OK;
+    shape[d] = is_rows(builder, input, d) ? rows : is_given ? out->shape[d] : dimension->size;
+  }
+  out->shape = shape;
+  out->rank = input->rank;
+  return RONDO_OK;
+}
+
+static rondo_status give_rows(rondo_scratch *scratch, const rondo_onnx_builder *builder, size_t rows,
+                              rondo_onnx_varied_options *varied) {
+  const rondo_onnx_model *model = builder->model;
+  for (size_t i = 0; i < model->info.inputs; i++) {
+    const rondo_onnx_value *input = &model->inputs[i];
+    rondo_onnx_given_input *given = rondo_onnx_varied_input(varied, input->name);
+    const char *name = "";
+    for (size_t d = 0; input->has_shape && d < input->rank; d++)
+      if (is_rows(builder, input, d)) name = input->dimensions[d].name;
+    varied->dimensions[i] = (rondo_onnx_dimension_size){.name = name, .size = rows};
+    if (input->has_shape && input->rank > 0 && given->data == NULL)
+      RONDO_TRY(give_shape(scratch, builder, input, rows, given));
+  }
+  return RONDO_OK;
+}
+
+static rondo_status build_rows(const rondo_onnx_builder *builder, size_t rows, rondo_program *program,
+                               rondo_onnx_build **out) {
+  rondo_scratch scratch = {.allocator = &builder->allocator};
+  rondo_onnx_varied_options varied;
+  rondo_status status =
+      rondo_onnx_vary_options(&scratch, &builder->options, builder->model, builder->model->info.inputs, &varied);
+  if (status == RONDO_OK) status = give_rows(&scratch, builder, rows, &varied);
+  if (status == RONDO_OK) status = rondo_onnx_build_program(builder->model, &varied.options, program, out);
+  rondo_scratch_free(&scratch);
+  return status;
+}
+
+/* Lifetime --------------------------------------------------------------------------------------------------------- */
+
+static rondo_status build_first(rondo_onnx_builder *builder) {
+  const rondo_program_options options = {RONDO_PROGRAM_OPTIONS_INIT, .allocator = &builder->allocator};
+  rondo_program *program;
+  RONDO_TRY(rondo_program_create(&options, &program));
+  const rondo_status status = build_rows(builder, 1, program, &builder->first);
+  rondo_program_destroy(program);
+  return status;
+}
+
+static rondo_status fill_builder(rondo_onnx_builder *builder, const rondo_onnx_builder_options *options) {
+  RONDO_TRY(rondo_scratch_text(&builder->scratch, options->rows, &builder->rows));
+  RONDO_TRY(rondo_onnx_keep_options(&builder->scratch, options->build, &builder->options));
+  RONDO_TRY(require_rows(builder));
+  return build_first(builder);
+}
+
+rondo_status rondo_onnx_builder_create(const rondo_onnx_model *model, const rondo_onnx_builder_options *options,
+                                       rondo_onnx_builder **out_builder) {
+  static const char call[] = "rondo_onnx_builder_create";
+  rondo_onnx_builder_options known;
+  rondo_allocator allocator;
+  rondo_onnx_builder *made;
+  RONDO_TRY(rondo_require(call, "out_builder", out_builder));
+  *out_builder = NULL;
+  RONDO_TRY(rondo_require(call, "model", model));
+  RONDO_TRY(RONDO_VERSIONED_READ("rondo_onnx_builder_options", options, &known));
+  RONDO_TRY(rondo_allocator_resolve(known.allocator, &allocator));
+  RONDO_TRY(rondo_allocate_items(&allocator, 1, sizeof *made, &made));
+  *made = (rondo_onnx_builder){.allocator = allocator, .model = model};
+  made->scratch.allocator = &made->allocator;
+  const rondo_status status = fill_builder(made, &known);
+  if (status != RONDO_OK) {
+    rondo_onnx_builder_destroy(made);
+    return rondo_fail_context(status, "%s", call);
+  }
+  *out_builder = made;
+  return RONDO_OK;
+}
+
+void rondo_onnx_builder_destroy(rondo_onnx_builder *builder) {
+  if (builder == NULL) return;
+  const rondo_allocator allocator = builder->allocator;
+  rondo_onnx_build_destroy(builder->first);
+  rondo_scratch_free(&builder->scratch);
+  rondo_release(&allocator, builder, 1, sizeof *builder);
+}
+
+/* Building --------------------------------------------------------------------------------------------------------- */
+
+/* A session writes the states of one program, which all others share. */
+static rondo_status check_states(const rondo_onnx_builder *builder, size_t rows, const rondo_onnx_build *build) {
+  for (size_t i = 0; i < build->weights->entries.count; i++) {
+    const rondo_weights_entry *weight = &build->weights->entries.items[i];
+    if (rondo_weights_look_up(builder->first->weights, weight->name) == NULL)
+      return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_SHAPE,
+                        "the model has a constant of %zu bytes for %zu rows that it does not have for one row ('%s'), "
+                        "so programs of several sizes cannot share its weights: run it in a tree "
+                        "(rondo_onnx_runner_create)",
+                        rondo_shape_bytes(&weight->shape), rows, weight->name);
+  }
+  return RONDO_OK;
+}
+
+rondo_status rondo_onnx_builder_build(void *builder, size_t rows, rondo_program *program) {
+  static const char call[] = "rondo_onnx_builder_build";
+  rondo_onnx_build *build = NULL;
+  RONDO_TRY(rondo_require(call, "builder", builder));
+  RONDO_TRY(rondo_require(call, "program", program));
+  if (rows == 0) return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE, "%s: no rows", call);
+  const rondo_program_mark mark = rondo_program_get_mark(program);
+  rondo_status status = build_rows(builder, rows, program, &build);
+  if (status == RONDO_OK) status = check_states(builder, rows, build);
+  if (status != RONDO_OK) rondo_program_roll_back(program, mark);
+  rondo_onnx_build_destroy(build);
+  return status;
+}
+
+const rondo_weights *rondo_onnx_builder_weights(const rondo_onnx_builder *builder) {
+  return builder != NULL ? rondo_onnx_build_weights(builder->first) : NULL;
+}

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: MIT
+ * Operators of ONNX that are newer than the models of libonnx-testdata (ON-3). `make pypi` runs the cases of the newest
+ * suite; these are few, and need no packages.
+ */
+#include <rondo/onnx.h>
+
+#include <math.h>
+#include <string.h>
+
+#include "support/rondo_test.h"
+#include "support/test_onnx.h"
+#include "support/test_program.h"
+
+enum { FLOAT = 1, INT64 = 7, OPSET = 28, MOST = 32 };
+
+#define NAMES(...) ((const char *[]){__VA_ARGS__, NULL})
+#define DIMS(...) (const int64_t[]){__VA_ARGS__}, sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t)
+
+static void add_text(onnx_bytes *node, const char *name, const char *text) {
+  onnx_bytes attribute = {0};
+  onnx_text(&attribute, 1, name);
+  onnx_number(&attribute, 20, 3);
+  onnx_text(&attribute, 4, text);
+  onnx_nest(node, ONNX_NODE_ATTRIBUTE, &attribute);
+}
+
+static void add_ints(onnx_bytes *node, const char *name, const int64_t *numbers, size_t count) {
+  onnx_bytes attribute = {0};
+  onnx_text(&attribute, 1, name);
+  onnx_number(&attribute, 20, 7);
+  for (size_t i = 0; i < count; i++) onnx_number(&attribute, 8, (uint64_t)numbers[i]);
+  onnx_nest(node, ONNX_NODE_ATTRIBUTE, &attribute);
+}
+
+static void destroy_model(void *model) { rondo_onnx_destroy(model); }
+
+/* A model of one node, whose output is "y". */
+static rondo_onnx_model *model_of(onnx_bytes *graph, const onnx_bytes *node) {
+  onnx_bytes model = {0}, opset = {0};
+  rondo_onnx_model *made = NULL;
+  onnx_nest(graph, ONNX_GRAPH_NODE, node);
+  onnx_add_output(graph, "y");
+  onnx_number(&opset, 2, OPSET);
+  onnx_number(&model, ONNX_MODEL_IR_VERSION, 10);
+  onnx_nest(&model, ONNX_MODEL_GRAPH, graph);
+  onnx_nest(&model, ONNX_MODEL_OPSET, &opset);
+  assert_ok(rondo_onnx_parse(model.bytes, model.count, NULL, &made));
+  return test_leave(destroy_model, made);
+}
+
+typedef struct given {
+  const char *name;
+  const void *data;
+  size_t bytes;
+} given;
+
+/* Runs the model with these inputs; y is near what is expected. */
+static void assert_runs(test_fixture *t, const rondo_onnx_model *model, const given *inputs, size_t count,
+                        const float *expected, size_t elements) {
+  rondo_program *program = test_new_program();
+  rondo_onnx_build *build = NULL;
+  float y[MOST];
+  assert_true(elements <= MOST);
+  assert_ok(rondo_onnx_build_program(model, NULL, program, &build));
+  rondo_compiled *of = test_compile_kept(program, t->device, NULL);
+  assert_ok(rondo_weights_apply(rondo_onnx_build_weights(build), of, NULL, NULL));
+  rondo_onnx_build_destroy(build);
+  for (size_t i = 0; i < count; i++)
+    assert_ok(rondo_compiled_write(of, inputs[i].name, inputs[i].data, inputs[i].bytes));
+  assert_ok(rondo_compiled_run(of));
+  assert_ok(rondo_compiled_read(of, "y", y, elements * sizeof *y));
+  assert_near(y, expected, elements, 1e-5f);
+}
+
+static void assert_refused(const rondo_onnx_model *model, const char *message) {
+  rondo_onnx_build *build = NULL;
+  assert_error(rondo_onnx_build_program(model, NULL, test_new_program(), &build), RONDO_UNSUPPORTED, RONDO_REASON_NONE);
+  assert_message(message);
+  rondo_onnx_build_destroy(build);
+}
+
+TEST(test_on3_swiglu_is_a_gate_times_a_value) {
+  static const float a[] = {0, 1, -2}, b[] = {5, 2, 3}, y[] = {0, 1.4621172f, -0.7152177f};
+  onnx_bytes graph = {0}, other = {0};
+  const onnx_bytes node = onnx_node("it", "SwiGLU", NAMES("a", "b"), NAMES("y"));
+  const given inputs[] = {{"a", a, sizeof a}, {"b", b, sizeof b}};
+  onnx_add_input(&graph, "a", FLOAT, DIMS(3));
+  onnx_add_input(&graph, "b", FLOAT, DIMS(3));
+  assert_runs(t, model_of(&graph, &node), inputs, 2, y, 3);
+  onnx_add_input(&other, "a", FLOAT, DIMS(3));
+  onnx_add_input(&other, "b", FLOAT, DIMS(1));
+  assert_refused(model_of(&other, &node), "its inputs have different shapes");
+}
+
+TEST(test_on3_cumprod_in_both_directions) {
+  static const float x[] = {1, 2, 3, 4}, forward[] = {1, 2, 6, 24}, back[] = {24, 12, 4, 1};
+  static const int64_t axis = 0;
+  const given input = {"x", x, sizeof x};
+  for (int reversed = 0; reversed < 2; reversed++) {
+    onnx_bytes graph = {0}, node = onnx_node("it", "CumProd", NAMES("x", "axis"), NAMES("y"));
+    onnx_add_int(&node, "reverse", reversed);
+    onnx_add_int(&node, "exclusive", reversed);
+    onnx_add_input(&graph, "x", FLOAT, DIMS(4));
+    onnx_add_initializer(&graph, "axis", INT64, &axis, sizeof axis, NULL, 0);
+    assert_runs(t, model_of(&graph, &node), &input, 1, reversed ? back : forward, 4);
+  }
+}
+
+/* Two caches of three rows of two; two rows are written to each. */
+static rondo_onnx_model *cache(const char *mode, const int64_t *update, size_t rank, bool has_indices) {
+  onnx_bytes graph = {0},
+             node = onnx_node("it", "TensorScatter", NAMES("past", "update", has_indices ? "at" : ""), NAMES("y"));
+  add_text(&node, "mode", mode);
+  onnx_add_input(&graph, "past", FLOAT, DIMS(2, 3, 2));
+  onnx_add_input(&graph, "update", FLOAT, update, rank);
+  if (has_indices) onnx_add_input(&graph, "at", INT64, DIMS(2));
+  return model_of(&graph, &node);
+}
+
+TEST(test_on3_tensor_scatter_updates_caches) {
+  static const float past[12] = {0}, update[] = {1, 2, 3, 4, 5, 6, 7, 8};
+  static const float first[] = {1, 2, 3, 4, 0, 0, 5, 6, 7, 8, 0, 0};
+  static const float linear[] = {0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0};
+  static const float circular[] = {3, 4, 0, 0, 1, 2, 0, 0, 5, 6, 7, 8};
+  static const int64_t fitting[] = {1, 0}, wrapping[] = {2, 4};
+  given inputs[] = {{"past", past, sizeof past}, {"update", update, sizeof update}, {"at", fitting, sizeof fitting}};
+  assert_runs(t, cache("linear", DIMS(2, 2, 2), false), inputs, 2, first, 12);
+  assert_runs(t, cache("linear", DIMS(2, 2, 2), true), inputs, 3, linear, 12);
+  inputs[2].data = wrapping;
+  assert_runs(t, cache("circular", DIMS(2, 2, 2), true), inputs, 3, circular, 12);
+  assert_refused(cache("linear", DIMS(2, 4, 2), true), "the update does not fit the cache along axis 1");
+  assert_refused(cache("round", DIMS(2, 2, 2), true), "it is 'round'");
+}
+
+/* Half of the transform of 1, 2, 3, 4, and back. */
+TEST(test_on3_dft_back_to_real_numbers) {
+  static const float x[] = {10, 0, -2, 2, -2, 0}, y[] = {1, 2, 3, 4};
+  static const int64_t axis = 1;
+  const given input = {"x", x, sizeof x};
+  onnx_bytes graph = {0}, node = onnx_node("it", "DFT", NAMES("x", "", "axis"), NAMES("y"));
+  onnx_add_int(&node, "inverse", 1);
+  onnx_add_int(&node, "onesided", 1);
+  onnx_add_input(&graph, "x", FLOAT, DIMS(1, 3, 2));
+  onnx_add_initializer(&graph, "axis", INT64, &axis, sizeof axis, NULL, 0);
+  assert_runs(t, model_of(&graph, &node), &input, 1, y, 4);
+}
+
+/* Transforms are computed in F32, and are values of the type of the signal. */
+TEST(test_on3_transforms_have_the_type_of_the_signal) {
+  enum { FLOAT16 = 10 };
+  static const char *const ops[] = {"DFT", "STFT"};
+  static const int64_t step = 4;
+  for (size_t i = 0; i < 2; i++) {
+    const char *const second = i == 0 ? "" : "step", *const last = i == 0 ? "axis" : "step";
+    onnx_bytes graph = {0},
+               node = onnx_node("it", ops[i], i == 0 ? NAMES("x", second, last) : NAMES("x", second, "", last),
+                                NAMES("y"));
+    rondo_onnx_build *build = NULL;
+    rondo_onnx_built_value y = {.struct_size = sizeof y};
+    static const int64_t axis = 1;
+    onnx_add_input(&graph, "x", FLOAT16, DIMS(1, 4, 1));
+    onnx_add_initializer(&graph, "axis", INT64, &axis, sizeof axis, NULL, 0);
+    onnx_add_initializer(&graph, "step", INT64, &step, sizeof step, NULL, 0);
+    rondo_program *program = test_new_program();
+    assert_ok(rondo_onnx_build_program(model_of(&graph, &node), NULL, program, &build));
+    rondo_compiled *of = test_compile_kept(program, t->device, NULL);
+    assert_ok(rondo_onnx_build_get_output(build, 0, &y));
+    assert_int_equal(y.type, RONDO_F16);
+    assert_int_equal(test_compiled_value(of, 'o', "y").type, RONDO_F16);
+    rondo_onnx_build_destroy(build);
+  }
+}
+
+/* The loss of a target that is ignored is 0, whatever the scores of class 0 are. */
+TEST(test_on3_ignored_targets_have_no_loss) {
+  static const float scores[] = {-INFINITY, -1, -2, -INFINITY, -3, -4};
+  static const int64_t targets[] = {1, -1};
+  static const struct {
+    const char *reduction;
+    float y[2];
+    size_t count;
+  } cases[] = {{"none", {1, 0}, 2}, {"sum", {1}, 1}, {"mean", {1}, 1}};
+  const given inputs[] = {{"x", scores, sizeof scores}, {"t", targets, sizeof targets}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    onnx_bytes graph = {0}, node = onnx_node("it", "NegativeLogLikelihoodLoss", NAMES("x", "t"), NAMES("y"));
+    onnx_add_int(&node, "ignore_index", -1);
+    add_text(&node, "reduction", cases[i].reduction);
+    onnx_add_input(&graph, "x", FLOAT, DIMS(2, 3));
+    onnx_add_input(&graph, "t", INT64, DIMS(2));
+    assert_runs(t, model_of(&graph, &node), inputs, 2, cases[i].y, cases[i].count);
+  }
+}
+
+/* A window of 2 x 2 over 3 x 3, with all weights 1. */
+static rondo_onnx_model *deformed(bool has_mask, const int64_t *offset, size_t rank) {
+  static const float weight[] = {1, 1, 1, 1}, bias[] = {0.5f};
+  onnx_bytes graph = {0},
+             node = onnx_node("it", "DeformConv", NAMES("x", "w", "offset", "b", has_mask ? "mask" : ""), NAMES("y"));
+  const int64_t kernel[] = {2, 2};
+  add_ints(&node, "kernel_shape", kernel, 2);
+  onnx_add_input(&graph, "x", FLOAT, DIMS(1, 1, 3, 3));
+  onnx_add_input(&graph, "offset", FLOAT, offset, rank);
+  if (has_mask) onnx_add_input(&graph, "mask", FLOAT, DIMS(1, 4, 2, 2));
+  onnx_add_initializer(&graph, "w", FLOAT, weight, sizeof weight, DIMS(1, 1, 2, 2));
+  onnx_add_initializer(&graph, "b", FLOAT, bias, sizeof bias, DIMS(1));
+  return model_of(&graph, &node);
+}
+
+TEST(test_on3_deform_conv_moves_the_elements_of_windows) {
+  static const float x[] = {0, 1, 2, 3, 4, 5, 6, 7, 8};
+  static const float plain[] = {8.5f, 12.5f, 20.5f, 24.5f};
+  float offset[4 * 2 * 4] = {0}, mask[4 * 4];
+  for (size_t i = 0; i < 16; i++) mask[i] = 1;
+  given inputs[] = {{"x", x, sizeof x}, {"offset", offset, sizeof offset}, {"mask", mask, sizeof mask}};
+  assert_runs(t, deformed(false, DIMS(1, 8, 2, 2)), inputs, 2, plain, 4);
+  /* Tap 0 of the first place, element 0, half an element down and a quarter to the right: 3 / 2 + 1 / 4. Tap 3 of the
+   * last place, element 8, out of the image. Tap 1 of the second place counts half. */
+  offset[0] = 0.5f;
+  offset[4] = 0.25f;
+  offset[(3 * 2 + 1) * 4 + 3] = 1;
+  mask[1 * 4 + 1] = 0.5f;
+  static const float moved[] = {8.5f + 1.75f, 12.5f - 1, 20.5f, 24.5f - 8};
+  assert_runs(t, deformed(true, DIMS(1, 8, 2, 2)), inputs, 3, moved, 4);
+  assert_refused(deformed(false, DIMS(1, 4, 2, 2)), "input 2 is not [1, 8, 2, 2]");
+}

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT
+ * Lets host allocations fail while a builder of a model makes programs, and while a runner runs the model in a tree:
+ * eagerly, recorded, replayed, and beyond its limit of programs (ON-9). The error is OUT_OF_MEMORY, nothing is left,
+ * and calls that succeed give the right results.
+ */
+#include <rondo/onnx.h>
+#include <string.h>
+
+#include "fault/fault_allocations.h"
+#include "support/test_onnx.h"
+
+enum { FLOAT = 1, INT4 = 22, MOST_ROWS = 3 };
+
+#define NAMES(...) ((const char *[]){__VA_ARGS__, NULL})
+#define DIMS(...) (const int64_t[]){__VA_ARGS__}, sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t)
+
+static struct {
+  rondo_onnx_model *model;
+  rondo_onnx_builder *builder;
+  rondo_program *program;
+  rondo_device *device;
+  rondo_stream *stream;
+  rondo_tree *tree;
+  rondo_onnx_runner *runner;
+  void *memory;
+} made;
+
+/* y = norm(x w - row) + nothing, with x [batch, 2] and the row expanded to the shape of x. The norm changes nothing,
+ * and becomes a factor and an offset together with the sum; nothing is a cast of two integers of 4 bits. */
+static rondo_status parse(const rondo_allocator *allocator) {
+  static const float w[] = {1, 2, 3, 4}, row[] = {10, 20}, two[] = {2, 2}, zero[] = {0, 0}, one[] = {1, 1};
+  static const unsigned char none[] = {0};
+  const rondo_onnx_options options = {RONDO_ONNX_OPTIONS_INIT, .allocator = allocator};
+  onnx_bytes graph = {0};
+  onnx_bytes norm = onnx_node("norm", "BatchNormalization", NAMES("sum", "two", "zero", "zero", "one"), NAMES("n"));
+  onnx_bytes cast = onnx_node("cast", "Cast", NAMES("none"), NAMES("nothing"));
+  onnx_add_float(&norm, "epsilon", 3);
+  onnx_add_int(&cast, "to", FLOAT);
+  onnx_add_input(&graph, "x", FLOAT, DIMS(-1, 2));
+  onnx_add_initializer(&graph, "w", FLOAT, w, sizeof w, DIMS(2, 2));
+  onnx_add_initializer(&graph, "row", FLOAT, row, sizeof row, DIMS(1, 2));
+  onnx_add_node(&graph, "Shape", NAMES("x"), NAMES("shape"));
+  onnx_add_node(&graph, "Expand", NAMES("row", "shape"), NAMES("rows"));
+  onnx_add_node(&graph, "Neg", NAMES("rows"), NAMES("negative"));
+  onnx_add_node(&graph, "MatMul", NAMES("x", "w"), NAMES("product"));
+  onnx_add_initializer(&graph, "two", FLOAT, two, sizeof two, DIMS(2));
+  onnx_add_initializer(&graph, "zero", FLOAT, zero, sizeof zero, DIMS(2));
+  onnx_add_initializer(&graph, "one", FLOAT, one, sizeof one, DIMS(2));
+  onnx_add_initializer(&graph, "none", INT4, none, sizeof none, DIMS(2));
+  onnx_add_node(&graph, "Add", NAMES("product", "negative"), NAMES("sum"));
+  onnx_nest(&graph, ONNX_GRAPH_NODE, &norm);
+  onnx_nest(&graph, ONNX_GRAPH_NODE, &cast);
+  onnx_add_node(&graph, "Add", NAMES("n", "nothing"), NAMES("y"));
+  onnx_add_output(&graph, "y");
+  const onnx_bytes bytes = onnx_model(&graph);
+  return rondo_onnx_parse(bytes.bytes, bytes.count, &options, &made.model);
+}
+
+static rondo_status build(const rondo_allocator *allocator) {
+  const rondo_onnx_dimension_size other = {.name = "length", .size = 4};
+  const rondo_onnx_given_input given = {.name = "x", .shape = (const size_t[]){1, 2}, .rank = 2};
+  const rondo_onnx_build_options shapes = {RONDO_ONNX_BUILD_OPTIONS_INIT, .dimensions = &other, .dimension_count = 1,
+                                           .inputs = &given, .input_count = 1};
+  const rondo_onnx_builder_options options = {RONDO_ONNX_BUILDER_OPTIONS_INIT, .rows = "batch", .build = &shapes,
+                                              .allocator = allocator};
+  const rondo_program_options program = {RONDO_PROGRAM_OPTIONS_INIT, .allocator = allocator};
+  TRY(rondo_onnx_builder_create(made.model, &options, &made.builder));
+  TRY(rondo_program_create(&program, &made.program));
+  return rondo_onnx_builder_build(made.builder, 3, made.program);
+}
+
+static rondo_status call(rondo_function *function, size_t rows) {
+  static const float x[MOST_ROWS * 2] = {1, 2, 3, 4, 5, 6}, expected[MOST_ROWS * 2] = {-3, -10, 5, 2, 13, 14};
+  float y[MOST_ROWS * 2];
+  rondo_buffer *output = NULL;
+  const rondo_input input = {.address = made.memory, .bytes = rows * 8, .rank = 2, .shape = {rows, 2}};
+  TRY(rondo_copy_async(made.stream, made.memory, x, rows * 8));
+  TRY(rondo_function_call(function, made.stream, &input, 1, &output, 1));
+  rondo_status status = rondo_buffer_copy(output, made.stream, 0, y, rows * 8);
+  const rondo_status waited = rondo_stream_synchronize(made.stream);
+  rondo_buffer_release(output);
+  if (status == RONDO_OK) status = waited;
+  if (status == RONDO_OK) assert_near(y, expected, rows * 2, 1e-6f);
+  return status;
+}
+
+static rondo_status run_in_tree(const rondo_allocator *allocator) {
+  const rondo_onnx_runner_options options = {RONDO_ONNX_RUNNER_OPTIONS_INIT, .max_programs = 1, .allocator = allocator};
+  rondo_function *function = NULL;
+  TRY(rondo_stream_create(made.device, NULL, &made.stream));
+  TRY(rondo_tree_create(made.device, NULL, &made.tree));
+  TRY(rondo_malloc(made.device, MOST_ROWS * 8, NULL, &made.memory));
+  TRY(rondo_onnx_runner_create(made.model, made.stream, &options, &made.runner));
+  const rondo_function_options of = {RONDO_FUNCTION_OPTIONS_INIT, .name = "model", .body = rondo_onnx_run,
+                                     .user = made.runner, RONDO_INPUTS(RONDO_INPUT_MOVING)};
+  TRY(rondo_function_create(made.tree, &of, &function));
+  for (size_t i = 0; i < 3; i++) TRY(call(function, MOST_ROWS));
+  TRY(call(function, 2));
+  return rondo_onnx_runner_synchronize(made.runner);
+}
+
+static rondo_status run(fault_rig *rig) {
+  made.device = rig->device;
+  TRY(parse(&rig->allocator.table));
+  TRY(build(&rig->allocator.table));
+  return run_in_tree(&rig->allocator.table);
+}
+
+static void destroy(void) {
+  assert_ok(rondo_tree_destroy(made.tree));
+  assert_ok(rondo_onnx_runner_destroy(made.runner));
+  if (made.memory != NULL) assert_ok(rondo_free(made.device, made.memory));
+  if (made.stream != NULL) assert_ok(rondo_stream_destroy(made.stream));
+  rondo_program_destroy(made.program);
+  rondo_onnx_builder_destroy(made.builder);
+  rondo_onnx_destroy(made.model);
+  memset(&made, 0, sizeof made);
+}
+
+static const fault_work work = {.run = run, .destroy = destroy};
+
+UNIT_TEST(test_on9_an_allocation_fails) { fault_allocations(&work, false, 5); }
+
+UNIT_TEST(test_on9_all_allocations_fail_from_then_on) { fault_allocations(&work, true, 11); }
