@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * Trains a small GPT on a rhyme. The whole step is recorded as one graph: embeddings, blocks of causal attention and an
  * MLP with residual connections and layer normalization, cross entropy for each byte, and AdamW. Then a second program
- * with the weights of the first generates text.
+ * with the weights of the first generates text. The last function serves it: as a shared object, this file is a model
+ * for Triton Inference Server (<rondo/triton.h>), with the weights that FILE has got.
  *
- *   gpt [DEVICE]
+ *   gpt [DEVICE [FILE]]
  *
  * Prints: after 80 replayed steps: the cow jumped over the moon
  */
@@ -12,6 +13,7 @@
 #include <string.h>
 
 #include <rondo/rondo.h>
+#include <rondo/triton.h>
 
 #define TRY(call)                                  \
   do {                                             \
@@ -157,19 +159,29 @@ static rondo_status write_on(rondo_compiled *compiled, const char *words, char *
   return RONDO_OK;
 }
 
-static rondo_status run(const char *device_name, char *out_text) {
+/* Gives the writer the weights, and writes them to a file if there is a path. */
+static rondo_status hand_over(rondo_compiled *trained, rondo_compiled *writer, const char *path) {
+  rondo_weights *weights, *kept;
+  TRY(rondo_weights_create(NULL, &weights));
+  TRY(rondo_weights_create(NULL, &kept));
+  TRY(rondo_weights_gather(weights, trained, NULL, NULL));
+  TRY(rondo_weights_apply(weights, writer, NULL, NULL));
+  TRY(rondo_weights_gather(kept, writer, NULL, NULL)); /* without optimizer states */
+  if (path != NULL) TRY(rondo_weights_save(kept, path));
+  rondo_weights_destroy(kept);
+  rondo_weights_destroy(weights);
+  return RONDO_OK;
+}
+
+static rondo_status run(const char *device_name, const char *path, char *out_text) {
   rondo_device *device;
   rondo_compiled *trained, *writer;
-  rondo_weights *weights;
   TRY(rondo_device_open(device_name, NULL, &device));
   TRY(compile(device, BATCH, true, &trained));
   TRY(write_first_values(trained));
   TRY(train(trained));
   TRY(compile(device, 1, false, &writer));
-  TRY(rondo_weights_create(NULL, &weights));
-  TRY(rondo_weights_gather(weights, trained, NULL, NULL));
-  TRY(rondo_weights_apply(weights, writer, NULL, NULL));
-  rondo_weights_destroy(weights);
+  TRY(hand_over(trained, writer, path));
   TRY(write_on(writer, strstr(rhyme, "the cow"), out_text));
   TRY(rondo_compiled_destroy(writer));
   TRY(rondo_compiled_destroy(trained));
@@ -178,10 +190,34 @@ static rondo_status run(const char *device_name, char *out_text) {
 
 int main(int argc, char **argv) {
   char text[WRITTEN + 1] = "";
-  if (run(argc > 1 ? argv[1] : "cpu", text) != RONDO_OK) {
+  if (run(argc > 1 ? argv[1] : "cpu", argc > 2 ? argv[2] : NULL, text) != RONDO_OK) {
     fprintf(stderr, "%s: %s\n", argv[0], rondo_last_error()->message);
     return EXIT_FAILURE;
   }
   printf("after %d replayed steps: %s\n", STEPS, text);
   return EXIT_SUCCESS;
+}
+
+/* Serving ---------------------------------------------------------------------------------------------------------- */
+
+static rondo_status build_network(void *user, size_t rows, rondo_program *program) {
+  const network n = {.program = program, .batch = rows};
+  rondo_value logits;
+  (void)user;
+  return add_network(&n, &logits);
+}
+
+static void release(rondo_triton_description *description) { rondo_weights_destroy(description->user); }
+
+/* Its weights are weights.safetensors in the folder of the model's version. */
+rondo_status rondo_triton_model(const char *folder, rondo_triton_description *out) {
+  char path[4096];
+  rondo_weights *weights;
+  (void)snprintf(path, sizeof path, "%s/weights.safetensors", folder);
+  TRY(rondo_weights_load(path, NULL, &weights));
+  out->model.build = build_network;
+  out->model.weights = weights;
+  out->release = release;
+  out->user = weights;
+  return RONDO_OK;
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * Trains a recommender (after DLRM: Naumov et al. 2019). Embedding bags and the output of a bottom MLP are multiplied
  * with each other, and a top MLP predicts clicks from the products. The training step is recorded as one graph.
- * Inference is a second program with the same weights.
+ * Inference is a second program with the same weights. The last function serves it: as a shared object, this file is a
+ * model for Triton Inference Server (<rondo/triton.h>), with the weights that FILE has got.
  *
- *   recommender [DEVICE]
+ *   recommender [DEVICE [FILE]]
  *
  * Prints: 9 of 10 new clicks predicted; 250 recorded steps have the losses of eager steps, bit for bit
  */
@@ -13,6 +14,7 @@
 #include <string.h>
 
 #include <rondo/rondo.h>
+#include <rondo/triton.h>
 
 #define TRY(call)                            \
   do {                                       \
@@ -59,12 +61,12 @@ static rondo_status add_bags(rondo_program *program, const recommender_sizes *s,
   return rondo_op_embedding_bag(program, tables, rows, none, none, RONDO_COMBINE_SUM, out_bags);
 }
 
-/* x, followed by the products of all pairs of x [batch, width] and the bags. "pairs" lists the pairs. */
+/* x, followed by the products of all pairs of x [batch, width] and the bags. The state "pairs" lists the pairs. */
 static rondo_status add_interaction(rondo_program *program, const recommender_sizes *s, rondo_value bags,
                                     rondo_value *x) {
   const size_t parts = s->tables + 1, count = parts * (parts - 1) / 2;
   rondo_value all, pairs, row;
-  TRY(rondo_program_input(program, "pairs", RONDO_I32, &count, 1, &pairs));
+  TRY(rondo_program_state(program, "pairs", RONDO_I32, &count, 1, &pairs));
   TRY(rondo_op_reshape(program, *x, (size_t[]){s->batch, 1, s->width}, 3, &row));
   TRY(rondo_op_concat(program, (rondo_value[]){row, bags}, 2, 1, &all));
   const rondo_matmul_options transposed = {RONDO_MATMUL_OPTIONS_INIT, .transpose_b = true};
@@ -74,7 +76,7 @@ static rondo_status add_interaction(rondo_program *program, const recommender_si
   return rondo_op_concat(program, (rondo_value[]){*x, all}, 2, 1, x);
 }
 
-/* The logits of clicks [batch], from "dense" [batch, dense], "rows" [batch, tables, bag] and "pairs". */
+/* The logits of clicks [batch], from "dense" [batch, dense] and "rows" [batch, tables, bag]. */
 static rondo_status add_recommender(rondo_program *program, const recommender_sizes *s, rondo_value *out_logits) {
   rondo_value x, bags;
   TRY(rondo_program_input(program, "dense", RONDO_F32, (size_t[]){s->batch, s->dense}, 2, &x));
@@ -106,7 +108,7 @@ static rondo_status compile_program(bool trains, rondo_device *device, rondo_com
 
 typedef struct click_batch {
   float dense[BATCH][DENSE], clicks[BATCH];
-  int32_t rows[BATCH][TABLES][BAG], pairs[PAIRS];
+  int32_t rows[BATCH][TABLES][BAG];
 } click_batch;
 
 static float draw(uint64_t series, uint64_t index) { /* -1 .. 1 */
@@ -115,9 +117,6 @@ static float draw(uint64_t series, uint64_t index) { /* -1 .. 1 */
 
 /* Each row of a table has a taste. There is a click if the tastes of pairs of tables agree. */
 static void draw_batch(uint64_t number, click_batch *batch) {
-  for (int i = 1, pair = 0; i <= TABLES; i++) {
-    for (int k = 0; k < i; k++) batch->pairs[pair++] = i * (TABLES + 1) + k;
-  }
   for (uint64_t i = 0; i < BATCH; i++) {
     float tastes[TABLES] = {0}, appeal = 0;
     uint64_t drawn = i * 64;
@@ -136,11 +135,16 @@ static void draw_batch(uint64_t number, click_batch *batch) {
 /* Initial weights. `network` names them: it has no optimizer states. */
 static rondo_status write_first_weights(const rondo_compiled *network, rondo_compiled *training) {
   rondo_compiled_value value = {.struct_size = sizeof value};
+  int32_t pairs[PAIRS];
+  for (int i = 1, pair = 0; i <= TABLES; i++) {
+    for (int k = 0; k < i; k++) pairs[pair++] = i * (TABLES + 1) + k;
+  }
   for (size_t i = 0; rondo_compiled_get_value(network, i, &value) == RONDO_OK && value.kind == 's'; i++) {
     float first[TABLES * ROWS * WIDTH] = {0};
     const float bound = sqrtf(3.0f / (float)(value.shape[0] < 64 ? value.shape[0] : 64));
     for (size_t k = 0; value.rank == 2 && k < value.bytes / sizeof(float); k++) first[k] = bound * draw(2000000 + i, k);
-    TRY(rondo_compiled_write(training, value.name, first, value.bytes));
+    const bool is_pairs = strcmp(value.name, "pairs") == 0;
+    TRY(rondo_compiled_write(training, value.name, is_pairs ? (void *)pairs : first, value.bytes));
   }
   return RONDO_OK;
 }
@@ -151,13 +155,22 @@ static rondo_status run_batch(rondo_compiled *compiled, bool trains, bool is_rec
   draw_batch(number, batch);
   TRY(rondo_compiled_write(compiled, "dense", batch->dense, sizeof batch->dense));
   TRY(rondo_compiled_write(compiled, "rows", batch->rows, sizeof batch->rows));
-  TRY(rondo_compiled_write(compiled, "pairs", batch->pairs, sizeof batch->pairs));
   if (trains) TRY(rondo_compiled_write(compiled, "clicks", batch->clicks, sizeof batch->clicks));
   TRY(is_recorded ? rondo_compiled_run(compiled) : rondo_compiled_run_eager(compiled));
   return rondo_compiled_read(compiled, trains ? "loss" : "logits", result, (trains ? 1 : BATCH) * sizeof *result);
 }
 
-static rondo_status run(const char *name, bool *out_good) {
+/* Writes the weights of the network, without optimizer states, to a file. */
+static rondo_status save(rondo_compiled *network, const char *path) {
+  rondo_weights *weights;
+  TRY(rondo_weights_create(NULL, &weights));
+  rondo_status status = rondo_weights_gather(weights, network, NULL, NULL);
+  if (status == RONDO_OK) status = rondo_weights_save(weights, path);
+  rondo_weights_destroy(weights);
+  return status;
+}
+
+static rondo_status run(const char *name, const char *path, bool *out_good) {
   static float losses[2][STEPS], logits[BATCH];
   int right = 0;
   click_batch batch;
@@ -176,6 +189,7 @@ static rondo_status run(const char *name, bool *out_good) {
   TRY(rondo_weights_apply(first, training, NULL, NULL)); /* with the optimizer's states */
   for (uint64_t i = 0; i < STEPS; i++) TRY(run_batch(training, true, false, i, &batch, &losses[1][i]));
   TRY(rondo_weights_apply(trained, network, NULL, NULL));
+  if (path != NULL) TRY(save(network, path));
   for (uint64_t number = STEPS; number < STEPS + NEW_BATCHES; number++) {
     TRY(run_batch(network, false, true, number, &batch, logits));
     for (int i = 0; i < BATCH; i++) right += (logits[i] > 0) == (batch.clicks[i] > 0);
@@ -194,6 +208,33 @@ static rondo_status run(const char *name, bool *out_good) {
 
 int main(int argc, char **argv) {
   bool good = false;
-  if (run(argc > 1 ? argv[1] : "cpu", &good) != RONDO_OK) fprintf(stderr, "%s\n", rondo_last_error()->message);
+  if (run(argc > 1 ? argv[1] : "cpu", argc > 2 ? argv[2] : NULL, &good) != RONDO_OK)
+    fprintf(stderr, "%s\n", rondo_last_error()->message);
   return good ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+/* Serving ---------------------------------------------------------------------------------------------------------- */
+
+static rondo_status build_network(void *user, size_t rows, rondo_program *program) {
+  recommender_sizes served = sizes;
+  rondo_value logits;
+  (void)user;
+  served.batch = rows;
+  TRY(add_recommender(program, &served, &logits));
+  return rondo_program_output(program, "logits", logits);
+}
+
+static void release(rondo_triton_description *description) { rondo_weights_destroy(description->user); }
+
+/* Its weights are weights.safetensors in the folder of the model's version. */
+rondo_status rondo_triton_model(const char *folder, rondo_triton_description *out) {
+  char path[4096];
+  rondo_weights *weights;
+  (void)snprintf(path, sizeof path, "%s/weights.safetensors", folder);
+  TRY(rondo_weights_load(path, NULL, &weights));
+  out->model.build = build_network;
+  out->model.weights = weights;
+  out->release = release;
+  out->user = weights;
+  return RONDO_OK;
 }

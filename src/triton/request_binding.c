@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: MIT
+ * Binding of requests. The server has checked names, types and shapes against the configuration, but sizes in bytes are
+ * the client's, and what a model without a batch size gets is not checked. So all of it is checked here against the
+ * model.
+ *
+ * An input in one piece of memory is not copied here: the session copies it to where the recording reads it. Outputs
+ * are written to the server's buffers by the session. Only an input in several pieces, as large bodies of HTTP can
+ * arrive, is put together first.
+ */
+#include "triton/request_binding.h"
+
+#include <string.h>
+
+#include "triton/server_functions.h"
+#include "triton/token_generation.h"
+
+/* Inputs ----------------------------------------------------------------------------------------------------------- */
+
+/* What the server says of an input. */
+typedef struct given_input {
+  triton_input *handle;
+  triton_data_type type;
+  const int64_t *shape;
+  uint32_t rank, buffers;
+  uint64_t bytes;
+} given_input;
+
+static rondo_status find_input(rondo_triton_flight *flight, const rondo_triton_tensor *tensor, given_input *out) {
+  const char *name;
+  *out = (given_input){0};
+  RONDO_TRY(rondo_triton_check(rondo_triton_server.request_input(flight->handle, tensor->name, &out->handle),
+                               "a request lacks an input"));
+  return rondo_triton_check(rondo_triton_server.input_properties(out->handle, &name, &out->type, &out->shape,
+                                                                 &out->rank, &out->bytes, &out->buffers),
+                            "TRITONBACKEND_InputProperties");
+}
+
+/* The sizes of a request, which its first inputs give. */
+typedef struct request_size {
+  size_t rows, length;
+} request_size;
+
+static bool has_row_shape(const rondo_triton_tensor *tensor, const given_input *given) {
+  const size_t first = tensor->has_length ? 1 : 0;
+  if (given->rank != tensor->rank + 1 || (first == 1 && given->shape[1] <= 0)) return false;
+  return memcmp(given->shape + 1 + first, tensor->dims + first, (tensor->rank - first) * sizeof *tensor->dims) == 0;
+}
+
+static rondo_status check_shape(const rondo_triton_tensor *tensor, const given_input *given) {
+  char is[RONDO_TRITON_SHAPE_TEXT], row[RONDO_TRITON_SHAPE_TEXT];
+  if (given->type != tensor->type)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_TYPE, "input '%s' is %s: the model has %s", tensor->name,
+                      rondo_triton_type_name(given->type), rondo_triton_type_name(tensor->type));
+  if (has_row_shape(tensor, given) && given->shape[0] > 0) return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE,
+                    "input '%s' has the shape %s: give at least one row of %s%s", tensor->name,
+                    rondo_triton_shape_text(is, given->shape, given->rank),
+                    rondo_triton_shape_text(row, tensor->dims, tensor->rank),
+                    tensor->has_length ? ", where -1 is any length from 1" : "");
+}
+
+/* The first input says how many rows there are, and the first one with a length how long they are. */
+static rondo_status check_input(const rondo_triton_tensor *tensor, const given_input *given, request_size *inout) {
+  size_t bytes;
+  RONDO_TRY(check_shape(tensor, given));
+  if (inout->rows == 0) inout->rows = (size_t)given->shape[0];
+  if ((size_t)given->shape[0] != inout->rows)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE,
+                      "input '%s' has %lld rows and another input of the request has %zu: give as many", tensor->name,
+                      (long long)given->shape[0], inout->rows);
+  if (tensor->has_length && inout->length == 0) inout->length = (size_t)given->shape[1];
+  if (tensor->has_length && (size_t)given->shape[1] != inout->length)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE,
+                      "input '%s' has the length %lld and another input of the request has %zu: give the same",
+                      tensor->name, (long long)given->shape[1], inout->length);
+  RONDO_TRY(rondo_triton_tensor_bytes(tensor, inout->rows, inout->length, &bytes));
+  if (given->bytes == bytes) return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
+                    "input '%s' has %llu bytes: %zu rows of %zu are needed", tensor->name,
+                    (unsigned long long)given->bytes, inout->rows, bytes / inout->rows);
+}
+
+static rondo_status read_piece(const rondo_triton_tensor *tensor, const given_input *given, uint32_t index,
+                               const void **out, uint64_t *out_bytes) {
+  triton_memory_type memory = TRITON_MEMORY_CPU;
+  int64_t memory_id = 0;
+  RONDO_TRY(
+      rondo_triton_check(rondo_triton_server.input_buffer(given->handle, index, out, out_bytes, &memory, &memory_id),
+                         "TRITONBACKEND_InputBuffer"));
+  if (memory != TRITON_MEMORY_GPU) return RONDO_OK;
+  return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_WRONG_MEMORY,
+                    "input '%s' is in memory of a GPU: use system shared memory, or send it", tensor->name);
+}
+
+static rondo_status gather(rondo_triton_flight *flight, const rondo_triton_tensor *tensor, const given_input *given,
+                           size_t index) {
+  rondo_triton_served *served = flight->instance->served;
+  uint64_t done = 0;
+  RONDO_TRY(rondo_allocate(&served->allocator, (size_t)given->bytes, 1, &flight->gathered[index]));
+  flight->gathered_bytes[index] = (size_t)given->bytes;
+  for (uint32_t i = 0; i < given->buffers; i++) {
+    const void *piece;
+    uint64_t bytes;
+    RONDO_TRY(read_piece(tensor, given, i, &piece, &bytes));
+    if (bytes > given->bytes - done) break;
+    if (bytes > 0) memcpy((char *)flight->gathered[index] + done, piece, (size_t)bytes);
+    done += bytes;
+  }
+  flight->inputs[index] = flight->gathered[index];
+  if (done == given->bytes) return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
+                    "the pieces of input '%s' do not have its %llu bytes", tensor->name,
+                    (unsigned long long)given->bytes);
+}
+
+/* An input that steps change is copied. */
+static rondo_status bind_input(rondo_triton_flight *flight, size_t index, request_size *inout) {
+  const rondo_triton_source *source = &flight->instance->served->model->source;
+  const rondo_triton_tensor *tensor = &source->inputs.items[index];
+  const bool changes = flight->options.max_tokens > 0 && source->generates && index == source->next_input;
+  given_input given;
+  uint64_t bytes = 0;
+  RONDO_TRY(find_input(flight, tensor, &given));
+  RONDO_TRY(check_input(tensor, &given, inout));
+  if (given.buffers != 1 || changes) return gather(flight, tensor, &given, index);
+  RONDO_TRY(read_piece(tensor, &given, 0, &flight->inputs[index], &bytes));
+  if (bytes == given.bytes) return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
+                    "the piece of input '%s' does not have its %llu bytes", tensor->name,
+                    (unsigned long long)given.bytes);
+}
+
+/* Outputs ---------------------------------------------------------------------------------------------------------- */
+
+rondo_status rondo_triton_make_output(rondo_triton_flight *flight, const rondo_triton_tensor *tensor, size_t rows,
+                                      size_t length, void **out) {
+  triton_output *output;
+  const bool is_cuda = strncmp(flight->instance->served->device_name, "cuda", 4) == 0;
+  triton_memory_type memory = is_cuda ? TRITON_MEMORY_CPU_PINNED : TRITON_MEMORY_CPU;
+  int64_t memory_id = 0, shape[RONDO_MAX_DIMENSIONS + 2] = {(int64_t)rows};
+  size_t bytes;
+  memcpy(shape + 1, tensor->dims, tensor->rank * sizeof *shape);
+  if (tensor->has_length) shape[1] = (int64_t)length;
+  RONDO_TRY(rondo_triton_tensor_bytes(tensor, rows, length, &bytes));
+  RONDO_TRY(rondo_triton_check(rondo_triton_server.response_output(flight->response, &output, tensor->name,
+                                                                   tensor->type, shape, (uint32_t)tensor->rank + 1),
+                               "TRITONBACKEND_ResponseOutput"));
+  RONDO_TRY(rondo_triton_check(rondo_triton_server.output_buffer(output, out, bytes, &memory, &memory_id),
+                               "TRITONBACKEND_OutputBuffer"));
+  if (memory != TRITON_MEMORY_GPU) return RONDO_OK;
+  return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_WRONG_MEMORY,
+                    "output '%s' is wanted in memory of a GPU: use system shared memory, or have it sent",
+                    tensor->name);
+}
+
+/* Which outputs are wanted. */
+static rondo_status read_wanted(rondo_triton_flight *flight) {
+  const rondo_triton_tensors *outputs = &flight->instance->served->model->source.outputs;
+  uint32_t count;
+  flight->wanted = 0;
+  RONDO_TRY(rondo_triton_check(rondo_triton_server.request_output_count(flight->handle, &count),
+                               "TRITONBACKEND_RequestOutputCount"));
+  for (uint32_t i = 0; i < count; i++) {
+    const char *name;
+    RONDO_TRY(rondo_triton_check(rondo_triton_server.request_output_name(flight->handle, i, &name),
+                                 "TRITONBACKEND_RequestOutputName"));
+    const rondo_triton_tensor *tensor = rondo_triton_find_tensor(outputs, name);
+    if (tensor == NULL)
+      return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_UNKNOWN_NAME, "the model has no output '%s'", name);
+    flight->wanted |= UINT64_C(1) << (tensor - outputs->items);
+  }
+  return RONDO_OK;
+}
+
+/* An output that is not wanted stays NULL. */
+static rondo_status bind_outputs(rondo_triton_flight *flight, const request_size *size) {
+  const rondo_triton_tensors *outputs = &flight->instance->served->model->source.outputs;
+  RONDO_TRY(read_wanted(flight));
+  if (flight->options.max_tokens > 0) return rondo_triton_generation_prepare(flight);
+  RONDO_TRY(rondo_triton_check(rondo_triton_server.response_new(&flight->response, flight->handle),
+                               "TRITONBACKEND_ResponseNew"));
+  for (size_t i = 0; i < outputs->count; i++)
+    if ((flight->wanted >> i & 1) != 0)
+      RONDO_TRY(rondo_triton_make_output(flight, &outputs->items[i], size->rows, size->length, &flight->outputs[i]));
+  return RONDO_OK;
+}
+
+/* Requests --------------------------------------------------------------------------------------------------------- */
+
+/* The time that the client gives counts from its call, of which the server has used a part that is not known. */
+static rondo_status read_timeout(const rondo_triton_flight *flight, uint64_t *out_us) {
+  *out_us = 0;
+  if (rondo_triton_server.request_timeout == NULL) return RONDO_OK;
+  return rondo_triton_check(rondo_triton_server.request_timeout(flight->handle, out_us),
+                            "TRITONBACKEND_InferenceRequestTimeoutMicroseconds");
+}
+
+static rondo_status refuse_cancelled(const rondo_triton_flight *flight) {
+  bool is_cancelled = false;
+  if (rondo_triton_server.request_is_cancelled == NULL) return RONDO_OK;
+  RONDO_TRY(rondo_triton_check(rondo_triton_server.request_is_cancelled(flight->handle, &is_cancelled),
+                               "TRITONBACKEND_RequestIsCancelled"));
+  if (!is_cancelled) return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_ABORTED, "the request was cancelled");
+}
+
+/* Requests of models without sequences have no options. */
+static rondo_status read_options(rondo_triton_flight *flight) {
+  flight->options.max_tokens = 0;
+  if (flight->instance->served->sequences.items == NULL) return RONDO_OK;
+  return rondo_triton_read_options(flight->handle, &flight->options);
+}
+
+rondo_status rondo_triton_bind(rondo_triton_flight *flight) {
+  const rondo_triton_source *source = &flight->instance->served->model->source;
+  request_size size = {0};
+  uint64_t timeout_us;
+  RONDO_TRY(refuse_cancelled(flight));
+  RONDO_TRY(read_timeout(flight, &timeout_us));
+  RONDO_TRY(read_options(flight));
+  for (size_t i = 0; i < source->inputs.count; i++) RONDO_TRY(bind_input(flight, i, &size));
+  RONDO_TRY(bind_outputs(flight, &size));
+  flight->request = (rondo_request){RONDO_REQUEST_INIT,
+                                    .rows = size.rows,
+                                    .length = size.length,
+                                    .inputs = flight->inputs,
+                                    .outputs = flight->outputs,
+                                    .deadline_us = timeout_us,
+                                    .next = flight->options.max_tokens > 0 ? rondo_triton_generation_next : NULL,
+                                    .user = flight};
+  return RONDO_OK;
+}
+
+void rondo_triton_unbind(rondo_triton_flight *flight) {
+  const rondo_allocator *allocator = &flight->instance->served->allocator;
+  for (size_t i = 0; i < RONDO_SESSION_MAX_VALUES; i++)
+    rondo_release(allocator, flight->gathered[i], flight->gathered_bytes[i], 1);
+  rondo_release(allocator, flight->step_outputs, flight->step_bytes, 1);
+  flight->step_outputs = NULL;
+  memset(flight->gathered, 0, sizeof flight->gathered);
+  memset(flight->outputs, 0, sizeof flight->outputs);
+}

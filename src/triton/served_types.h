@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT
+ * The states that the server keeps for the backend: of the backend itself, of a model, of an instance. All instances of
+ * a model on one device share a session, so that weights are there once and requests of all of them run together.
+ *
+ * Threads: the server calls for different models and instances at the same time. A model's lock guards its list of
+ * sessions. A session's lock guards the requests in flight and what is counted; it is not held during calls that can
+ * block, nor during answers.
+ */
+#ifndef RONDO_TRITON_SERVED_TYPES_H
+#define RONDO_TRITON_SERVED_TYPES_H
+
+#include "base/thread.h"
+#include "triton/device_table.h"
+#include "triton/model_metrics.h"
+#include "triton/model_source.h"
+#include "triton/sequence_table.h"
+#include "triton/size_history.h"
+
+typedef struct rondo_triton_backend {
+  rondo_triton_devices devices;
+  rondo_triton_metric_families metrics;
+  rondo_triton_histories histories;
+  size_t default_batch_size; /* of models whose configuration is completed */
+} rondo_triton_backend;
+
+typedef struct rondo_triton_served rondo_triton_served;
+typedef struct rondo_triton_flight rondo_triton_flight;
+
+typedef struct rondo_triton_model_state {
+  rondo_triton_backend *backend;
+  char *name;
+  uint64_t version;
+  rondo_triton_config config;
+  rondo_triton_source source;
+  pthread_mutex_t lock;
+  rondo_triton_served *sessions;
+} rondo_triton_model_state;
+
+/* How many answers of batches of one size came, and their rows, until a whole batch is reported. */
+typedef struct rondo_triton_batch_count {
+  uint32_t answers;
+  uint64_t rows;
+} rondo_triton_batch_count;
+
+/* A session for a model on a device. */
+struct rondo_triton_served {
+  rondo_triton_served *next;
+  rondo_triton_model_state *model;
+  char device_name[RONDO_TRITON_DEVICE_NAME];
+  uint32_t instances; /* under the model's lock */
+  rondo_device *device;
+  rondo_session *session;
+  rondo_allocator allocator;
+  pthread_mutex_t lock;
+  pthread_cond_t change;        /* a request was answered */
+  rondo_triton_flight *flights; /* requests in flight */
+  rondo_triton_flight *idle;    /* for further requests */
+  uint32_t in_flight, most_in_flight;
+  uint64_t numbered;             /* requests so far */
+  rondo_triton_history *history; /* NULL: a model with lengths */
+  rondo_triton_sequences sequences;
+  rondo_triton_flight
+      *waiting; /* requests that wait for their sequence, in their order; served by the watching thread */
+  uint32_t waiting_count;
+  uint64_t sequence_ends; /* requests that made others ready, or have left a sequence to close */
+  rondo_triton_batch_count batches[RONDO_SESSION_MAX_BATCH + 1];
+  rondo_triton_metrics metrics;
+  rondo_thread watch;
+  pthread_cond_t wake; /* of the watching thread */
+  bool has_watch, is_stopping;
+};
+
+typedef struct rondo_triton_instance {
+  triton_instance *handle;
+  rondo_triton_served *served;
+  uint32_t in_flight; /* under the session's lock */
+} rondo_triton_instance;
+
+/* A request in flight: from the call that brings it until it is released. */
+struct rondo_triton_flight {
+  rondo_triton_flight *next, *previous;
+  rondo_triton_instance *instance;
+  triton_request *handle;
+  triton_response *response; /* NULL: not made yet */
+  uint64_t number;           /* different for each request of the session */
+  rondo_ticket ticket;       /* zeros: not submitted yet */
+  bool is_cancelled;
+  uint64_t began_ns;
+  rondo_request request;
+  rondo_triton_request_options options; /* of a model with sequences, as are the next */
+  rondo_triton_sequence *sequence;      /* NULL: it has none yet */
+  rondo_triton_flight *next_waiting;
+  uint64_t wanted;      /* outputs, a bit for each */
+  uint64_t most_tokens; /* that the request and the slot allow */
+  void *step_outputs;   /* with max_tokens: memory of outputs, as is the next */
+  size_t step_bytes;
+  bool is_broken; /* a token could not be sent */
+  const void *inputs[RONDO_SESSION_MAX_VALUES];
+  void *outputs[RONDO_SESSION_MAX_VALUES];
+  void *gathered[RONDO_SESSION_MAX_VALUES]; /* inputs that were not in one piece, as is the next */
+  size_t gathered_bytes[RONDO_SESSION_MAX_VALUES];
+};
+
+#endif

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT
+ * Compares Rondo's header for Triton Inference Server with the real ones, if the compiler finds them: values and the
+ * types of all functions, at compile time. Skipped otherwise.
+ */
+#include <stdio.h>
+
+#if defined(__has_include) && __has_include(<triton/core/tritonbackend.h>)
+/* The real header names structures without "struct", which is C++. */
+#define NAMES(name)                                                                                                  \
+  name(Backend) name(BackendAttribute) name(Batcher) name(Input) name(MemoryManager) name(Model) name(ModelInstance) \
+      name(ModelInstanceResponseStatistics) name(Output) name(Request) name(Response) name(ResponseFactory)          \
+          name(State)
+#define NAME_BACKEND(name) typedef struct TRITONBACKEND_##name TRITONBACKEND_##name;
+NAMES(NAME_BACKEND)
+#define SERVER_NAMES(name) name(BufferAttributes) name(Error) name(InferenceTrace) name(Message) name(Server)
+#define NAME_SERVER(name) typedef struct TRITONSERVER_##name TRITONSERVER_##name;
+SERVER_NAMES(NAME_SERVER)
+#include <triton/core/tritonbackend.h>
+
+#include "triton/server_abi.h"
+
+#define SAME(own, real) _Static_assert((int)(own) == (int)(real), #own)
+SAME(TRITON_API_MAJOR, TRITONBACKEND_API_VERSION_MAJOR);
+SAME(TRITON_ERROR_UNKNOWN, TRITONSERVER_ERROR_UNKNOWN);
+SAME(TRITON_ERROR_INTERNAL, TRITONSERVER_ERROR_INTERNAL);
+SAME(TRITON_ERROR_NOT_FOUND, TRITONSERVER_ERROR_NOT_FOUND);
+SAME(TRITON_ERROR_INVALID_ARGUMENT, TRITONSERVER_ERROR_INVALID_ARG);
+SAME(TRITON_ERROR_UNAVAILABLE, TRITONSERVER_ERROR_UNAVAILABLE);
+SAME(TRITON_ERROR_UNSUPPORTED, TRITONSERVER_ERROR_UNSUPPORTED);
+SAME(TRITON_ERROR_ALREADY_EXISTS, TRITONSERVER_ERROR_ALREADY_EXISTS);
+SAME(TRITON_ERROR_CANCELLED, TRITONSERVER_ERROR_CANCELLED);
+SAME(TRITON_LOG_INFO, TRITONSERVER_LOG_INFO);
+SAME(TRITON_LOG_WARN, TRITONSERVER_LOG_WARN);
+SAME(TRITON_LOG_ERROR, TRITONSERVER_LOG_ERROR);
+SAME(TRITON_LOG_VERBOSE, TRITONSERVER_LOG_VERBOSE);
+SAME(TRITON_TYPE_INVALID, TRITONSERVER_TYPE_INVALID);
+SAME(TRITON_TYPE_BOOL, TRITONSERVER_TYPE_BOOL);
+SAME(TRITON_TYPE_UINT8, TRITONSERVER_TYPE_UINT8);
+SAME(TRITON_TYPE_UINT16, TRITONSERVER_TYPE_UINT16);
+SAME(TRITON_TYPE_UINT32, TRITONSERVER_TYPE_UINT32);
+SAME(TRITON_TYPE_UINT64, TRITONSERVER_TYPE_UINT64);
+SAME(TRITON_TYPE_INT8, TRITONSERVER_TYPE_INT8);
+SAME(TRITON_TYPE_INT16, TRITONSERVER_TYPE_INT16);
+SAME(TRITON_TYPE_INT32, TRITONSERVER_TYPE_INT32);
+SAME(TRITON_TYPE_INT64, TRITONSERVER_TYPE_INT64);
+SAME(TRITON_TYPE_FP16, TRITONSERVER_TYPE_FP16);
+SAME(TRITON_TYPE_FP32, TRITONSERVER_TYPE_FP32);
+SAME(TRITON_TYPE_FP64, TRITONSERVER_TYPE_FP64);
+SAME(TRITON_TYPE_BYTES, TRITONSERVER_TYPE_BYTES);
+SAME(TRITON_TYPE_BF16, TRITONSERVER_TYPE_BF16);
+SAME(TRITON_MEMORY_CPU, TRITONSERVER_MEMORY_CPU);
+SAME(TRITON_MEMORY_CPU_PINNED, TRITONSERVER_MEMORY_CPU_PINNED);
+SAME(TRITON_MEMORY_GPU, TRITONSERVER_MEMORY_GPU);
+SAME(TRITON_INSTANCE_AUTO, TRITONSERVER_INSTANCEGROUPKIND_AUTO);
+SAME(TRITON_INSTANCE_CPU, TRITONSERVER_INSTANCEGROUPKIND_CPU);
+SAME(TRITON_INSTANCE_GPU, TRITONSERVER_INSTANCEGROUPKIND_GPU);
+SAME(TRITON_INSTANCE_MODEL, TRITONSERVER_INSTANCEGROUPKIND_MODEL);
+SAME(TRITON_ARTIFACT_FILESYSTEM, TRITONBACKEND_ARTIFACT_FILESYSTEM);
+SAME(TRITON_PARAMETER_STRING, TRITONSERVER_PARAMETER_STRING);
+SAME(TRITON_PARAMETER_INT, TRITONSERVER_PARAMETER_INT);
+SAME(TRITON_SEQUENCE_START, TRITONSERVER_REQUEST_FLAG_SEQUENCE_START);
+SAME(TRITON_SEQUENCE_END, TRITONSERVER_REQUEST_FLAG_SEQUENCE_END);
+SAME(TRITON_METRIC_COUNTER, TRITONSERVER_METRIC_KIND_COUNTER);
+SAME(TRITON_METRIC_GAUGE, TRITONSERVER_METRIC_KIND_GAUGE);
+SAME(TRITON_REQUEST_RELEASE_ALL, TRITONSERVER_REQUEST_RELEASE_ALL);
+SAME(TRITON_RESPONSE_COMPLETE_FINAL, TRITONSERVER_RESPONSE_COMPLETE_FINAL);
+SAME(sizeof(triton_error_code), sizeof(TRITONSERVER_Error_Code));
+SAME(sizeof(triton_data_type), sizeof(TRITONSERVER_DataType));
+SAME(sizeof(triton_memory_type), sizeof(TRITONSERVER_MemoryType));
+
+/* The lists of functions once more, with the real types. */
+#define triton_error_code TRITONSERVER_Error_Code
+#define triton_log_level TRITONSERVER_LogLevel
+#define triton_data_type TRITONSERVER_DataType
+#define triton_memory_type TRITONSERVER_MemoryType
+#define triton_instance_kind TRITONSERVER_InstanceGroupKind
+#define triton_artifact_type TRITONBACKEND_ArtifactType
+#define triton_parameter_type TRITONSERVER_ParameterType
+#define triton_metric_kind TRITONSERVER_MetricKind
+#define SAME_FUNCTION(result, member, symbol, arguments) \
+  typedef result member##_type arguments;                \
+  _Static_assert(__builtin_types_compatible_p(member##_type, __typeof__(symbol)), #symbol);
+TRITON_FUNCTIONS(SAME_FUNCTION)
+TRITON_OPTIONAL_FUNCTIONS(SAME_FUNCTION)
+TRITON_ENTRY_POINTS(SAME_FUNCTION)
+
+int main(void) {
+  (void)printf("the backend interface %d.%d of Triton has the values and functions that Rondo counts on\n",
+               TRITONBACKEND_API_VERSION_MAJOR, TRITONBACKEND_API_VERSION_MINOR);
+  return 0;
+}
+#else
+int main(void) {
+  (void)puts("skipped: there is no triton/core/tritonbackend.h");
+  return 77;
+}
+#endif

@@ -1,0 +1,449 @@
+/* SPDX-License-Identifier: MIT
+ * Sequences in the backend of Triton Inference Server, with a server in memory: a small GPT as `rondo train --save`
+ * writes it, whose steps are requests with correlation ids, or which generates tokens for one request (TS-4). Each call
+ * of the server fails once, and so do allocations (TS-6).
+ */
+#define _POSIX_C_SOURCE 200809L
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fake_triton/triton_test.h"
+#include "support/rondo_test.h"
+
+enum { CONTEXT = 16, WIDTH = 8, TOKENS = 5, START = TRITON_SEQUENCE_START, END = TRITON_SEQUENCE_END };
+
+/* The model -------------------------------------------------------------------------------------------------------- */
+
+static void add_random(rondo_weights *weights, const char *name, size_t rows, size_t columns, unsigned *random) {
+  float values[4 * WIDTH * WIDTH];
+  for (size_t i = 0; i < rows * (columns == 0 ? 1 : columns); i++) {
+    *random = *random * 1664525u + 1013904223u;
+    values[i] = (float)(*random >> 16) / 32768 - 1;
+  }
+  add_weight(weights, name, rows, columns, values);
+}
+
+static void save_gpt(void) {
+  static const char *const metadata[][2] = {{"format", "rondo-byte-gpt"},
+                                            {"version", "1"},
+                                            {"context", "16"},
+                                            {"layers", "1"},
+                                            {"width", "8"},
+                                            {"heads", "2"},
+                                            {"vocabulary", "6162636465"},
+                                            {"opening", "61616161616161616161616161616161"}};
+  static const struct {
+    const char *name;
+    size_t rows, columns;
+  } parameters[] = {{"tokens.embedding", TOKENS, WIDTH},
+                    {"places.embedding", CONTEXT, WIDTH},
+                    {"block0.norm1.scale", WIDTH, 0},
+                    {"block0.norm1.shift", WIDTH, 0},
+                    {"block0.qkv.weight", WIDTH, 3 * WIDTH},
+                    {"block0.qkv.bias", 3 * WIDTH, 0},
+                    {"block0.join.weight", WIDTH, WIDTH},
+                    {"block0.join.bias", WIDTH, 0},
+                    {"block0.norm2.scale", WIDTH, 0},
+                    {"block0.norm2.shift", WIDTH, 0},
+                    {"block0.hidden.weight", WIDTH, 4 * WIDTH},
+                    {"block0.hidden.bias", 4 * WIDTH, 0},
+                    {"block0.output.weight", 4 * WIDTH, WIDTH},
+                    {"block0.output.bias", WIDTH, 0},
+                    {"norm.scale", WIDTH, 0},
+                    {"norm.shift", WIDTH, 0},
+                    {"head.weight", WIDTH, TOKENS}};
+  unsigned random = 3;
+  char path[128];
+  rondo_weights *weights;
+  (void)snprintf(path, sizeof path, "%s/1/model.safetensors", repository);
+  assert_ok(rondo_weights_create(NULL, &weights));
+  for (size_t i = 0; i < sizeof metadata / sizeof *metadata; i++)
+    assert_ok(rondo_weights_set_metadata(weights, metadata[i][0], metadata[i][1]));
+  for (size_t i = 0; i < sizeof parameters / sizeof *parameters; i++)
+    add_random(weights, parameters[i].name, parameters[i].rows, parameters[i].columns, &random);
+  assert_ok(rondo_weights_save(weights, path));
+  rondo_weights_destroy(weights);
+}
+
+static void load(const char *config) {
+  make_repository();
+  save_gpt();
+  load_model(config);
+}
+
+#define SLOTS(count, more)                                                                                  \
+  "{\"model_transaction_policy\":{\"decoupled\":true},\"parameters\":{\"slots\":{\"string_value\":\"" count \
+  "\"},"                                                                                                    \
+  "\"max_sizes\":{\"string_value\":\"2\"}" more "}}"
+#define PARAMETER(key, text) ",\"" key "\":{\"string_value\":\"" text "\"}"
+
+/* Requests --------------------------------------------------------------------------------------------------------- */
+
+static int64_t seed;
+static float temperature;
+
+/* A step of a sequence, or a prompt. */
+static void make_request(triton_request *request, uint64_t correlation, uint32_t flags, const int32_t *tokens,
+                         size_t count) {
+  *request = (triton_request){
+      .input_count = 3, .output_count = 1, .outputs = {"token"}, .correlation = correlation, .flags = flags};
+  request->inputs[0] = (triton_input){.name = "tokens",
+                                      .type = TRITON_TYPE_INT32,
+                                      .shape = {1, (int64_t)count},
+                                      .rank = 2,
+                                      .pieces = 1,
+                                      .bytes = count * sizeof *tokens,
+                                      .data = tokens};
+  request->inputs[1] = (triton_input){.name = "seed",
+                                      .type = TRITON_TYPE_INT64,
+                                      .shape = {1, 1},
+                                      .rank = 2,
+                                      .pieces = 1,
+                                      .bytes = sizeof seed,
+                                      .data = &seed};
+  request->inputs[2] = (triton_input){.name = "temperature",
+                                      .type = TRITON_TYPE_FP32,
+                                      .shape = {1, 1},
+                                      .rank = 2,
+                                      .pieces = 1,
+                                      .bytes = sizeof temperature,
+                                      .data = &temperature};
+}
+
+static void add_parameter(triton_request *request, const char *key, const int64_t *value) {
+  request->parameters[request->parameter_count++] = (fake_parameter){key, TRITON_PARAMETER_INT, value};
+}
+
+static const int64_t many = 100;
+
+static void make_generation(triton_request *request, const int32_t *prompt, size_t count, const int64_t *max_tokens) {
+  make_request(request, 0, 0, prompt, count);
+  add_parameter(request, "max_tokens", max_tokens);
+}
+
+/* Sends it without waiting. */
+static void send(triton_request *request) {
+  assert_loaded(TRITONBACKEND_ModelInstanceExecute(&instances[0], &request, 1));
+}
+
+static int32_t ask(uint64_t correlation, uint32_t flags, const int32_t *tokens, size_t count) {
+  triton_request request;
+  make_request(&request, correlation, flags, tokens, count);
+  execute(&request);
+  if (request.has_error) fail_msg("%s", request.message);
+  assert_int_equal(request.token_count, 1);
+  return request.tokens[0];
+}
+
+/* The most likely tokens after a prompt, by scores of the whole text each time; as many as the context has. */
+static size_t write_on(const int32_t *prompt, size_t count, int32_t *out) {
+  int32_t text[CONTEXT + 1] = {0};
+  size_t written = 0;
+  memcpy(text, prompt, count * sizeof *prompt);
+  load(SLOTS("0", ""));
+  for (; count <= CONTEXT; count++) {
+    triton_request request;
+    size_t best = 0;
+    make_request(&request, 0, 0, text, CONTEXT);
+    request.input_count = 1;
+    request.outputs[0] = "logits";
+    execute(&request);
+    assert_false(request.has_error);
+    const float *scores = (const float *)(const void *)request.answer[0].data + (count - 1) * TOKENS;
+    for (size_t i = 1; i < TOKENS; i++) best = scores[i] > scores[best] ? i : best;
+    text[count] = out[written++] = (int32_t)best;
+  }
+  unload();
+  return written;
+}
+
+/* Tests ------------------------------------------------------------------------------------------------------------ */
+
+UNIT_TEST(test_ts4_the_length_is_any) {
+  load(SLOTS("2", ""));
+  assert_string_equal(
+      model.completion,
+      "{\"max_batch_size\":2,\"input\":[{\"name\":\"tokens\",\"data_type\":\"TYPE_INT32\",\"dims\":[-1]},"
+      "{\"name\":\"seed\",\"data_type\":\"TYPE_INT64\",\"dims\":[1]},"
+      "{\"name\":\"temperature\",\"data_type\":\"TYPE_FP32\",\"dims\":[1]}],"
+      "\"output\":[{\"name\":\"token\",\"data_type\":\"TYPE_INT32\",\"dims\":[1]}]}");
+  unload();
+}
+
+/* By requests for each step, and by one request for all of them. */
+UNIT_TEST(test_ts4_steps_and_generation_are_those_of_the_model) {
+  static const int32_t prompt[] = {0, 3, 1};
+  int32_t expected[CONTEXT];
+  const size_t count = write_on(prompt, 3, expected);
+  assert_int_equal(count, CONTEXT - 3 + 1);
+  load(SLOTS("3", ""));
+  for (uint64_t way = 0; way < 2; way++) { /* with both at once */
+    triton_request generation;
+    make_generation(&generation, prompt, 3, &many);
+    send(&generation);
+    int32_t token = ask(7 + way, START, prompt, 3);
+    for (size_t i = 0; i < count; i++) {
+      assert_int_equal(token, expected[i]);
+      if (i + 1 < count) token = ask(7 + way, i + 2 == count ? END : 0, &token, 1);
+    }
+    await_release(&generation);
+    assert_false(generation.has_error);
+    assert_int_equal(generation.token_count, count);
+    assert_int_equal(atomic_load(&generation.finals), 1);
+    assert_memory_equal(generation.tokens, expected, count * sizeof *expected);
+  }
+  unload();
+}
+
+/* More texts than slots wait for each other, and steps of one sequence that are sent together run in their order. */
+UNIT_TEST(test_ts4_requests_wait_for_slots) {
+  enum { TEXTS = 24 };
+  static triton_request requests[TEXTS];
+  static int32_t prompts[TEXTS][2], expected[TOKENS][CONTEXT];
+  for (int32_t i = 0; i < TOKENS; i++) (void)write_on((const int32_t[]){i, 2}, 2, expected[i]);
+  load(SLOTS("3", ""));
+  for (int32_t i = 0; i < TEXTS; i++) {
+    prompts[i][0] = i % TOKENS;
+    prompts[i][1] = 2;
+    make_generation(&requests[i], prompts[i], 2, &many);
+    send(&requests[i]);
+  }
+  for (int32_t i = 0; i < TEXTS; i++) {
+    await_release(&requests[i]);
+    if (requests[i].has_error) fail_msg("%s", requests[i].message);
+    assert_int_equal(requests[i].token_count, CONTEXT - 1);
+    assert_memory_equal(requests[i].tokens, expected[i % TOKENS], (CONTEXT - 1) * sizeof(int32_t));
+  }
+  for (int32_t i = 0; i < CONTEXT - 1; i++) {
+    make_request(&requests[i], 5, i == 0 ? START : 0, i == 0 ? prompts[1] : &expected[1][i - 1], i == 0 ? 2 : 1);
+    send(&requests[i]);
+  }
+  for (int32_t i = 0; i < CONTEXT - 1; i++) {
+    await_release(&requests[i]);
+    assert_false(requests[i].has_error);
+    assert_int_equal(requests[i].tokens[0], expected[1][i]);
+  }
+  unload();
+}
+
+UNIT_TEST(test_ts4_generation_ends) {
+  static const int32_t prompt[] = {4, 0};
+  static const int64_t three = 3;
+  int32_t expected[CONTEXT];
+  triton_request request;
+  (void)write_on(prompt, 2, expected);
+  load(SLOTS("2", ""));
+  make_generation(&request, prompt, 2, &three);
+  execute(&request);
+  assert_int_equal(request.token_count, 3);
+  assert_memory_equal(request.tokens, expected, 3 * sizeof *expected);
+  const int64_t last = expected[4];
+  size_t first = 0;
+  while (expected[first] != last) first++;
+  make_generation(&request, prompt, 2, &many);
+  add_parameter(&request, "end_token", &last);
+  execute(&request);
+  assert_false(request.has_error);
+  assert_int_equal(request.token_count, first + 1); /* with the end token */
+  make_generation(&request, prompt, 2, &many);
+  request.parameters[0] = (fake_parameter){"max_tokens", TRITON_PARAMETER_STRING, "2"};
+  execute(&request);
+  assert_int_equal(request.token_count, 2);
+  unload();
+}
+
+/* A sequence goes on with what generation appended, and begins again with the start flag. */
+UNIT_TEST(test_ts4_a_sequence_goes_on_after_generation) {
+  static const int32_t prompt[] = {1, 1};
+  static const int64_t four = 4;
+  int32_t expected[CONTEXT];
+  triton_request request;
+  (void)write_on(prompt, 2, expected);
+  load(SLOTS("2", ""));
+  for (int i = 0; i < 2; i++) {
+    make_generation(&request, prompt, 2, &four);
+    request.correlation_text = "user";
+    request.flags = START;
+    execute(&request);
+    assert_int_equal(request.token_count, 4);
+    make_request(&request, 0, 0, &expected[3], 1);
+    request.correlation_text = "user";
+    execute(&request);
+    assert_int_equal(request.tokens[0], expected[4]);
+  }
+  unload();
+}
+
+static void assert_step_refused(uint64_t correlation, triton_error_code code, const char *text) {
+  static const int32_t token = 1;
+  triton_request request;
+  make_request(&request, correlation, 0, &token, 1);
+  execute(&request);
+  assert_answer_error(&request, code, text);
+}
+
+UNIT_TEST(test_ts4_sequences_that_are_not_open) {
+  static const int32_t prompt[] = {1, 2};
+  load(SLOTS("2", ""));
+  assert_step_refused(4, TRITON_ERROR_INVALID_ARGUMENT, "sequence 4 is not open");
+  (void)ask(4, START | END, prompt, 2);
+  assert_step_refused(4, TRITON_ERROR_INVALID_ARGUMENT, "sequence 4 is not open");
+  for (uint64_t i = 1; i <= 3; i++) (void)ask(i, START, prompt, 2);
+  assert_step_refused(1, TRITON_ERROR_INVALID_ARGUMENT,
+                      "sequence 1 was evicted for another one, while it was idle, because the model has 2 slots");
+  (void)ask(3, 0, prompt, 1);
+  unload();
+}
+
+/* Without eviction, a request waits for a slot as long as it may, and gets one when a sequence ends. */
+UNIT_TEST(test_ts4_sequences_that_are_not_evicted) {
+  static const int32_t prompt[] = {1, 2};
+  triton_request waiting, cancelled, late;
+  load(SLOTS("1", PARAMETER("evict_idle", "0") PARAMETER("max_queue", "8")));
+  (void)ask(1, START, prompt, 2);
+  make_request(&late, 2, START, prompt, 2);
+  late.timeout_us = 2000;
+  execute(&late);
+  assert_answer_error(&late, TRITON_ERROR_UNAVAILABLE, "did not get a slot before its deadline of 2000 us");
+  make_request(&cancelled, 3, START, prompt, 2);
+  send(&cancelled);
+  make_request(&waiting, 4, START, prompt, 2);
+  send(&waiting);
+  atomic_store(&cancelled.is_cancelled, true);
+  await_release(&cancelled);
+  assert_answer_error(&cancelled, TRITON_ERROR_CANCELLED, "was cancelled");
+  assert_int_equal(atomic_load(&waiting.released), 0);
+  (void)ask(1, END, prompt, 1);
+  await_release(&waiting);
+  assert_false(waiting.has_error);
+  unload();
+}
+
+UNIT_TEST(test_ts4_too_many_requests_wait_for_slots) {
+  static const int32_t prompt[] = {1, 2};
+  static triton_request waiting[2], refused;
+  load(SLOTS("1", PARAMETER("evict_idle", "0") PARAMETER("max_queue", "4")));
+  (void)ask(1, START, prompt, 2);
+  for (uint64_t i = 0; i < 2; i++) {
+    make_request(&waiting[i], 2 + i, START | END, prompt, 2);
+    send(&waiting[i]);
+  }
+  make_request(&refused, 9, START, prompt, 2);
+  execute(&refused);
+  assert_answer_error(&refused, TRITON_ERROR_UNAVAILABLE,
+                      "the 1 slots of model 'ranker' are taken, and 2 requests wait");
+  (void)ask(1, END, prompt, 1);
+  for (size_t i = 0; i < 2; i++) {
+    await_release(&waiting[i]);
+    assert_false(waiting[i].has_error);
+  }
+  unload();
+}
+
+UNIT_TEST(test_ts4_bad_requests_of_sequences) {
+  static const int32_t prompt[CONTEXT + 1] = {1, 2};
+  static const int64_t zero = 0;
+  static const char config[] = "{\"parameters\":{\"slots\":{\"string_value\":\"2\"}}}";
+  triton_request request;
+  load(config);
+  make_generation(&request, prompt, 2, &many);
+  execute(&request);
+  assert_answer_error(&request, TRITON_ERROR_UNSUPPORTED, "model_transaction_policy { decoupled: true }");
+  make_generation(&request, prompt, 2, &zero);
+  execute(&request);
+  assert_answer_error(&request, TRITON_ERROR_INVALID_ARGUMENT, "parameter 'max_tokens' is not a number from 1");
+  make_request(&request, 3, START, prompt, CONTEXT + 1);
+  execute(&request);
+  assert_answer_error(&request, TRITON_ERROR_UNAVAILABLE, "do not fit into 16");
+  make_request(&request, 3, START, prompt, 2);
+  request.inputs[0].shape[1] = 0;
+  request.inputs[0].bytes = 0;
+  execute(&request);
+  assert_answer_error(&request, TRITON_ERROR_INVALID_ARGUMENT, "give at least one row of [-1], where -1 is any length");
+  make_request(&request, 3, START, prompt, 2);
+  request.inputs[0].bytes = 4;
+  execute(&request);
+  assert_answer_error(&request, TRITON_ERROR_INVALID_ARGUMENT, "input 'tokens' has 4 bytes: 1 rows of 8 are needed");
+  (void)ask(3, START, prompt, 2);
+  unload();
+  make_repository();
+  save_gpt();
+  refuse_model("{\"sequence_batching\":{\"direct\":{}}}", TRITON_ERROR_UNSUPPORTED, "with the direct strategy");
+  refuse_model("{\"parameters\":{\"slots\":{\"string_value\":\"many\"}}}", TRITON_ERROR_INTERNAL,
+               "parameter 'slots' of the configuration is 'many': give a number from 0 to 4096");
+  refuse_model("{\"parameters\":{\"history\":{\"string_value\":\"1\"}}}", TRITON_ERROR_INVALID_ARGUMENT,
+               "parameter 'history', which is for models without lengths");
+  remove_repository();
+}
+
+/* A client that has gone: the tokens that follow are not computed. */
+UNIT_TEST(test_ts4_generation_is_cancelled) {
+  static const int32_t prompt[] = {1, 2};
+  triton_request request;
+  load(SLOTS("2", ""));
+  make_generation(&request, prompt, 2, &many);
+  atomic_store(&request.is_cancelled, true);
+  execute(&request);
+  assert_answer_error(&request, TRITON_ERROR_CANCELLED, "was cancelled");
+  (void)ask(3, START, prompt, 2);
+  unload();
+}
+
+UNIT_TEST(test_ts5_metrics_of_sequences) {
+  static const int32_t prompt[] = {1, 2};
+  load(SLOTS("1", ""));
+  for (uint64_t i = 1; i <= 3; i++) (void)ask(i, START, prompt, 2);
+  for (int i = 0; i < 3000 && fake_triton_metric("rondo_evicted_sequences") < 2; i++) test_sleep_ms(1);
+  assert_true(fake_triton_metric("rondo_evicted_sequences") == 2);
+  assert_true(fake_triton_metric("rondo_open_sequences") == 1);
+  assert_true(fake_triton_metric("rondo_slot_bytes") > 0);
+  unload();
+}
+
+/* A step and a generation, each of whose calls fails once. What could not be sent is said, and nothing is left. */
+UNIT_TEST(test_ts6_each_call_of_a_sequence_fails) {
+  static const int32_t prompt[] = {1, 2};
+  static const int64_t three = 3;
+  load(SLOTS("2", ""));
+  bool has_failed = true;
+  for (uint64_t number = 1; has_failed; number++) {
+    static triton_request requests[2];
+    triton_request *list[] = {&requests[0], &requests[1]};
+    make_request(&requests[0], 0, 0, prompt, 2);
+    requests[0].correlation_text = "a";
+    requests[0].flags = START;
+    make_generation(&requests[1], prompt, 2, &three);
+    fake_triton_fail_call(number);
+    assert_loaded(TRITONBACKEND_ModelInstanceExecute(&instances[0], list, 2));
+    for (size_t i = 0; i < 2; i++) await_release(&requests[i]);
+    const char *failed = fake_triton_failed();
+    has_failed = failed != NULL;
+    for (size_t i = 0; i < 2; i++) {
+      assert_int_equal(atomic_load(&requests[i].finals), 1);
+      assert_int_equal(atomic_load(&requests[i].released) + atomic_load(&requests[i].release_failed), 1);
+      assert_true(requests[i].has_error ? has_failed : requests[i].token_count == (i == 0 ? 1 : 3));
+    }
+  }
+  fake_triton_fail_call(0);
+  (void)ask(3, START, prompt, 2);
+  unload();
+}
+
+UNIT_TEST(test_ts6_allocations_of_a_sequence_fail) {
+  static const int32_t prompt[] = {1, 2};
+  static const int64_t three = 3;
+  bool has_failed = true;
+  for (uint64_t number = 1; has_failed && number < 40; number++) {
+    static triton_request request;
+    load(SLOTS("1", "")); /* again, so that no flight is idle */
+    make_generation(&request, prompt, 2, &three);
+    fail_allocation(number);
+    execute(&request);
+    has_failed = has_failed_allocation();
+    fail_allocation(0);
+    assert_int_equal(atomic_load(&request.finals), 1);
+    assert_true(request.has_error ? has_failed : request.token_count == 3);
+    unload();
+  }
+}
