@@ -251,3 +251,11 @@ status=0
 grep -Eq "step [23]: the loss is no longer a number; train again with a lower --learning-rate; the last good checkpoint, numbers, is of step [12]$" err ||
   die "no word on what happened: $(cat err)"
 cmp before numbers || die "the last good checkpoint was not kept"
+
+# The same in the validation after a step whose loss was a number.
+status=0
+"$tool" train "${small[@]}" --steps 20 --learning-rate 3e37 --compare 0 --validation 20 --validate-every 1 >out 2>err ||
+  status=$?
+[ $status -eq 1 ] || die "no numbers in the validation: exit status $status"
+grep -Eq "validation, step [12]: the loss is no longer a number; train again with a lower --learning-rate$" err ||
+  die "no word on what happened: $(cat err)"

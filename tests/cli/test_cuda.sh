@@ -8,7 +8,7 @@ small=(--steps 10 --batch 16 --context 4 --embedding 8 --hidden 32)
 
 succeeds devices
 grep -Eq '^cuda:0 .* multiprocessors, ' out || die "no CUDA device: $(cat out)"
-grep -Eq '^cuDNN +convolutions on CUDA devices: .*libcudnn.so.9$' out || die "no cuDNN: $(cat out)"
+grep -Eq '^cuDNN +convolutions and attention on CUDA devices: .*libcudnn.so.9$' out || die "no cuDNN: $(cat out)"
 
 succeeds train text "${small[@]}" --json --save model
 cp out cpu

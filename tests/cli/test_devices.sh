@@ -22,7 +22,7 @@ x86_64:2.*)
   ;;
 esac
 RONDO_LOG=error RONDO_CUDNN_LIBRARY=libnothing.so.9 RONDO_CUBLASLT_LIBRARY=none succeeds devices
-grep -q '^cuDNN  *not available for convolutions on CUDA devices: none of the libraries opens: libnothing.so.9: ' \
+grep -q '^cuDNN  *not available for convolutions and attention on CUDA devices: none of the libraries opens: libnothing.so.9: ' \
   out || die "no reason for there being no cuDNN: $(cat out)"
 grep -q '^cuBLASLt .*: RONDO_CUBLASLT_LIBRARY=none turns it off$' out || die "no reason for there being no cuBLASLt: $(cat out)"
 RONDO_CBLAS_LIBRARY=none succeeds devices

@@ -13,7 +13,7 @@ json_holds 'all(.rondo, .bare; (.readers | length) == 5 and all(.readers[]; .pat
     all(.sizes[]; .copied.host_us > 0))'
 
 succeeds conv --most 20 --seconds 0.1 --json
-json_holds '.device == "cuda:0"' '[.cases[].name] == ["small", "smaller", "smallest"]' \
+json_holds '.device == "cuda:0"' '[.cases[].name] == ["small", "smaller", "smallest", "halves 8, 1 x 1"]' \
   'all(.cases[] | .forward, .input_gradient, .weight_gradient; .by_cudnn and .cudnn_us > 0 and .own_us > 0 and .ratio > 0)'
 RONDO_CUDNN_LEAST=1000000 succeeds conv --most 20 --seconds 0.1 --type bf16
 grep -Eq '^smallest  forward +false ' out || die "what is too small is not marked: $(cat out)"

@@ -11,7 +11,7 @@ source "$here/support_torch.sh"
 
 # The script beside a fake networks_torch.py.
 mkdir bench
-cp "$root"/bench/{networks_vs_torch,comparison,table}.py bench/
+cp "$root"/bench/{networks_vs_torch,turns,comparison,table}.py bench/
 script=bench/networks_vs_torch.py
 echo '__version__ = "0.0"' | tee modules/torch.py >modules/safetensors.py
 cat >bench/networks_torch.py <<'END_OF_TORCH'

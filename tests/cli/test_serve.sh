@@ -46,7 +46,7 @@ json_holds '.model == "dense"' '.streams == 2' '.clients == 2' '.sizes == 4' '.g
   '[.closed_recorded, .open_recorded] | all(.batch_requests >= 1 and .batching_us > 0 and .enqueue_us > 0)' \
   '[.closed_eager, .open_eager] | all(.enqueue_us == 0 and .batching_us > 0)' \
   '[.closed_eager, .open_eager] | all(.padding == 0)' '.gain > 0 and .gain_chosen > 0 and .median_ratio > 0' \
-  '.decide_ns > 0' '.state_bytes > 0 and .staging_bytes > 0' 'has("choice") or has("ladders") or has("soak") | not'
+  '.answers.checked > 0 and .answers.identical > 0' '.decide_ns > 0' '.state_bytes > 0 and .staging_bytes > 0' 'has("choice") or has("ladders") or has("soak") | not'
 succeeds serve recommender --load "${small[@]}" --table-rows 40 --rate 50 --streams 1 --delay-us 100 --history few.txt
 for row in 'closed, recorded' 'closed, eager' 'closed, chosen' 'open, recorded' 'open, eager' 'open, chosen' \
   'recorded +[0-9.]+ times the requests, [0-9.]+ times the median' 'open loop +50.0 requests' 'batches +of [0-9.]+ requests, [0-9.]+ us each to form' 'bytes'; do

@@ -13,7 +13,7 @@ json_holds '.clients == 4 and .slots == 4' '.slot_bytes == 2 * 2 * 24 * 16 * 4' 
   '(.lengths | length) <= 4' '.rounds as $n | [.alone, .together] | all(.sequences == 4 * $n and .tokens == 36 * $n)' \
   '[.alone, .together] | all(.tokens_per_second > 0 and .token_us > 0 and .first_token_us > 0)' \
   '.alone.batch_rows == 1 and .together.batch_rows >= 1 and .together.batch_rows <= 4' '.gain > 0' \
-  '.texts == 4 * .rounds and .same_texts <= .texts' '.state_bytes > 0 and .arena_bytes > 0'
+  '.texts == 4 * .rounds and .same_texts > 0 and .same_texts <= .texts' '.state_bytes > 0 and .arena_bytes > 0'
 
 # With one client, both ways are the same.
 succeeds serve gpt gpt --load "${small[@]}" --clients 1 --sizes 1 --lengths 1 --json

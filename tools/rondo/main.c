@@ -20,11 +20,23 @@ typedef struct command {
   const char *summary;
 } command;
 
+#ifndef RONDO_TOOL_ONNX
+static int lacks_onnx(int argc, char **argv) {
+  (void)argc;
+  (void)argv;
+  return tool_fail_without_onnx();
+}
+#define command_run lacks_onnx
+#define command_info lacks_onnx
+#endif
+
 static const command commands[] = {
+    {"run", "rondo run", command_run, "run a model in an ONNX file"},
+    {"info", "rondo info", command_info, "describe a model in an ONNX file"},
     {"train", "rondo train", command_train, "train a language model on a text, eager and recorded"},
     {"generate", "rondo generate", command_generate, "write text with a trained model"},
     {"quantize", "rondo quantize", command_quantize, "make a trained model smaller, with weights of 8 or 4 bits"},
-    {"bench", "rondo bench", command_bench, "measure launches, memory and the gain of recording"},
+    {"bench", "rondo bench", command_bench, "measure launches, memory, models and the gain of recording"},
     {"devices", "rondo devices", command_devices, "list devices and libraries, and why some are unavailable"},
     {"graph", "rondo graph", command_graph, "show or convert the dump of a graph"},
     {"check", "rondo check", command_check, "find ordering and lifetime mistakes in a graph"},

@@ -3,6 +3,7 @@
  * rate of requests, and response times at a given rate, for recorded and eager runs with the same requests.
  */
 #include <inttypes.h>
+#include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,14 +21,11 @@ static const serve_settings defaults = {.device = "cpu",
                                         .sizes = 16,
                                         .clients = 4,
                                         .requests = 64,
-                                        .least = 100,
-                                        .most = 1200,
                                         .seed = 1,
                                         .table_rows = 10000,
                                         .batch_rows = 0,
                                         .seconds = 3,
                                         .rate = 0,
-                                        .median = 350,
                                         .spread = 0.5,
                                         .answer_seconds = 30};
 
@@ -61,10 +59,19 @@ static const option_row rows[] = {
     {"history", "FILE", OPTION_INPUT, OFFSET(history), 0, 0,
      "sizes of the requests, as for rondo session plan; by default they are random:"},
     {"requests", "N", OPTION_COUNT, OFFSET(requests), 1, 4096, "number of random sizes, which are sent in turn"},
-    {"least", "N", OPTION_COUNT, OFFSET(least), 1, TRAFFIC_MAX_ROWS, "rows of the smallest request"},
-    {"most", "N", OPTION_COUNT, OFFSET(most), 1, TRAFFIC_MAX_ROWS, "rows of the largest request"},
-    {"median", "X", OPTION_REAL, OFFSET(median), 1, TRAFFIC_MAX_ROWS, "median of the log-normal distribution of rows"},
+    {"least", "N", OPTION_COUNT, OFFSET(least), 0, TRAFFIC_MAX_ROWS,
+     "rows of the smallest request; 0: 100, and 1 of a model in a file"},
+    {"most", "N", OPTION_COUNT, OFFSET(most), 0, TRAFFIC_MAX_ROWS,
+     "rows of the largest request; 0: 1200, and 8 of a model in a file"},
+    {"median", "X", OPTION_REAL, OFFSET(median), 0, TRAFFIC_MAX_ROWS,
+     "median of the log-normal distribution of rows; 0: 350, or 3, or else between the least and the most"},
     {"spread", "X", OPTION_REAL, OFFSET(spread), 0, 4, "standard deviation of the logarithm of rows"},
+    {"input", "NAME=VALUE", OPTION_LIST, OFFSET(file.inputs), 0, 0,
+     "an input of a model in a file: rows in a file (.npy, .pb), 'random' or 'zeros'; others are random"},
+    {"size", "NAME=N", OPTION_LIST, OFFSET(file.sizes), 0, 0,
+     "the size of another dynamic dimension of such a model; others have that of a file, or 1"},
+    {"rows", "NAME", OPTION_TEXT, OFFSET(file.rows), 0, 0,
+     "the dynamic dimension of such a model that is the number of rows; by default the first one of each input"},
     {"table-rows", "N", OPTION_COUNT, OFFSET(table_rows), 1, 10000000, "rows of each table of the recommender"},
     {"seed", "N", OPTION_COUNT, OFFSET(seed), 0, 0, "seed of sizes, states, inputs and arrivals"},
     OPTION_ROW_JSON(serve_settings),
@@ -74,13 +81,14 @@ static const option_table table = {
     .command = "rondo serve",
     .operand = "MODEL",
     .operand_help =
-        "dense: a recommender without its tables; recommender: with them; gpt FILE: a language model, see "
-        "'rondo serve gpt --help'",
+        "a model in an ONNX file; dense: a recommender without its tables; recommender: with them; gpt FILE: a "
+        "language model, see 'rondo serve gpt --help'",
     .description =
         "Serves a model from recordings and measures it under load. The requests come from inside the process: from\n"
         "clients that wait for each answer (closed loop), and at a fixed rate (open loop, a Poisson process).\n"
-        "Recorded and eager runs serve the same requests. Prints requests per second, response times, the share of\n"
-        "padding, and memory.",
+        "Recorded and eager runs serve the same requests, and recorded answers are compared with eager ones. Prints\n"
+        "requests per second, response times, the share of padding, and memory.\n\n"
+        "A model in a file needs a dynamic batch size: each input and output has the rows first.",
     OPTION_ROWS(rows, defaults),
 };
 
@@ -93,14 +101,14 @@ enum { DRAWN_HISTORY = 2000 };
 /* Setup ----------------------------------------------------------------------------------------------------------- */
 
 /* Adds the model, divided or whole. */
-static rondo_status add_model(serving *s, const char *name, const rondo_weights *weights, bool divided) {
+static rondo_status add_model(serving *s, const char *name, bool divided) {
   rondo_device *const devices[] = {s->device, s->look_ups};
   const rondo_placement_rule look_ups = {.operator_name = "embedding", .place = 1};
   const rondo_model_options options = {RONDO_MODEL_OPTIONS_INIT,
                                        .max_sizes = (uint32_t)s->settings.sizes,
-                                       .build = recommender_build,
-                                       .user = &s->model,
-                                       .weights = weights,
+                                       .build = s->model.build,
+                                       .user = s->model.user,
+                                       .weights = s->model.weights,
                                        .history = s->history.rows,
                                        .history_count = s->history.count,
                                        .max_batch_rows = (size_t)s->settings.batch_rows,
@@ -111,20 +119,20 @@ static rondo_status add_model(serving *s, const char *name, const rondo_weights 
   return rondo_session_add_model(s->session, name, &options);
 }
 
-static rondo_status record_whole(serving *s, const rondo_weights *weights) {
-  TOOL_TRY(add_model(s, whole_name, weights, false));
+static rondo_status record_whole(serving *s) {
+  TOOL_TRY(add_model(s, whole_name, false));
   return rondo_session_capture(s->session, whole_name);
 }
 
-static rondo_status add_models(serving *s, const rondo_weights *weights) {
-  TOOL_TRY(add_model(s, s->name, weights, s->look_ups != NULL));
+static rondo_status add_models(serving *s) {
+  TOOL_TRY(add_model(s, s->name, s->look_ups != NULL));
   tool_show_progress("recording");
   const uint64_t begin = clock_ns();
   TOOL_TRY(rondo_session_capture(s->session, s->name));
   s->start_seconds = (double)(clock_ns() - begin) / 1e9;
   if (s->look_ups == NULL) return RONDO_OK;
   tool_show_progress("recording it undivided");
-  const rondo_status status = record_whole(s, weights);
+  const rondo_status status = record_whole(s);
   s->has_whole = status == RONDO_OK;
   return status == RONDO_OUT_OF_MEMORY ? RONDO_OK : status;
 }
@@ -149,19 +157,17 @@ static rondo_status start(serving *s) {
                                          .max_eager_programs = 4096,
                                          .max_batch = (uint32_t)s->settings.batch,
                                          .timed = true};
-  rondo_weights *weights = NULL;
   TOOL_TRY(rondo_session_create(s->device, &options, &s->session));
-  TOOL_TRY(recommender_weights(&s->model, s->settings.seed, &weights));
-  const rondo_status status = add_models(s, weights);
-  rondo_weights_destroy(weights);
-  return status;
+  TOOL_TRY(add_models(s));
+  served_model_drop_weights(&s->model);
+  return RONDO_OK;
 }
 
 static rondo_status run_all_sizes(const serving *s) {
   for (size_t i = 0; i < s->traffic.count; i++) {
-    void *output = NULL;
+    void *const outputs[RONDO_SESSION_MAX_VALUES] = {NULL};
     const rondo_request request = {RONDO_REQUEST_INIT, .mode = RONDO_RUN_EAGER, .rows = s->traffic.rows[i],
-                                   .inputs = s->inputs.inputs, .outputs = &output};
+                                   .inputs = s->model.inputs, .outputs = outputs};
     TOOL_TRY(rondo_session_run(s->session, s->name, &request, NULL));
   }
   return RONDO_OK;
@@ -195,8 +201,7 @@ static load load_of(const serving *s, const char *model, rondo_run_mode mode, si
                     double seconds) {
   return (load){.session = s->session,
                 .model = model,
-                .inputs = s->inputs.inputs,
-                .output_bytes = sizeof(float),
+                .served = &s->model,
                 .traffic = &s->traffic,
                 .most_rows = s->most_rows,
                 .mode = mode,
@@ -224,6 +229,21 @@ static int run_ways(serving *s, double rate, const char *what, load_result *resu
   }
   for (size_t i = 0; i < count; i++) results[i] = load_summarize(&tallies[i]);
   return result;
+}
+
+/* A recorded request of each size by itself, and requests of all clients that the session runs as it chooses. */
+static int check_answers(serving *s) {
+  load l = load_of(s, s->name, RONDO_RUN_AUTO, 0, 0, s->settings.seconds / 8);
+  load_tally tally = {.answered = 0};
+  int result = answer_check_create(&s->model, s->session, &s->traffic, &s->check);
+  if (result == TOOL_OK) result = answer_check_recorded(&s->check, s->session, &s->answers);
+  l.check = &s->check;
+  tool_show_progress("checking answers");
+  if (result == TOOL_OK) result = load_run(&l, &tally);
+  answer_tally_add(&s->answers, &tally.answers);
+  (void)load_summarize(&tally);
+  answer_check_destroy(&s->check);
+  return result == TOOL_OK ? answer_tally_judge(&s->answers, s->name) : result;
 }
 
 static int run_loads(serving *s) {
@@ -281,7 +301,7 @@ static int run_soak(serving *s) {
   const soak given = {.device = s->device,
                       .session = s->session,
                       .name = s->name,
-                      .model = &s->model,
+                      .model = &s->model.built_in,
                       .traffic = &s->traffic,
                       .most_rows = s->most_rows,
                       .seconds = s->settings.soak,
@@ -328,13 +348,22 @@ static rondo_status look_at_model(serving *s) {
   return RONDO_OK;
 }
 
+static int open_model(serving *s) {
+  recommender built_in = {.table_rows = (size_t)s->settings.table_rows};
+  if (recommender_find(s->name, &built_in))
+    return served_model_open_built_in(s->name, &built_in, s->settings.seed, &s->model);
+  return served_onnx_open(s->name, &s->settings.file, &s->model);
+}
+
 static int serve(serving *s) {
-  if (open_devices(s) != TOOL_OK) return TOOL_FAILURE;
-  if (recommender_inputs_create(&s->model, s->device, s->most_rows, s->settings.seed, &s->inputs) != TOOL_OK)
-    return TOOL_FAILURE;
-  if (start(s) || warm_up(s) || time_decisions(s))
-    return tool_fail_status("model '%s' on %s", s->name, s->settings.device);
-  int result = run_loads(s);
+  int result = open_devices(s);
+  if (result == TOOL_OK && start(s)) result = tool_fail_status("model '%s' on %s", s->name, s->settings.device);
+  if (result == TOOL_OK) result = served_model_find_values(&s->model, s->session);
+  if (result == TOOL_OK) result = served_model_make_inputs(&s->model, s->device, s->most_rows, s->settings.seed);
+  if (result == TOOL_OK && (warm_up(s) || time_decisions(s)))
+    result = tool_fail_status("model '%s' on %s", s->name, s->settings.device);
+  if (result == TOOL_OK) result = check_answers(s);
+  if (result == TOOL_OK) result = run_loads(s);
   if (result == TOOL_OK && s->settings.report) result = run_curve(s);
   if (result == TOOL_OK && s->settings.soak > 0) result = run_soak(s);
   if (result == TOOL_OK && look_at_model(s)) result = tool_fail_status("model '%s'", s->name);
@@ -346,10 +375,11 @@ static int serve(serving *s) {
 /* If a request is stuck, the session cannot be waited for, and exit handlers would unload libraries that its threads
  * use: the process ends at once. */
 static int serve_and_close(serving *s) {
-  int result = serve(s);
+  int result = open_model(s);
+  if (result == TOOL_OK) result = serve(s);
   if (s->soaked.stuck > 0) _Exit(result);
   if (rondo_session_destroy(s->session) && result == TOOL_OK) result = tool_fail_status("the session");
-  if (recommender_inputs_destroy(&s->inputs) != TOOL_OK) result = TOOL_FAILURE;
+  if (served_model_close(&s->model) != TOOL_OK) result = TOOL_FAILURE;
   if (rondo_device_close(s->device) && result == TOOL_OK) result = tool_fail_status("%s", s->settings.device);
   if (rondo_device_close(s->look_ups) && result == TOOL_OK) result = tool_fail_status("%s", s->settings.look_ups);
   tool_clear_progress();
@@ -358,14 +388,45 @@ static int serve_and_close(serving *s) {
 
 /* Command --------------------------------------------------------------------------------------------------------- */
 
-static int check(serving *s) {
+/* Other names are those of built-in models. */
+static bool names_file(const char *name) { return strpbrk(name, "./") != NULL; }
+
+static int check_built_in(const serving *s) {
   const serve_settings *o = &s->settings;
-  s->model.table_rows = (size_t)o->table_rows;
-  if (!o->load) return tool_fail_usage("--load is required: requests come from this process only");
-  if (!recommender_find(s->name, &s->model))
-    return tool_fail_usage("there is no model '%s'; the models are dense, recommender and gpt", s->name);
-  if (o->look_ups[0] != '\0' && !s->model.has_tables)
+  recommender built_in;
+  if (!recommender_find(s->name, &built_in))
+    return tool_fail_usage("there is no model '%s'; the models are dense, recommender and gpt, and ONNX files",
+                           s->name);
+  if (o->look_ups[0] != '\0' && !built_in.has_tables)
     return tool_fail_usage("model '%s' has no tables: --look-ups requires recommender", s->name);
+  if (o->file.inputs.count > 0 || o->file.sizes.count > 0 || o->file.rows)
+    return tool_fail_usage("--input, --size and --rows are for models in files, not for '%s'", s->name);
+  return TOOL_OK;
+}
+
+static int check_file(const serving *s) {
+  const serve_settings *o = &s->settings;
+  if (o->look_ups[0] != '\0') return tool_fail_usage("--look-ups requires recommender");
+  if (o->soak > 0)
+    return tool_fail_usage("--soak requires dense or recommender: it sends requests that are wrong for these");
+  return TOOL_OK;
+}
+
+static void set_sizes(serve_settings *o, bool is_file) {
+  if (o->least == 0) o->least = is_file ? 1 : 100;
+  if (o->most == 0) o->most = is_file ? 8 : 1200;
+  if (o->median > 0) return;
+  o->median = is_file ? 3 : 350;
+  if (o->median < (double)o->least || o->median > (double)o->most) o->median = sqrt((double)o->least * (double)o->most);
+}
+
+static int check(serving *s) {
+  serve_settings *o = &s->settings;
+  const bool is_file = names_file(s->name);
+  set_sizes(o, is_file);
+  if (!o->load) return tool_fail_usage("--load is required: requests come from this process only");
+  const int result = is_file ? check_file(s) : check_built_in(s);
+  if (result != TOOL_OK) return result;
   if (o->look_ups[0] != '\0' && o->regret)
     return tool_fail_usage("--regret does not support a divided model: use it without --look-ups");
   if (o->least > o->most) return tool_fail_usage("--least %" PRIu64 " is more than --most %" PRIu64, o->least, o->most);

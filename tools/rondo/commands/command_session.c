@@ -146,8 +146,9 @@ static rondo_status plan(planning *p) {
 static int compare_ladders(planning *p) {
   size_t sizes[RONDO_SESSION_MAX_SIZES];
   for (size_t i = 0; i < p->info.graphs; i++) sizes[i] = p->graphs[i].rows;
+  const served_model model = {.name = p->settings.model, .build = recommender_build, .user = &p->model};
   const choice_question question = {
-      .device = p->device, .model = &p->model, .history = &p->history, .chosen = sizes, .chosen_count = p->info.graphs};
+      .device = p->device, .model = &model, .history = &p->history, .chosen = sizes, .chosen_count = p->info.graphs};
   return ladders_compare(&question, p->ladders);
 }
 

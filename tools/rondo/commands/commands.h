@@ -7,6 +7,8 @@
 int command_train(int argc, char **argv);
 int command_generate(int argc, char **argv);
 int command_quantize(int argc, char **argv);
+int command_run(int argc, char **argv); /* only with RONDO_TOOL_ONNX, as the next */
+int command_info(int argc, char **argv);
 int command_bench(int argc, char **argv);
 int command_devices(int argc, char **argv);
 int command_graph(int argc, char **argv);

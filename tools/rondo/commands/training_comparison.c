@@ -78,23 +78,6 @@ static const char head[] =
 
 /* Values ---------------------------------------------------------------------------------------------------------- */
 
-static void write_escaped(FILE *out, const char *text) {
-  for (; *text != '\0'; text++) {
-    if (*text == '&')
-      fputs("&amp;", out);
-    else if (*text == '<')
-      fputs("&lt;", out);
-    else if (*text == '>')
-      fputs("&gt;", out);
-    else if (*text == '"')
-      fputs("&quot;", out);
-    else if ((unsigned char)*text < ' ')
-      fputc(' ', out);
-    else
-      fputc(*text, out);
-  }
-}
-
 /* NULL if there is none. */
 static const json_t *value_of(const training_result *result, const row *at) {
   const json_t *object = at->group ? json_object_get(result->root, at->group) : result->root;
@@ -105,7 +88,7 @@ static const json_t *value_of(const training_result *result, const row *at) {
 static void write_value(FILE *out, const json_t *value) {
   fputs("<td>", out);
   if (!value) fputs("\xE2\x80\x93", out);
-  if (json_is_string(value)) write_escaped(out, json_string_value(value));
+  if (json_is_string(value)) markup_write_text(out, json_string_value(value));
   if (json_is_integer(value)) fprintf(out, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
   if (json_is_real(value)) fprintf(out, "%.6g", json_real_value(value));
   if (json_is_boolean(value)) fputs(json_is_true(value) ? "yes" : "no", out);
@@ -146,7 +129,7 @@ static void write_table(FILE *out, const training_result *results, size_t count)
       out);
   for (size_t i = 0; i < count; i++) {
     fprintf(out, "<th>Run %zu: ", i + 1);
-    write_escaped(out, results[i].name);
+    markup_write_text(out, results[i].name);
     fputs("</th>", out);
   }
   fputs("</tr></thead><tbody>\n", out);
@@ -176,9 +159,9 @@ static bool write_page(FILE *out, const training_result *results, size_t count, 
   snprintf(usual, sizeof usual, "rondo train: %zu run%s", count, count > 1 ? "s" : "");
   fputs(head, out);
   fputs("<title>", out);
-  write_escaped(out, title ? title : usual);
+  markup_write_text(out, title ? title : usual);
   fputs("</title></head>\n<body><h1>", out);
-  write_escaped(out, title ? title : usual);
+  markup_write_text(out, title ? title : usual);
   fputs("</h1>\n", out);
   if (!write_curves(out, results, count, false) || !write_curves(out, results, count, true)) return false;
   write_table(out, results, count);

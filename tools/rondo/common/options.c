@@ -64,7 +64,9 @@ static void print_row(const char *left, const char *help, const char *value) {
   print_filled(HELP_COLUMN, text);
 }
 
-static bool is_text(option_kind kind) { return kind != OPTION_FLAG && kind != OPTION_COUNT && kind != OPTION_REAL; }
+static bool is_text(option_kind kind) {
+  return kind == OPTION_TEXT || kind == OPTION_INPUT || kind == OPTION_OUTPUT || kind == OPTION_UPDATED;
+}
 
 /* A number out of range means that the option has no default. */
 static void format_default(const option_row *row, const void *defaults, char *out, size_t bytes) {
@@ -138,6 +140,15 @@ static bool parse_real(const option_row *row, const char *text, double *out) {
   return false;
 }
 
+static bool add_to_list(const option_row *row, const char *text, option_list *list) {
+  if (list->count == OPTION_LIST_MAX) {
+    tool_fail_usage("--%s can be given %d times at most", row->name, OPTION_LIST_MAX);
+    return false;
+  }
+  list->items[list->count++] = text;
+  return true;
+}
+
 static bool parse_value(const option_row *row, const char *text, void *settings) {
   void *value = (char *)settings + row->offset;
   switch (row->kind) {
@@ -154,6 +165,8 @@ static bool parse_value(const option_row *row, const char *text, void *settings)
       return parse_count(row, text, value);
     case OPTION_REAL:
       return parse_real(row, text, value);
+    case OPTION_LIST:
+      return add_to_list(row, text, value);
   }
   return false;
 }
@@ -315,6 +328,11 @@ static int parse_options(const option_table *table, int argc, char **argv, void 
     if (!parse_value(find_row(table, found), optarg, settings)) return TOOL_USAGE;
   }
   return OPTIONS_RUN;
+}
+
+const char *option_value_of(const char *item, const char *name) {
+  const size_t length = strlen(name);
+  return strncmp(item, name, length) == 0 && item[length] == '=' ? item + length + 1 : NULL;
 }
 
 int options_parse(const option_table *table, int argc, char **argv, void *settings, const char **out_operand) {

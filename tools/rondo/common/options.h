@@ -15,8 +15,16 @@ typedef enum option_kind {
   OPTION_OUTPUT,  /* const char *: a file to write; NULL: none */
   OPTION_UPDATED, /* like OPTION_OUTPUT, but may be the same file as an OPTION_INPUT */
   OPTION_COUNT,   /* uint64_t, from minimum to maximum */
-  OPTION_REAL     /* double, from minimum to maximum */
+  OPTION_REAL,    /* double, from minimum to maximum */
+  OPTION_LIST     /* option_list: texts, one each time that the option is given */
 } option_kind;
+
+#define OPTION_LIST_MAX 64
+
+typedef struct option_list {
+  const char *items[OPTION_LIST_MAX];
+  size_t count;
+} option_list;
 
 typedef struct option_row {
   const char *name;     /* "steps" for --steps */
@@ -70,6 +78,9 @@ typedef struct option_use {
   int arguments;     /* 2: the value is the next one */
 } option_use;
 option_use options_look(const option_table *table, int count, char *const *arguments);
+
+/* The text after "NAME=" of an item of a list for this name; names may have '='. NULL: it is for another name. */
+const char *option_value_of(const char *item, const char *name);
 
 /* Parses argv[1] and the following arguments into the settings, which hold the defaults, and the operand or its default
  * into *out_operand, which may be NULL for a table without an operand, and is an array of OPERANDS_MAX for one that

@@ -53,3 +53,27 @@ char *text_stream_close(text_stream *s) {
   *s = (text_stream){0};
   return is_whole && is_closed ? text : NULL;
 }
+
+char *text_stream_make(void (*write)(const void *subject, FILE *out), const void *subject) {
+  text_stream text;
+  FILE *out = text_stream_open(&text);
+  if (out != NULL) write(subject, out);
+  return text_stream_close(&text);
+}
+
+void markup_write_text(FILE *out, const char *text) {
+  for (; *text != '\0'; text++) {
+    if (*text == '&')
+      fputs("&amp;", out);
+    else if (*text == '<')
+      fputs("&lt;", out);
+    else if (*text == '>')
+      fputs("&gt;", out);
+    else if (*text == '"')
+      fputs("&quot;", out);
+    else if ((unsigned char)*text < ' ')
+      fputc(' ', out);
+    else
+      fputc(*text, out);
+  }
+}

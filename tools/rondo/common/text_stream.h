@@ -22,4 +22,10 @@ FILE *text_stream_open(text_stream *out);
  */
 char *text_stream_close(text_stream *s);
 
+/* The text that `write` writes about the subject, which the caller frees; NULL if memory ran out for any of it. */
+char *text_stream_make(void (*write)(const void *subject, FILE *out), const void *subject);
+
+/* Writes a text into HTML, for elements and attributes: control characters become blanks. */
+void markup_write_text(FILE *out, const char *text);
+
 #endif

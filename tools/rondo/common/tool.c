@@ -129,6 +129,10 @@ int tool_fail_thread(int error) {
   return tool_fail("a thread could not be started: %s; raise the user's limit (ulimit -u)", strerror(error));
 }
 
+int tool_fail_without_onnx(void) {
+  return tool_fail("this tool was built without rondo-onnx: build it where protobuf-c is installed");
+}
+
 int tool_fail_usage(const char *format, ...) {
   char hint[80];
   snprintf(hint, sizeof hint, "; see '%s --help'", command_name);

@@ -29,6 +29,9 @@ int tool_fail_usage(const char *format, ...) RONDO_PRINTF(1, 2);
 int tool_fail_memory(const char *format, ...) RONDO_PRINTF(1, 2);
 int tool_fail_thread(int error);
 
+/* For what needs models in files, in a tool without the component rondo-onnx. */
+int tool_fail_without_onnx(void);
+
 /* Prints a one-line warning; the command continues. */
 void tool_warn(const char *format, ...) RONDO_PRINTF(1, 2);
 

@@ -25,7 +25,7 @@ static void count(load_tally *t, const rondo_answer *answer, size_t rows, double
 
 static rondo_request request_of(const load *l, size_t index, void *const *outputs) {
   return (rondo_request){RONDO_REQUEST_INIT, .mode = l->mode, .rows = l->traffic->rows[index % l->traffic->count],
-                         .inputs = l->inputs, .outputs = outputs};
+                         .inputs = l->served->inputs, .outputs = outputs};
 }
 
 /* Closed loop ----------------------------------------------------------------------------------------------------- */
@@ -41,10 +41,11 @@ typedef struct client {
 static void *run_client(void *user) {
   client *c = user;
   const load *l = c->load;
-  void *output = malloc(l->most_rows * l->output_bytes);
-  c->tally.has_no_memory = output == NULL;
-  for (size_t i = c->first; output != NULL && clock_ns() < c->end_ns; i++) {
-    const rondo_request request = request_of(l, i, &output);
+  void *outputs[RONDO_SESSION_MAX_VALUES];
+  void *memory = served_model_make_outputs(l->served, l->most_rows, outputs);
+  c->tally.has_no_memory = memory == NULL;
+  for (size_t i = c->first; memory != NULL && clock_ns() < c->end_ns; i++) {
+    const rondo_request request = request_of(l, i, outputs);
     rondo_answer answer = {.struct_size = sizeof answer};
     const uint64_t begin = clock_ns();
     const rondo_status status = rondo_session_run(l->session, l->model, &request, &answer);
@@ -52,8 +53,10 @@ static void *run_client(void *user) {
       count(&c->tally, &answer, request.rows, (double)(clock_ns() - begin) / 1e3);
     else
       c->tally.failed++;
+    if (status == RONDO_OK && l->check != NULL)
+      answer_check_compare(l->check, request.rows, outputs, &c->tally.answers);
   }
-  free(output);
+  free(memory);
   return NULL;
 }
 
@@ -96,6 +99,7 @@ static void add_tally(load_tally *all, load_tally *one) {
   all->batched += one->batched;
   all->padding += one->padding;
   all->has_no_memory |= one->has_no_memory;
+  answer_tally_add(&all->answers, &one->answers);
   destroy_samples(one);
 }
 
@@ -158,8 +162,8 @@ static void *collect(void *user) {
 }
 
 static void submit(open_loop *o, size_t index, uint64_t due_ns) {
-  void *output = NULL; /* NULL: not needed; the closed loop measures the cost of outputs */
-  const rondo_request request = request_of(o->load, index, &output);
+  void *const outputs[RONDO_SESSION_MAX_VALUES] = {NULL}; /* not needed; the closed loop measures their cost */
+  const rondo_request request = request_of(o->load, index, outputs);
   rondo_ticket ticket = {0};
   const uint64_t submitted = clock_ns();
   const rondo_status status = rondo_session_submit(o->load->session, o->load->model, &request, &ticket);

@@ -10,14 +10,16 @@
 #include <rondo/session.h>
 
 #include "common/timing.h"
+#include "serve/answer_check.h"
 #include "serve/request_sizes.h"
+#include "serve/served_model.h"
 
 typedef struct load {
   rondo_session *session;
   const char *model;
-  const void *const *inputs; /* for the largest request; every request uses them */
-  size_t output_bytes;       /* of one row */
-  const traffic *traffic;    /* rows of the requests, used cyclically */
+  const served_model *served; /* its inputs are those of every request */
+  const answer_check *check;  /* of each answer of the closed loop, which takes time of its client; NULL: none */
+  const traffic *traffic;     /* rows of the requests, used cyclically */
   size_t most_rows;
   rondo_run_mode mode;
   double seconds;
@@ -35,6 +37,7 @@ typedef struct load_tally {
   double seconds, busy_us, processor_seconds;
   uint64_t batches, batch_requests, graphs; /* of the session, as are the next two */
   double batching_us, enqueue_us;
+  answer_tally answers; /* that were checked */
   bool has_no_memory;
 } load_tally;
 

@@ -4,13 +4,15 @@
 #ifndef RONDO_TOOL_SERVE_H
 #define RONDO_TOOL_SERVE_H
 
-#include "models/recommender.h"
+#include "onnx/served_onnx.h"
+#include "serve/answer_check.h"
 #include "serve/request_load.h"
 #include "serve/size_comparison.h"
 #include "serve/soak_test.h"
 
 typedef struct serve_settings {
   const char *device, *look_ups, *history, *report;
+  served_onnx_settings file;
   uint64_t streams, sizes, delay_us, clients, requests, least, most, seed, table_rows, batch, batch_rows;
   double seconds, rate, median, spread, soak, answer_seconds;
   bool load, json, regret;
@@ -36,11 +38,12 @@ enum { SERVE_POINTS = 8 };
 typedef struct serving {
   serve_settings settings;
   const char *name;
-  recommender model;
+  served_model model;
   traffic history; /* sizes are chosen for these requests */
   traffic traffic; /* requests that are sent */
   size_t most_rows;
-  recommender_inputs inputs;
+  answer_check check;
+  answer_tally answers;
   rondo_device *device, *look_ups; /* NULL: the model is not divided */
   bool has_whole;                  /* whether the undivided model fits into memory and is measured, too */
   rondo_session *session;

@@ -155,7 +155,8 @@ static void begin_table(FILE *out, const char *title) {
 
 static void end_table(FILE *out) { fputs("</tbody></table></div>\n", out); }
 
-static void write_curve(const serving *s, FILE *out) {
+static void write_curve(const void *results, FILE *out) {
+  const serving *s = results;
   drawing d = {.out = out, .s = s};
   find_scales(&d);
   draw(&d);
@@ -171,7 +172,8 @@ static void write_figure(FILE *out, const char *name, double value, int decimals
   fprintf(out, "<div><dt>%s</dt><dd>%.*f<small>%s</small></dd></div>\n", name, decimals, value, note);
 }
 
-static void write_loads(const serving *s, FILE *out) {
+static void write_loads(const void *results, FILE *out) {
+  const serving *s = results;
   fputs("<dl class=\"figures\">\n", out);
   write_figure(out, "Requests", serve_gain(s, CLOSED_RECORDED), 2, "times eager, closed loop");
   write_figure(out, "Median", serve_median_ratio(s, OPEN_RECORDED), 2, "times eager, same open loop");
@@ -186,19 +188,11 @@ static void write_loads(const serving *s, FILE *out) {
 
 /* Page ------------------------------------------------------------------------------------------------------------ */
 
-/* Returns the text of a section, which the caller frees; NULL if out of memory. */
-static char *make_section(const serving *s, void (*write)(const serving *s, FILE *out)) {
-  text_stream text;
-  FILE *out = text_stream_open(&text);
-  if (out != NULL) write(s, out);
-  return text_stream_close(&text);
-}
-
 /* Compiles a separate program for the middle size. */
 static rondo_status compile_middle(const serving *s, rondo_compiled **out) {
   rondo_program *program = NULL;
   TOOL_TRY(rondo_program_create(NULL, &program));
-  rondo_status status = recommender_build((void *)(uintptr_t)&s->model, s->sizes[s->info.graphs / 2], program);
+  rondo_status status = s->model.build(s->model.user, s->sizes[s->info.graphs / 2], program);
   if (!status) status = rondo_compile(program, s->device, NULL, out);
   rondo_program_destroy(program);
   return status;
@@ -218,7 +212,7 @@ static rondo_status make_page(const serving *s, char *const *texts, char **out_t
 }
 
 int serve_write_page(const serving *s) {
-  char *const texts[] = {make_section(s, write_curve), make_section(s, write_loads)};
+  char *const texts[] = {text_stream_make(write_curve, s), text_stream_make(write_loads, s)};
   char *page = NULL;
   int result = texts[0] == NULL || texts[1] == NULL ? tool_fail_memory("the page") : TOOL_OK;
   if (result == TOOL_OK && make_page(s, texts, &page)) result = tool_fail_status("the page");

@@ -159,6 +159,7 @@ static void model_to_json(const serving *s, json *out) {
   json_integer(out, "trials", s->info.trials);
   json_integer(out, "renewals", s->info.renewals);
   json_real(out, "start_seconds", s->start_seconds);
+  answer_tally_to_json(&s->answers, out);
   json_real(out, "overlap", s->info.overlap);
   json_integer(out, "state_bytes", s->info.state_bytes);
   json_integer(out, "arena_bytes", s->info.arena_bytes);
@@ -194,6 +195,12 @@ int serve_show_json(const serving *s) {
 }
 
 /* Lines ----------------------------------------------------------------------------------------------------------- */
+
+static void print_sizes(const serving *s) {
+  printf("rows             ");
+  for (size_t i = 0; i < s->info.graphs; i++) printf("%s%zu", i > 0 ? ", " : "", s->sizes[i]);
+  printf(" of the graphs\n");
+}
 
 static void print_loads(const serving *s) {
   printf("%-20s %10s %10s %10s %10s %10s %10s %9s %6s %10s\n", "", "requests/s", "waited us", "median us", "95 %",
@@ -243,12 +250,14 @@ int serve_show_text(const serving *s) {
   tool_print_device("device           ", s->device_info.name, &s->device_info);
   printf("graphs           %" PRIu32 " size%s on %" PRIu64 " stream%s, in %.2f s\n", s->info.graphs,
          s->info.graphs == 1 ? "" : "s", s->settings.streams, s->settings.streams == 1 ? "" : "s", s->start_seconds);
+  print_sizes(s);
   print_loads(s);
   printf("recorded         %.2f times the requests, %.2f times the median\n", serve_gain(s, CLOSED_RECORDED),
          serve_median_ratio(s, OPEN_RECORDED));
   printf("chosen           %.2f times the requests, %.2f times the median\n", serve_gain(s, CLOSED_CHOSEN),
          serve_median_ratio(s, OPEN_CHOSEN));
   print_division(s);
+  answer_tally_print(&s->answers);
   printf("open loop        %.1f requests a second\n", s->rate);
   printf("decision         %.0f ns a request\n", s->decide_ns);
   print_host(&s->results[CLOSED_RECORDED]);

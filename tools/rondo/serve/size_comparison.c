@@ -43,7 +43,7 @@ static size_t list_alone(const choice_question *q, size_t *out) {
 
 typedef struct trial {
   rondo_device *device;
-  const recommender *model;
+  const served_model *model;
   const size_t *sizes;
   size_t count; /* at most RONDO_SESSION_MAX_SIZES */
   rondo_size_candidate *out;
@@ -55,7 +55,8 @@ static const char name[] = "tried";
 /* Records in capture mode, the largest size first, so that its arena serves the others. The inputs are not read. */
 static rondo_status record_sizes(const trial *t) {
   static const char unread;
-  const void *const inputs[] = {&unread, &unread};
+  const void *inputs[RONDO_SESSION_MAX_VALUES];
+  for (size_t i = 0; i < RONDO_SESSION_MAX_VALUES; i++) inputs[i] = &unread;
   TOOL_TRY(rondo_session_capture_begin(t->session, name));
   for (size_t i = 0; i < t->count; i++) {
     const rondo_request request = {RONDO_REQUEST_INIT, .rows = t->sizes[i], .inputs = inputs};
@@ -66,8 +67,7 @@ static rondo_status record_sizes(const trial *t) {
 }
 
 static rondo_status measure_sizes(trial *t) {
-  const rondo_model_options options = {RONDO_MODEL_OPTIONS_INIT, .build = recommender_build,
-                                       .user = (void *)(uintptr_t)t->model};
+  const rondo_model_options options = {RONDO_MODEL_OPTIONS_INIT, .build = t->model->build, .user = t->model->user};
   TOOL_TRY(rondo_session_create(t->device, NULL, &t->session));
   TOOL_TRY(rondo_session_add_model(t->session, name, &options));
   TOOL_TRY(record_sizes(t));

@@ -13,12 +13,12 @@
 #define RONDO_TOOL_SIZE_COMPARISON_H
 
 #include "common/json.h"
-#include "models/recommender.h"
 #include "serve/request_sizes.h"
+#include "serve/served_model.h"
 
 typedef struct choice_question {
   rondo_device *device;
-  const recommender *model;
+  const served_model *model;
   const traffic *history;
   const size_t *chosen; /* rows */
   size_t chosen_count;

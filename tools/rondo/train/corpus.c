@@ -6,15 +6,6 @@
 #include "common/file.h"
 #include "common/tool.h"
 
-vocabulary vocabulary_create(const unsigned char occurs[256]) {
-  vocabulary found = {0};
-  for (unsigned byte = 0; byte < 256; byte++) {
-    found.token_of[byte] = occurs[byte] ? (int16_t)found.count : -1;
-    if (occurs[byte]) found.byte_of[found.count++] = (unsigned char)byte;
-  }
-  return found;
-}
-
 static int check(const char *name, const corpus *text, uint32_t context) {
   if (text->count == 0) return tool_fail("%s: the file is empty; there is nothing to learn", name);
   if (text->count <= context) {

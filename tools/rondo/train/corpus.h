@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * A training text as tokens: each byte value that occurs in it is a token; tokens are numbered in ascending order of
- * the values.
+ * A training text as tokens of the bytes that occur in it.
  */
 #ifndef RONDO_TOOL_CORPUS_H
 #define RONDO_TOOL_CORPUS_H
@@ -9,16 +8,7 @@
 #include <stdint.h>
 
 #include "common/random_numbers.h"
-
-/* The bytes that have a token, in ascending order. */
-typedef struct vocabulary {
-  uint32_t count;
-  unsigned char byte_of[256];
-  int16_t token_of[256]; /* -1: the byte has none */
-} vocabulary;
-
-/* The vocabulary of the bytes marked in `occurs`. */
-vocabulary vocabulary_create(const unsigned char occurs[256]);
+#include "train/vocabulary.h"
 
 typedef struct corpus {
   vocabulary vocabulary;

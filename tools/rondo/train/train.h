@@ -162,6 +162,8 @@ bool train_save_model(training *t, const rondo_weights *model, char problem[TRAI
 /* Writes the batch in `tokens` and `labels` to the inputs of a program. Validation and samples overwrite those of the
  * step. */
 rondo_status train_write_batch(const training *t, rondo_compiled *compiled);
+/* Fails because the loss after a step, of the run or the validation that `label` names, is not a number. */
+int train_fail_not_a_number(const training *t, const char *label);
 /* Whether training stopped before its last step, because of --stop-after or --patience. */
 bool train_is_cut_short(const training *t);
 

@@ -66,7 +66,7 @@ static int fail_step(const training *t, const char *label) {
   return tool_fail_status("%s, step %" PRIu64 "%s", label, t->progress.step + 1, kept);
 }
 
-static int fail_not_a_number(const training *t, const char *label) {
+int train_fail_not_a_number(const training *t, const char *label) {
   char kept[TRAIN_PROBLEM_BYTES] = "";
   if (t->kept_step > 0) {
     snprintf(kept, sizeof kept, "; the last good checkpoint, %s, is of step %" PRIu64, t->settings.checkpoint,
@@ -218,7 +218,7 @@ static int run_steps(training *t, const char *label, run_function run, uint64_t 
   while (t->progress.step < end && !must_stop(t) && !train_has_no_patience(t)) {
     if (train_step(t, run, out)) return fail_step(t, label);
     const double loss = (double)out->losses[t->progress.step - 1];
-    if (!isfinite(loss)) return fail_not_a_number(t, label);
+    if (!isfinite(loss)) return train_fail_not_a_number(t, label);
     if (keeps && follow_step(t, label, out) != TOOL_OK) return TOOL_FAILURE;
     show_progress(t, label, end, out);
   }

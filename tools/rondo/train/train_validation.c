@@ -149,7 +149,7 @@ int train_validate_when_due(training *t) {
   if (s->validation == 0 || (step % s->validate_every != 0 && step != s->steps)) return TOOL_OK;
   assert(t->validation.count <= s->steps / s->validate_every);
   if (find_loss(t, &loss)) return tool_fail_status("the validation after step %" PRIu64, step);
-  if (!isfinite(loss)) return tool_fail("step %" PRIu64 ": the validation loss is not a number", step);
+  if (!isfinite(loss)) return train_fail_not_a_number(t, "validation");
   return note_loss(t, loss);
 }
 

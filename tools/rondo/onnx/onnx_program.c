@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: MIT
+ * A model in an ONNX file, its inputs, and its compiled program.
+ */
+#define _POSIX_C_SOURCE 200809L
+#include "onnx/onnx_program.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/timing.h"
+#include "common/tool.h"
+#include "onnx/tensor_read.h"
+
+static double seconds_since(uint64_t begin) { return (double)(clock_ns() - begin) / 1e9; }
+
+/* Files of values -------------------------------------------------------------------------------------------------- */
+
+const char *onnx_file_name(const char *value, char out[ONNX_FILE_NAME]) {
+  static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+  size_t length = 0;
+  for (; value[length] != '\0' && length + 1 < ONNX_FILE_NAME - 8; length++) {
+    const bool hides = length == 0 && value[0] == '.';
+    out[length] = strchr(plain, value[length]) && !hides ? value[length] : '_';
+  }
+  out[length] = '\0';
+  return out;
+}
+
+bool onnx_find_file(const char *folder, const char *kind, const char *name, size_t index, char out[ONNX_PATH]) {
+  char file[ONNX_FILE_NAME];
+  snprintf(out, ONNX_PATH, "%s/%s.npy", folder, onnx_file_name(name, file));
+  if (access(out, F_OK) == 0) return true;
+  snprintf(out, ONNX_PATH, "%s/%s_%zu.pb", folder, kind, index);
+  return access(out, F_OK) == 0;
+}
+
+const char *onnx_write_dimensions(const rondo_onnx_value *value, char out[SHAPE_TEXT]) {
+  size_t at = 1;
+  if (!value->has_shape) return "unknown";
+  strcpy(out, "[");
+  for (size_t i = 0; i < value->rank && at < SHAPE_TEXT - 2; i++) {
+    const rondo_onnx_dimension *dimension = &value->dimensions[i];
+    const char *comma = i > 0 ? ", " : "", *name = dimension->name[0] != '\0' ? dimension->name : "?";
+    const int length = dimension->is_dynamic ? snprintf(out + at, SHAPE_TEXT - at, "%s%s", comma, name)
+                                             : snprintf(out + at, SHAPE_TEXT - at, "%s%zu", comma, dimension->size);
+    at += (size_t)length;
+  }
+  if (at > SHAPE_TEXT - 2) at = SHAPE_TEXT - 2;
+  strcpy(out + at, "]");
+  return out;
+}
+
+/* Loading ---------------------------------------------------------------------------------------------------------- */
+
+int onnx_program_load(const char *path, onnx_program *out) {
+  *out = (onnx_program){.path = path,
+                        .info = {.struct_size = sizeof out->info},
+                        .built = {.struct_size = sizeof out->built},
+                        .memory = {.struct_size = sizeof out->memory}};
+  const uint64_t begin = clock_ns();
+  tool_show_progress("reading %s", path);
+  if (rondo_onnx_load(path, NULL, &out->model) || rondo_onnx_get_info(out->model, &out->info))
+    return tool_fail_status("%s", path);
+  out->load_seconds = seconds_since(begin);
+  out->inputs = calloc(out->info.inputs + 1, sizeof *out->inputs);
+  if (!out->inputs) return tool_fail_memory("the inputs");
+  for (size_t i = 0; i < out->info.inputs; i++) {
+    out->inputs[i].value.struct_size = sizeof out->inputs[i].value;
+    if (rondo_onnx_get_input(out->model, i, &out->inputs[i].value)) return tool_fail_status("%s", path);
+  }
+  return TOOL_OK;
+}
+
+/* Inputs ----------------------------------------------------------------------------------------------------------- */
+
+static const char *find_value(const option_list *list, const char *name) {
+  const char *found = NULL;
+  for (size_t i = 0; i < list->count; i++) {
+    const char *value = option_value_of(list->items[i], name);
+    if (value) found = value;
+  }
+  return found;
+}
+
+static bool names_input(const onnx_program *of, const char *item) {
+  for (size_t i = 0; i < of->info.inputs; i++)
+    if (option_value_of(item, of->inputs[i].value.name)) return true;
+  return false;
+}
+
+static bool names_dimension(const onnx_program *of, const char *item) {
+  for (size_t i = 0; i < of->info.inputs; i++) {
+    const rondo_onnx_value *value = &of->inputs[i].value;
+    for (size_t d = 0; value->has_shape && d < value->rank; d++)
+      if (value->dimensions[d].name[0] != '\0' && option_value_of(item, value->dimensions[d].name)) return true;
+  }
+  return false;
+}
+
+/* Each item must be for something that the model has. */
+static int check_items(const onnx_program *of, const onnx_input_settings *settings) {
+  for (size_t i = 0; i < settings->inputs.count; i++)
+    if (!names_input(of, settings->inputs.items[i]))
+      return tool_fail("--input '%s': %s has no such input; use NAME=VALUE with a name that 'rondo info' lists",
+                       settings->inputs.items[i], of->path);
+  for (size_t i = 0; i < settings->sizes.count; i++)
+    if (!names_dimension(of, settings->sizes.items[i]))
+      return tool_fail("--size '%s': %s has no such dynamic dimension; use NAME=N with a name that 'rondo info' lists",
+                       settings->sizes.items[i], of->path);
+  return TOOL_OK;
+}
+
+static int parse_size(const char *name, const char *text, size_t *out) {
+  char *end = NULL;
+  errno = 0;
+  const unsigned long long value = strtoull(text, &end, 10);
+  if (text[0] < '0' || text[0] > '9' || *end != '\0' || errno != 0)
+    return tool_fail_usage("--size %s=%s: the size is a whole number", name, text);
+  *out = (size_t)value;
+  return TOOL_OK;
+}
+
+/* The size of a named dimension in the files that were read; 1 if none has it. */
+static size_t size_in_files(const onnx_program *of, const char *name) {
+  for (size_t i = 0; i < of->info.inputs; i++) {
+    const onnx_input *input = &of->inputs[i];
+    const bool is_known = input->is_file && input->value.has_shape && input->value.rank == input->tensor.rank;
+    for (size_t d = 0; is_known && d < input->value.rank; d++)
+      if (strcmp(input->value.dimensions[d].name, name) == 0) return input->tensor.shape[d];
+  }
+  return 1;
+}
+
+static int find_size(const onnx_program *of, const option_list *sizes, const rondo_onnx_dimension *dimension,
+                     size_t *out) {
+  *out = dimension->size;
+  if (!dimension->is_dynamic) return TOOL_OK;
+  *out = 1;
+  if (dimension->name[0] == '\0') return TOOL_OK;
+  const char *given = find_value(sizes, dimension->name);
+  if (given) return parse_size(dimension->name, given, out);
+  *out = size_in_files(of, dimension->name);
+  return TOOL_OK;
+}
+
+static bool is_double(const rondo_onnx_value *value) { return strcmp(value->type_name, "double") == 0; }
+
+/* Of the tensor in memory; 0: programs have no such values. */
+static rondo_type type_of(const rondo_onnx_value *value) { return is_double(value) ? RONDO_F64 : value->program_type; }
+
+/* Others cannot be imported, which building the program says. */
+static bool is_tensor(const rondo_onnx_value *value) {
+  static const char *const others[] = {"sequence", "optional", "map", "sparse"};
+  for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+    if (strcmp(value->type_name, others[i]) == 0) return false;
+  return true;
+}
+
+static int read_input(onnx_program *of, size_t index, const option_list *inputs, const char *folder) {
+  onnx_input *input = &of->inputs[index];
+  char path[ONNX_PATH];
+  input->source = "none";
+  if (!is_tensor(&input->value)) return TOOL_OK;
+  input->source = find_value(inputs, input->value.name);
+  if (!input->source && folder && onnx_find_file(folder, "input", input->value.name, index, path)) {
+    input->source = "a file of the folder";
+    input->is_file = true;
+    if (tensor_read(path, &input->tensor) != TOOL_OK) return TOOL_FAILURE;
+  }
+  if (!input->source) input->source = "random";
+  if (input->is_file || strcmp(input->source, "random") == 0 || strcmp(input->source, "zeros") == 0) return TOOL_OK;
+  input->is_file = true;
+  return tensor_read(input->source, &input->tensor);
+}
+
+/* A file has the type of the model, or one that is converted to it. */
+static int fit_input(onnx_input *input) {
+  char what[300];
+  input->has_shape = true;
+  if (type_of(&input->value) == 0) return TOOL_OK;
+  snprintf(what, sizeof what, "input '%s'", input->value.name);
+  input->has_tensor = true;
+  return host_tensor_convert(what, type_of(&input->value), &input->tensor);
+}
+
+static int make_input(const onnx_program *of, onnx_input *input, const onnx_input_settings *settings, uint64_t seed) {
+  const rondo_onnx_value *value = &input->value;
+  size_t shape[RONDO_MAX_DIMENSIONS];
+  if (!value->has_shape || value->rank > RONDO_MAX_DIMENSIONS) return TOOL_OK;
+  for (size_t d = 0; d < value->rank; d++) {
+    const int found = find_size(of, &settings->sizes, &value->dimensions[d], &shape[d]);
+    if (found != TOOL_OK) return found;
+  }
+  if (type_of(value) == 0) { /* building the program says that it has no such type */
+    memcpy(input->tensor.shape, shape, value->rank * sizeof *shape);
+    input->tensor.rank = value->rank;
+    input->has_shape = true;
+    return TOOL_OK;
+  }
+  if (host_tensor_create(value->name, type_of(value), shape, value->rank, &input->tensor) != TOOL_OK)
+    return TOOL_FAILURE;
+  input->has_tensor = true;
+  if (strcmp(input->source, "random") == 0) host_tensor_draw(&input->tensor, seed);
+  return TOOL_OK;
+}
+
+int onnx_program_take_inputs(onnx_program *of, const onnx_input_settings *settings, const char *folder) {
+  int result = check_items(of, settings);
+  for (size_t i = 0; i < of->info.inputs && result == TOOL_OK; i++)
+    result = read_input(of, i, &settings->inputs, folder);
+  for (size_t i = 0; i < of->info.inputs && result == TOOL_OK; i++)
+    result = of->inputs[i].is_file ? fit_input(&of->inputs[i])
+                                   : make_input(of, &of->inputs[i], settings, settings->seed + i);
+  return result;
+}
+
+/* Building --------------------------------------------------------------------------------------------------------- */
+
+/* Values of files are given, because the program may need them; those that are made up are not, nor those of types that
+ * programs hold in wider ones. */
+static size_t give_inputs(const onnx_program *of, rondo_onnx_given_input *out) {
+  enum { MOST_VALUES = 63 };
+  static const size_t none[1] = {0};
+  size_t count = 0, values = 0;
+  for (size_t i = 0; i < of->info.inputs; i++) {
+    const onnx_input *input = &of->inputs[i];
+    if (!input->has_tensor && !input->has_shape) continue;
+    const bool has_value = input->has_tensor && input->is_file && (input->value.has_type || is_double(&input->value));
+    const bool gives_value = has_value && values++ < MOST_VALUES;
+    out[count++] = (rondo_onnx_given_input){.name = input->value.name,
+                                            .shape = input->tensor.rank > 0 ? input->tensor.shape : none,
+                                            .rank = input->tensor.rank,
+                                            .data = gives_value ? input->tensor.data : NULL,
+                                            .bytes = gives_value ? input->tensor.bytes : 0};
+  }
+  return count;
+}
+
+static int fail_unsupported(const onnx_program *of, rondo_status status) {
+  if (status != RONDO_UNSUPPORTED) return tool_fail_status("%s", of->path);
+  return tool_fail("%s: %s; 'rondo info' lists all of them", of->path, rondo_last_error()->message);
+}
+
+int onnx_program_build(onnx_program *of, bool lists_unsupported) {
+  const uint64_t begin = clock_ns();
+  tool_show_progress("building the program of %zu nodes", of->info.nodes);
+  rondo_onnx_given_input *given = calloc(of->info.inputs + 1, sizeof *given);
+  if (!given) return tool_fail_memory("the inputs");
+  const rondo_onnx_build_options options = {RONDO_ONNX_BUILD_OPTIONS_INIT, .inputs = given,
+                                            .input_count = give_inputs(of, given)};
+  rondo_status status = rondo_program_create(NULL, &of->program);
+  if (!status) status = rondo_onnx_build_program(of->model, &options, of->program, &of->build);
+  free(given);
+  of->build_seconds = seconds_since(begin);
+  if (status && !(status == RONDO_UNSUPPORTED && lists_unsupported && of->build)) return fail_unsupported(of, status);
+  return rondo_onnx_build_get_info(of->build, &of->built) ? tool_fail_status("%s", of->path) : TOOL_OK;
+}
+
+/* Compiling -------------------------------------------------------------------------------------------------------- */
+
+/* Whether an output depends on a run. */
+static bool has_program_output(const onnx_program *of) {
+  rondo_onnx_built_value value = {.struct_size = sizeof value};
+  for (size_t i = 0; i < of->built.outputs; i++)
+    if (rondo_onnx_build_get_output(of->build, i, &value) == RONDO_OK && value.program_name) return true;
+  return false;
+}
+
+int onnx_program_compile(onnx_program *of, rondo_device *device, const char *without_patterns) {
+  const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .without_patterns = without_patterns};
+  const uint64_t begin = clock_ns();
+  if (!has_program_output(of)) return TOOL_OK;
+  tool_show_progress("compiling %zu nodes", of->built.nodes);
+  if (rondo_compile(of->program, device, &options, &of->compiled)) return tool_fail_status("%s", of->path);
+  tool_show_progress("loading %" PRIu64 " MB of weights", of->built.state_bytes / 1000000);
+  if (rondo_onnx_build_move_weights(of->build, of->compiled)) return tool_fail_status("the weights");
+  const int result = onnx_program_write_inputs(of);
+  of->compile_seconds = seconds_since(begin);
+  if (result != TOOL_OK) return result;
+  return rondo_compiled_get_info(of->compiled, &of->memory) ? tool_fail_status("%s", of->path) : TOOL_OK;
+}
+
+static int write_tensor(const onnx_program *of, const rondo_onnx_built_value *built, const host_tensor *tensor) {
+  return rondo_compiled_write(of->compiled, built->program_name, tensor->data, tensor->bytes)
+             ? tool_fail_status("input '%s'", built->name)
+             : TOOL_OK;
+}
+
+/* Doubles are F32 in the program. */
+static int write_narrow(const onnx_program *of, const rondo_onnx_built_value *built, const host_tensor *tensor) {
+  host_tensor narrow;
+  if (host_tensor_create(built->name, RONDO_F32, tensor->shape, tensor->rank, &narrow) != TOOL_OK) return TOOL_FAILURE;
+  for (size_t i = 0; i < tensor->count; i++) ((float *)narrow.data)[i] = (float)host_tensor_at(tensor, i);
+  const int result = write_tensor(of, built, &narrow);
+  host_tensor_destroy(&narrow);
+  return result;
+}
+
+int onnx_program_write_inputs(const onnx_program *of) {
+  rondo_onnx_built_value built = {.struct_size = sizeof built};
+  int result = TOOL_OK;
+  for (size_t i = 0; i < of->built.inputs && result == TOOL_OK && of->compiled; i++) {
+    const host_tensor *tensor = &of->inputs[i].tensor;
+    if (rondo_onnx_build_get_input(of->build, i, &built)) return tool_fail_status("%s", of->path);
+    if (!built.program_name || !of->inputs[i].has_tensor) continue;
+    result = built.is_double ? write_narrow(of, &built, tensor) : write_tensor(of, &built, tensor);
+  }
+  return result;
+}
+
+int onnx_program_run(const onnx_program *of, bool eager) {
+  if (!of->compiled) return TOOL_OK;
+  rondo_status status = eager ? rondo_compiled_run_eager(of->compiled) : rondo_compiled_run(of->compiled);
+  if (!status) status = rondo_compiled_synchronize(of->compiled);
+  return status ? tool_fail_status("the run") : TOOL_OK;
+}
+
+/* Outputs ---------------------------------------------------------------------------------------------------------- */
+
+/* The type of the data of an output that is the same in each run; 0 if programs do not have it. */
+static rondo_type constant_type(const char *name) {
+  static const struct {
+    const char *name;
+    rondo_type type;
+  } types[] = {{"float", RONDO_F32},     {"double", RONDO_F64}, {"float16", RONDO_F16},
+               {"bfloat16", RONDO_BF16}, {"int64", RONDO_I64},  {"int32", RONDO_I32},
+               {"int8", RONDO_I8},       {"uint8", RONDO_U8},   {"bool", RONDO_BOOL}};
+  for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
+    if (strcmp(types[i].name, name) == 0) return types[i].type;
+  return 0;
+}
+
+/* Reads an output of the program. If its size depends on data, what is not used is cut off. */
+static int read_computed(const onnx_program *of, const rondo_onnx_built_value *built, host_tensor *out) {
+  int64_t count = 0;
+  if (rondo_compiled_read(of->compiled, built->program_name, out->data, out->bytes))
+    return tool_fail_status("output '%s'", built->name);
+  if (!built->count_name) return TOOL_OK;
+  if (rondo_compiled_read(of->compiled, built->count_name, &count, sizeof count))
+    return tool_fail_status("the size of output '%s'", built->name);
+  host_tensor_cut(out, built->counted_dimension, count > 0 ? (size_t)count : 0);
+  return TOOL_OK;
+}
+
+int onnx_program_read_output(const onnx_program *of, size_t index, onnx_output *out) {
+  rondo_onnx_built_value built = {.struct_size = sizeof built};
+  if (rondo_onnx_build_get_output(of->build, index, &built)) return tool_fail_status("%s", of->path);
+  *out = (onnx_output){.name = built.name, .type_name = built.type_name};
+  const rondo_type type = built.program_name ? built.type : constant_type(built.type_name);
+  out->is_shown = rondo_type_bytes(type) > 0 && built.rank <= RONDO_MAX_DIMENSIONS &&
+                  (built.program_name || built.data || built.bytes == 0);
+  if (!out->is_shown) return TOOL_OK;
+  if (host_tensor_create(built.name, type, built.shape, built.rank, &out->tensor) != TOOL_OK) return TOOL_FAILURE;
+  if (built.program_name) return read_computed(of, &built, &out->tensor);
+  if (built.bytes != out->tensor.bytes)
+    return tool_fail("output '%s' has %zu bytes, not %zu", built.name, built.bytes, out->tensor.bytes);
+  if (built.bytes > 0) memcpy(out->tensor.data, built.data, built.bytes);
+  return TOOL_OK;
+}
+
+void onnx_program_to_json(const onnx_program *of, json *out) {
+  json_text(out, "model", of->path);
+  json_integer(out, "nodes", of->built.nodes);
+  json_integer(out, "parameters", of->info.parameters);
+  json_real(out, "load_seconds", of->load_seconds);
+  json_real(out, "build_seconds", of->build_seconds);
+  json_real(out, "compile_seconds", of->compile_seconds);
+  json_integer(out, "operators", of->memory.operators);
+  json_integer(out, "kernels", of->memory.kernels);
+}
+
+int onnx_program_destroy(onnx_program *of) {
+  const int result = of->compiled && rondo_compiled_destroy(of->compiled) ? tool_fail_status("the program") : TOOL_OK;
+  rondo_onnx_build_destroy(of->build);
+  rondo_program_destroy(of->program);
+  for (size_t i = 0; of->inputs && i < of->info.inputs; i++) host_tensor_destroy(&of->inputs[i].tensor);
+  free(of->inputs);
+  rondo_onnx_destroy(of->model);
+  return result;
+}

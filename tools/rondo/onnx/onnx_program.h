@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT
+ * A model in an ONNX file, its inputs, and the compiled program that runs it: what `rondo run`, `rondo info` and
+ * `rondo bench model` share.
+ *
+ * Functions return TOOL_OK, or TOOL_FAILURE or TOOL_USAGE after a message. One thread at a time.
+ */
+#ifndef RONDO_TOOL_ONNX_PROGRAM_H
+#define RONDO_TOOL_ONNX_PROGRAM_H
+
+#include <rondo/rondo.h>
+
+#include "common/host_tensor.h"
+#include "common/json.h"
+#include "common/options.h"
+
+/* An input of the model. */
+typedef struct onnx_input {
+  rondo_onnx_value value;
+  const char *source; /* the path of a file, "random" or "zeros" */
+  bool is_file;
+  bool has_tensor; /* its type and shape are known, and `tensor` is its value, of the model's type */
+  bool has_shape;  /* the shape of `tensor` is known, but programs do not have the type */
+  host_tensor tensor;
+} onnx_input;
+
+/* Where inputs come from. */
+typedef struct onnx_input_settings {
+  option_list inputs; /* NAME=FILE, NAME=random, NAME=zeros; inputs that are not listed are random */
+  option_list sizes;  /* NAME=N: dynamic dimensions; those that no file and no entry gives are 1 */
+  uint64_t seed;
+} onnx_input_settings;
+
+/* Rows of options for settings with a member `source` of that type. */
+#define ONNX_INPUT_ROWS(settings)                                                                                 \
+  {"input",                                                                                                       \
+   "NAME=VALUE",                                                                                                  \
+   OPTION_LIST,                                                                                                   \
+   offsetof(settings, source.inputs),                                                                             \
+   0,                                                                                                             \
+   0,                                                                                                             \
+   "an input: a file (.npy of NumPy, .pb of ONNX), 'random' or 'zeros'; can be given for each input. Others are " \
+   "random: floats between -1 and 1, integers 0 or 1"},                                                           \
+      {"size",                                                                                                    \
+       "NAME=N",                                                                                                  \
+       OPTION_LIST,                                                                                               \
+       offsetof(settings, source.sizes),                                                                          \
+       0,                                                                                                         \
+       0,                                                                                                         \
+       "the size of a dynamic dimension; can be given for each. Others have that of a file, or 1"},               \
+  {                                                                                                               \
+    "seed", "N", OPTION_COUNT, offsetof(settings, source.seed), 0, 0, "seed of random inputs"                     \
+  }
+
+/* A row for settings with a member `without_patterns`, a text. */
+#define ONNX_PATTERNS_ROW(settings)                                                                                  \
+  {                                                                                                                  \
+    "without-patterns", "NAMES", OPTION_TEXT, offsetof(settings, without_patterns), 0, 0,                            \
+        "patterns of operators that are not replaced by one operator: \"attention,gelu\", or \"all\"; 'rondo info' " \
+        "lists those that are"                                                                                       \
+  }
+
+typedef struct onnx_program {
+  const char *path;
+  rondo_onnx_model *model;
+  rondo_onnx_info info;
+  onnx_input *inputs;
+  rondo_program *program;
+  rondo_onnx_build *build; /* also if nodes are not supported */
+  rondo_onnx_build_info built;
+  rondo_compiled *compiled; /* NULL if no output depends on a run */
+  rondo_compiled_info memory;
+  double load_seconds, build_seconds, compile_seconds;
+} onnx_program;
+
+int onnx_program_load(const char *path, onnx_program *out);
+
+/* Reads and makes the inputs. `folder` may have files for inputs that the settings do not list: input_0.pb and so on,
+ * as ONNX's own tests have, or NAME.npy. NULL: none. */
+int onnx_program_take_inputs(onnx_program *of, const onnx_input_settings *settings, const char *folder);
+
+/* Makes the program. Nodes that are not supported are no failure if `lists_unsupported`. */
+int onnx_program_build(onnx_program *of, bool lists_unsupported);
+
+/* Compiles it for a device, and writes weights and inputs. without_patterns is that of rondo_compile_options. */
+int onnx_program_compile(onnx_program *of, rondo_device *device, const char *without_patterns);
+int onnx_program_write_inputs(const onnx_program *of);
+
+/* Runs and waits, if there is something to run. */
+int onnx_program_run(const onnx_program *of, bool eager);
+
+/* Reads an output, with its name. The tensor has no type, and no data, if programs do not have the type: `is_shown` is
+ * then false. The caller destroys it. */
+typedef struct onnx_output {
+  const char *name, *type_name;
+  bool is_shown;
+  host_tensor tensor;
+} onnx_output;
+int onnx_program_read_output(const onnx_program *of, size_t index, onnx_output *out);
+
+int onnx_program_destroy(onnx_program *of);
+
+/* The name of a file for a value: characters other than letters, digits, '.', '_' and '-' become '_'. */
+#define ONNX_FILE_NAME 256
+const char *onnx_file_name(const char *value, char out[ONNX_FILE_NAME]);
+
+/* Finds the file of an input or output ("input", "output") in a folder: NAME.npy or input_INDEX.pb. Returns whether
+ * there is one. */
+#define ONNX_PATH 4096
+bool onnx_find_file(const char *folder, const char *kind, const char *name, size_t index, char out[ONNX_PATH]);
+
+/* "[batch, 3, ?, 224]": dynamic dimensions by their names. */
+const char *onnx_write_dimensions(const rondo_onnx_value *value, char out[SHAPE_TEXT]);
+
+/* Writes members that several commands have: the model with its times, and its memory. */
+void onnx_program_to_json(const onnx_program *of, json *out);
+
+#endif

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT
+ * Models of ONNX files in sessions.
+ */
+#include "onnx/served_onnx.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/tool.h"
+#include "onnx/onnx_program.h"
+
+/* A tensor of doubles is one of F32 in a program. */
+struct served_onnx {
+  onnx_program program; /* the model, and its inputs for one row or for the rows of files */
+  rondo_onnx_builder *builder;
+};
+
+/* Options ---------------------------------------------------------------------------------------------------------- */
+
+/* The sizes of the dynamic dimensions in the inputs. Those that are the rows do not count: the builder has them. */
+static size_t list_sizes(const onnx_program *p, rondo_onnx_dimension_size *out) {
+  size_t count = 0;
+  for (size_t i = 0; i < p->info.inputs; i++) {
+    const onnx_input *input = &p->inputs[i];
+    const size_t rank = input->has_tensor && input->value.has_shape ? input->value.rank : 0;
+    for (size_t d = 0; d < rank && d < input->tensor.rank; d++)
+      if (input->value.dimensions[d].name[0] != '\0')
+        out[count++] = (rondo_onnx_dimension_size){input->value.dimensions[d].name, input->tensor.shape[d]};
+  }
+  return count;
+}
+
+static bool has_rows(const onnx_input *input, const char *rows) {
+  for (size_t d = 0; input->value.has_shape && d < input->value.rank; d++) {
+    const rondo_onnx_dimension *dimension = &input->value.dimensions[d];
+    if (dimension->is_dynamic && (rows ? strcmp(dimension->name, rows) == 0 : d == 0)) return true;
+  }
+  return false;
+}
+
+/* Files of inputs without rows: the program may need to know them. */
+static size_t list_values(const onnx_program *p, const char *rows, rondo_onnx_given_input *out) {
+  size_t count = 0;
+  for (size_t i = 0; i < p->info.inputs; i++) {
+    const onnx_input *input = &p->inputs[i];
+    if (!input->is_file || !input->has_tensor || has_rows(input, rows)) continue;
+    out[count++] = (rondo_onnx_given_input){.name = input->value.name,
+                                            .shape = input->tensor.shape,
+                                            .rank = input->tensor.rank,
+                                            .data = input->tensor.data,
+                                            .bytes = input->tensor.bytes};
+  }
+  return count;
+}
+
+static int create_builder(served_onnx *model, const char *rows) {
+  const onnx_program *p = &model->program;
+  rondo_onnx_dimension_size *sizes = calloc(p->info.inputs * RONDO_MAX_DIMENSIONS + 1, sizeof *sizes);
+  rondo_onnx_given_input *values = calloc(p->info.inputs + 1, sizeof *values);
+  int result = sizes && values ? TOOL_OK : tool_fail_memory("the inputs");
+  if (result == TOOL_OK) {
+    const rondo_onnx_build_options build = {RONDO_ONNX_BUILD_OPTIONS_INIT, .dimensions = sizes,
+                                            .dimension_count = list_sizes(p, sizes), .inputs = values,
+                                            .input_count = list_values(p, rows, values)};
+    const rondo_onnx_builder_options options = {RONDO_ONNX_BUILDER_OPTIONS_INIT, .rows = rows, .build = &build};
+    tool_show_progress("building the program of %zu nodes", p->info.nodes);
+    if (rondo_onnx_builder_create(p->model, &options, &model->builder)) result = tool_fail_status("%s", p->path);
+  }
+  free(values);
+  free(sizes);
+  return result;
+}
+
+/* Lifetime --------------------------------------------------------------------------------------------------------- */
+
+int served_onnx_open(const char *path, const served_onnx_settings *settings, served_model *out) {
+  const onnx_input_settings inputs = {.inputs = settings->inputs, .sizes = settings->sizes};
+  served_onnx *model = calloc(1, sizeof *model);
+  *out = (served_model){.name = path, .file = model};
+  if (!model) return tool_fail_memory("the model");
+  int result = onnx_program_load(path, &model->program);
+  if (result == TOOL_OK) result = onnx_program_take_inputs(&model->program, &inputs, NULL);
+  if (result == TOOL_OK) result = create_builder(model, settings->rows);
+  if (result != TOOL_OK) return result;
+  out->build = rondo_onnx_builder_build;
+  out->user = model->builder;
+  out->weights = rondo_onnx_builder_weights(model->builder);
+  return TOOL_OK;
+}
+
+int served_onnx_close(served_onnx *model) {
+  if (!model) return TOOL_OK;
+  rondo_onnx_builder_destroy(model->builder);
+  const int result = onnx_program_destroy(&model->program);
+  free(model);
+  return result;
+}
+
+/* Inputs ----------------------------------------------------------------------------------------------------------- */
+
+static onnx_input *find_input(const served_onnx *model, const char *name) {
+  for (size_t i = 0; i < model->program.info.inputs; i++)
+    if (strcmp(model->program.inputs[i].value.name, name) == 0) return &model->program.inputs[i];
+  return NULL;
+}
+
+/* The rows of the file, again and again. */
+static int repeat_rows(onnx_input *input, const rondo_model_value *value, size_t rows, unsigned char *out) {
+  if (host_tensor_convert(value->name, value->type, &input->tensor) != TOOL_OK) return TOOL_FAILURE;
+  const size_t bytes = input->tensor.bytes;
+  if (bytes == 0 || bytes % value->row_bytes != 0)
+    return tool_fail("input '%s': the file has %zu bytes of elements, and a row of a request %zu: give whole rows",
+                     value->name, bytes, value->row_bytes);
+  for (size_t i = 0; i < rows; i++)
+    memcpy(out + i * value->row_bytes, (const unsigned char *)input->tensor.data + i * value->row_bytes % bytes,
+           value->row_bytes);
+  return TOOL_OK;
+}
+
+int served_onnx_fill_input(const served_onnx *model, const rondo_model_value *value, size_t rows, uint64_t seed,
+                           void *out) {
+  onnx_input *input = find_input(model, value->name);
+  const size_t shape[] = {rows, value->row_bytes / rondo_type_bytes(value->type)};
+  host_tensor drawn;
+  if (input && input->is_file) return repeat_rows(input, value, rows, out);
+  if (host_tensor_create(value->name, value->type, shape, 2, &drawn) != TOOL_OK) return TOOL_FAILURE;
+  if (!input || strcmp(input->source, "zeros") != 0) host_tensor_draw(&drawn, seed);
+  memcpy(out, drawn.data, drawn.bytes);
+  host_tensor_destroy(&drawn);
+  return TOOL_OK;
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT
+ * Comparing the answers of a session. All requests have the same inputs, of which each uses the first rows, so there is
+ * one right answer for each number of rows.
+ */
+#include "serve/answer_check.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/tool.h"
+
+/* As of rondo run. */
+#define RELATIVE 1e-3
+#define ABSOLUTE 1e-5
+
+static int ascending(const void *a, const void *b) {
+  const size_t x = *(const size_t *)a, y = *(const size_t *)b;
+  return (x > y) - (x < y);
+}
+
+/* Expected answers ------------------------------------------------------------------------------------------------- */
+
+static int list_sizes(answer_check *check, const traffic *requests) {
+  check->sizes = malloc(requests->count * sizeof *check->sizes);
+  if (!check->sizes) return tool_fail_memory("%zu requests", requests->count);
+  memcpy(check->sizes, requests->rows, requests->count * sizeof *check->sizes);
+  qsort(check->sizes, requests->count, sizeof *check->sizes, ascending);
+  for (size_t i = 0; i < requests->count; i++)
+    if (i == 0 || check->sizes[check->count - 1] != check->sizes[i]) check->sizes[check->count++] = check->sizes[i];
+  check->memory = calloc(check->count, sizeof *check->memory);
+  check->expected = calloc(check->count, sizeof *check->expected);
+  return check->memory && check->expected ? TOOL_OK : tool_fail_memory("%zu answers", check->count);
+}
+
+static int run(const answer_check *check, rondo_session *session, rondo_run_mode mode, size_t rows,
+               void *const *outputs) {
+  const rondo_request request = {RONDO_REQUEST_INIT, .mode = mode, .rows = rows, .inputs = check->model->inputs,
+                                 .outputs = outputs};
+  return rondo_session_run(session, check->model->name, &request, NULL) ? tool_fail_status("%zu rows", rows) : TOOL_OK;
+}
+
+int answer_check_create(const served_model *model, rondo_session *session, const traffic *requests, answer_check *out) {
+  *out = (answer_check){.model = model};
+  int result = list_sizes(out, requests);
+  for (size_t i = 0; i < out->count && result == TOOL_OK; i++) {
+    tool_show_progress("running size %zu of %zu eagerly", i + 1, out->count);
+    out->memory[i] = served_model_make_outputs(model, out->sizes[i], out->expected[i]);
+    result = out->memory[i] ? run(out, session, RONDO_RUN_EAGER, out->sizes[i], out->expected[i])
+                            : tool_fail_memory("the outputs of %zu rows", out->sizes[i]);
+  }
+  return result;
+}
+
+void answer_check_destroy(answer_check *check) {
+  for (size_t i = 0; check->memory && i < check->count; i++) free(check->memory[i]);
+  free(check->memory);
+  free(check->expected);
+  free(check->sizes);
+  *check = (answer_check){0};
+}
+
+/* Comparing -------------------------------------------------------------------------------------------------------- */
+
+static host_tensor view_of(const rondo_model_value *value, size_t rows, void *data) {
+  const size_t bytes = rows * value->row_bytes;
+  return (host_tensor){
+      .type = value->type, .count = bytes / rondo_type_bytes(value->type), .bytes = bytes, .data = data};
+}
+
+static void note_wrong(const rondo_model_value *value, size_t rows, const host_tensor *actual,
+                       const host_tensor *expected, const tensor_difference *found, answer_tally *inout) {
+  const size_t at = found->first_wrong;
+  if (inout->wrong++ > 0) return;
+  snprintf(inout->message, sizeof inout->message,
+           "of a request of %zu rows, %zu of %zu elements of output '%.100s' differ from an eager run; element %zu is "
+           "%.9g, not %.9g",
+           rows, found->wrong, actual->count, value->name, at, host_tensor_at(actual, at),
+           host_tensor_at(expected, at));
+}
+
+void answer_check_compare(const answer_check *check, size_t rows, void *const *outputs, answer_tally *inout) {
+  const size_t *size = bsearch(&rows, check->sizes, check->count, sizeof rows, ascending);
+  void *const *expected = check->expected[size - check->sizes];
+  bool is_identical = true;
+  for (size_t i = 0; i < check->model->counts[SERVED_OUTPUTS]; i++) {
+    const rondo_model_value *value = &check->model->values[SERVED_OUTPUTS][i];
+    const host_tensor is = view_of(value, rows, outputs[i]), should = view_of(value, rows, expected[i]);
+    if (memcmp(is.data, should.data, is.bytes) == 0) continue;
+    const tensor_difference found = host_tensor_compare(&is, &should, RELATIVE, ABSOLUTE);
+    if (found.wrong > 0) note_wrong(value, rows, &is, &should, &found, inout);
+    if (found.largest > inout->largest) inout->largest = found.largest;
+    is_identical = false;
+  }
+  inout->checked++;
+  inout->identical += is_identical;
+}
+
+int answer_check_recorded(const answer_check *check, rondo_session *session, answer_tally *inout) {
+  void *outputs[RONDO_SESSION_MAX_VALUES];
+  int result = TOOL_OK;
+  for (size_t i = 0; i < check->count && result == TOOL_OK; i++) {
+    const size_t rows = check->sizes[i];
+    void *memory = served_model_make_outputs(check->model, rows, outputs);
+    tool_show_progress("checking size %zu of %zu", i + 1, check->count);
+    result = memory ? run(check, session, RONDO_RUN_RECORDED, rows, outputs) : tool_fail_memory("the outputs");
+    if (result == TOOL_OK) answer_check_compare(check, rows, outputs, inout);
+    free(memory);
+  }
+  return result;
+}
+
+/* Results ---------------------------------------------------------------------------------------------------------- */
+
+void answer_tally_add(answer_tally *all, const answer_tally *one) {
+  if (all->wrong == 0) memcpy(all->message, one->message, sizeof all->message);
+  all->checked += one->checked;
+  all->identical += one->identical;
+  all->wrong += one->wrong;
+  if (one->largest > all->largest) all->largest = one->largest;
+}
+
+int answer_tally_judge(const answer_tally *tally, const char *model) {
+  if (tally->wrong == 0) return TOOL_OK;
+  return tool_fail("model '%s': %" PRIu64 " of %" PRIu64 " answers are wrong: %s", model, tally->wrong, tally->checked,
+                   tally->message);
+}
+
+void answer_tally_to_json(const answer_tally *tally, json *out) {
+  json_begin_object(out, "answers");
+  json_integer(out, "checked", tally->checked);
+  json_integer(out, "identical", tally->identical);
+  json_real(out, "largest_difference", tally->largest);
+  json_end(out);
+}
+
+void answer_tally_print(const answer_tally *tally) {
+  printf("answers          %" PRIu64 " compared with eager runs: %" PRIu64
+         " have the same bits, the others differ by at most %.2g\n",
+         tally->checked, tally->identical, tally->largest);
+}
