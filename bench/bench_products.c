@@ -6,8 +6,7 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 
-#include "bench_check.h"
-#include "measure.h"
+#include "program_ways.h"
 #include "rondo_bench.h"
 
 /* A product of a CUDA device is timed in a program that makes it many times, so that a row is its share of the graph.
@@ -80,13 +79,6 @@ static rondo_compiled *compile_product(rondo_device *device, const product *p, i
   return compiled;
 }
 
-static double time_run(rondo_compiled *compiled) {
-  const uint64_t start = clock_ns();
-  check(rondo_compiled_run(compiled));
-  check(rondo_compiled_synchronize(compiled));
-  return (double)(clock_ns() - start);
-}
-
 /* CUDA ------------------------------------------------------------------------------------------------------------ */
 
 static void time_product(rondo_device *device, const product *p, const char *measure) {
@@ -96,7 +88,7 @@ static void time_product(rondo_device *device, const product *p, const char *mea
   for (int turn = 0; turn < 2; turn++) { /* the first warms up */
     times.count = 0;
     for (rounds r = rounds_begin(seconds, 1, MOST_SAMPLES); rounds_next(&r);)
-      samples_add(&times, time_run(compiled) / COPIES);
+      samples_add(&times, bench_time_run(compiled) / COPIES);
   }
   bench_report_value(measure, "ns", &times);
   samples_destroy(&times);
@@ -157,7 +149,7 @@ static void measure_cpu(const product *p) {
   for (int turn = 0; turn < 2; turn++) { /* the first warms up */
     rondo.count = cblas.count = 0;
     for (rounds r = rounds_begin(turn == 0 ? budget / 10 : budget, 1, MOST_SAMPLES); rounds_next(&r);) {
-      samples_add(&rondo, time_run(compiled));
+      samples_add(&rondo, bench_time_run(compiled));
       const uint64_t start = clock_ns();
       sgemm(101, 111, 111, m, n, k, 1, a, k, b, n, 0, c, n);
       samples_add(&cblas, (double)(clock_ns() - start));

@@ -3,11 +3,8 @@
  * recorded program of one product, and each round runs all of them.
  */
 #define _GNU_SOURCE
-#include "bench_check.h"
-#include "measure.h"
+#include "program_ways.h"
 #include "rondo_bench.h"
-
-enum { MOST_SAMPLES = 4000 };
 
 typedef struct product {
   size_t m, k, n;
@@ -15,7 +12,7 @@ typedef struct product {
 
 /* Batch 1 of weights that do not fit in caches, and of smaller ones; few rows, and many. */
 static const product products[] = {{1, 4096, 4096}, {1, 4096, 11008}, {1, 1024, 1024},  {4, 4096, 4096},
-                                   {8, 4096, 4096}, {16, 4096, 4096}, {128, 4096, 4096}};
+                                   {8, 4096, 4096}, {16, 4096, 4096}, {32, 4096, 4096}, {128, 4096, 4096}};
 enum { PRODUCTS = sizeof products / sizeof products[0] };
 
 /* bits 0: F32, with a weight stored as [k, n], or as [n, k]. */
@@ -81,33 +78,16 @@ static rondo_compiled *compile_way(rondo_device *device, const product *p, int w
   return compiled;
 }
 
-static double time_run(rondo_compiled *compiled) {
-  const uint64_t start = clock_ns();
-  check(rondo_compiled_run(compiled));
-  check(rondo_compiled_synchronize(compiled));
-  return (double)(clock_ns() - start);
-}
-
 static void measure(const product *p) {
-  const double budget = 8e-3 * (double)bench_setting("BENCH_BUDGET_MS", 150);
   const rondo_device_options options = {RONDO_DEVICE_OPTIONS_INIT};
   rondo_device *device = NULL;
-  rondo_compiled *compiled[WAYS];
-  samples times[WAYS];
-  char name[80];
+  program_way measured[WAYS];
   check(rondo_device_open(bench_device(), &options, &device));
   for (int way = 0; way < WAYS; way++) {
-    compiled[way] = compile_way(device, p, way);
-    times[way] = bench_samples(MOST_SAMPLES);
-    (void)time_run(compiled[way]);
+    measured[way].compiled = compile_way(device, p, way);
+    (void)snprintf(measured[way].name, WAY_NAME, "%zux%zux%zu_%s", p->m, p->k, p->n, ways[way].name);
   }
-  for (rounds r = rounds_begin(budget, 5, MOST_SAMPLES); rounds_next(&r);) {
-    for (int way = 0; way < WAYS; way++) samples_add(&times[way], time_run(compiled[way]));
-  }
-  for (int way = 0; way < WAYS; way++) {
-    snprintf(name, sizeof name, "%zux%zux%zu_%s", p->m, p->k, p->n, ways[way].name);
-    bench_report_value(name, "ns", &times[way]);
-  }
+  bench_measure_ways(measured, WAYS);
   bench_child_end();
 }
 

@@ -13,8 +13,9 @@ as taskset. Two engines have no Debian package. To measure them, put Taskflow's 
 the build, and build MiniMalloc in FOLDER/minimalloc (default FOLDER: build/peers), or pass --minimalloc and --lists.
 `gpu` compares launches, changes and memory with the bare driver, and calls, training steps and memory with PyTorch;
 what is missing (PyTorch, a GPU) is reported and omitted. --dry-run prints the commands. `cpu` and `gpu` each write a
-JSON file with hardware, versions, commands, date and tables, and so does bench/networks_vs_torch.py. In all tables,
-lower is better. `page` makes docs/comparison.md from such files.
+JSON file with hardware, versions, commands, date and tables, and so do bench/networks_vs_torch.py and
+bench/models_vs_onnxruntime.py, whose files --networks takes. In all tables, lower is better. `page` makes
+docs/comparison.md from such files.
 
 Each replay figure is the median of three runs, for the engine's fastest variant and thread count; each run's figure is
 itself a median. Below each table, the page lists the rows where Rondo is slower, and why (CAUSES).
@@ -46,6 +47,9 @@ ENGINES = [("Rondo", "rondo_bench", ("rondo",)),
            ("OpenMP, clang", "peer_openmp_clang", ("omp-clang-task", "omp-clang-region")),
            ("PoCL command buffer", "peer_pocl", ("pocl-recorded",)),
            ("StarPU", "peer_starpu", ("starpu",))]
+# The parts that other programs measure, by their kind.
+HEADS = {"networks": "Networks on a CPU, beside PyTorch", "gpu networks": "Networks on a GPU, beside PyTorch",
+         "models": "Models in ONNX files on a CPU, beside onnxruntime"}
 # Why Rondo is slower, by prefix of the table's title, then by prefix of the row's name; "" is any row.
 CAUSES = {
     "Launching a graph": {
@@ -61,12 +65,6 @@ CAUSES = {
         "patching": "497 instructions and one more driver call, which checks that the device's context is current: "
                     "without a current context, the driver ends the process (bench/results/2026-11-23-changing.md)"},
     "Steps of networks, on a GPU": {
-        "lstm": "four blocks walked through all steps; since then each step is a kernel of many blocks, and takes 0.85 of "
-                "PyTorch's time (bench/results/2026-11-30-h200.md)",
-        "unet": "a gradient of few weights was computed by one block; since then 0.92 of PyTorch's time (as above)",
-        "resnet18_eval": "batch norm had a block for each channel; since then 0.96 of PyTorch's time (as above)",
-        "dlrm": "28 kernels sort the indices of a table each; since then 1.08 of PyTorch's time (as above)",
-        "resnet18": "cuDNN's convolutions take 62 % of the step, and batch norm 17 % (as above)",
         "gpt2_14m": "the difference is within that of two runs"},
     "Replaying a graph of tasks of one microsecond": {
         "": "the bodies take nearly all of this time, and the clock of this virtual machine's processors changes: "
@@ -85,10 +83,12 @@ class Part:
         self.details = None  # figures that the page does not show
         self.kind, self.hardware, self.out, self.has_ended = kind, "", out, False
 
-    def add(self, title, text, unit, columns, rows):
-        """Adds no table if no alternative was measured."""
+    def add(self, title, text, unit, columns, rows, times=None):
+        """Adds no table if no alternative was measured. times: for each row, how many times better Rondo is, if that was
+        measured in pairs; otherwise the figures are divided."""
         if any(value is not None for row in rows for value in row[2:]):
-            self.tables.append({"title": title, "text": text, "unit": unit, "columns": columns, "rows": rows})
+            self.tables.append({"title": title, "text": text, "unit": unit, "columns": columns, "rows": rows,
+                                **({"times": times} if times else {})})
             self.save()
 
     def miss(self, what):
@@ -114,6 +114,14 @@ class Part:
     def end(self):
         self.has_ended = True
         self.save()
+
+
+def read_rows(path, keys):
+    """The details of a file that a part was written to, by these keys; {} if there is no such file."""
+    if not path or not os.path.exists(path):
+        return {}
+    with open(path, encoding="utf-8") as file:
+        return {tuple(row[key] for key in keys): row for row in json.load(file)["details"]}
 
 
 def run_json(command, part, environment=None, said=None):
@@ -362,6 +370,11 @@ def best_other(row):
     return min(others) / row[1] if others and row[1] else None
 
 
+def rows_with_times(table):
+    """The rows, each with the best alternative's figure divided by Rondo's."""
+    return zip(table["rows"], table.get("times") or map(best_other, table["rows"]))
+
+
 def prose(text):
     return textwrap.wrap(text, 118, break_long_words=False, break_on_hyphens=False)
 
@@ -375,8 +388,8 @@ def cause_of(title, name):
 def behind_lines(table):
     """Lists the rows where an alternative is at least 0.5 % better, grouped by cause."""
     causes = {}
-    for row in table["rows"]:
-        if (best_other(row) or 1) < 0.995:
+    for row, times in rows_with_times(table):
+        if (times or 1) < 0.995:
             causes.setdefault(cause_of(table["title"], row[0]) or "the cause is not known", []).append(row[0])
     if causes:
         rows = "; ".join(f"{', '.join(names)}: {cause}" for cause, names in causes.items())
@@ -391,8 +404,8 @@ def table_lines(table):
     yield from prose(f"{table['text']} {unit}".strip())
     yield ""
     yield from markdown_table(["", *table["columns"], "best alternative / Rondo"],
-                              ([row[0], *(figure(value) for value in row[1:]), figure(best_other(row))]
-                               for row in table["rows"]))
+                              ([row[0], *(figure(value) for value in row[1:]), figure(times)]
+                               for row, times in rows_with_times(table)))
     yield ""
     yield from behind_lines(table)
 
@@ -422,8 +435,8 @@ def escape(text):
 
 def picture(parts):
     """One bar for each row: the best alternative's figure divided by Rondo's, logarithmic."""
-    rows = [(table["title"], row[0], best_other(row)) for part in parts for table in part["tables"]
-            for row in table["rows"] if best_other(row)]
+    rows = [(table["title"], row[0], times) for part in parts for table in part["tables"]
+            for row, times in rows_with_times(table) if times]
     middle, unit, top, line = 560, 110, 46, 17
     lines, at, title = [], top, None
     for group, name, times in rows:
@@ -466,8 +479,7 @@ def page(arguments):
              "![The best alternative's figure divided by Rondo's](pictures/comparison.svg)", "", "## On a GPU", "",
              *part_lines(parts[0]), "## On a CPU", "", *part_lines(parts[1])]
     for part in parts[2:]:
-        where = "GPU" if part["kind"].startswith("gpu") else "CPU"
-        lines += [f"## Networks on a {where}, beside PyTorch", "", *part_lines(part)]
+        lines += [f"## {HEADS[part['kind']]}", "", *part_lines(part)]
     with open(arguments.out, "w", encoding="utf-8") as file:
         file.write("\n".join(lines).rstrip() + "\n")
     folder = os.path.join(os.path.dirname(os.path.abspath(arguments.out)), "pictures")

@@ -58,6 +58,8 @@ class Gpt2(nn.Module):
         super().__init__()
         self.sizes = (batch, context, vocabulary)
         self.tokens, self.places = nn.Embedding(vocabulary, width), nn.Embedding(context, width)
+        for table in (self.tokens, self.places):  # as GPT-2 does; with PyTorch's default, logits reach the hundreds
+            nn.init.normal_(table.weight, std=0.02)
         self.blocks = nn.ModuleList(Block(width, heads, "tanh", causal=True) for _ in range(layers))
         self.norm = nn.LayerNorm(width)
 

@@ -10,8 +10,8 @@ the first N processors, from the same weights and inputs; the losses of their fi
 loss, or within 2e-2 in bf16. When all are ready, each takes a turn of as many steps as fit into --seconds, in an order
 that rotates; the processes that do not have the turn wait. A turn's time is the median of its steps. A table has the
 median of the turns, and their ratio: the median over the rounds of Rondo's turn divided by the turn of the better of
-PyTorch's two ways. Memory is the peak of a process beyond its start, and for PyTorch beyond its import; the better one
-counts. torch.compile takes minutes, once: its results stay in --weights, where the weights are, too.
+PyTorch's two ways. Memory is the peak of a process beyond what it has when its libraries are loaded: for PyTorch after
+its import, for Rondo after it has found oneDNN and CBLAS; the better one counts. torch.compile takes minutes, once: its results stay in --weights, where the weights are, too.
 
 On a GPU the ways may also be `graph`, a torch.cuda.CUDAGraph of the whole step. No processors are chosen there, and
 memory is the peak of what PyTorch allocates on the GPU, and Rondo's arena and states.
@@ -22,15 +22,14 @@ of its memory. They are printed and do not affect the exit status: 0 measured, 1
 safetensors is missing.
 """
 import argparse
-import datetime
-import json
 import os
 import statistics
 import subprocess
 import sys
 
 sys.dont_write_bytecode = True  # the folder of the sources stays as it is
-from comparison import Part, processor
+from comparison import Part, processor, read_rows
+from turns import Runner, first_processors, measure_in_turns
 
 SKIPPED, LOSSES, TIME_TARGET, MEMORY_TARGET = 77, 4, 1.05, 0.7
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -38,46 +37,14 @@ TORCH = [sys.executable, f"{HERE}/networks_torch.py"]
 WAYS = {"rondo": "Rondo", "eager": "PyTorch, eager", "compile": "PyTorch, compiled", "graph": "PyTorch, CUDA graph"}
 
 
-class Runner:
-    """A process that takes turns."""
-
-    def __init__(self, way, network, threads, arguments):
-        self.way, self.turns, self.steps = way, [], []
-        common = ["--network", network, "--weights", weights_of(network, arguments), "--losses", str(LOSSES),
-                  "--device", arguments.device]
-        command = ([arguments.program, "networks", *common, "--turns", "--json"] if way == "rondo"
-                   else [*TORCH, *common, "--way", way, "--threads", str(threads)])
-        processors = sorted(os.sched_getaffinity(0))[:threads if arguments.device == "cpu" else None]
-        self.errors = open(f"{arguments.weights}/errors-{way}.txt", "w+", encoding="utf-8")
-        self.process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors, text=True,
-            env={**os.environ, "TORCHINDUCTOR_CACHE_DIR": f"{os.path.abspath(arguments.weights)}/compiled"},
-            preexec_fn=lambda: os.sched_setaffinity(0, processors))
-
-    def is_ready(self):
-        return self.process.stdout.readline().strip() == "ready"
-
-    def take_turn(self, steps):
-        self.process.stdin.write(f"{steps}\n")
-        self.process.stdin.flush()
-        times = [float(time) for time in self.process.stdout.readline().split()]
-        return times or [float("nan")]
-
-    def measure(self, steps):
-        times = self.take_turn(steps)
-        self.steps += times
-        self.turns.append(statistics.median(times))
-
-    def end(self):
-        out, _ = self.process.communicate()
-        return json.loads(out) if self.process.returncode == 0 else {}
-
-    def failure(self):
-        self.process.kill()
-        self.process.wait()
-        self.errors.seek(0)
-        lines = self.errors.read().strip().splitlines()
-        return lines[-1] if lines else f"exit status {self.process.returncode}"
+def make_runner(way, network, threads, arguments):
+    common = ["--network", network, "--weights", weights_of(network, arguments), "--losses", str(LOSSES),
+              "--device", arguments.device]
+    command = ([arguments.program, "networks", *common, "--turns", "--json"] if way == "rondo"
+               else [*TORCH, *common, "--way", way, "--threads", str(threads)])
+    return Runner(way, command, first_processors(threads if arguments.device == "cpu" else None),
+                  f"{arguments.weights}/errors-{way}.txt",
+                  {"TORCHINDUCTOR_CACHE_DIR": f"{os.path.abspath(arguments.weights)}/compiled"})
 
 
 def weights_of(network, arguments):
@@ -94,7 +61,7 @@ def start(network, threads, arguments, part):
     """The runners that are ready; None if Rondo's is not. What else fails is omitted."""
     runners = []
     for way in ("rondo", *arguments.ways.split(",")):  # one at a time, so that all take their first steps with the machine to themselves
-        runner = Runner(way, network, threads, arguments)
+        runner = make_runner(way, network, threads, arguments)
         if runner.is_ready():
             runners.append(runner)
         elif way == "rondo":
@@ -114,11 +81,7 @@ def losses_differ(network, results):
 def measure(network, threads, arguments, part):
     make_weights(network, arguments)
     runners = start(network, threads, arguments, part)
-    slowest = max(statistics.median(runner.take_turn(2)) for runner in runners)
-    steps = max(1, min(1000, round(arguments.seconds * 1e6 / slowest)))
-    for turn in range(arguments.rounds):
-        for i in range(len(runners)):
-            runners[(turn + i) % len(runners)].measure(steps)
+    steps = measure_in_turns(runners, arguments.rounds, arguments.seconds)
     results = {runner.way: runner.end() for runner in runners}
     if arguments.device != "cpu":
         memory = results["rondo"]["memory"]
@@ -147,13 +110,6 @@ def summarize(network, threads, steps, runners, results):
             "losses": {way: result["losses"] for way, result in results.items()}}
 
 
-def read_rows(path):
-    if not path or not os.path.exists(path):
-        return {}
-    with open(path, encoding="utf-8") as file:
-        return {(row["network"], row["threads"]): row for row in json.load(file)["details"]}
-
-
 def sorted_rows(rows, names):
     order = list(names)
     return [rows[key] for key in sorted(rows, key=lambda key: (order.index(key[0]), key[1]))]
@@ -166,12 +122,14 @@ def add_tables(part, rows, device):
     ways = [way for way in WAYS if any(way in row["step_us"] for row in rows)]
     columns = [WAYS[way] for way in ways]
     for threads in counts:
+        measured = [row for row in rows if row["threads"] == threads]
         lines = [[row["network"], *(row["step_us"].get(way, {}).get("median", 0) / 1e3 or None for way in ways)]
-                 for row in rows if row["threads"] == threads]
+                 for row in measured]
         where = f"{threads} thread{'s' if threads > 1 else ''}" if device == "cpu" else "on a GPU"
         part.add(f"Steps of networks, {where}",
-                 "Until a step is done: training with its update, or inference.", "ms", columns, lines)
-    what = ("Peak of the process beyond its start, for PyTorch beyond its import, with one thread." if device == "cpu"
+                 "Until a step is done: training with its update, or inference. The last column is of turns one after "
+                 "the other, not of the medians.", "ms", columns, lines, [1 / row["ratio"] for row in measured])
+    what = ("Peak of the process beyond what it has when its libraries are loaded, with one thread." if device == "cpu"
             else "Peak of what PyTorch allocates on the GPU; Rondo's arena and states.")
     part.add("Memory of networks", what, "MB", columns,
              [[row["network"], *(row["peak_bytes"].get(way, 0) / 1e6 or None for way in ways)]
@@ -211,7 +169,7 @@ def main():
     counts = [int(count) for count in arguments.threads.split(",")] if arguments.device == "cpu" else [1]
     os.makedirs(arguments.weights, exist_ok=True)
     is_cpu = arguments.device == "cpu"
-    part, rows = Part("networks" if is_cpu else "gpu networks", arguments.out), read_rows(arguments.out)
+    part, rows = Part("networks" if is_cpu else "gpu networks", arguments.out), read_rows(arguments.out, ("network", "threads"))
     part.hardware = processor() if is_cpu else torch.cuda.get_device_name(arguments.device)
     part.versions = {"PyTorch": torch.__version__, "safetensors": safetensors.__version__}
     part.commands = ["bench/networks_vs_torch.py --program build/release/bench/rondo_bench --out FILE" +

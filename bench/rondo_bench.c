@@ -24,13 +24,18 @@ static const benchmark *const list[] = {
     &bench_tree,
     &bench_mlp,
     /* programs */
+    &bench_attention,
     &bench_conv,
     &bench_products,
     &bench_quantized,
+    &bench_patterns,
     &bench_recurrent,
     &bench_executor,
     &bench_feed,
     &bench_networks,
+#ifdef RONDO_TOOL_ONNX
+    &bench_models,
+#endif
     &bench_look_ups,
     &bench_training,
     &bench_compile_time,

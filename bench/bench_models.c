@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT
+ * rondo_bench models (ON-8): recorded runs of a model in an ONNX file, in turns with another engine that runs it
+ * (models_vs_onnxruntime.py); the time until the first answer, and the memory of the process. `rondo bench model` is
+ * for users.
+ */
+#define _POSIX_C_SOURCE 200809L
+#include <time.h>
+
+#include "bench_check.h"
+#include "bench_turns.h"
+#include "onnx/onnx_program.h"
+#include "rondo_bench.h"
+
+enum { MOST_SAMPLES = 100000, WARM_UPS = 2, FEWEST_RUNS = 3 };
+
+typedef struct models_bench {
+  bench_base base;
+  onnx_input_settings source;
+  const char *data;
+  bool in_turns;
+  onnx_program program;
+  double first_seconds; /* from reading the file to the first answer */
+  samples times;
+  double cpu_us; /* processor time of all threads, of a run */
+  uint64_t start_bytes, peak_bytes;
+} models_bench;
+
+static double time_run(void *bench) {
+  const models_bench *b = bench;
+  const uint64_t begin = clock_ns();
+  check(rondo_compiled_run(b->program.compiled));
+  check(rondo_compiled_synchronize(b->program.compiled));
+  return (double)(clock_ns() - begin) / 1e3;
+}
+
+/* Of all threads, in microseconds. */
+static double processor_time(void) {
+  struct timespec now = {0};
+  (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
+}
+
+static void load(models_bench *b) {
+  const uint64_t begin = clock_ns();
+  check_tool(onnx_program_load(b->base.operand, &b->program));
+  check_tool(onnx_program_take_inputs(&b->program, &b->source, b->data));
+  check_tool(onnx_program_build(&b->program, false));
+  check_tool(onnx_program_compile(&b->program, b->base.device, NULL));
+  check_tool(onnx_program_run(&b->program, false));
+  b->first_seconds = (double)(clock_ns() - begin) / 1e9;
+}
+
+static int measure(void *bench) {
+  models_bench *b = bench;
+  b->start_bytes = bench_read_status("VmRSS:");
+  load(b);
+  if (!b->program.compiled) return tool_fail("%s: nothing depends on a run", b->base.operand);
+  bench_samples_create(&b->times, MOST_SAMPLES);
+  for (size_t i = 0; i < WARM_UPS; i++) (void)time_run(b);
+  const double begin = processor_time();
+  if (b->in_turns) bench_take_turns(time_run, b, &b->times);
+  for (rounds r = rounds_begin(b->base.seconds, FEWEST_RUNS, MOST_SAMPLES); !b->in_turns && rounds_next(&r);)
+    samples_add(&b->times, time_run(b));
+  b->cpu_us = bench_ratio(processor_time() - begin, (double)b->times.count);
+  b->peak_bytes = bench_read_status("VmHWM:");
+  return TOOL_OK;
+}
+
+static void report(void *bench, json *out) {
+  models_bench *b = bench;
+  onnx_program_to_json(&b->program, out);
+  json_summary(out, "run_us", samples_summarize(&b->times));
+  json_real(out, "cpu_us", b->cpu_us);
+  json_real(out, "first_answer_seconds", b->first_seconds);
+  json_integer(out, "peak_bytes", b->peak_bytes - b->start_bytes);
+  memory_to_json(&b->program.memory, out);
+}
+
+static const models_bench defaults = {.base = {.device_name = "cpu", .seconds = 3}, .source = {.seed = 1}};
+
+static const option_row rows[] = {
+    ONNX_INPUT_ROWS(models_bench),
+    {"data", "FOLDER", OPTION_TEXT, offsetof(models_bench, data), 0, 0,
+     "folder with input_0.pb and so on, or NAME.npy, for inputs that are not given"},
+    {"turns", NULL, OPTION_FLAG, offsetof(models_bench, in_turns), 0, 0,
+     "instead of measuring for some seconds, read numbers of runs from standard input, and answer with their times"},
+    BENCH_WORKERS(models_bench),
+};
+
+const benchmark bench_models = {
+    .name = "models",
+    .summary = "runs of a model in an ONNX file",
+    .operand = "MODEL",
+    .operand_help = "a model in an ONNX file",
+    .description =
+        "Measures recorded runs of a model; inputs and outputs stay in the device's memory. Gives the time of a run "
+        "in\n"
+        "microseconds, its processor time on all threads, the time from reading the file to the first answer, and the\n"
+        "peak memory of the process beyond its start.",
+    BENCH_STATE(defaults),
+    BENCH_OPTIONS(rows),
+    .measure = measure,
+    .report = report,
+};
