@@ -6,7 +6,12 @@
 #   make bench   measures Rondo and the other engines on this machine (bench/comparison.py --help)
 #   make check   format, layers, headers, the binary interface, the thread sanitizer
 #   make fuzz    all tests and each fuzz target with clang's address and undefined-behaviour sanitizers
-#   make pypi    what needs packages of PyPI: the same tokens as the transformers library; skipped without PyPI
+#   make pypi    what needs packages of PyPI: the same tokens as the transformers library, models that PyTorch exports,
+#                the operators of the package onnx; skipped without PyPI
+#   make models  exports models from PyTorch to build/models, in small sizes for tests and full ones, and checks them
+#   make serve MODEL=FILE    serves a model with Triton Inference Server, on the loopback address
+#   make serve-test          tests that with clients, and under fire for 20 seconds (FIRE=600: for 600); skipped without
+#                            PyPI
 #   make docs    pages of the public headers, in build/docs/html
 #   make install [PREFIX=/usr/local] [DESTDIR=]
 #
@@ -15,26 +20,26 @@
 # (clang-tidy, cppcheck and gcc's analyzer, minutes of processor time), asan (gcc's), coverage, format, setup (installs
 # the packages of every target), clean.
 # `make fuzz HOURS=1` looks for inputs that fail for that long, in place of the tests, and adds to tests/fuzz/corpus.
-# Variables: TEXT (what `make demo` learns), JOBS, SETUP (SETUP=true installs no package), GPU_RESULTS (of requirements:
-# folders that tests/gpu/run left).
+# Variables: TEXT (what `make demo` learns), MODEL (what `make serve` serves), JOBS, SETUP (SETUP=true installs no
+# package), GPU_RESULTS (of requirements: folders that tests/gpu/run left).
 
 SETUP ?= scripts/setup
 JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 TEXT ?= /usr/share/common-licenses/GPL-3
-MODEL := build/demo.safetensors
+DEMO := build/demo.safetensors
 RELEASE := --preset release -DRONDO_BUILD_TESTS=OFF
 
-.PHONY: demo build test bench pypi docs install check check-source analyze requirements asan tsan fuzz coverage \
-  format setup clean
+.PHONY: demo build test bench pypi models serve serve-test docs install check check-source analyze requirements asan \
+  tsan fuzz coverage format setup clean
 .NOTPARALLEL:
 
 demo:
 	@$(SETUP) build
 	@cmake $(RELEASE) --log-level=WARNING
 	@cmake --build --preset release -j $(JOBS) --target rondo_tool
-	build/release/tools/rondo/rondo train "$(TEXT)" --save $(MODEL)
-	build/release/tools/rondo/rondo generate $(MODEL)
+	build/release/tools/rondo/rondo train "$(TEXT)" --save $(DEMO)
+	build/release/tools/rondo/rondo generate $(DEMO)
 
 build:
 	@$(SETUP) build
@@ -51,6 +56,18 @@ bench:
 	cmake --build --preset release -j $(JOBS) --target rondo_bench
 	bench/comparison.py cpu --build build/release --out build/comparison-cpu.json
 	bench/run build/release
+
+serve:
+	@$(SETUP) build pypi
+	@cmake $(RELEASE) --log-level=WARNING
+	@cmake --build --preset release -j $(JOBS) --target rondo_triton
+	scripts/serve build/release "$(MODEL)"
+
+serve-test:
+	@$(SETUP) build pypi
+	cmake $(RELEASE)
+	cmake --build --preset release -j $(JOBS) --target rondo_triton --target rondo_served_examples --target rondo_tool
+	tests/triton/run build/release $(FIRE)
 
 docs:
 	@$(SETUP) docs
@@ -75,7 +92,7 @@ check-source: build
 	scripts/draw-architecture --check
 	scripts/check-headers
 	scripts/check-abi
-	scripts/check-symbols $$(find build/release -maxdepth 1 -regex '.*/librondo\(_tensor\|_session\|_mpi\|_onnx\)?\.so')
+	scripts/check-symbols $$(find build/release -maxdepth 1 -regex '.*/librondo\(_tensor\|_session\|_mpi\|_onnx\)?\.so') build/release/triton/rondo/libtriton_rondo.so
 	scripts/check-hardening build/release
 
 asan tsan:
@@ -86,9 +103,17 @@ fuzz:
 	@$(SETUP) build test check
 	JOBS=$(JOBS) $(if $(HOURS),scripts/fuzz $(HOURS),scripts/test fuzz)
 
-pypi: build
-	@$(SETUP) pypi
+pypi:
+	@$(SETUP) build test pypi
+	cmake --preset release -DRONDO_BUILD_TESTS=ON
+	cmake --build --preset release -j $(JOBS) --target rondo_tool transformers_tokens conformance_onnx_models
 	tests/pypi/run build/release
+
+models: build
+	@$(SETUP) pypi
+	scripts/pypi-environment build/pypi torch transformers torchvision onnx==1.23.2 onnxscript onnxruntime
+	build/pypi/bin/python tests/models/export_models.py build/models
+	tests/models/check_models build/release/tools/rondo/rondo cpu build/models/small build/models/light build/models/full
 
 # Where a test fails, the table says so too.
 requirements:

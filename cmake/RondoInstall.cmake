@@ -47,6 +47,12 @@ foreach(component IN ITEMS tensor session mpi onnx)
   endif()
   rondo_install_component(${component} rondo-${component}-targets rondo-${component} rondo-component.pc.in ${targets})
 endforeach()
+if(TARGET rondo_triton) # the server loads it; shared objects of models need its header alone
+  add_dependencies(rondo_installed rondo_triton)
+  install(FILES ${rondo_headers_triton} DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/rondo")
+  install(TARGETS rondo_triton rondo_language_model
+          LIBRARY DESTINATION "${rondo_triton_folder}/rondo")
+endif()
 if(TARGET rondo_tool)
   add_dependencies(rondo_installed rondo_tool)
 endif()

@@ -36,7 +36,13 @@ components=()
 for component in tensor session mpi onnx; do
   if [ -e "$library_folder/librondo_$component.so" ]; then components+=("$component"); fi
 done
-is_built() { [[ " core ${components[*]-} " == *" $1 "* ]]; }
+backend=$library_folder/rondo/triton/rondo/libtriton_rondo.so
+has_backend=
+[ ! -e "$backend" ] || has_backend=triton
+is_built() { [[ " core ${components[*]-} $has_backend " == *" $1 "* ]]; }
+if [ -n "$has_backend" ] && ldd "$backend" | grep -q "not found"; then
+  fail "the backend for Triton does not find the libraries that were installed: $(ldd "$backend")"
+fi
 for header in "$source"/include/rondo/*.h "$source/include/rondo/rondo.hpp"; do
   component=$(sed -n 's/^ \* Component: rondo-\([a-z]*\)\.$/\1/p' "$header")
   installed=$prefix/include/rondo/$(basename "$header")
