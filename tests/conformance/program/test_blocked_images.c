@@ -357,8 +357,8 @@ static uint32_t count_blocked(const rondo_compiled *compiled) {
   return count;
 }
 
-/* Whether the library prefers blocks: with AVX-512, oneDNN 2.6 prefers images whose channels are last. A variant of this
- * test limits it to AVX2, where blocks must be used. */
+/* Whether the library prefers blocks: with AVX-512, oneDNN 2.6 prefers images whose channels are last. A variant of
+ * this test limits it to AVX2, where blocks must be used. */
 static bool has_blocks(const test_fixture *t) {
   if (!has_onednn(t)) return false;
   const network n = build(&cases[0]);
