@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * rondo_bench models (ON-8): recorded runs of a model in an ONNX file, in turns with another engine that runs it
- * (models_vs_onnxruntime.py); the time until the first answer, and the memory of the process. `rondo bench model` is
- * for users.
+ * (models_vs_onnxruntime.py, models_vs_torch.py); the time until the first answer, and the memory of the process.
+ * `rondo bench model` is for users.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <time.h>
@@ -16,8 +16,8 @@ enum { MOST_SAMPLES = 100000, WARM_UPS = 2, FEWEST_RUNS = 3 };
 typedef struct models_bench {
   bench_base base;
   onnx_input_settings source;
-  const char *data;
-  bool in_turns;
+  const char *data, *output;
+  bool in_turns, allow_tf32;
   onnx_program program;
   double first_seconds; /* from reading the file to the first answer */
   samples times;
@@ -40,12 +40,22 @@ static double processor_time(void) {
   return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
 }
 
+static void write_outputs(const models_bench *b) {
+  for (size_t i = 0; b->output && i < b->program.built.outputs; i++) {
+    onnx_output output = {0};
+    check_tool(onnx_program_read_output(&b->program, i, &output));
+    check_tool(onnx_program_write_output(&b->program, i, &output, b->output));
+    host_tensor_destroy(&output.tensor);
+  }
+}
+
 static void load(models_bench *b) {
+  const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .allow_tf32 = b->allow_tf32};
   const uint64_t begin = clock_ns();
   check_tool(onnx_program_load(b->base.operand, &b->program));
   check_tool(onnx_program_take_inputs(&b->program, &b->source, b->data));
   check_tool(onnx_program_build(&b->program, false));
-  check_tool(onnx_program_compile(&b->program, b->base.device, NULL));
+  check_tool(onnx_program_compile(&b->program, b->base.device, &options));
   check_tool(onnx_program_run(&b->program, false));
   b->first_seconds = (double)(clock_ns() - begin) / 1e9;
 }
@@ -55,6 +65,7 @@ static int measure(void *bench) {
   b->start_bytes = bench_read_status("VmRSS:");
   load(b);
   if (!b->program.compiled) return tool_fail("%s: nothing depends on a run", b->base.operand);
+  write_outputs(b);
   bench_samples_create(&b->times, MOST_SAMPLES);
   for (size_t i = 0; i < WARM_UPS; i++) (void)time_run(b);
   const double begin = processor_time();
@@ -82,6 +93,10 @@ static const option_row rows[] = {
     ONNX_INPUT_ROWS(models_bench),
     {"data", "FOLDER", OPTION_TEXT, offsetof(models_bench, data), 0, 0,
      "folder with input_0.pb and so on, or NAME.npy, for inputs that are not given"},
+    {"output", "FOLDER", OPTION_TEXT, offsetof(models_bench, output), 0, 0,
+     "write each output of the first run to FOLDER/NAME.npy"},
+    {"tf32", NULL, OPTION_FLAG, offsetof(models_bench, allow_tf32), 0, 0,
+     "on CUDA, let the factors of F32 products and convolutions be rounded to TF32"},
     {"turns", NULL, OPTION_FLAG, offsetof(models_bench, in_turns), 0, 0,
      "instead of measuring for some seconds, read numbers of runs from standard input, and answer with their times"},
     BENCH_WORKERS(models_bench),

@@ -31,30 +31,17 @@ from onnxruntime import quantization
 from onnxruntime.quantization import shape_inference
 
 from exported_networks import NETWORKS
+from torch_export import export, flat
 
 BATCHES = {"small": (1, 3), "full": (1, 8)}
 QUANTIZED = ("mlp", "resnet50")
 NOT_TRACED = ("gpt2",)  # the older exporter has no aten::diff
-TRACED_OPSET = 17
 FLOATS_NEAR = (1e-4, 1e-6)
 FULL_NEAR = 1e-5  # in addition, of the largest output of a full network: its longer sums leave more of what cancels
 INTEGERS_NEAR = 0.03  # of the largest output: some steps of eight bits, which the order of sums may turn round
 
 
 # Inputs and outputs --------------------------------------------------------------------------------------------------
-
-
-def flatten(name, value):
-    """Tensors with their names; those of lists are numbered."""
-    if torch.is_tensor(value):
-        yield name, value
-        return
-    for index, item in enumerate(value):
-        yield from flatten(f"{name}.{index}", item)
-
-
-def flat(inputs):
-    return dict(pair for name, value in inputs.items() for pair in flatten(name, value))
 
 
 def write_tensor(path, name, array):
@@ -97,29 +84,6 @@ def write_data(folder, network, batches):
 
 
 # Exporting -----------------------------------------------------------------------------------------------------------
-
-
-def shapes_of(network, inputs):
-    """The dimensions that vary, nested as the inputs are."""
-    def of(value, names):
-        if torch.is_tensor(value):
-            return {axis: torch.export.Dim.DYNAMIC for axis in names}
-        return type(value)(of(item, names) for item in value)
-    return {name: of(value, network.dimensions[name]) for name, value in inputs.items()}
-
-
-def axes_of(network, inputs):
-    return {name: axes for top, axes in network.dimensions.items() for name, _ in flatten(top, inputs[top])}
-
-
-def export(network, inputs, path, is_traced):
-    arguments = {"input_names": list(flat(inputs)), "output_names": network.outputs}
-    if is_traced:
-        torch.onnx.export(network.module, tuple(inputs.values()), path, dynamo=False, opset_version=TRACED_OPSET,
-                          dynamic_axes=axes_of(network, inputs), **arguments)
-    else:
-        torch.onnx.export(network.module, tuple(inputs.values()), path, dynamo=True, verbose=False,
-                          dynamic_shapes=shapes_of(network, inputs), **arguments)
 
 
 def make_network(name, size, folder, is_traced):

@@ -137,13 +137,13 @@ static int show(const info_settings *settings, const onnx_program *p) {
 }
 
 static int describe(const info_settings *settings, const char *path, onnx_program *p) {
+  const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .without_patterns = settings->without_patterns};
   rondo_device *device = NULL;
   int result = onnx_program_load(path, p);
   if (result == TOOL_OK) result = onnx_program_take_inputs(p, &settings->source, NULL);
   if (result == TOOL_OK) result = onnx_program_build(p, true);
   if (result == TOOL_OK && rondo_device_open(settings->device, NULL, &device)) result = tool_fail_status("--device");
-  if (result == TOOL_OK && p->built.unsupported == 0)
-    result = onnx_program_compile(p, device, settings->without_patterns);
+  if (result == TOOL_OK && p->built.unsupported == 0) result = onnx_program_compile(p, device, &options);
   if (result == TOOL_OK) result = show(settings, p);
   const int destroyed = onnx_program_destroy(p);
   const int closed = rondo_device_close(device) ? tool_fail_status("the device") : TOOL_OK;

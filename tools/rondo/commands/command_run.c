@@ -3,7 +3,6 @@
  * compares them with expected ones.
  */
 #define _POSIX_C_SOURCE 200809L
-#include <errno.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -14,7 +13,6 @@
 #include "commands/commands.h"
 #include "common/table.h"
 #include "common/tool.h"
-#include "onnx/npy_file.h"
 #include "onnx/onnx_program.h"
 #include "onnx/tensor_read.h"
 
@@ -126,30 +124,10 @@ static int run_both(model_run *r) {
 
 /* Files ------------------------------------------------------------------------------------------------------------ */
 
-/* Whether an earlier output has the same name of a file. */
-static bool is_taken(const model_run *r, size_t index, const char *name) {
-  char other[ONNX_FILE_NAME];
-  for (size_t i = 0; i < index; i++)
-    if (strcmp(onnx_file_name(r->outputs[i].value.name, other), name) == 0) return true;
-  return false;
-}
-
-static int write_output(const model_run *r, size_t index) {
-  const onnx_output *value = &r->outputs[index].value;
-  char path[ONNX_PATH], name[ONNX_FILE_NAME], number[32] = "";
-  onnx_file_name(value->name, name);
-  if (is_taken(r, index, name)) snprintf(number, sizeof number, ".%zu", index);
-  snprintf(path, sizeof path, "%s/%s%s.npy", r->settings->output, name, number);
-  return npy_write(path, &value->tensor);
-}
-
 static int write_outputs(const model_run *r) {
-  const char *folder = r->settings->output;
   int result = TOOL_OK;
-  if (!folder) return TOOL_OK;
-  if (mkdir(folder, 0777) != 0 && errno != EEXIST) return tool_fail("--output: %s: %s", folder, strerror(errno));
-  for (size_t i = 0; i < r->program.built.outputs && result == TOOL_OK; i++)
-    if (r->outputs[i].value.is_shown) result = write_output(r, i);
+  for (size_t i = 0; r->settings->output && i < r->program.built.outputs && result == TOOL_OK; i++)
+    result = onnx_program_write_output(&r->program, i, &r->outputs[i].value, r->settings->output);
   return result;
 }
 
@@ -302,12 +280,13 @@ static int show(const model_run *r) {
 /* The whole -------------------------------------------------------------------------------------------------------- */
 
 static int run(model_run *r, const char *path) {
+  const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .without_patterns = r->settings->without_patterns};
   int result = onnx_program_load(path, &r->program);
   if (result == TOOL_OK) result = find_folder(r);
   if (result == TOOL_OK) result = onnx_program_take_inputs(&r->program, &r->settings->source, r->folder);
   if (result == TOOL_OK) result = onnx_program_build(&r->program, false);
   if (result == TOOL_OK) result = open_device(r);
-  if (result == TOOL_OK) result = onnx_program_compile(&r->program, r->device, r->settings->without_patterns);
+  if (result == TOOL_OK) result = onnx_program_compile(&r->program, r->device, &options);
   if (result == TOOL_OK) result = run_both(r);
   if (result == TOOL_OK) result = write_outputs(r);
   if (result == TOOL_OK) result = check_outputs(r);

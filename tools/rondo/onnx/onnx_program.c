@@ -9,10 +9,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/timing.h"
 #include "common/tool.h"
+#include "onnx/npy_file.h"
 #include "onnx/tensor_read.h"
 
 static double seconds_since(uint64_t begin) { return (double)(clock_ns() - begin) / 1e9; }
@@ -270,12 +272,11 @@ static bool has_program_output(const onnx_program *of) {
   return false;
 }
 
-int onnx_program_compile(onnx_program *of, rondo_device *device, const char *without_patterns) {
-  const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .without_patterns = without_patterns};
+int onnx_program_compile(onnx_program *of, rondo_device *device, const rondo_compile_options *options) {
   const uint64_t begin = clock_ns();
   if (!has_program_output(of)) return TOOL_OK;
   tool_show_progress("compiling %zu nodes", of->built.nodes);
-  if (rondo_compile(of->program, device, &options, &of->compiled)) return tool_fail_status("%s", of->path);
+  if (rondo_compile(of->program, device, options, &of->compiled)) return tool_fail_status("%s", of->path);
   tool_show_progress("loading %" PRIu64 " MB of weights", of->built.state_bytes / 1000000);
   if (rondo_onnx_build_move_weights(of->build, of->compiled)) return tool_fail_status("the weights");
   const int result = onnx_program_write_inputs(of);
@@ -360,6 +361,26 @@ int onnx_program_read_output(const onnx_program *of, size_t index, onnx_output *
     return tool_fail("output '%s' has %zu bytes, not %zu", built.name, built.bytes, out->tensor.bytes);
   if (built.bytes > 0) memcpy(out->tensor.data, built.data, built.bytes);
   return TOOL_OK;
+}
+
+/* Whether an earlier output has the same name of a file. */
+static bool is_taken(const onnx_program *of, size_t index, const char *name) {
+  char other[ONNX_FILE_NAME];
+  rondo_onnx_built_value built = {.struct_size = sizeof built};
+  for (size_t i = 0; i < index; i++)
+    if (!rondo_onnx_build_get_output(of->build, i, &built) && strcmp(onnx_file_name(built.name, other), name) == 0)
+      return true;
+  return false;
+}
+
+int onnx_program_write_output(const onnx_program *of, size_t index, const onnx_output *output, const char *folder) {
+  char path[ONNX_PATH], name[ONNX_FILE_NAME], number[32] = "";
+  if (mkdir(folder, 0777) != 0 && errno != EEXIST) return tool_fail("--output: %s: %s", folder, strerror(errno));
+  if (!output->is_shown) return TOOL_OK;
+  onnx_file_name(output->name, name);
+  if (is_taken(of, index, name)) snprintf(number, sizeof number, ".%zu", index);
+  snprintf(path, sizeof path, "%s/%s%s.npy", folder, name, number);
+  return npy_write(path, &output->tensor);
 }
 
 void onnx_program_to_json(const onnx_program *of, json *out) {

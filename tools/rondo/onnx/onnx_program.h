@@ -81,8 +81,8 @@ int onnx_program_take_inputs(onnx_program *of, const onnx_input_settings *settin
 /* Makes the program. Nodes that are not supported are no failure if `lists_unsupported`. */
 int onnx_program_build(onnx_program *of, bool lists_unsupported);
 
-/* Compiles it for a device, and writes weights and inputs. without_patterns is that of rondo_compile_options. */
-int onnx_program_compile(onnx_program *of, rondo_device *device, const char *without_patterns);
+/* Compiles it for a device, and writes weights and inputs. NULL: the default options. */
+int onnx_program_compile(onnx_program *of, rondo_device *device, const rondo_compile_options *options);
 int onnx_program_write_inputs(const onnx_program *of);
 
 /* Runs and waits, if there is something to run. */
@@ -96,6 +96,9 @@ typedef struct onnx_output {
   host_tensor tensor;
 } onnx_output;
 int onnx_program_read_output(const onnx_program *of, size_t index, onnx_output *out);
+
+/* Writes an output that was read to FOLDER/NAME.npy, if it has data. The folder is made if it does not exist. */
+int onnx_program_write_output(const onnx_program *of, size_t index, const onnx_output *output, const char *folder);
 
 int onnx_program_destroy(onnx_program *of);
 
