@@ -15,76 +15,146 @@ __device__ inline float parameter_at(const norm_shape &shape, const void *parame
   return to_float(((const element *)parameter)[i]);
 }
 
-extern "C" __global__ void layer_norm_TYPE(norm_shape shape, float epsilon, const element *__restrict__ x,
-                                           const void *__restrict__ scale, const void *__restrict__ shift,
-                                           element *__restrict__ y, float *__restrict__ deviations,
-                                           float *__restrict__ means, const element *addend, element *total) {
+/* Calls of(k, i) for each element i of a row that belongs to the lane, in order. The first HELD have a number k, so
+ * that the caller can hold them in registers; for the others k is HELD. */
+template <unsigned LANES, unsigned HELD, class F>
+__device__ inline void each_of_lane(unsigned lane, size_t columns, F of) {
+#pragma unroll
+  for (unsigned k = 0; k < HELD; k++)
+    if (lane + k * LANES < columns) of(k, (size_t)lane + k * LANES);
+  for (size_t i = lane + HELD * LANES; i < columns; i += LANES) of(HELD, i);
+}
+
+/* Wide enough for rows of 1,024 elements by a warp, and of 8,192 by a block. Short rows are quicker with few. */
+#define FEW 8
+#define MANY 32
+
+struct norm_row {
+  const element *x, *addend; /* addend: NULL, or what is added first, with the sum in `total` */
+  element *total, *y;
+  const void *scale, *shift;
+};
+
+/* The numbers of a row that the lane has, or their sums with those of the addend, all loads first. */
+template <unsigned LANES, unsigned HELD>
+__device__ inline void hold_row(const norm_shape &shape, const row_team &team, const norm_row &row, float *held) {
+#pragma unroll
+  for (unsigned k = 0; k < HELD; k++) {
+    const size_t i = (size_t)team.lane + k * LANES;
+    held[k] = i < shape.columns ? to_float(row.x[i]) : 0.0f;
+  }
+  if (row.addend == 0) return;
+  each_of_lane<LANES, HELD>(team.lane, shape.columns, [&](unsigned k, size_t i) {
+    const element sum = to_element((k < HELD ? held[k] : to_float(row.x[i])) + to_float(row.addend[i]));
+    row.total[i] = sum;
+    if (k < HELD) held[k] = to_float(sum);
+  });
+}
+
+template <unsigned LANES, unsigned HELD>
+__device__ inline void normalize_row(const norm_shape &shape, const row_team &team, float epsilon, const norm_row &row,
+                                     float *out_deviation, float *out_mean) {
+  const element *from = row.addend != 0 ? row.total : row.x; /* the lane reads what it wrote */
+  float held[HELD], sum = 0, squares = 0;
+  hold_row<LANES, HELD>(shape, team, row, held);
+  const auto at = [&](unsigned k, size_t i) { return k < HELD ? held[k] : to_float(from[i]); };
+  if (shape.is_centred) {
+    each_of_lane<LANES, HELD>(team.lane, shape.columns, [&](unsigned k, size_t i) { sum += at(k, i); });
+    sum = team_join<join_sum>(team, sum);
+  }
+  const float mean = sum / (float)shape.columns;
+  each_of_lane<LANES, HELD>(team.lane, shape.columns, [&](unsigned k, size_t i) {
+    const float off = at(k, i) - mean;
+    squares += off * off;
+  });
+  squares = team_join<join_sum>(team, squares);
+  const float deviation = 1.0f / sqrtf(squares / (float)shape.columns + epsilon);
+  each_of_lane<LANES, HELD>(team.lane, shape.columns, [&](unsigned k, size_t i) {
+    float value = (at(k, i) - mean) * deviation;
+    if (row.scale != 0) value *= parameter_at(shape, row.scale, i);
+    if (row.shift != 0) value += parameter_at(shape, row.shift, i);
+    row.y[i] = to_element(value);
+  });
+  if (team.lane != 0) return;
+  *out_deviation = deviation;
+  if (out_mean != 0) *out_mean = mean;
+}
+
+extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, 2)
+    layer_norm_TYPE(norm_shape shape, float epsilon, const element *__restrict__ x, const void *__restrict__ scale,
+                    const void *__restrict__ shift, element *__restrict__ y, float *__restrict__ deviations,
+                    float *__restrict__ means, const element *addend, element *total) {
   const row_team team = team_of(shape.columns);
   for (size_t row = team.first; row < shape.rows; row += team.stride) {
-    const element *from = (addend != 0 ? total : x) + row * shape.columns;
-    element *to = y + row * shape.columns;
-    float sum = 0, squares = 0;
-    for (size_t i = row * shape.columns + team.lane; i < (row + 1) * shape.columns && addend != 0; i += team.lanes)
-      total[i] = to_element(to_float(x[i]) + to_float(addend[i])); /* the lane reads what it wrote */
-    if (shape.is_centred) {
-      for (size_t i = team.lane; i < shape.columns; i += team.lanes) sum += to_float(from[i]);
-      sum = team_join<join_sum>(team, sum);
-    }
-    const float mean = sum / (float)shape.columns;
-    for (size_t i = team.lane; i < shape.columns; i += team.lanes) {
-      const float off = to_float(from[i]) - mean;
-      squares += off * off;
-    }
-    squares = team_join<join_sum>(team, squares);
-    const float deviation = 1.0f / sqrtf(squares / (float)shape.columns + epsilon);
-    if (team.lane == 0) {
-      deviations[row] = deviation;
-      if (means != 0) means[row] = mean;
-    }
-    for (size_t i = team.lane; i < shape.columns; i += team.lanes) {
-      float value = (to_float(from[i]) - mean) * deviation;
-      if (scale != 0) value *= parameter_at(shape, scale, i);
-      if (shift != 0) value += parameter_at(shape, shift, i);
-      to[i] = to_element(value);
-    }
+    const size_t at = row * shape.columns;
+    const norm_row of = {x + at, addend != 0 ? addend + at : 0, addend != 0 ? total + at : 0, y + at, scale, shift};
+    float *const mean = means != 0 ? means + row : 0;
+    if (team.lanes == BLOCK_THREADS)
+      normalize_row<BLOCK_THREADS, MANY>(shape, team, epsilon, of, deviations + row, mean);
+    else if (shape.columns <= FEW * WARP)
+      normalize_row<WARP, FEW>(shape, team, epsilon, of, deviations + row, mean);
+    else
+      normalize_row<WARP, MANY>(shape, team, epsilon, of, deviations + row, mean);
   }
 }
 
+struct gradient_row {
+  const element *x, *dy, *addend; /* addend: NULL, or what the gradient is added to */
+  element *dx;
+  const void *scale;
+  float deviation, mean;
+};
+
 /* The gradient of a row, computed by a team. */
-__device__ inline void row_gradient(const norm_shape &shape, const row_team &team, size_t row,
-                                    const element *__restrict__ x, const element *__restrict__ dy,
-                                    const void *__restrict__ scale, float deviation, float mean,
-                                    const element *__restrict__ addend, element *__restrict__ dx) {
-  const size_t at = row * shape.columns;
-  float of_g = 0, of_gh = 0;
-  for (size_t i = team.lane; i < shape.columns; i += team.lanes) {
-    const float g = to_float(dy[at + i]) * (scale != 0 ? parameter_at(shape, scale, i) : 1.0f);
-    of_g += g;
-    of_gh += g * ((to_float(x[at + i]) - mean) * deviation);
+template <unsigned LANES, unsigned HELD>
+__device__ inline void row_gradient(const norm_shape &shape, const row_team &team, const gradient_row &row) {
+  const auto g_at = [&](size_t i) {
+    return to_float(row.dy[i]) * (row.scale != 0 ? parameter_at(shape, row.scale, i) : 1.0f);
+  };
+  const auto h_at = [&](size_t i) { return (to_float(row.x[i]) - row.mean) * row.deviation; };
+  float g[HELD], h[HELD], of_g = 0, of_gh = 0;
+#pragma unroll
+  for (unsigned k = 0; k < HELD; k++) {
+    const size_t i = (size_t)team.lane + k * LANES;
+    g[k] = i < shape.columns ? g_at(i) : 0.0f;
+    h[k] = i < shape.columns ? h_at(i) : 0.0f;
   }
+  each_of_lane<LANES, HELD>(team.lane, shape.columns, [&](unsigned k, size_t i) {
+    const float of = k < HELD ? g[k] : g_at(i);
+    of_g += of;
+    of_gh += of * (k < HELD ? h[k] : h_at(i));
+  });
   of_g = shape.is_centred ? team_join<join_sum>(team, of_g) / (float)shape.columns : 0.0f;
   of_gh = team_join<join_sum>(team, of_gh) / (float)shape.columns;
-  for (size_t i = team.lane; i < shape.columns; i += team.lanes) {
-    const float g = to_float(dy[at + i]) * (scale != 0 ? parameter_at(shape, scale, i) : 1.0f);
-    const float h = (to_float(x[at + i]) - mean) * deviation;
-    const element own = to_element(deviation * (g - of_g - h * of_gh));
-    dx[at + i] = addend != 0 ? to_element(__fadd_rn(to_float(addend[at + i]), to_float(own))) : own;
-  }
+  each_of_lane<LANES, HELD>(team.lane, shape.columns, [&](unsigned k, size_t i) {
+    const float of = (k < HELD ? g[k] : g_at(i)) - of_g - (k < HELD ? h[k] : h_at(i)) * of_gh;
+    const element own = to_element(row.deviation * of);
+    row.dx[i] = row.addend != 0 ? to_element(__fadd_rn(to_float(row.addend[i]), to_float(own))) : own;
+  });
 }
 
 /* A block computes a part: its teams compute the rows, then its threads add the columns, in the order of the rows. */
-extern "C" __global__ void layer_norm_gradient_TYPE(norm_shape shape, const element *__restrict__ x,
-                                                    const element *__restrict__ dy, const void *__restrict__ scale,
-                                                    const float *__restrict__ deviations,
-                                                    const float *__restrict__ means, element *__restrict__ dx,
-                                                    float *__restrict__ sums, const element *__restrict__ addend) {
+extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, 2)
+    layer_norm_gradient_TYPE(norm_shape shape, const element *__restrict__ x, const element *__restrict__ dy,
+                             const void *__restrict__ scale, const float *__restrict__ deviations,
+                             const float *__restrict__ means, element *__restrict__ dx, float *__restrict__ sums,
+                             const element *__restrict__ addend) {
   const row_team team = team_of(shape.columns);
   const bool is_block = team.lanes == BLOCK_THREADS;
   for (size_t part = blockIdx.x; part < shape.parts; part += gridDim.x) {
     const size_t first = part * shape.part_rows;
     const size_t last = shape.rows - first > shape.part_rows ? first + shape.part_rows : shape.rows;
-    for (size_t row = first + (is_block ? 0 : threadIdx.x / WARP); row < last && dx != 0; row += is_block ? 1 : WARPS)
-      row_gradient(shape, team, row, x, dy, scale, deviations[row], means != 0 ? means[row] : 0.0f, addend, dx);
+    for (size_t row = first + (is_block ? 0 : threadIdx.x / WARP); row < last && dx != 0; row += is_block ? 1 : WARPS) {
+      const size_t at = row * shape.columns;
+      const gradient_row of = {x + at, dy + at,         addend != 0 ? addend + at : 0, dx + at,
+                               scale,  deviations[row], means != 0 ? means[row] : 0.0f};
+      if (is_block)
+        row_gradient<BLOCK_THREADS, MANY>(shape, team, of);
+      else if (shape.columns <= FEW * WARP)
+        row_gradient<WARP, FEW>(shape, team, of);
+      else
+        row_gradient<WARP, MANY>(shape, team, of);
+    }
     for (size_t column = threadIdx.x; column < shape.columns && sums != 0; column += BLOCK_THREADS) {
       float of_scale = 0, of_shift = 0;
 #pragma unroll 8
