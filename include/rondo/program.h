@@ -389,6 +389,8 @@ typedef enum rondo_fusion_policy {
  *
  *   attention   softmax(scale q k' + mask) v, with or without scale and additive mask (or a select of one number):
  *               rondo_op_attention
+ *   attention_layout  permutes of q, of both k and v, or of the result of rondo_op_attention, between [b, h, t, d] and
+ *               [b, t, h, d], as products have it: the operator reads and writes either
  *   layer_norm  (x - mean) / sqrt(variance + epsilon), with or without scale and shift: rondo_op_layer_norm
  *   rms_norm    x / sqrt(mean of x^2 + epsilon), with or without scale: rondo_op_rms_norm
  *   rotary      cosines and sines times the halves of x [b, n, t, d], F32, as rondo_op_rotary, or as Llama does it:
@@ -401,11 +403,12 @@ typedef enum rondo_fusion_policy {
  *               weights
  *   quantized   on a CPU, a matmul or conv of dequantize_linear of x and of a state, with bias and relu, and with a
  *               quantize_linear after it: rondo_op_matmul_integer or rondo_op_conv_integer; a quantize_linear of a sum
- * of two dequantize_linear: rondo_op_add_integer. The scales of x, the sum and the result are numbers; that of the
- * state may have an element for each column or output channel blocked_images  images [n, c, h, w] of F32 between
- * convolutions by oneDNN on a CPU become [n, c / b, h, w, b], the layout in which it computes, where c is a multiple of
- * b: 8, or 16 with AVX-512. Element-wise operators, pooling, batch_norm in inference, concatenation of channels and
- * reductions over h and w between them work on it. Not in programs with gradients. Counts the convolutions
+ *               of two dequantize_linear: rondo_op_add_integer. The scales of x, the sum and the result are numbers;
+ *               that of the state may have an element for each column or output channel
+ *   blocked_images  images [n, c, h, w] of F32 between convolutions by oneDNN on a CPU become [n, c / b, h, w, b], the
+ *               layout in which it computes, where c is a multiple of b: 8, or 16 with AVX-512. Element-wise
+ *               operators, pooling, batch_norm in inference, concatenation of channels and reductions over h and w
+ *               between them work on it. Not in programs with gradients. Counts the convolutions
  *
  * Numbers such as epsilon are found if they are in the program: of rondo_op_scale, rondo_op_add_constant and
  * rondo_op_full, and scalars of ONNX files. Results differ in rounding only: in F32 by at most 1e-5 of the largest

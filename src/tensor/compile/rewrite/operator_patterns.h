@@ -60,6 +60,7 @@ typedef struct rondo_pattern {
 /* The list of patterns. At each operator, the first one that fits is taken. */
 #define RONDO_PATTERNS(ROW) \
   ROW(attention)            \
+  ROW(attention_layout)     \
   ROW(layer_norm)           \
   ROW(rms_norm)             \
   ROW(rotary)               \

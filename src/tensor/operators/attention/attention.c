@@ -72,12 +72,20 @@ rondo_status rondo_emit_attention(rondo_emitter *emitter, const rondo_operation 
 
 /* Shapes ----------------------------------------------------------------------------------------------------------- */
 
+/* Whether what the bit stands for is [b, rows, heads, size]. */
+static bool has_rows(const rondo_attributes *attributes, size_t bit) {
+  return (attributes->sizes[RONDO_ATTENTION_LAYOUT] & bit) != 0;
+}
+
 rondo_attention_dims rondo_attention_dims_of(const rondo_shape *q, const rondo_shape *k,
                                              const rondo_attributes *attributes) {
   const size_t heads = attributes->sizes[RONDO_ATTENTION_HEADS], groups = attributes->sizes[RONDO_ATTENTION_GROUPS];
   if (attributes->flags[RONDO_ATTENTION_PACKED])
     return (rondo_attention_dims){q->dims[0], heads, groups, q->dims[1], q->dims[1], q->dims[2] / (heads + 2 * groups)};
-  return (rondo_attention_dims){q->dims[0], q->dims[1], k->dims[1], q->dims[2], k->dims[2], q->dims[3]};
+  const uint32_t of_q = has_rows(attributes, RONDO_ATTENTION_ROWS_OF_Q) ? 2 : 1;
+  const uint32_t of_k = has_rows(attributes, RONDO_ATTENTION_ROWS_OF_K) ? 2 : 1;
+  return (rondo_attention_dims){q->dims[0],        q->dims[of_q],     k->dims[of_k],
+                                q->dims[3 - of_q], k->dims[3 - of_k], q->dims[3]};
 }
 
 static rondo_status require_packed(const rondo_program *program, const rondo_operation *operation) {
@@ -100,11 +108,12 @@ static rondo_status require_separate(const rondo_program *program, const rondo_o
   RONDO_TRY(rondo_require_input(program, operation, K, q->type, 4));
   RONDO_TRY(rondo_require_same_shape(program, operation, K, V));
   const rondo_shape *k = rondo_operation_input(program, operation, K);
-  if (q->dims[0] == k->dims[0] && q->dims[1] % k->dims[1] == 0 && q->dims[3] == k->dims[3]) return RONDO_OK;
+  const rondo_attention_dims dims = rondo_attention_dims_of(q, k, &operation->attributes);
+  if (q->dims[0] == k->dims[0] && dims.heads % dims.groups == 0 && q->dims[3] == k->dims[3]) return RONDO_OK;
   return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE,
                               "q must be [b, h, t, d], k and v [b, g, s, d] with h a multiple of g; h is %zu and g is "
                               "%zu",
-                              q->dims[1], k->dims[1]);
+                              dims.heads, dims.groups);
 }
 
 rondo_status rondo_require_head(const rondo_program *program, const rondo_operation *operation, size_t size) {
@@ -162,6 +171,12 @@ void rondo_attention_set_mask(const rondo_program *program, const rondo_operatio
   shape->mask = (rondo_attention_plane){strides[0], strides[1], strides[2], strides[3]};
 }
 
+static rondo_attention_place place_of(const rondo_attributes *attributes, size_t bit, size_t heads, size_t rows,
+                                      size_t size) {
+  return has_rows(attributes, bit) ? rondo_attention_abreast(rows, heads * size, size)
+                                   : rondo_attention_stacked(heads, rows, size);
+}
+
 /* The strides of q, k and y. */
 static rondo_attention_shape placed_shape(const rondo_attention_dims *dims, const rondo_attributes *attributes) {
   const size_t row = (dims->heads + 2 * dims->groups) * dims->size;
@@ -170,8 +185,9 @@ static rondo_attention_shape placed_shape(const rondo_attention_dims *dims, cons
     shape.q = shape.k = rondo_attention_abreast(dims->rows, row, dims->size);
     shape.y = rondo_attention_abreast(dims->rows, dims->heads * dims->size, dims->size);
   } else {
-    shape.q = shape.y = rondo_attention_stacked(dims->heads, dims->rows, dims->size);
-    shape.k = rondo_attention_stacked(dims->groups, dims->columns, dims->size);
+    shape.q = place_of(attributes, RONDO_ATTENTION_ROWS_OF_Q, dims->heads, dims->rows, dims->size);
+    shape.k = place_of(attributes, RONDO_ATTENTION_ROWS_OF_K, dims->groups, dims->columns, dims->size);
+    shape.y = place_of(attributes, RONDO_ATTENTION_ROWS_OF_Y, dims->heads, dims->rows, dims->size);
   }
   return shape;
 }
@@ -320,7 +336,13 @@ static rondo_status infer_attention(const rondo_program *program, const rondo_op
   RONDO_TRY(rondo_require_attention(program, operation, &dims));
   RONDO_TRY(rondo_require_mask(program, operation, &dims, dims.columns));
   results[0] = *rondo_operation_input(program, operation, Q);
-  if (operation->attributes.flags[RONDO_ATTENTION_PACKED]) results[0].dims[2] = dims.heads * dims.size;
+  if (operation->attributes.flags[RONDO_ATTENTION_PACKED]) {
+    results[0].dims[2] = dims.heads * dims.size;
+  } else {
+    const bool is_rows = has_rows(&operation->attributes, RONDO_ATTENTION_ROWS_OF_Y);
+    results[0].dims[1] = is_rows ? dims.rows : dims.heads;
+    results[0].dims[2] = is_rows ? dims.heads : dims.rows;
+  }
   results[1] = (rondo_shape){.type = RONDO_F32, .rank = 3, .dims = {dims.batches, dims.heads, dims.rows}};
   return RONDO_OK;
 }

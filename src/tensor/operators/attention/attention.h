@@ -47,8 +47,8 @@ typedef struct rondo_attention_shape {
   uint32_t has_slopes; /* bool */
 } rondo_attention_shape;
 
-/* The strides of separate heads, [b, heads, rows, size], and of heads packed in rows of `row` elements, [b, rows, row].
- */
+/* The strides of heads one after the other, [b, heads, rows, size], and of heads in rows of `row` elements, [b, rows,
+ * row]. */
 static inline rondo_attention_place rondo_attention_stacked(size_t heads, size_t rows, size_t size) {
   return (rondo_attention_place){heads * rows * size, rows * size, size};
 }
@@ -75,11 +75,13 @@ enum {
   RONDO_ATTENTION_HEADS,  /* of packed rows */
   RONDO_ATTENTION_GROUPS, /* of packed rows */
   RONDO_ATTENTION_WINDOW,
-  RONDO_ATTENTION_TABLE, /* entries of the block table for a sequence; 0: no table */
+  RONDO_ATTENTION_TABLE,  /* entries of the block table for a sequence; 0: no table */
+  RONDO_ATTENTION_LAYOUT, /* bits of what is [b, rows, heads, size], as products compute it, without caches */
   RONDO_ATTENTION_SIZES
 }; /* sizes */
+enum { RONDO_ATTENTION_ROWS_OF_Q = 1, RONDO_ATTENTION_ROWS_OF_K = 2 /* and v */, RONDO_ATTENTION_ROWS_OF_Y = 4 };
 
-/* The dimensions of q, k and v, whether they are separate or packed. */
+/* The dimensions of q, k and v, whatever their layout. */
 typedef struct rondo_attention_dims {
   size_t batches, heads, groups, rows, columns, size;
 } rondo_attention_dims;

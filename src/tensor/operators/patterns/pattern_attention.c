@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Attention that is spelled out: softmax(scale q k' + mask) v. The factor may be at q, k or the scores. The keys may be
- * transposed by a permute, which is then turned into one that is not, or by the product. Keys and values that an expand
- * repeats for several heads are read as they are. A mask is added, or a select puts a number in place of scores; then
- * the mask is that number where it hides. Threads: any.
+ * transposed by a permute, which is then turned into one that is not, as matrices, or by the product. Keys and values
+ * that an expand repeats for several heads are read as they are. A mask is added, or a select puts a number in place of
+ * scores; then the mask is that number where it hides. Threads: any.
  */
 #include <math.h>
 #include <string.h>
@@ -55,10 +55,40 @@ static void set_order(rondo_pattern_match *match, const rondo_operation *permute
   match->sizes[KEYS] = is_order ? KEYS_AS_THEY_ARE : KEYS_PERMUTED;
 }
 
+/* Exporters transpose x [.., s, d] as matrices [n, s, d]: reshape(permute(reshape(x), [0, 2, 1])). Takes these, and
+ * returns x; RONDO_NO_VALUE if the value is something else, or another operator reads something between. */
+static uint32_t take_transposed(const rondo_pattern_finder *f, uint32_t value) {
+  const rondo_operation *view = rondo_find_made_by(f, value, &rondo_operator_reshape);
+  const rondo_operation *permute =
+      view == NULL ? NULL : rondo_find_made_by(f, view->inputs[0], &rondo_operator_permute);
+  const rondo_operation *first =
+      permute == NULL ? NULL : rondo_find_made_by(f, permute->inputs[0], &rondo_operator_reshape);
+  if (first == NULL || rondo_find_shape(f, permute->inputs[0])->rank != 3) return RONDO_NO_VALUE;
+  const size_t *order = permute->attributes.sizes;
+  const rondo_shape *x = rondo_find_shape(f, first->inputs[0]), *y = rondo_find_shape(f, value);
+  const rondo_shape *matrices = rondo_find_shape(f, permute->inputs[0]);
+  const uint32_t rank = x->rank;
+  if (order[0] != 0 || order[1] != 2 || rank < 3 || y->rank != rank) return RONDO_NO_VALUE;
+  if (memcmp(x->dims, y->dims, (rank - 2) * sizeof *x->dims) != 0 || matrices->dims[1] != x->dims[rank - 2] ||
+      matrices->dims[2] != x->dims[rank - 1] || y->dims[rank - 1] != x->dims[rank - 2])
+    return RONDO_NO_VALUE;
+  if (f->search->readers[view->inputs[0]] != 1 || f->search->readers[permute->inputs[0]] != 1) return RONDO_NO_VALUE;
+  (void)rondo_take(f, value, &rondo_operator_reshape);
+  (void)rondo_take(f, view->inputs[0], &rondo_operator_permute);
+  (void)rondo_take(f, permute->inputs[0], &rondo_operator_reshape);
+  return first->inputs[0];
+}
+
 static bool take_keys(const rondo_pattern_finder *f, uint32_t value, bool is_transposed) {
   rondo_pattern_match *match = f->match;
   if (!take_scale(f, value, &match->values[K])) return false;
   match->sizes[KEYS] = is_transposed ? KEYS_AS_THEY_ARE : KEYS_SWAPPED;
+  const bool is_alone = match->values[K] != value || f->search->readers[value] == 1;
+  const uint32_t plain = is_transposed || !is_alone ? RONDO_NO_VALUE : take_transposed(f, match->values[K]);
+  if (plain != RONDO_NO_VALUE) {
+    match->sizes[KEYS] = KEYS_AS_THEY_ARE;
+    return take_scale(f, plain, &match->values[K]);
+  }
   const rondo_operation *permute = rondo_find_made_by(f, match->values[K], &rondo_operator_permute);
   if (is_transposed || permute == NULL) return true;
   set_order(match, permute, rondo_find_shape(f, value)->rank);
