@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * conv (PR-8): one to three dimensions, stride, padding on each side, dilation, groups, bias.
  */
+#include <math.h>
+#include <string.h>
+
 #include "support/test_operator.h"
 #include "support/test_program.h"
 
@@ -208,6 +211,33 @@ UNIT_TEST(test_ranks_that_do_not_fit_are_refused) {
   assert_error(rondo_op_conv(program, flat, weight, NULL, &y), RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE);
   assert_message("x has 2 dimensions; it needs 3 to 5");
   rondo_program_destroy(program);
+}
+
+/* An infinite element makes the gradients of the taps that meet it infinite, and leaves the others as they are. It is
+ * at the beginning of a row, beside the end of the row before. */
+TEST(test_pr8_an_infinite_image_of_a_depthwise_conv) {
+  enum { GROUPS_OF_ONE = 2, EDGE = 20, AT = 4 * EDGE };
+  static float image[GROUPS_OF_ONE][EDGE * EDGE], weight[GROUPS_OF_ONE][9], slopes[GROUPS_OF_ONE][9];
+  if (strncmp(test_device_name(), "cpu", 3) != 0) skip(); /* a library's kernels may multiply it with padding */
+  const size_t x_shape[] = {1, GROUPS_OF_ONE, EDGE, EDGE}, w_shape[] = {GROUPS_OF_ONE, 1, 3, 3};
+  const rondo_conv_options options = {RONDO_CONV_OPTIONS_INIT, .groups = GROUPS_OF_ONE, .padding = {1, 1}};
+  rondo_program *program = test_new_program();
+  rondo_value x, w, y, slope;
+  for (size_t i = 0; i < GROUPS_OF_ONE * EDGE * EDGE; i++) image[0][i] = 1;
+  image[0][AT] = INFINITY;
+  assert_ok(rondo_program_input(program, "x", RONDO_F32, x_shape, 4, &x));
+  assert_ok(rondo_program_input(program, "w", RONDO_F32, w_shape, 4, &w));
+  assert_ok(rondo_op_conv(program, x, w, &options, &y));
+  assert_ok(rondo_op_sum(program, y, NULL, 0, false, &y));
+  assert_ok(rondo_program_gradients(program, y, &w, 1, &slope));
+  assert_ok(rondo_program_output(program, "dw", slope));
+  test_run_program(t, program, (const test_bytes[]){TEST_BYTES("x", image), TEST_BYTES("w", weight), {.name = NULL}},
+                   (const test_bytes[]){TEST_BYTES("dw", slopes), {.name = NULL}});
+  for (size_t tap = 0; tap < 9; tap++) {
+    const float rows = tap / 3 == 1 ? EDGE : EDGE - 1, columns = tap % 3 == 1 ? EDGE : EDGE - 1;
+    assert_true(slopes[0][tap] == (tap % 3 < 2 ? INFINITY : rows * columns));
+    assert_true(slopes[1][tap] == rows * columns);
+  }
 }
 
 #define OPERATOR .build = build, .reference = reference

@@ -501,16 +501,16 @@ RONDO_OPERATOR(conv_transpose, .types = RONDO_FLOATS, .typed_input = T_X, .famil
 /* The size of the result along an axis; false if it is not positive or too large. */
 static bool transposed_size(const rondo_attributes *attributes, size_t axis, size_t in, size_t output_padding,
                             size_t *out_size) {
-  const size_t *sizes = attributes->sizes + axis, most = (size_t)1 << 30;
+  const size_t *sizes = attributes->sizes + axis;
   const size_t kernel = sizes[RONDO_WINDOW_KERNEL], stride = sizes[RONDO_WINDOW_STRIDE];
   const size_t before = sizes[RONDO_WINDOW_PADDING], after = sizes[RONDO_WINDOW_AFTER];
   const size_t dilation = sizes[RONDO_WINDOW_DILATION], all[] = {in, kernel, stride, before, after, dilation};
   for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
-    if (all[i] > most) return false;
-  if (output_padding > most || kernel == 0) return false;
+    if (all[i] > RONDO_WINDOW_MAX) return false;
+  if (output_padding > RONDO_WINDOW_MAX || kernel == 0) return false;
   const size_t extent = (in - 1) * stride + dilation * (kernel - 1) + output_padding + 1;
   *out_size = extent - before - after;
-  return extent > before + after && *out_size <= most;
+  return extent > before + after && *out_size <= RONDO_WINDOW_MAX;
 }
 
 /* Adds the bias [o] to the result [n, o, ..]. */
@@ -539,8 +539,9 @@ static rondo_status size_result(const rondo_shape *x, const rondo_conv_transpose
     if (transposed_size(attributes, axis, in, more, &attributes->sizes[IMAGE + axis])) continue;
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE,
                       "conv_transpose: a padding of %zu before and %zu after leaves nothing of the result, or a size "
-                      "is larger than 2^30: use a smaller padding, stride or dilation",
-                      attributes->sizes[RONDO_WINDOW_PADDING + axis], attributes->sizes[RONDO_WINDOW_AFTER + axis]);
+                      "is larger than %zu: use a smaller padding, stride or dilation",
+                      attributes->sizes[RONDO_WINDOW_PADDING + axis], attributes->sizes[RONDO_WINDOW_AFTER + axis],
+                      RONDO_WINDOW_MAX);
   }
   return RONDO_OK;
 }

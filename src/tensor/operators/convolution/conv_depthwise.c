@@ -10,6 +10,7 @@
  * For dx the roles are exchanged: dy has one plane, and each phase of dx uses some of the taps. Threads: any.
  */
 #include <assert.h>
+#include <math.h>
 #include <string.h>
 
 #include "tensor/operators/common/operator_rows.h"
@@ -60,9 +61,9 @@ RONDO_VECTORISED(correlate,
   }
 }
 
-RONDO_VECTORISED(add_dot, (const float *restrict x, const float *restrict y, size_t count, float *restrict sum),
-                 (x, y, count, sum)) {
-  *sum += rondo_row_dot(x, y, count);
+RONDO_VECTORISED(multiply_rows, (const float *x, const float *y, size_t rows, size_t columns, size_t pitch, float *sum),
+                 (x, y, rows, columns, pitch, sum)) {
+  for (size_t i = 0; i < rows; i++) *sum += rondo_row_dot(x + i * pitch, y + i * pitch, columns);
 }
 
 /* Patches ---------------------------------------------------------------------------------------------------------- */
@@ -308,7 +309,18 @@ void rondo_conv_depthwise_input_gradient_cpu(rondo_type type, rondo_blocks block
 
 /* dweight ---------------------------------------------------------------------------------------------------------- */
 
-/* Adds the gradient of each tap from the patch's windows. Between the rows of `gradients` there are zeros. */
+/* The sum of the products of two planes, of which the first has zeros between its rows: one long row, which is faster
+ * than several short ones. An infinite element between the rows of the second plane makes that NaN, though it belongs
+ * to no product. */
+static float multiply(const patch *p, const float *gradients, const float *places) {
+  float sum = 0, without = 0;
+  multiply_rows(gradients, places, 1, p->rows * p->pitch, 0, &sum);
+  if (!isnan(sum)) return sum;
+  multiply_rows(gradients, places, p->rows, p->columns, p->pitch, &without);
+  return without;
+}
+
+/* Adds the gradient of each tap from the patch's windows. */
 static void add_patch(const source *x, const source *dy, const rondo_conv_shape *s, const patch *p, size_t plane,
                       const tap *taps, float *sums) {
   const rondo_window *w = &s->window;
@@ -319,8 +331,7 @@ static void add_patch(const source *x, const source *dy, const rondo_conv_shape 
     gather_line(dy, plane * rondo_conv_out(s), (int64_t)(p->row + i), (int64_t)p->column, 1, p->columns, row);
     memset(row + p->columns, 0, p->reach[RONDO_WIDTH] * sizeof *row);
   }
-  for (size_t t = 0; t < rondo_conv_taps(s); t++)
-    add_dot(gradients, buffer + taps[t].offset, p->rows * p->pitch, &sums[t]);
+  for (size_t t = 0; t < rondo_conv_taps(s); t++) sums[t] += multiply(p, gradients, buffer + taps[t].offset);
 }
 
 void rondo_conv_depthwise_weight_gradient_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tensor/operators/common/composition.h"
+#include "tensor/operators/convolution/window.h"
 
 /* A call's sizes along each dimension: of the image, of a window, and how many windows there are. */
 typedef struct folding {
@@ -28,8 +29,6 @@ static rondo_status add_fold(rondo_program *program, rondo_value x, const rondo_
   return rondo_op_conv_transpose(program, x, weight, &f->options, out_value);
 }
 
-#define MOST ((size_t)1 << 30)
-
 /* Sets the windows along a dimension, and how much of the image is after the last; false if they do not fit. */
 static bool set_axis(const rondo_conv_options *given, size_t image, size_t axis, folding *f) {
   const size_t stride = given->stride[axis] == 0 ? 1 : given->stride[axis];
@@ -42,7 +41,7 @@ static bool set_axis(const rondo_conv_options *given, size_t image, size_t axis,
                         given->padding_before[axis],
                         given->padding_after[axis]};
   for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
-    if (all[i] > MOST) return false;
+    if (all[i] > RONDO_WINDOW_MAX) return false;
   if (image == 0 || f->kernel[axis] == 0) return false;
   const size_t padded = image + 2 * given->padding[axis] + given->padding_before[axis] + given->padding_after[axis];
   const size_t extent = dilation * (f->kernel[axis] - 1) + 1;
@@ -59,11 +58,11 @@ static rondo_status set_sizes(const rondo_conv_options *given, const size_t *ima
   memcpy(f->kernel, kernel, f->rank * sizeof *kernel);
   f->taps = 1;
   for (size_t axis = 0; axis < f->rank; axis++) {
-    if (!set_axis(given, image[axis], axis, f) || f->taps > MOST || windows > MOST)
+    if (!set_axis(given, image[axis], axis, f) || f->taps > RONDO_WINDOW_MAX || windows > RONDO_WINDOW_MAX)
       return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE,
                         "fold: windows of %zu elements do not fit along dimension %zu of the image, which has %zu "
-                        "elements: use another kernel, dilation or padding, and sizes of at most 2^30",
-                        kernel[axis], axis, image[axis]);
+                        "elements: use another kernel, dilation or padding, and sizes of at most %zu",
+                        kernel[axis], axis, image[axis], RONDO_WINDOW_MAX);
     f->taps *= kernel[axis];
     windows *= f->windows[axis];
   }

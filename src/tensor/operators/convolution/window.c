@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Windows: their attributes and sizes. Sizes are limited, so that indices do not overflow. Threads: any.
+ * Windows: their attributes and sizes. Threads: any.
  */
 #include "tensor/operators/convolution/window.h"
 
@@ -7,11 +7,9 @@
 
 #include "tensor/program/operation.h"
 
-#define MAX_SIZE ((size_t)1 << 30)
-
 static size_t or_one(const size_t *sizes, size_t i) { return sizes == NULL || sizes[i] == 0 ? 1 : sizes[i]; }
 
-static size_t sum_of(size_t a, size_t b) { return a > MAX_SIZE || b > MAX_SIZE ? SIZE_MAX : a + b; }
+static size_t sum_of(size_t a, size_t b) { return a > RONDO_WINDOW_MAX || b > RONDO_WINDOW_MAX ? SIZE_MAX : a + b; }
 
 void rondo_window_attributes(size_t rank, const rondo_window_given *given, rondo_attributes *out) {
   size_t *sizes = out->sizes;
@@ -64,11 +62,12 @@ rondo_window rondo_window_of(const rondo_shape *image, const rondo_attributes *a
 static rondo_status check_sizes(const rondo_program *program, const rondo_operation *operation,
                                 const rondo_shape *image) {
   for (size_t i = 0; i < RONDO_WINDOW_SIZES; i++) {
-    if (operation->attributes.sizes[i] <= MAX_SIZE && rondo_window_image_size(image, i % RONDO_WINDOW_AXES) <= MAX_SIZE)
+    if (operation->attributes.sizes[i] <= RONDO_WINDOW_MAX &&
+        rondo_window_image_size(image, i % RONDO_WINDOW_AXES) <= RONDO_WINDOW_MAX)
       continue;
     return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE,
                                 "a size is larger than %zu: use a smaller image, kernel, stride, padding or dilation",
-                                MAX_SIZE);
+                                RONDO_WINDOW_MAX);
   }
   return RONDO_OK;
 }

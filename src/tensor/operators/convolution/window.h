@@ -11,6 +11,10 @@
 
 enum { RONDO_DEPTH, RONDO_HEIGHT, RONDO_WIDTH, RONDO_WINDOW_AXES };
 
+/* The largest size of an image, a window, a stride, a dilation or a padding, so that indices do not overflow.
+ */
+#define RONDO_WINDOW_MAX ((size_t)1 << 30)
+
 /* Part of a scalar argument of kernels; without padding. */
 typedef struct rondo_window {
   size_t in[RONDO_WINDOW_AXES], out[RONDO_WINDOW_AXES]; /* sizes of the images */
