@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * attention_plan makes the plan of attention (attention.h): it checks the lengths, the counts of new rows and the block
  * table that a program gives, and writes what kernels rely on. A batch whose numbers are wrong has no rows, and the run
- * fails. So does one that uses a block which another batch writes, because batches are computed in any order. Layers of
- * the same lengths and shapes share one plan, as operations that compute the same run once.
+ * fails. So does one that uses a block which another batch writes, because batches are computed in any order; a first
+ * kernel counts the entries that write each block, in time linear in the table. Layers of the same lengths and shapes
+ * share one plan, as operations that compute the same run once.
  * attention_slopes is the same for slopes alone, which cannot be wrong. Threads: as tensor/program/operator.h says.
  */
 #include "tensor/operators/attention/attention_plan.h"
@@ -58,29 +59,39 @@ static size_t count_used(const plan_shape *shape, batch_rows rows) {
   return rondo_divide_up(count, shape->block_rows);
 }
 
-/* Looks for a block, which the entry `written` of the table names, among the first entries of a batch. Whether none of
- * them is another entry; the run fails otherwise. */
-static bool check_block(const plan_shape *shape, const int32_t *table, size_t written, size_t batch, size_t used,
-                        rondo_index_cell cell) {
-  const size_t first = batch * shape->table_blocks;
-  const int32_t block = table[written];
-  size_t found = 0;
-  for (size_t i = 0; i < used; i++) found += table[first + i] == block; /* almost always all that is done */
-  if (found == (written >= first && written < first + used ? 1 : 0)) return true;
-  for (size_t i = 0; i < used; i++)
-    if (table[first + i] == block && first + i != written) (void)rondo_check_index(cell, first + i, block, 0);
-  return false;
+/* The first of these entries that the batch writes. */
+static size_t first_written(const plan_shape *shape, batch_rows rows) {
+  return rows.count == 0 ? count_used(shape, rows) : (size_t)rows.length / shape->block_rows;
 }
 
-/* The same for all blocks that the batches write. */
-static bool check_written(const plan_shape *shape, const int32_t *const *inputs, size_t batch, size_t used,
-                          rondo_index_cell cell) {
+static bool is_block(const plan_shape *shape, int32_t entry) { return entry >= 0 && (size_t)entry < shape->blocks; }
+
+/* Sets how many written entries of the table name each block that is used. Other blocks have any number. */
+static void count_writers(const plan_shape *shape, const int32_t *const *inputs, uint32_t *writers) {
+  for (size_t batch = 0; batch < shape->batches; batch++) {
+    const int32_t *table = inputs[TABLE] + batch * shape->table_blocks;
+    const size_t used = count_used(shape, check_rows(shape, inputs, batch, NULL));
+    for (size_t i = 0; i < used; i++)
+      if (is_block(shape, table[i])) writers[table[i]] = 0;
+  }
+  for (size_t batch = 0; batch < shape->batches; batch++) {
+    const int32_t *table = inputs[TABLE] + batch * shape->table_blocks;
+    const batch_rows rows = check_rows(shape, inputs, batch, NULL);
+    const size_t used = count_used(shape, rows);
+    for (size_t i = first_written(shape, rows); i < used; i++)
+      if (is_block(shape, table[i])) writers[table[i]]++;
+  }
+}
+
+/* Whether no entry that the batch's rows use names a block that another entry writes; the run fails otherwise. */
+static bool check_written(const plan_shape *shape, const int32_t *table, const uint32_t *writers, size_t batch,
+                          batch_rows rows, rondo_index_cell cell) {
+  const size_t used = count_used(shape, rows), first = first_written(shape, rows);
   bool is_right = true;
-  for (size_t other = 0; other < shape->batches && shape->appends != 0 && used > 0; other++) {
-    const batch_rows rows = check_rows(shape, inputs, other, NULL);
-    const size_t end = rows.count == 0 ? 0 : count_used(shape, rows);
-    for (size_t i = (size_t)rows.length / shape->block_rows; i < end; i++)
-      is_right &= check_block(shape, inputs[TABLE], other * shape->table_blocks + i, batch, used, cell);
+  for (size_t i = 0; i < used; i++) {
+    const size_t at = batch * shape->table_blocks + i;
+    if (!is_block(shape, table[at]) || writers[table[at]] <= (i >= first ? 1 : 0)) continue;
+    is_right = rondo_check_index(cell, at, table[at], 0);
   }
   return is_right;
 }
@@ -98,14 +109,15 @@ static bool check_table(const plan_shape *shape, const int32_t *table, size_t ba
   return is_right;
 }
 
-static void plan_batch(const plan_shape *shape, const int32_t *const *inputs, size_t batch,
+static void plan_batch(const plan_shape *shape, const int32_t *const *inputs, const uint32_t *writers, size_t batch,
                        const rondo_index_cell *cells, int32_t *plan) {
   int32_t *table = plan + 2 * shape->batches + batch * shape->table_blocks;
   batch_rows rows = check_rows(shape, inputs, batch, cells);
   if (shape->table_blocks > 0) {
     const size_t used = count_used(shape, rows);
     const bool are_blocks = check_table(shape, inputs[TABLE], batch, used, cells, table);
-    if (!check_written(shape, inputs, batch, used, cells[TABLE]) || !are_blocks) {
+    const bool are_own = writers == NULL || check_written(shape, inputs[TABLE], writers, batch, rows, cells[TABLE]);
+    if (!are_blocks || !are_own) {
       memset(table, 0, shape->table_blocks * sizeof *table);
       rows = (batch_rows){0, 0};
     }
@@ -117,26 +129,39 @@ static void plan_batch(const plan_shape *shape, const int32_t *const *inputs, si
 static void plan_all(rondo_blocks blocks, void *const *args, const rondo_index_cell *cells) {
   const plan_shape *shape = args[0];
   const int32_t *inputs[INPUTS];
-  int32_t *plan = RONDO_ARG(int32_t *, 1 + INPUTS);
+  const uint32_t *writers = RONDO_ARG(const uint32_t *, 1 + INPUTS);
+  int32_t *plan = RONDO_ARG(int32_t *, 2 + INPUTS);
   int32_t *slopes = plan + shape->batches * (2 + shape->table_blocks);
   for (size_t i = 0; i < INPUTS; i++) inputs[i] = RONDO_ARG(const int32_t *, 1 + i);
-  RONDO_EACH_ITEM(batch, blocks, shape->batches) plan_batch(shape, inputs, batch, cells, plan);
+  RONDO_EACH_ITEM(batch, blocks, shape->batches) plan_batch(shape, inputs, writers, batch, cells, plan);
   if (blocks.first == 0 && shape->heads > 0) memcpy(slopes, inputs[SLOPES], shape->heads * sizeof *slopes);
 }
 
 static void attention_plan_cpu(rondo_blocks blocks, void *const *args) {
   rondo_index_cell cells[TABLE + 1];
-  for (size_t i = 0; i <= TABLE; i++) cells[i] = rondo_begin_check(blocks, args + 2 + INPUTS + 4 * i);
+  for (size_t i = 0; i <= TABLE; i++) cells[i] = rondo_begin_check(blocks, args + 3 + INPUTS + 4 * i);
   plan_all(blocks, args, cells);
 }
 
 static void attention_slopes_cpu(rondo_blocks blocks, void *const *args) { plan_all(blocks, args, NULL); }
 
-#define PLAN_PARAMETERS RONDO_SCALAR(plan_shape), RONDO_READS, RONDO_READS, RONDO_READS, RONDO_READS, RONDO_WRITES
+/* The grid has one block. Arguments: the shape, lengths, counts, the table and what is counted. */
+static void attention_writers_cpu(rondo_blocks blocks, void *const *args) {
+  const int32_t *inputs[] = {RONDO_ARG(const int32_t *, 1 + LENGTHS), RONDO_ARG(const int32_t *, 1 + COUNTS),
+                             RONDO_ARG(const int32_t *, 1 + TABLE)};
+  assert(blocks.grid.x == 1);
+  (void)blocks;
+  count_writers(args[0], inputs, RONDO_ARG(uint32_t *, 2 + TABLE));
+}
+
+#define PLAN_PARAMETERS \
+  RONDO_SCALAR(plan_shape), RONDO_READS, RONDO_READS, RONDO_READS, RONDO_READS, RONDO_READS, RONDO_WRITES
 
 RONDO_UNTYPED_KERNEL(attention_plan, attention_plan, PLAN_PARAMETERS, RONDO_CHECK_PARAMETERS, RONDO_CHECK_PARAMETERS,
                      RONDO_CHECK_PARAMETERS);
 RONDO_UNTYPED_KERNEL(attention_slopes, attention_plan, PLAN_PARAMETERS);
+RONDO_UNTYPED_KERNEL(attention_writers, attention_plan, RONDO_SCALAR(plan_shape), RONDO_READS, RONDO_READS, RONDO_READS,
+                     RONDO_WRITES);
 
 /* Operators -------------------------------------------------------------------------------------------------------- */
 
@@ -195,6 +220,26 @@ static plan_shape plan_shape_of(const rondo_emitter *emitter, const rondo_operat
                       .count_step = step_of(emitter, operation->inputs[COUNTS])};
 }
 
+/* Whether rows are written to blocks of a table, which are then counted in the workspace. */
+static bool writes_blocks(const rondo_operation *operation) {
+  return operation->inputs[TABLE] != RONDO_NO_VALUE && operation->attributes.sizes[APPENDS] != 0;
+}
+
+static rondo_status prepare_plan(rondo_resources *resources, const rondo_program *program, uint32_t number,
+                                 size_t *out_workspace_bytes) {
+  const rondo_operation *operation = &program->operations.items[number];
+  (void)resources;
+  *out_workspace_bytes = writes_blocks(operation) ? operation->attributes.sizes[BLOCKS] * sizeof(uint32_t) : 0;
+  return RONDO_OK;
+}
+
+static rondo_status emit_writers(rondo_emitter *emitter, const rondo_operation *operation, void *writers) {
+  const plan_shape shape = plan_shape_of(emitter, operation);
+  return rondo_emit_operands(emitter, operation, &attention_writers_code, (rondo_grid){.x = 1},
+                             RONDO_OPERANDS(RONDO_OBJECT(shape), RONDO_INPUT(LENGTHS), RONDO_INPUT(COUNTS),
+                                            RONDO_INPUT(TABLE), RONDO_OBJECT(writers)));
+}
+
 /* On CUDA, a block of threads makes the plan of a batch. */
 static const rondo_grain plan_grain = {256, 1};
 
@@ -202,19 +247,22 @@ static rondo_status emit_plan(rondo_emitter *emitter, const rondo_operation *ope
   const plan_shape shape = plan_shape_of(emitter, operation);
   const size_t least = operation->inputs[COUNTS] == RONDO_NO_VALUE ? shape.rows : 1; /* new rows of a batch */
   const size_t longest = shape.appends != 0 ? shape.capacity - least : shape.capacity;
+  void *writers = writes_blocks(operation) ? rondo_emit_workspace(emitter) : NULL;
+  if (writers != NULL) RONDO_TRY(emit_writers(emitter, operation, writers));
   return rondo_emit_operands(
       emitter, operation, &attention_plan_code, rondo_emit_grid(emitter, shape.batches, plan_grain),
       RONDO_OPERANDS(RONDO_OBJECT(shape), RONDO_INPUT(LENGTHS), RONDO_INPUT(COUNTS), RONDO_INPUT(TABLE),
-                     RONDO_INPUT(SLOPES), RONDO_RESULT(0), RONDO_CHECK(LENGTHS, longest + 1),
+                     RONDO_INPUT(SLOPES), RONDO_OBJECT(writers), RONDO_RESULT(0), RONDO_CHECK(LENGTHS, longest + 1),
                      RONDO_CHECK(COUNTS, shape.rows + 1), RONDO_CHECK(TABLE, shape.blocks)));
 }
 
 static rondo_status emit_slopes(rondo_emitter *emitter, const rondo_operation *operation) {
   const plan_shape shape = plan_shape_of(emitter, operation);
-  return rondo_emit_operands(emitter, operation, &attention_slopes_code,
-                             rondo_emit_grid(emitter, shape.batches, plan_grain),
-                             RONDO_OPERANDS(RONDO_OBJECT(shape), RONDO_INPUT(LENGTHS), RONDO_INPUT(COUNTS),
-                                            RONDO_INPUT(TABLE), RONDO_INPUT(SLOPES), RONDO_RESULT(0)));
+  const void *writers = NULL;
+  return rondo_emit_operands(
+      emitter, operation, &attention_slopes_code, rondo_emit_grid(emitter, shape.batches, plan_grain),
+      RONDO_OPERANDS(RONDO_OBJECT(shape), RONDO_INPUT(LENGTHS), RONDO_INPUT(COUNTS), RONDO_INPUT(TABLE),
+                     RONDO_INPUT(SLOPES), RONDO_OBJECT(writers), RONDO_RESULT(0)));
 }
 
 #define PLAN_ROW .inputs = {"lengths", "new_rows", "block_table", "slopes"}, .result_count = 1, .infer = infer_plan
@@ -225,7 +273,7 @@ RONDO_OPERATOR(attention_plan, PLAN_ROW, .checks_indices = TABLE + 1,
                .repeat_rule =
                    "a sequence writes to this block, and another entry of the table names it, too; the sequence was "
                    "left out, and no cache was changed",
-               .emit = emit_plan);
+               .prepare = prepare_plan, .emit = emit_plan);
 RONDO_OPERATOR(attention_slopes, PLAN_ROW, .emit = emit_slopes);
 
 rondo_status rondo_attention_add_plan(rondo_program *program, const rondo_attention_rows *rows, uint32_t *out_plan) {

@@ -12,6 +12,7 @@ struct plan_shape {
 
 struct plan_inputs {
   const int *lengths, *counts, *table, *slopes;
+  const unsigned *writers; /* of each block, how many written entries of the table name it; 0: nothing is written */
 };
 
 struct plan_cells {
@@ -51,51 +52,23 @@ __device__ inline unsigned count_used(const plan_shape &shape, batch_rows rows) 
   return (count + each - 1) / each;
 }
 
-/* The entries of the table that some batches write: of each batch, from `first` up to, but not including, `end`. */
-struct written_entries {
-  unsigned first[BLOCK_THREADS], end[BLOCK_THREADS];
-};
-
-/* Those of the batches from `begin` on, a batch for each thread. */
-__device__ inline void find_written(const plan_shape &shape, const plan_inputs &in, size_t begin,
-                                    written_entries *written) {
-  const size_t batch = begin + threadIdx.x;
-  batch_rows rows = {0, 0};
-  if (batch < shape.batches) rows = check_rows(shape, in, batch, 0);
-  __syncthreads(); /* the previous ones have been read */
-  written->first[threadIdx.x] = (unsigned)rows.length / (unsigned)shape.block_rows;
-  written->end[threadIdx.x] = rows.count == 0 ? 0 : count_used(shape, rows);
-  __syncthreads();
+/* The first of these entries that the batch writes. */
+__device__ inline unsigned first_written(const plan_shape &shape, batch_rows rows) {
+  return rows.count == 0 ? count_used(shape, rows) : (unsigned)rows.length / (unsigned)shape.block_rows;
 }
 
-/* Whether a batch from `begin` on writes to the block that the entry `at` of the table names, by another entry. */
-__device__ inline bool is_repeated(const plan_shape &shape, const int *table, size_t at, size_t begin,
-                                   const written_entries &written) {
-  const size_t left = shape.batches - begin;
-  const unsigned count = left < BLOCK_THREADS ? (unsigned)left : BLOCK_THREADS;
-  const int block = table[at];
-  bool found = false;
-  for (unsigned i = 0; i < count; i++) {
-    const size_t row = (begin + i) * shape.table_blocks;
-    for (unsigned k = written.first[i]; k < written.end[i]; k++) found |= table[row + k] == block && row + k != at;
-  }
-  return found;
-}
-
-/* Whether no entry that the batch's rows use names a block that another entry writes. All threads call it; each gets
- * the result for its entries. */
-__device__ inline bool check_written(const plan_shape &shape, const plan_inputs &in, size_t batch, unsigned used,
+/* Whether no entry that the batch's rows use names a block that another entry writes. Each thread gets the result for
+ * its entries. */
+__device__ inline bool check_written(const plan_shape &shape, const plan_inputs &in, size_t batch, batch_rows rows,
                                      const plan_cells &cells) {
-  __shared__ written_entries written;
+  const unsigned used = count_used(shape, rows), first = first_written(shape, rows);
   bool is_right = true;
-  for (size_t begin = 0; begin < shape.batches; begin += BLOCK_THREADS) {
-    find_written(shape, in, begin, &written);
-    for (unsigned i = threadIdx.x; i < used; i += BLOCK_THREADS) {
-      const size_t at = batch * shape.table_blocks + i;
-      if (!is_repeated(shape, in.table, at, begin, written)) continue;
-      check_index(cells.table, at, in.table[at], 0);
-      is_right = false;
-    }
+  for (unsigned i = threadIdx.x; i < used; i += BLOCK_THREADS) {
+    const size_t at = batch * shape.table_blocks + i;
+    const int block = in.table[at];
+    if (!is_index(block, shape.blocks) || in.writers[block] <= (i >= first ? 1u : 0u)) continue;
+    check_index(cells.table, at, block, 0);
+    is_right = false;
   }
   return is_right;
 }
@@ -121,7 +94,7 @@ __device__ inline void plan_batch(const plan_shape &shape, const plan_inputs &in
   if (shape.table_blocks > 0) {
     const unsigned used = count_used(shape, rows);
     bool is_right = check_table(shape, in.table, batch, used, cells);
-    if (shape.appends != 0 && !check_written(shape, in, batch, used, cells)) is_right = false;
+    if (in.writers != 0 && !check_written(shape, in, batch, rows, cells)) is_right = false;
     if (!is_right) is_wrong = 1;
     __syncthreads();
     int *const table = plan + 2 * shape.batches + batch * shape.table_blocks;
@@ -146,9 +119,9 @@ __device__ inline void plan_all(const plan_shape &shape, const plan_inputs &in, 
 
 extern "C" __global__ void attention_plan(plan_shape shape, const int *__restrict__ lengths,
                                           const int *__restrict__ counts, const int *__restrict__ table,
-                                          const int *__restrict__ slopes, int *__restrict__ plan, CHECK_OF(length),
-                                          CHECK_OF(count), CHECK_OF(table)) {
-  const plan_inputs in = {lengths, counts, table, slopes};
+                                          const int *__restrict__ slopes, const unsigned *__restrict__ writers,
+                                          int *__restrict__ plan, CHECK_OF(length), CHECK_OF(count), CHECK_OF(table)) {
+  const plan_inputs in = {lengths, counts, table, slopes, writers};
   const plan_cells cells = {begin_check(TO_CHECK_OF(length)), begin_check(TO_CHECK_OF(count)),
                             begin_check(TO_CHECK_OF(table))};
   plan_all(shape, in, cells, plan);
@@ -156,8 +129,32 @@ extern "C" __global__ void attention_plan(plan_shape shape, const int *__restric
 
 extern "C" __global__ void attention_slopes(plan_shape shape, const int *__restrict__ lengths,
                                             const int *__restrict__ counts, const int *__restrict__ table,
-                                            const int *__restrict__ slopes, int *__restrict__ plan) {
-  const plan_inputs in = {lengths, counts, table, slopes};
+                                            const int *__restrict__ slopes, const unsigned *__restrict__ writers,
+                                            int *__restrict__ plan) {
+  const plan_inputs in = {lengths, counts, table, slopes, writers};
   const plan_cells cells = {};
   plan_all(shape, in, cells, plan);
+}
+
+/* Calls a function for each entry of the table that some batch uses, with whether it is written; a thread for each. */
+template <typename function>
+__device__ inline void for_used_entries(const plan_shape &shape, const plan_inputs &in, function call) {
+  for (size_t at = threadIdx.x; at < shape.batches * shape.table_blocks; at += BLOCK_THREADS) {
+    const batch_rows rows = check_rows(shape, in, at / shape.table_blocks, 0);
+    const size_t i = at % shape.table_blocks;
+    if (i < count_used(shape, rows) && is_index(in.table[at], shape.blocks))
+      call(in.table[at], i >= first_written(shape, rows));
+  }
+}
+
+/* One block of threads. Numbers of blocks that no rows use are not set. */
+extern "C" __global__ void attention_writers(plan_shape shape, const int *__restrict__ lengths,
+                                             const int *__restrict__ counts, const int *__restrict__ table,
+                                             unsigned *writers) {
+  const plan_inputs in = {lengths, counts, table, 0, 0};
+  for_used_entries(shape, in, [=](int block, bool) { writers[block] = 0; });
+  __syncthreads();
+  for_used_entries(shape, in, [=](int block, bool is_written) {
+    if (is_written) atomicAdd(&writers[block], 1u);
+  });
 }
