@@ -97,6 +97,7 @@ refuse() {
   fails 1 "wrong: $2: use a file that rondo train --json wrote" report wrong first
 }
 refuse 'del(.losses)' "its 'losses' are not one for each step"
+refuse '.losses_from = 1' "its 'losses_from' is no step before the run"
 refuse '.losses[3] = null' "its 'losses' are not all numbers"
 refuse '.losses |= .[1:]' "its 'losses' are not one for each step"
 refuse '.steps_done = 0' "its 'steps_before' and 'steps_done' are no steps"

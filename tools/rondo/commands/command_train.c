@@ -152,6 +152,10 @@ static int create_buffers(training *t) {
   t->tokens = calloc((size_t)t->batch.places * t->batch.context, sizeof *t->tokens);
   t->labels = calloc((size_t)t->batch.places * t->batch.labels, sizeof *t->labels);
   if (!t->tokens || !t->labels) return tool_fail_memory("a batch of %" PRIu64, s->batch);
+  t->losses = calloc(s->steps, sizeof *t->losses);
+  if (s->checkpoint) t->loss_text = malloc(train_loss_text_bytes(s->steps));
+  if (!t->losses || (s->checkpoint && !t->loss_text))
+    return tool_fail_memory("the losses of %" PRIu64 " steps", s->steps);
   const int result = create_run(&t->eager, s->steps);
   return result == TOOL_OK ? create_run(&t->recorded, s->steps) : result;
 }
@@ -253,6 +257,8 @@ static int destroy_all(training *t) {
   rondo_text_free(t->explanation);
   free(t->tokens);
   free(t->labels);
+  free(t->losses);
+  free(t->loss_text);
   rondo_weights_destroy(t->resumed);
   corpus_destroy(&t->corpus);
   return result;

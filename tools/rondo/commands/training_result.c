@@ -38,11 +38,19 @@ static int create_values(result_values *out, uint64_t first, uint64_t end) {
   return out->values ? TOOL_OK : tool_fail_memory("the losses of %" PRIu64 " steps", end - first);
 }
 
+/* The first step of the losses: that of the run, if an earlier release wrote the file. */
+static bool get_first(const training_result *result, uint64_t run_first, uint64_t *out) {
+  *out = run_first;
+  if (!json_object_get(result->root, "losses_from")) return true;
+  return get_step(result->root, "losses_from", 0, out) && *out <= run_first;
+}
+
 static int read_losses(training_result *result) {
   const json_t *losses = json_object_get(result->root, "losses");
   uint64_t first, end;
   if (!get_step(result->root, "steps_before", 0, &first) || !get_step(result->root, "steps_done", first + 1, &end))
     return fail_member(result, "its 'steps_before' and 'steps_done' are no steps");
+  if (!get_first(result, first, &first)) return fail_member(result, "its 'losses_from' is no step before the run");
   if (!json_is_array(losses) || json_array_size(losses) != end - first)
     return fail_member(result, "its 'losses' are not one for each step");
   if (create_values(&result->losses, first, end) != TOOL_OK) return TOOL_FAILURE;

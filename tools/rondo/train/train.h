@@ -26,6 +26,7 @@
 #include "train/train_mpi.h"
 
 #define TRAIN_MOST_STEPS 10000000
+#define TRAIN_MOST_LOSSES 1000000 /* in a checkpoint: those of the last steps */
 #define TRAIN_COMPARE_UNSET UINT64_MAX
 
 typedef struct train_settings {
@@ -139,6 +140,9 @@ typedef struct training {
   uint64_t resumed_steps;  /* the total number of steps of that checkpoint's training */
   train_progress progress; /* of the recorded run */
   uint64_t kept_step;      /* step of the file of --checkpoint; 0: none yet */
+  float *losses;           /* of all steps so far from losses_from on, by step; with space for all steps */
+  uint64_t losses_from;    /* losses of steps before it are not in the checkpoint */
+  char *loss_text;         /* space for the losses of a checkpoint; NULL: none is written */
   train_validation validation;
   train_samples samples;
   training_run eager, recorded;
@@ -205,6 +209,8 @@ int train_checkpoint_load(training *t);
 int train_checkpoint_check(training *t);
 /* Sets states and progress from the loaded checkpoint. */
 int train_checkpoint_apply(training *t);
+/* train_checkpoint.c. The size of loss_text for a training of so many steps. */
+size_t train_loss_text_bytes(uint64_t steps);
 /* Writes a checkpoint to --checkpoint. All ranks call it; rank 0 writes it, and all return the same. Returns false if
  * that failed: `problem` has the reason, and the previous file is unchanged. */
 bool train_checkpoint_write(training *t, char problem[TRAIN_PROBLEM_BYTES]);

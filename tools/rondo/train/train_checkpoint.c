@@ -94,6 +94,25 @@ static rondo_status describe_best(const train_best *best, rondo_weights *set) {
   return rondo_weights_set_metadata(set, "best_loss", loss);
 }
 
+/* Losses are text in the metadata: the bits of each, in hexadecimal. */
+enum { LOSS_DIGITS = 8 };
+static const char hex_digits[] = "0123456789abcdef";
+
+size_t train_loss_text_bytes(uint64_t steps) {
+  return (size_t)(steps < TRAIN_MOST_LOSSES ? steps : TRAIN_MOST_LOSSES) * LOSS_DIGITS + 1;
+}
+
+static void write_losses(const training *t) {
+  const uint64_t end = t->progress.step, least = end > TRAIN_MOST_LOSSES ? end - TRAIN_MOST_LOSSES : 0;
+  char *to = t->loss_text;
+  for (uint64_t i = least > t->losses_from ? least : t->losses_from; i < end; i++) {
+    uint32_t bits;
+    memcpy(&bits, &t->losses[i], sizeof bits);
+    for (int digit = LOSS_DIGITS - 1; digit >= 0; digit--) *to++ = hex_digits[bits >> (4 * digit) & 15];
+  }
+  *to = '\0';
+}
+
 static rondo_status describe(const training *t, rondo_weights *set) {
   const train_progress *progress = &t->progress;
   const train_traits all = train_traits_of(t);
@@ -107,6 +126,8 @@ static rondo_status describe(const training *t, rondo_weights *set) {
   TOOL_TRY(set_number(set, "loss_history", progress->loss_history));
   snprintf(loss, sizeof loss, "%.9g", (double)progress->first_loss);
   TOOL_TRY(rondo_weights_set_metadata(set, "first_loss", loss));
+  write_losses(t);
+  TOOL_TRY(rondo_weights_set_metadata(set, "losses", t->loss_text));
   return t->settings.validation > 0 ? describe_best(&progress->best, set) : RONDO_OK;
 }
 
@@ -221,13 +242,43 @@ static int read_best(const training *t, train_best *out) {
   return result == TOOL_OK ? read_loss(t, "best_loss", &out->loss) : result;
 }
 
+static bool read_bits(const char *text, float *out) {
+  uint32_t bits = 0;
+  for (int i = 0; i < LOSS_DIGITS; i++) {
+    const char *digit = strchr(hex_digits, text[i]);
+    if (text[i] == '\0' || !digit) return false;
+    bits = bits << 4 | (uint32_t)(digit - hex_digits);
+  }
+  memcpy(out, &bits, sizeof bits);
+  return isfinite(*out);
+}
+
+/* Reads the losses of the last steps before `step`, and which of them is the first. out, by step: NULL to check only.
+ * Checkpoints of Rondo 0.2 and before have none. */
+static int read_losses(const training *t, uint64_t step, float *out, uint64_t *out_from) {
+  const char *text = rondo_weights_get_metadata(t->resumed, "losses");
+  const uint64_t length = text ? strlen(text) : 0, count = length / LOSS_DIGITS;
+  bool is_right = length % LOSS_DIGITS == 0 && count <= step;
+  *out_from = step - (is_right ? count : 0);
+  for (uint64_t i = 0; i < count && is_right; i++) {
+    float loss = 0;
+    is_right = read_bits(text + i * LOSS_DIGITS, &loss);
+    if (out) out[*out_from + i] = loss;
+  }
+  return is_right ? TOOL_OK
+                  : tool_fail("%s: the 'losses' in its metadata are not those of %" PRIu64 " steps", t->settings.resume,
+                              step);
+}
+
 static int read_progress(training *t, train_progress *out) {
   const char *path = t->settings.resume;
   const uint64_t steps = t->settings.steps, stop_after = t->settings.stop_after, patience = t->settings.patience;
+  uint64_t from;
   int result = read_number(t, "step", &out->step);
   if (result == TOOL_OK) result = read_number(t, "batches", &out->batches.state);
   if (result == TOOL_OK) result = read_number(t, "loss_history", &out->loss_history);
   if (result == TOOL_OK) result = read_loss(t, "first_loss", &out->first_loss);
+  if (result == TOOL_OK) result = read_losses(t, out->step, NULL, &from);
   if (result == TOOL_OK && t->settings.validation > 0) result = read_best(t, &out->best);
   if (result != TOOL_OK) return result;
   if (patience > 0 && out->best.since >= patience)
@@ -282,6 +333,7 @@ int train_checkpoint_check(training *t) {
 int train_checkpoint_apply(training *t) {
   const train_best *best = &t->progress.best;
   if (read_progress(t, &t->progress) != TOOL_OK) return TOOL_FAILURE;
+  if (read_losses(t, t->progress.step, t->losses, &t->losses_from) != TOOL_OK) return TOOL_FAILURE;
   if (rondo_checkpoint_apply(t->resumed, t->compiled)) return tool_fail_status("%s", t->settings.resume);
   if (best->step == 0 || t->validation.best) return TOOL_OK;
   return model_gather(&t->model, t->compiled, &t->validation.best) ? tool_fail_status("the model to save") : TOOL_OK;

@@ -39,6 +39,7 @@ static rondo_status train_step(training *t, run_function run, training_run *out)
   TOOL_TRY(rondo_compiled_read(t->compiled, "loss", loss, sizeof *loss));
   TOOL_TRY(train_ranks_step(t, loss, out->step_us[progress->step]));
   if (progress->step == 0) progress->first_loss = *loss;
+  t->losses[progress->step] = *loss;
   progress->loss_history = fingerprint_add(progress->loss_history, loss, sizeof *loss);
   out->end = ++progress->step;
   return RONDO_OK;

@@ -63,10 +63,11 @@ static void write_progress(const training *t, json *out) {
   json_text(out, "loss_history", history);
 }
 
-/* Losses of the steps that this command ran. */
+/* Losses of all steps, also of those before the checkpoint. */
 static void write_losses(const training *t, json *out) {
+  json_integer(out, "losses_from", t->losses_from);
   json_begin_array(out, "losses");
-  for (uint64_t i = t->recorded.first; i < t->recorded.end; i++) json_real(out, NULL, (double)t->recorded.losses[i]);
+  for (uint64_t i = t->losses_from; i < t->recorded.end; i++) json_real(out, NULL, (double)t->losses[i]);
   json_end(out);
 }
 
