@@ -333,8 +333,8 @@ static void store_positions(const placer *p) {
   rondo_layers *layers = p->ordering->layers;
   double left = INFINITY, right = -INFINITY;
   for (uint32_t i = 0; i < layers->vertex_count; i++) {
-    left = rondo_smaller(left, p->x[i] - width_of(p, i) / 2);
-    right = rondo_larger(right, p->x[i] + width_of(p, i) / 2);
+    left = rondo_fmin(left, p->x[i] - width_of(p, i) / 2);
+    right = rondo_fmax(right, p->x[i] + width_of(p, i) / 2);
   }
   for (uint32_t i = 0; i < layers->vertex_count; i++) layers->x[i] = (int32_t)(p->x[i] - left + 0.5);
   layers->width = (int32_t)rondo_ceil(right - left);

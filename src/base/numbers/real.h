@@ -7,8 +7,8 @@
 #include <stdint.h>
 
 /* As fmax and fmin: of a number and a NaN, the number. */
-static inline double rondo_larger(double a, double b) { return a >= b || b != b ? a : b; }
-static inline double rondo_smaller(double a, double b) { return a <= b || b != b ? a : b; }
+static inline double rondo_fmax(double a, double b) { return a >= b || b != b ? a : b; }
+static inline double rondo_fmin(double a, double b) { return a <= b || b != b ? a : b; }
 
 /* The next whole number, of 0 to 2^63. */
 static inline uint64_t rondo_ceil(double value) {

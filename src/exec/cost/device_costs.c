@@ -256,7 +256,7 @@ static rondo_status take_samples(measurement *m, size_t chain, size_t round) {
   RONDO_TRY(rondo_time_run(m->stream, enqueue_chain, &work, &samples->stream_host[round], &total));
   RONDO_TRY(rondo_meter_run(m->stream, enqueue_chain, &work, GATE_NS, &metered));
   samples->stream_device[round] = metered.device_us;
-  samples->stream_beyond[round] = rondo_larger(0, total - rondo_larger(metered.host_us, metered.device_us));
+  samples->stream_beyond[round] = rondo_fmax(0, total - rondo_fmax(metered.host_us, metered.device_us));
   return run_exec(m, m->execs[chain], &samples->launch_host[round], &samples->launch_total[round]);
 }
 
@@ -288,8 +288,8 @@ static rondo_status run_cold(measurement *m) {
 
 /* Fits a straight line through what two lengths cost. Neither the base nor the slope is negative. */
 static void fit(double first, double second, double *out_base, double *out_each) {
-  *out_each = rondo_larger(0, (second - first) / (lengths[1] - lengths[0]));
-  *out_base = rondo_larger(0, first - lengths[0] * *out_each);
+  *out_each = rondo_fmax(0, (second - first) / (lengths[1] - lengths[0]));
+  *out_base = rondo_fmax(0, first - lengths[0] * *out_each);
 }
 
 /* The same for the medians of two lists of samples. */
@@ -302,7 +302,7 @@ static void fit_medians(const measurement *m, double *first, double *second, dou
  * such chains is nearly that of the host; other chains take at most a third of it. */
 static void correct_stream_kernel(const measurement *m, rondo_costs *inout) {
   if (rondo_meter_holds(m->stream) || inout->stream_kernel < inout->stream_host_kernel / 2) return;
-  inout->stream_kernel = rondo_smaller(inout->stream_kernel, inout->launch_kernel);
+  inout->stream_kernel = rondo_fmin(inout->stream_kernel, inout->launch_kernel);
 }
 
 static void conclude(measurement *m, rondo_costs *out) {
@@ -315,7 +315,7 @@ static void conclude(measurement *m, rondo_costs *out) {
   fit_medians(m, a->stream_host, b->stream_host, &out->stream_host, &out->stream_host_kernel);
   correct_stream_kernel(m, out);
   const double hot = out->launch_host + lengths[0] * out->launch_host_node;
-  out->launch_host_cold = rondo_larger(0, rondo_median(m->cold, FEWEST_ROUNDS) - hot);
+  out->launch_host_cold = rondo_fmax(0, rondo_median(m->cold, FEWEST_ROUNDS) - hot);
   fit(a->record_us, b->record_us, &out->record, &out->record_node);
 }
 

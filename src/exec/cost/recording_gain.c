@@ -23,26 +23,25 @@ enum { MOST_REPEATS = 1000, CHOSEN_REPEATS = 25 };
 /* Predicting ------------------------------------------------------------------------------------------------------- */
 
 static double saved_us(const rondo_gain *gain) {
-  return rondo_larger(0,
-                      rondo_larger(gain->total_us - gain->recorded_total_us, gain->host_us - gain->recorded_host_us));
+  return rondo_fmax(0, rondo_fmax(gain->total_us - gain->recorded_total_us, gain->host_us - gain->recorded_host_us));
 }
 
 /* The max that recording can save of the total: the host's time, and the additional costs of a stream and its kernels.
  * If the rest is more than the measured device time, the runs differed. */
 static double most_saved_us(const rondo_costs *costs, const rondo_gain *gain) {
   return gain->host_us + costs->stream_latency +
-         (double)gain->works * rondo_larger(0, costs->stream_kernel - costs->launch_kernel);
+         (double)gain->works * rondo_fmax(0, costs->stream_kernel - costs->launch_kernel);
 }
 
 static void predict_recorded(const rondo_costs *costs, rondo_gain *gain) {
   const double works = gain->works;
-  const double beyond = rondo_larger(0, gain->host_us - costs->stream_host - works * costs->stream_host_kernel);
+  const double beyond = rondo_fmax(0, gain->host_us - costs->stream_host - works * costs->stream_host_kernel);
   gain->recorded_host_us =
-      costs->launch_host + works * costs->launch_host_node + rondo_smaller(costs->launch_host_cold, beyond);
+      costs->launch_host + works * costs->launch_host_node + rondo_fmin(costs->launch_host_cold, beyond);
   const double predicted = costs->launch_latency + works * costs->launch_kernel +
-                           rondo_larger(0, gain->device_us - works * costs->stream_kernel);
+                           rondo_fmax(0, gain->device_us - works * costs->stream_kernel);
   const double least = gain->device_us > 0 ? gain->total_us - most_saved_us(costs, gain) : 0;
-  gain->recorded_total_us = rondo_larger(predicted, least);
+  gain->recorded_total_us = rondo_fmax(predicted, least);
 }
 
 static void conclude(const rondo_costs *costs, rondo_gain *gain) {
@@ -51,7 +50,7 @@ static void conclude(const rondo_costs *costs, rondo_gain *gain) {
   gain->host_gain = gain->recorded_host_us > 0 ? gain->host_us / gain->recorded_host_us : 0;
   gain->total_gain = gain->recorded_total_us > 0 ? gain->total_us / gain->recorded_total_us : 0;
   const double runs = saved > 0 ? gain->record_us / saved : INFINITY;
-  gain->runs_to_repay = runs < MOST_RUNS ? rondo_ceil(rondo_larger(1, runs)) : 0;
+  gain->runs_to_repay = runs < MOST_RUNS ? rondo_ceil(rondo_fmax(1, runs)) : 0;
 }
 
 rondo_status rondo_gain_estimate(const rondo_costs *costs, rondo_gain *inout_gain) {
@@ -62,7 +61,7 @@ rondo_status rondo_gain_estimate(const rondo_costs *costs, rondo_gain *inout_gai
   RONDO_TRY(rondo_require(call, "inout_gain", inout_gain));
   RONDO_TRY(RONDO_VERSIONED_READ("rondo_costs", costs, &known));
   RONDO_TRY(rondo_versioned_read("rondo_gain", inout_gain, &gain, sizeof gain));
-  if (gain.total_us <= 0) gain.total_us = known.stream_latency + rondo_larger(gain.host_us, gain.device_us);
+  if (gain.total_us <= 0) gain.total_us = known.stream_latency + rondo_fmax(gain.host_us, gain.device_us);
   if (!gain.is_measured) predict_recorded(&known, &gain);
   conclude(&known, &gain);
   return rondo_versioned_write("rondo_gain", &gain, inout_gain, sizeof gain);
@@ -181,7 +180,7 @@ static rondo_status run_first(measurement *m) {
   RONDO_TRY(m->work(m->stream, m->user));
   RONDO_TRY(rondo_stream_synchronize(m->stream));
   const double repeats = CHOSEN_NS / (double)(rondo_clock_ns() - begin + 1);
-  if (m->repeats == 0) m->repeats = (uint32_t)rondo_smaller(CHOSEN_REPEATS, rondo_larger(1, repeats));
+  if (m->repeats == 0) m->repeats = (uint32_t)rondo_fmin(CHOSEN_REPEATS, rondo_fmax(1, repeats));
   return RONDO_OK;
 }
 
@@ -189,7 +188,7 @@ static rondo_status take_samples(measurement *m, rondo_gain *gain) {
   RONDO_TRY(run_first(m));
   RONDO_TRY(time_runs(m, m->work, m->user, &gain->host_us, &gain->total_us));
   for (uint32_t i = 0; i < m->repeats; i++) RONDO_TRY(meter_run(m, gain, &m->device[i]));
-  gain->device_us = rondo_smaller(rondo_median(m->device, m->repeats), gain->total_us);
+  gain->device_us = rondo_fmin(rondo_median(m->device, m->repeats), gain->total_us);
   if (m->exec == NULL) return rondo_stream_synchronize(m->stream);
   gain->is_measured = true;
   return time_runs(m, rondo_queue_launch, m->exec, &gain->recorded_host_us, &gain->recorded_total_us);
