@@ -79,6 +79,7 @@ rondo_library rondo_onednn_products = {.name = "oneDNN",
                                        .option = RONDO_OPTION_ONEDNN_LIBRARY,
                                        .usual = {"libdnnl.so.2", "libdnnl.so.3"},
                                        RONDO_LIBRARY_FUNCTIONS(product_symbols, rondo_onednn_product_api),
+                                       .optional_count = ONEDNN_OPTIONAL_PRODUCTS,
                                        .why_not = why_not,
                                        .accept = check_threads,
                                        .search = PTHREAD_MUTEX_INITIALIZER};

@@ -127,10 +127,16 @@ typedef struct onednn_version { /* dnnl_version_t */
 
 enum { ONEDNN_RUNTIME_SEQUENTIAL = 1, ONEDNN_RUNTIME_OPENMP = 2 }; /* of a version's cpu_runtime */
 
-#define ONEDNN_PRODUCT_FUNCTIONS(ROW)                                                                    \
-  ROW(int, sgemm, dnnl_sgemm,                                                                            \
-      (char transpose_a, char transpose_b, int64_t m, int64_t n, int64_t k, float alpha, const float *a, \
-       int64_t a_stride, const float *b, int64_t b_stride, float beta, float *c, int64_t c_stride))      \
-  ROW(const onednn_version *, version, dnnl_version, (void))
+/* The last one is not in the library's headers but exported by releases since 1.3, and may be missing. Other libraries
+ * call it, too. */
+enum { ONEDNN_OPTIONAL_PRODUCTS = 1 };
+#define ONEDNN_PRODUCT_FUNCTIONS(ROW)                                                                       \
+  ROW(int, sgemm, dnnl_sgemm,                                                                               \
+      (char transpose_a, char transpose_b, int64_t m, int64_t n, int64_t k, float alpha, const float *a,    \
+       int64_t a_stride, const float *b, int64_t b_stride, float beta, float *c, int64_t c_stride))         \
+  ROW(const onednn_version *, version, dnnl_version, (void))                                                \
+  ROW(int, gemm_bf16, dnnl_gemm_bf16bf16f32,                                                                \
+      (char transpose_a, char transpose_b, int64_t m, int64_t n, int64_t k, float alpha, const uint16_t *a, \
+       int64_t a_stride, const uint16_t *b, int64_t b_stride, float beta, float *c, int64_t c_stride))
 
 #endif

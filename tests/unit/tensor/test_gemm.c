@@ -2,15 +2,21 @@
  * Matrix products of a tile: plain C and libraries compared with the definition in double precision, for every storage
  * order, sizes around the edges of blocks, rows that are longer than the tile, and accumulation.
  */
+#define _GNU_SOURCE
 #include "tensor/operators/matmul/gemm.h"
 #include "tensor/vendor/compute_libraries.h"
 
 #include <dlfcn.h>
 #include <math.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/environment.h"
+#include "base/numbers/half_float.h"
+
 #include "support/rondo_test.h"
+#include "tensor/operators/common/vectors.h"
 #include "unit/tensor/reference.h"
 
 enum { MOST = 40 * 300 };
@@ -78,6 +84,55 @@ UNIT_TEST(test_products_in_use) {
   rondo_gemm_prepare();
   print_message("products from '%s' and '%s'\n", rondo_onednn_products.file.path, rondo_cblas.file.path);
   check_all(rondo_gemm_run);
+}
+
+static uint16_t halves[2][MOST];
+
+static void multiply_bf16(const rondo_gemm *g) {
+  const rondo_gemm_bf16 product = {g->m,
+                                   g->n,
+                                   g->k,
+                                   .a = {halves[0], g->a.stride, g->a.is_transposed},
+                                   .b = {halves[1], g->b.stride, g->b.is_transposed},
+                                   .c = g->c};
+  for (size_t i = 0; i < MOST; i++) halves[0][i] = rondo_to_bf16(a[i]), halves[1][i] = rondo_to_bf16(b[i]);
+  assert_true(rondo_gemm_run_bf16(&product));
+}
+
+/* Whole numbers are the same in BF16. */
+UNIT_TEST(test_products_of_bf16) {
+  rondo_gemm_prepare();
+  if (!rondo_gemm_is_for_bf16(64, 64, 64)) {
+    print_message("the processor or oneDNN has no products of BF16\n");
+    skip();
+  }
+  for (unsigned way = 0; way < 8; way++) {
+    const size_t m = 37, n = 83, k = 111;
+    const bool across_a = (way & 1) != 0, across_b = (way & 2) != 0;
+    for (size_t i = 0; i < MOST; i++) a[i] = (float)(i % 17) - 8, b[i] = (float)(i % 13) - 6;
+    const rondo_gemm g = {m,
+                          n,
+                          k,
+                          .a = {a, (across_a ? m : k) + 2, across_a},
+                          .b = {b, (across_b ? k : n) + 2, across_b},
+                          .c = {c, n + 3, (way & 4) != 0}};
+    check(&g, multiply_bf16);
+  }
+}
+
+UNIT_TEST(test_bf16_of_narrower_vectors_is_converted) {
+  rondo_gemm_prepare();
+  const bool has = rondo_gemm_is_for_bf16(64, 64, 64);
+  assert_int_equal(setenv("RONDO_CPU_VECTORS", "avx2", 1), 0);
+  rondo_options_reload();
+  (void)rondo_vectors_choose();
+  const bool has_narrow = rondo_gemm_is_for_bf16(64, 64, 64);
+  unsetenv("RONDO_CPU_VECTORS");
+  rondo_options_reload();
+  (void)rondo_vectors_choose();
+  assert_false(has_narrow);
+  assert_int_equal(rondo_gemm_is_for_bf16(64, 64, 64), has);
+  assert_false(rondo_gemm_is_for_bf16(8, 8, 8)); /* too small */
 }
 
 /* Too large for a library that is asked for small ones alone. */

@@ -32,3 +32,11 @@ rondo_vectors rondo_vectors_choose(void) {
   atomic_store_explicit(&rondo_vectors_chosen, chosen, memory_order_relaxed);
   return chosen;
 }
+
+bool rondo_vectors_multiply_bf16(void) {
+#if defined(__x86_64__) && defined(__GNUC__)
+  return rondo_vectors_used() == RONDO_VECTORS_AVX512 && __builtin_cpu_supports("avx512bf16");
+#else
+  return false;
+#endif
+}

@@ -13,6 +13,7 @@
 #define RONDO_TENSOR_OPERATORS_COMMON_VECTORS_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 
 #include <rondo/kernel.h>
 #include <rondo/type.h>
@@ -30,6 +31,9 @@ extern _Atomic(rondo_vectors) rondo_vectors_chosen;
 
 /* Chooses the widest that the processor, the system and RONDO_CPU_VECTORS allow, for all later calls. */
 rondo_vectors rondo_vectors_choose(void);
+
+/* Whether the processor multiplies BF16 with vectors (AVX512-BF16), and RONDO_CPU_VECTORS allows that. */
+bool rondo_vectors_multiply_bf16(void);
 
 static inline rondo_vectors rondo_vectors_used(void) {
   const rondo_vectors chosen = atomic_load_explicit(&rondo_vectors_chosen, memory_order_relaxed);

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tensor/operators/common/vectors.h"
 #include "tensor/vendor/onednn.h"
 
 typedef void (*set_threads_function)(int threads);
@@ -22,15 +23,16 @@ typedef void (*set_threads_function)(int threads);
 #define ONEDNN_LEAST 524288.0
 #define ONEDNN_LEAST_TRANSPOSED 131072.0
 
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-#define TILES 8 /* enough for a typical number of workers */
+/* With fewer multiplications of BF16, a call takes longer than converting the factors. */
+#define BF16_LEAST 32768.0
 
-static bool has_onednn, has_cblas; /* written once, before any thread reads them; so is the next one */
-static size_t cblas_tiles = TILES;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static bool has_onednn, has_cblas, has_bf16; /* written once, before any thread reads them; so is the next one */
+static size_t cblas_tiles = RONDO_GEMM_TILES;
 
 static void limit_tiles(void) {
   const long processors = sysconf(_SC_NPROCESSORS_CONF); /* -1: the system does not say */
-  if (processors > 0 && processors < TILES) cblas_tiles = (size_t)processors;
+  if (processors > 0 && processors < RONDO_GEMM_TILES) cblas_tiles = (size_t)processors;
 }
 
 static void use_one_thread(void) {
@@ -44,6 +46,7 @@ static void use_one_thread(void) {
 static void settle(void) {
   has_onednn = rondo_library_find(&rondo_onednn_products);
   has_cblas = rondo_library_find(&rondo_cblas);
+  has_bf16 = has_onednn && rondo_onednn_product_api.gemm_bf16 != NULL;
   if (has_cblas) use_one_thread();
   limit_tiles();
 }
@@ -71,7 +74,9 @@ static bool is_for_onednn(const rondo_gemm *gemm) {
   return (double)gemm->m * (double)gemm->n * (double)gemm->k >= least;
 }
 
-size_t rondo_gemm_tiles(const rondo_gemm *gemm) { return has_cblas && !is_for_onednn(gemm) ? cblas_tiles : TILES; }
+size_t rondo_gemm_tiles(const rondo_gemm *gemm) {
+  return has_cblas && !is_for_onednn(gemm) ? cblas_tiles : RONDO_GEMM_TILES;
+}
 
 static void run_cblas(const rondo_gemm *gemm) {
   rondo_cblas_api.sgemm(CBLAS_ROW_MAJOR, gemm->a.is_transposed ? CBLAS_TRANSPOSE : CBLAS_NO_TRANSPOSE,
@@ -103,4 +108,23 @@ void rondo_gemm_run(const rondo_gemm *gemm) {
   } else {
     run_cblas(gemm);
   }
+}
+
+/* BF16 ------------------------------------------------------------------------------------------------------------- */
+
+bool rondo_gemm_is_for_bf16(size_t m, size_t n, size_t k) {
+  return has_bf16 && rondo_vectors_multiply_bf16() && fits_int(m) && fits_int(n) && fits_int(k) &&
+         (double)m * (double)n * (double)k >= BF16_LEAST;
+}
+
+bool rondo_gemm_run_bf16(const rondo_gemm_bf16 *g) {
+  assert(g->a.stride >= (g->a.is_transposed ? g->m : g->k) && g->b.stride >= (g->b.is_transposed ? g->k : g->n));
+  assert(has_bf16 && g->c.stride >= g->n);
+  const rondo_onednn_use use = rondo_onednn_begin();
+  const int status = rondo_onednn_product_api.gemm_bf16(g->a.is_transposed ? 'T' : 'N', g->b.is_transposed ? 'T' : 'N',
+                                                        (int64_t)g->m, (int64_t)g->n, (int64_t)g->k, 1.0f, g->a.at,
+                                                        (int64_t)g->a.stride, g->b.at, (int64_t)g->b.stride,
+                                                        g->c.accumulates ? 1.0f : 0.0f, g->c.at, (int64_t)g->c.stride);
+  rondo_onednn_end(use);
+  return status == ONEDNN_OK;
 }

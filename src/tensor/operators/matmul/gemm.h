@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include <rondo/status.h>
 
@@ -39,6 +40,9 @@ typedef struct rondo_gemm {
  * theirs. Later calls do nothing. Thread-safe. */
 void rondo_gemm_prepare(void);
 
+/* The most tiles that rondo_gemm_tiles returns: enough for a typical number of workers. */
+#define RONDO_GEMM_TILES 8
+
 /* How many tiles a large product is split into; the addresses do not matter. CBLAS packs the factors of each tile
  * again, so it gets no more tiles than the machine has processors, even if the process may use fewer. After
  * rondo_gemm_prepare. */
@@ -46,6 +50,27 @@ size_t rondo_gemm_tiles(const rondo_gemm *gemm);
 
 /* After rondo_gemm_prepare. Any thread. */
 void rondo_gemm_run(const rondo_gemm *gemm);
+
+/* The same with factors of BF16, as bits; sums are F32. */
+typedef struct rondo_gemm_bf16_factor {
+  const uint16_t *at;
+  size_t stride;
+  bool is_transposed;
+} rondo_gemm_bf16_factor;
+
+typedef struct rondo_gemm_bf16 {
+  size_t m, n, k;
+  rondo_gemm_bf16_factor a, b;
+  rondo_gemm_result c;
+} rondo_gemm_bf16;
+
+/* Whether rondo_gemm_run_bf16 is faster for products of this size than converting the factors to F32: the processor has
+ * instructions for BF16, and oneDNN uses them. These treat subnormal numbers as 0. After rondo_gemm_prepare. */
+bool rondo_gemm_is_for_bf16(size_t m, size_t n, size_t k);
+
+/* Multiplies factors of BF16 as they are. False if the library had no memory; c is then unchanged. Only if
+ * rondo_gemm_is_for_bf16, for the whole product that this is a tile of. Any thread. */
+bool rondo_gemm_run_bf16(const rondo_gemm_bf16 *gemm);
 
 /* Plain C, blocked: the reference for the libraries. */
 void rondo_gemm_plain(const rondo_gemm *gemm);

@@ -188,8 +188,10 @@ static matmul_plan plan_matmul(const rondo_operation *operation, const rondo_sha
   matmul_plan plan = {.problem = rondo_matmul_problem_of(a, b, flags[TRANSPOSE_A], flags[TRANSPOSE_B])};
   rondo_gemm_prepare();
   plan.problem.activation = activation_of(operation);
+  plan.problem.is_for_bf16 =
+      !is_cuda && a->type == RONDO_BF16 && rondo_gemm_is_for_bf16(plan.problem.m, plan.problem.n, plan.problem.k);
   plan.work = rondo_matmul_cut(&plan.problem, a->type, is_cuda);
-  if (is_cuda) return plan;
+  if (is_cuda || plan.problem.is_for_bf16 != 0) return plan;
   if (plan.problem.tiles.across > 1) plan.a_bytes = singles_of(a);
   if (plan.problem.tiles.down > 1) plan.b_bytes = singles_of(b);
   plan.problem.single_a = plan.a_bytes > 0;

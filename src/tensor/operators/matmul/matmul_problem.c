@@ -96,6 +96,7 @@ static size_t count_tiles(const rondo_matmul_problem *p, size_t rows, size_t col
 
 static size_t enough_tiles(const rondo_matmul_problem *p) {
   const bool across_a = p->transpose_a != 0, across_b = p->transpose_b != 0;
+  if (p->is_for_bf16 != 0) return RONDO_GEMM_TILES;
   return rondo_gemm_tiles(&(rondo_gemm){p->m, p->n, p->k, .a = {NULL, across_a ? p->m : p->k, across_a},
                                         .b = {NULL, across_b ? p->k : p->n, across_b}});
 }
@@ -112,6 +113,11 @@ static void cut_for_cpu(const rondo_matmul_problem *p, size_t largest, rondo_til
       t->rows = (t->rows + 1) / 2;
     }
   }
+}
+
+static size_t cpu_edge(const rondo_matmul_problem *p, rondo_type type) {
+  if (p->is_for_bf16 != 0) return RONDO_MATMUL_BF16_EDGE;
+  return type == RONDO_F32 ? RONDO_MATMUL_EDGE : RONDO_MATMUL_CONVERTED_EDGE;
 }
 
 static size_t cuda_edge(const rondo_matmul_problem *p) {
@@ -141,7 +147,7 @@ rondo_matmul_work rondo_matmul_cut(rondo_matmul_problem *problem, rondo_type typ
   if (is_cuda) {
     form = cut_for_cuda(problem, t);
   } else {
-    cut_for_cpu(problem, type == RONDO_F32 ? RONDO_MATMUL_EDGE : RONDO_MATMUL_CONVERTED_EDGE, t);
+    cut_for_cpu(problem, cpu_edge(problem, type), t);
   }
   assert(t->rows > 0 && t->columns > 0 && form < RONDO_MATMUL_FORMS);
   t->down = rondo_divide_up(problem->m, t->rows);

@@ -16,7 +16,7 @@ struct matmul_problem {
   size_t m, n, k;
   matmul_tiling tiles;
   u64 transpose_a, transpose_b, activation;
-  u64 of_a_cpu[2];
+  u64 of_a_cpu[3];
   size_t batches;
   size_t batch[BATCH_DIMENSIONS], a_strides[BATCH_DIMENSIONS], b_strides[BATCH_DIMENSIONS];
 };

@@ -25,6 +25,7 @@ typedef struct rondo_matmul_problem {
   rondo_tiling tiles;
   uint64_t transpose_a, transpose_b, activation;
   uint64_t single_a, single_b; /* on a CPU: whether the factor is F32, whatever the type is */
+  uint64_t is_for_bf16;        /* likewise: rondo_gemm_run_bf16 multiplies */
   size_t batches;
   size_t batch[RONDO_BATCH_DIMENSIONS], a_strides[RONDO_BATCH_DIMENSIONS], b_strides[RONDO_BATCH_DIMENSIONS];
 } rondo_matmul_problem;
@@ -34,8 +35,10 @@ typedef struct rondo_matmul_problem {
 rondo_matmul_problem rondo_matmul_problem_of(const rondo_shape *a, const rondo_shape *b, bool transpose_a,
                                              bool transpose_b);
 
-/* The maximum numbers of rows and columns of a tile on a CPU: of F32, and of types that are converted first. */
+/* The maximum numbers of rows and columns of a tile on a CPU: of F32, of BF16 that is multiplied as it is, and of types
+ * that are converted first. */
 #define RONDO_MATMUL_EDGE 1024
+#define RONDO_MATMUL_BF16_EDGE 256
 #define RONDO_MATMUL_CONVERTED_EDGE 128
 
 /* Which kernel computes a product. On a CPU it is always the first. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Tiles of matrix products on a CPU, each by one thread. gemm.h computes F32 tiles in place. Of other types, panels are
- * converted to F32 on the stack, unless the whole factor was converted before; sums are F32 and rounded once.
+ * Tiles of matrix products on a CPU, each by one thread. gemm.h computes F32 tiles in place, and reads BF16 as it is
+ * where the processor has instructions for it. Else panels are converted to F32 on the stack, unless the whole factor
+ * was converted before. Sums are F32 and rounded once.
  */
 #include <assert.h>
 #include <string.h>
@@ -108,7 +109,7 @@ static void add_panels(rondo_type type, const tile *t, const void *a, const void
 RONDO_VECTORISED(store_sums, (rondo_type type, const tile *t, const float *sums, void *y, void *unactivated),
                  (type, t, sums, y, unactivated)) {
   const rondo_matmul_problem *p = t->problem;
-  float buffer[EDGE];
+  float buffer[RONDO_MATMUL_BF16_EDGE];
   for (size_t i = 0; i < t->rows; i++) {
     const float *row = sums + i * t->columns;
     const size_t first = t->c + (t->row + i) * p->n + t->column;
@@ -121,10 +122,8 @@ RONDO_VECTORISED(store_sums, (rondo_type type, const tile *t, const float *sums,
   }
 }
 
-static void multiply_others(rondo_type type, const tile *t, const void *a, const void *b, const void *bias, void *y,
-                            void *unactivated) {
-  float sums[EDGE * EDGE];
-  assert(t->rows <= EDGE && t->columns <= EDGE);
+/* Sums begin with the bias, or 0. */
+static void begin_sums(rondo_type type, const tile *t, const void *bias, float *sums) {
   for (size_t i = 0; i < t->rows; i++) {
     float *row = sums + i * t->columns;
     if (bias == NULL) {
@@ -133,9 +132,52 @@ static void multiply_others(rondo_type type, const tile *t, const void *a, const
       (void)rondo_load_chunk(type, bias, t->column, t->columns, row);
     }
   }
+}
+
+static void multiply_others(rondo_type type, const tile *t, const void *a, const void *b, const void *bias, void *y,
+                            void *unactivated) {
+  float sums[EDGE * EDGE];
+  assert(t->rows <= EDGE && t->columns <= EDGE);
+  begin_sums(type, t, bias, sums);
   const size_t k = t->problem->k, most = t->problem->single_a != 0 && t->problem->single_b != 0 ? k : DEPTH;
   for (size_t from = 0; from < k; from += most) add_panels(type, t, a, b, from, rondo_smaller(most, k - from), sums);
   store_sums(type, t, sums, y, unactivated);
+}
+
+/* BF16 as it is ---------------------------------------------------------------------------------------------------- */
+
+static bool add_product(const tile *t, const uint16_t *a, const uint16_t *b, float *sums) {
+  const rondo_matmul_problem *p = t->problem;
+  const bool across_a = p->transpose_a != 0, across_b = p->transpose_b != 0;
+  const rondo_gemm_bf16 gemm = {
+      t->rows,
+      t->columns,
+      p->k,
+      .a = {a + t->a + (across_a ? t->row : t->row * p->k), across_a ? p->m : p->k, across_a},
+      .b = {b + t->b + (across_b ? t->column * p->k : t->column), across_b ? p->k : p->n, across_b},
+      .c = {sums, t->columns, true}};
+  return rondo_gemm_run_bf16(&gemm);
+}
+
+/* If the library has no memory, the tile is divided into those that panels are converted for. */
+static void multiply_bf16(const tile *t, const void *a, const void *b, const void *bias, void *y, void *unactivated) {
+  float sums[RONDO_MATMUL_BF16_EDGE * RONDO_MATMUL_BF16_EDGE];
+  assert(t->rows <= RONDO_MATMUL_BF16_EDGE && t->columns <= RONDO_MATMUL_BF16_EDGE);
+  begin_sums(RONDO_BF16, t, bias, sums);
+  if (add_product(t, a, b, sums)) {
+    store_sums(RONDO_BF16, t, sums, y, unactivated);
+    return;
+  }
+  for (size_t row = 0; row < t->rows; row += EDGE) {
+    for (size_t column = 0; column < t->columns; column += EDGE) {
+      tile part = *t;
+      part.row += row;
+      part.column += column;
+      part.rows = rondo_smaller(t->rows - row, EDGE);
+      part.columns = rondo_smaller(t->columns - column, EDGE);
+      multiply_others(RONDO_BF16, &part, a, b, bias, y, unactivated);
+    }
+  }
 }
 
 void rondo_matmul_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
@@ -150,6 +192,8 @@ void rondo_matmul_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
     const tile t = tile_at(problem, number);
     if (type == RONDO_F32) {
       multiply_singles(&t, a, b, bias, y, unactivated);
+    } else if (problem->is_for_bf16 != 0) {
+      multiply_bf16(&t, a, b, bias, y, unactivated);
     } else {
       multiply_others(type, &t, a, b, bias, y, unactivated);
     }
