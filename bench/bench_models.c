@@ -54,7 +54,7 @@ static void load(models_bench *b) {
   const uint64_t begin = clock_ns();
   check_tool(onnx_program_load(b->base.operand, &b->program));
   check_tool(onnx_program_take_inputs(&b->program, &b->source, b->data));
-  check_tool(onnx_program_build(&b->program, false));
+  check_tool(onnx_program_build(&b->program, b->base.device, false));
   check_tool(onnx_program_compile(&b->program, b->base.device, &options));
   check_tool(onnx_program_run(&b->program, false));
   b->first_seconds = (double)(clock_ns() - begin) / 1e9;

@@ -167,6 +167,11 @@ typedef struct rondo_onnx_build_options {
   uint32_t struct_size;
   bool refuse_double; /* values of the type double are not supported, instead of being F32 */
   bool keeps_scaling; /* weights of convolutions stay as the model has them, and batch norms stay operators */
+  bool for_cuda; /* the program is for a CUDA device; it is right on others, too. Weights that DequantizeLinear makes
+                    of constants of 8 bits are computed during the call, while they fit into most_folded_bytes.
+                    Otherwise products and convolutions have the constants as states, a quarter of the bytes, of
+                    which a CPU makes integer products, while CUDA would compute the floats in each run. Runners
+                    set it themselves */
   const rondo_onnx_dimension_size *dimensions;
   size_t dimension_count;
   const rondo_onnx_given_input *inputs; /* in any order, each once; at most 63 with a value */

@@ -75,7 +75,7 @@ static const rondo_json_value *items_of(const rondo_json_value *array, size_t *o
   return is_array ? rondo_json_first(array) : NULL;
 }
 
-size_t rondo_triton_config_instances(const rondo_triton_config *config, const char *kind) {
+static size_t count_instances(const rondo_triton_config *config, const char *kind) {
   size_t groups, instances = 0;
   const rondo_json_value *group =
       items_of(rondo_json_get(rondo_json_root(&config->document), "instance_group"), &groups);
@@ -84,6 +84,15 @@ size_t rondo_triton_config_instances(const rondo_triton_config *config, const ch
     const int64_t count = integer_of(rondo_json_get(group, "count"), 1);
     if (its != NULL && strcmp(its, kind) == 0 && count > 0) instances += (size_t)count;
   }
+  return instances;
+}
+
+bool rondo_triton_config_has_instances(const rondo_triton_config *config, const char *kind) {
+  return count_instances(config, kind) > 0;
+}
+
+size_t rondo_triton_config_instances(const rondo_triton_config *config, const char *kind) {
+  const size_t instances = count_instances(config, kind);
   return instances == 0 ? 1 : instances;
 }
 

@@ -34,6 +34,9 @@ bool rondo_triton_parse_number(const char *text, size_t least, size_t most, size
 RONDO_MUST_USE rondo_status rondo_triton_config_number(const rondo_triton_config *config, const char *key, size_t least,
                                                        size_t most, size_t otherwise, size_t *out);
 
+/* Whether a group has instances on devices of a kind. */
+bool rondo_triton_config_has_instances(const rondo_triton_config *config, const char *kind);
+
 /* How many instances the groups have on devices of a kind ("KIND_CPU", "KIND_GPU"); at least 1. */
 size_t rondo_triton_config_instances(const rondo_triton_config *config, const char *kind);
 

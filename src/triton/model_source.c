@@ -71,7 +71,9 @@ static rondo_status refuse_strings(const rondo_onnx_model *model) {
 
 static rondo_status load_onnx(rondo_triton_source *source, const char *path, const char *folder,
                               const rondo_triton_config *config) {
-  rondo_onnx_build_options build = {RONDO_ONNX_BUILD_OPTIONS_INIT};
+  rondo_onnx_build_options build = {RONDO_ONNX_BUILD_OPTIONS_INIT,
+                                    .for_cuda = rondo_triton_config_has_instances(config, "KIND_GPU") &&
+                                                !rondo_triton_config_has_instances(config, "KIND_CPU")};
   const rondo_onnx_builder_options options = {RONDO_ONNX_BUILDER_OPTIONS_INIT,
                                               .rows = rondo_triton_config_parameter(config, "rows"), .build = &build};
   (void)folder;

@@ -46,6 +46,13 @@ rondo_status rondo_onnx_keep_quantized(rondo_onnx_node *node, const rondo_quanti
   return RONDO_OK;
 }
 
+/* CUDA would dequantise in each run, so there floats are read, if computing them stays within the limit of constants.
+ */
+static bool reads_floats(const rondo_onnx_node *node, size_t index) {
+  return node->importer->options->for_cuda &&
+         rondo_onnx_constant_fits(node->importer, node->inputs[index].constant->bytes);
+}
+
 /* Reading ---------------------------------------------------------------------------------------------------------- */
 
 static rondo_onnx_import_value value_of(rondo_onnx_constant *constant) {
@@ -82,7 +89,7 @@ rondo_status rondo_onnx_quantized_operand(rondo_onnx_node *node, size_t index, b
   rondo_program *program;
   rondo_value x, scale, zero;
   if (out_transposed != NULL) *out_transposed = false;
-  if (of == NULL || node->folds || (out_transposed != NULL && of->x->shape.rank != 2))
+  if (of == NULL || node->folds || reads_floats(node, index) || (out_transposed != NULL && of->x->shape.rank != 2))
     return rondo_onnx_operand(node, index, out);
   const bool transposes = out_transposed != NULL;
   if (transposes)

@@ -361,6 +361,8 @@ static rondo_status list_inputs(rondo_onnx_runner *runner) {
 }
 
 static rondo_status fill_runner(rondo_onnx_runner *runner, const rondo_onnx_runner_options *options) {
+  rondo_device_info device = {.struct_size = sizeof device};
+  RONDO_TRY(rondo_device_get_info(rondo_stream_device(runner->stream), &device));
   runner->max_programs = options->max_programs != 0 ? options->max_programs : MOST_PROGRAMS;
   RONDO_TRY(rondo_versioned_read("rondo_compile_options", options->compile, &runner->compile, sizeof runner->compile));
   runner->compile.record = RONDO_RECORD_NEVER;
@@ -369,6 +371,7 @@ static rondo_status fill_runner(rondo_onnx_runner *runner, const rondo_onnx_runn
   runner->compile.stream = runner->stream;
   RONDO_TRY(rondo_scratch_text(&runner->scratch, runner->compile.without_patterns, &runner->compile.without_patterns));
   RONDO_TRY(rondo_onnx_keep_options(&runner->scratch, options->build, &runner->options));
+  runner->options.for_cuda |= device.cuda;
   return list_inputs(runner);
 }
 

@@ -12,7 +12,7 @@
 #include "support/test_onnx.h"
 #include "support/test_program.h"
 
-enum { FLOAT = 1, INT16 = 5, INT64 = 7, BOOL = 9, DOUBLE = 11, UINT64 = 13, INT4 = 22 };
+enum { FLOAT = 1, INT8 = 3, INT16 = 5, INT64 = 7, BOOL = 9, DOUBLE = 11, UINT64 = 13, INT4 = 22 };
 
 #define NAMES(...) ((const char *[]){__VA_ARGS__, NULL})
 #define DIMS(...) (const int64_t[]){__VA_ARGS__}, sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t)
@@ -1242,6 +1242,71 @@ TEST(test_on5_scaling_becomes_weights) {
   assert_scaled(t, &graph, &small, 3, false);
   onnx_add_output(&graph, "n");
   assert_scaled(t, &graph, NULL, 4, true);
+}
+
+enum { DEPTH = 8, WIDTH = 4, QUANTIZED_BYTES = DEPTH * WIDTH, FLOAT_BYTES = 4 * QUANTIZED_BYTES };
+enum { SCALE_BYTES = 4 * WIDTH };
+
+/* y = x w and z = the convolution of images with v, where w [DEPTH, WIDTH] and v [WIDTH, DEPTH, 1, 1] are quantised. */
+static onnx_bytes quantized_graph(void) {
+  static int8_t w[QUANTIZED_BYTES], v[QUANTIZED_BYTES];
+  static float scale[WIDTH];
+  onnx_bytes graph = {0}, of_w = onnx_node("of_w", "DequantizeLinear", NAMES("w", "scale"), NAMES("w_floats")),
+             of_v = onnx_node("of_v", "DequantizeLinear", NAMES("v", "scale"), NAMES("v_floats"));
+  for (size_t i = 0; i < QUANTIZED_BYTES; i++) w[i] = (int8_t)(i % 255 - 127), v[i] = (int8_t)(i % 251 - 125);
+  for (size_t i = 0; i < WIDTH; i++) scale[i] = i % 2 == 0 ? 0.5f : 2;
+  onnx_add_input(&graph, "x", FLOAT, DIMS(1, DEPTH));
+  onnx_add_input(&graph, "images", FLOAT, DIMS(1, DEPTH, 1, 1));
+  onnx_add_initializer(&graph, "w", INT8, w, sizeof w, DIMS(DEPTH, WIDTH));
+  onnx_add_initializer(&graph, "v", INT8, v, sizeof v, DIMS(WIDTH, DEPTH, 1, 1));
+  onnx_add_initializer(&graph, "scale", FLOAT, scale, sizeof scale, DIMS(WIDTH));
+  onnx_add_int(&of_w, "axis", 1);
+  onnx_add_int(&of_v, "axis", 0);
+  onnx_nest(&graph, ONNX_GRAPH_NODE, &of_w);
+  onnx_nest(&graph, ONNX_GRAPH_NODE, &of_v);
+  onnx_add_node(&graph, "MatMul", NAMES("x", "w_floats"), NAMES("y"));
+  onnx_add_node(&graph, "Conv", NAMES("images", "v_floats"), NAMES("z"));
+  onnx_add_output(&graph, "y");
+  onnx_add_output(&graph, "z");
+  return graph;
+}
+
+/* With x = 1, 2, .. DEPTH. */
+static void assert_dequantized(test_fixture *t, const onnx_bytes *graph, const rondo_onnx_build_options *options,
+                               uint64_t state_bytes) {
+  float x[DEPTH], y[WIDTH], z[WIDTH];
+  rondo_program *program = test_new_program();
+  rondo_onnx_build *build = built(parsed(graph), options, program);
+  assert_int_equal(info_of(build).state_bytes, state_bytes);
+  rondo_compiled *of = compiled(t, program, build, NULL);
+  for (size_t i = 0; i < DEPTH; i++) x[i] = (float)(i + 1);
+  assert_ok(rondo_compiled_write(of, "x", x, sizeof x));
+  assert_ok(rondo_compiled_write(of, "images", x, sizeof x));
+  assert_ok(rondo_compiled_run(of));
+  assert_ok(rondo_compiled_read(of, "y", y, sizeof y));
+  assert_ok(rondo_compiled_read(of, "z", z, sizeof z));
+  for (size_t i = 0; i < WIDTH; i++) {
+    float of_w = 0, of_v = 0;
+    for (size_t k = 0; k < DEPTH; k++) {
+      of_w += x[k] * (float)((int)((k * WIDTH + i) % 255) - 127);
+      of_v += x[k] * (float)((int)((i * DEPTH + k) % 251) - 125);
+    }
+    const float scale = i % 2 == 0 ? 0.5f : 2;
+    assert_true(fabsf(y[i] - of_w * scale) < 1e-2f && fabsf(z[i] - of_v * scale) < 1e-2f);
+  }
+  rondo_onnx_build_destroy(build);
+}
+
+/* Products and convolutions have weights of integers as states, or for CUDA floats, within the limit of constants: here
+ * the floats of both weights are computed together, and then there is no room for those of the convolution. */
+TEST(test_on5_floats_of_quantized_weights) {
+  const rondo_onnx_build_options floats = {RONDO_ONNX_BUILD_OPTIONS_INIT, .for_cuda = true};
+  const rondo_onnx_build_options one = {RONDO_ONNX_BUILD_OPTIONS_INIT, .for_cuda = true,
+                                        .most_folded_bytes = 2 * FLOAT_BYTES + QUANTIZED_BYTES};
+  const onnx_bytes graph = quantized_graph();
+  assert_dequantized(t, &graph, NULL, 2 * QUANTIZED_BYTES + SCALE_BYTES);
+  assert_dequantized(t, &graph, &floats, 2 * FLOAT_BYTES);
+  assert_dequantized(t, &graph, &one, FLOAT_BYTES + QUANTIZED_BYTES + SCALE_BYTES);
 }
 
 /* A convolution outside of a loop whose body scales it: it is the same in each iteration. */

@@ -26,7 +26,7 @@ static int prepare(void *bench) {
   const uint64_t begin = clock_ns();
   int result = onnx_program_load(b->base.operand, &b->program);
   if (result == TOOL_OK) result = onnx_program_take_inputs(&b->program, &b->source, NULL);
-  if (result == TOOL_OK) result = onnx_program_build(&b->program, false);
+  if (result == TOOL_OK) result = onnx_program_build(&b->program, b->base.device, false);
   if (result == TOOL_OK) result = onnx_program_compile(&b->program, b->base.device, &options);
   if (result == TOOL_OK && !b->program.compiled)
     result = tool_fail("%s: its outputs are constants, so there is nothing to measure", b->base.operand);

@@ -141,8 +141,8 @@ static int describe(const info_settings *settings, const char *path, onnx_progra
   rondo_device *device = NULL;
   int result = onnx_program_load(path, p);
   if (result == TOOL_OK) result = onnx_program_take_inputs(p, &settings->source, NULL);
-  if (result == TOOL_OK) result = onnx_program_build(p, true);
   if (result == TOOL_OK && rondo_device_open(settings->device, NULL, &device)) result = tool_fail_status("--device");
+  if (result == TOOL_OK) result = onnx_program_build(p, device, true);
   if (result == TOOL_OK && p->built.unsupported == 0) result = onnx_program_compile(p, device, &options);
   if (result == TOOL_OK) result = show(settings, p);
   const int destroyed = onnx_program_destroy(p);

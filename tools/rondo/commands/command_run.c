@@ -284,8 +284,8 @@ static int run(model_run *r, const char *path) {
   int result = onnx_program_load(path, &r->program);
   if (result == TOOL_OK) result = find_folder(r);
   if (result == TOOL_OK) result = onnx_program_take_inputs(&r->program, &r->settings->source, r->folder);
-  if (result == TOOL_OK) result = onnx_program_build(&r->program, false);
   if (result == TOOL_OK) result = open_device(r);
+  if (result == TOOL_OK) result = onnx_program_build(&r->program, r->device, false);
   if (result == TOOL_OK) result = onnx_program_compile(&r->program, r->device, &options);
   if (result == TOOL_OK) result = run_both(r);
   if (result == TOOL_OK) result = write_outputs(r);

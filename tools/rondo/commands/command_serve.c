@@ -352,12 +352,12 @@ static int open_model(serving *s) {
   recommender built_in = {.table_rows = (size_t)s->settings.table_rows};
   if (recommender_find(s->name, &built_in))
     return served_model_open_built_in(s->name, &built_in, s->settings.seed, &s->model);
+  s->settings.file.device = s->device;
   return served_onnx_open(s->name, &s->settings.file, &s->model);
 }
 
 static int serve(serving *s) {
-  int result = open_devices(s);
-  if (result == TOOL_OK && start(s)) result = tool_fail_status("model '%s' on %s", s->name, s->settings.device);
+  int result = start(s) ? tool_fail_status("model '%s' on %s", s->name, s->settings.device) : TOOL_OK;
   if (result == TOOL_OK) result = served_model_find_values(&s->model, s->session);
   if (result == TOOL_OK) result = served_model_make_inputs(&s->model, s->device, s->most_rows, s->settings.seed);
   if (result == TOOL_OK && (warm_up(s) || time_decisions(s)))
@@ -375,7 +375,8 @@ static int serve(serving *s) {
 /* If a request is stuck, the session cannot be waited for, and exit handlers would unload libraries that its threads
  * use: the process ends at once. */
 static int serve_and_close(serving *s) {
-  int result = open_model(s);
+  int result = open_devices(s);
+  if (result == TOOL_OK) result = open_model(s);
   if (result == TOOL_OK) result = serve(s);
   if (s->soaked.stuck > 0) _Exit(result);
   if (rondo_session_destroy(s->session) && result == TOOL_OK) result = tool_fail_status("the session");

@@ -247,13 +247,18 @@ static int fail_unsupported(const onnx_program *of, rondo_status status) {
   return tool_fail("%s: %s; 'rondo info' lists all of them", of->path, rondo_last_error()->message);
 }
 
-int onnx_program_build(onnx_program *of, bool lists_unsupported) {
+bool onnx_program_is_cuda(const rondo_device *device) {
+  rondo_device_info info = {.struct_size = sizeof info};
+  return device && rondo_device_get_info(device, &info) == RONDO_OK && info.cuda;
+}
+
+int onnx_program_build(onnx_program *of, const rondo_device *device, bool lists_unsupported) {
   const uint64_t begin = clock_ns();
   tool_show_progress("building the program of %zu nodes", of->info.nodes);
   rondo_onnx_given_input *given = calloc(of->info.inputs + 1, sizeof *given);
   if (!given) return tool_fail_memory("the inputs");
-  const rondo_onnx_build_options options = {RONDO_ONNX_BUILD_OPTIONS_INIT, .inputs = given,
-                                            .input_count = give_inputs(of, given)};
+  const rondo_onnx_build_options options = {RONDO_ONNX_BUILD_OPTIONS_INIT, .for_cuda = onnx_program_is_cuda(device),
+                                            .inputs = given, .input_count = give_inputs(of, given)};
   rondo_status status = rondo_program_create(NULL, &of->program);
   if (!status) status = rondo_onnx_build_program(of->model, &options, of->program, &of->build);
   free(given);

@@ -78,8 +78,8 @@ int onnx_program_load(const char *path, onnx_program *out);
  * as ONNX's own tests have, or NAME.npy. NULL: none. */
 int onnx_program_take_inputs(onnx_program *of, const onnx_input_settings *settings, const char *folder);
 
-/* Makes the program. Nodes that are not supported are no failure if `lists_unsupported`. */
-int onnx_program_build(onnx_program *of, bool lists_unsupported);
+/* Makes the program, for this device. Nodes that are not supported are no failure if `lists_unsupported`. */
+int onnx_program_build(onnx_program *of, const rondo_device *device, bool lists_unsupported);
 
 /* Compiles it for a device, and writes weights and inputs. NULL: the default options. */
 int onnx_program_compile(onnx_program *of, rondo_device *device, const rondo_compile_options *options);
@@ -99,6 +99,9 @@ int onnx_program_read_output(const onnx_program *of, size_t index, onnx_output *
 
 /* Writes an output that was read to FOLDER/NAME.npy, if it has data. The folder is made if it does not exist. */
 int onnx_program_write_output(const onnx_program *of, size_t index, const onnx_output *output, const char *folder);
+
+/* NULL: not. */
+bool onnx_program_is_cuda(const rondo_device *device);
 
 int onnx_program_destroy(onnx_program *of);
 

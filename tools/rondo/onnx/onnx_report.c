@@ -117,8 +117,8 @@ int onnx_report_make(const char *path, const onnx_report_settings *settings, cha
   *out_text = NULL;
   int result = onnx_program_load(path, &program);
   if (result == TOOL_OK) result = onnx_program_take_inputs(&program, &source, NULL);
-  if (result == TOOL_OK) result = onnx_program_build(&program, false);
   if (result == TOOL_OK && rondo_device_open(settings->device, NULL, &device)) result = tool_fail_status("--device");
+  if (result == TOOL_OK) result = onnx_program_build(&program, device, false);
   if (result == TOOL_OK) result = onnx_program_compile(&program, device, NULL);
   if (result == TOOL_OK) result = write_page(&program, settings, out_text);
   if (onnx_program_destroy(&program) != TOOL_OK) result = TOOL_FAILURE;

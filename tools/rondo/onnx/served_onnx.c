@@ -53,14 +53,17 @@ static size_t list_values(const onnx_program *p, const char *rows, rondo_onnx_gi
   return count;
 }
 
-static int create_builder(served_onnx *model, const char *rows) {
+static int create_builder(served_onnx *model, const rondo_device *device, const char *rows) {
   const onnx_program *p = &model->program;
   rondo_onnx_dimension_size *sizes = calloc(p->info.inputs * RONDO_MAX_DIMENSIONS + 1, sizeof *sizes);
   rondo_onnx_given_input *values = calloc(p->info.inputs + 1, sizeof *values);
   int result = sizes && values ? TOOL_OK : tool_fail_memory("the inputs");
   if (result == TOOL_OK) {
-    const rondo_onnx_build_options build = {RONDO_ONNX_BUILD_OPTIONS_INIT, .dimensions = sizes,
-                                            .dimension_count = list_sizes(p, sizes), .inputs = values,
+    const rondo_onnx_build_options build = {RONDO_ONNX_BUILD_OPTIONS_INIT,
+                                            .for_cuda = onnx_program_is_cuda(device),
+                                            .dimensions = sizes,
+                                            .dimension_count = list_sizes(p, sizes),
+                                            .inputs = values,
                                             .input_count = list_values(p, rows, values)};
     const rondo_onnx_builder_options options = {RONDO_ONNX_BUILDER_OPTIONS_INIT, .rows = rows, .build = &build};
     tool_show_progress("building the program of %zu nodes", p->info.nodes);
@@ -80,7 +83,7 @@ int served_onnx_open(const char *path, const served_onnx_settings *settings, ser
   if (!model) return tool_fail_memory("the model");
   int result = onnx_program_load(path, &model->program);
   if (result == TOOL_OK) result = onnx_program_take_inputs(&model->program, &inputs, NULL);
-  if (result == TOOL_OK) result = create_builder(model, settings->rows);
+  if (result == TOOL_OK) result = create_builder(model, settings->device, settings->rows);
   if (result != TOOL_OK) return result;
   out->build = rondo_onnx_builder_build;
   out->user = model->builder;

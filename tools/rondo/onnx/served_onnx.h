@@ -12,6 +12,7 @@ typedef struct served_onnx served_onnx;
 /* How it is served: inputs and sizes as for onnx_input_settings. */
 typedef struct served_onnx_settings {
   option_list inputs, sizes;
+  const rondo_device *device; /* for which programs are made */
   const char *rows; /* the name of the dimension that is the number of rows; NULL: the first one of each input */
 } served_onnx_settings;
 
