@@ -6,21 +6,22 @@
                            [--names gpt2,bert,resnet50] [--types f32,f16] [--batches 1,8] [--size full] [--way graph]
                            [--rounds 5] [--seconds 0.2] [--out FILE] [--json]
 
-The models are networks of tests/models/exported_networks.py with random weights, which torch_turns.py exports to --models
-once. PyTorch runs the same modules in eval and inference mode, in a torch.cuda.CUDAGraph, or with --way eager as they
-are. Both have the same inputs, whose values stay on the device. Types: f32 computes products exactly, tf32 lets both
-round their factors to TF32, and f16 has weights, inputs and outputs of 16 bits. The outputs of both must agree: within
-1e-3 of the largest output, or 3e-2 in tf32 and f16.
+The models are networks of tests/models/exported_networks.py with random weights, which torch_turns.py exports once.
+PyTorch runs the same modules in eval and inference mode, in a torch.cuda.CUDAGraph, or eagerly. Both have the same
+inputs, whose values stay on the device. Types: f32 computes products exactly, tf32 lets both round their factors to
+TF32, and f16 has weights, inputs and outputs of 16 bits. The outputs of both must agree: within 1e-3 of the largest
+output, or 3e-2 in tf32 and f16.
 
-Each runs in a process of its own. They take turns of as many runs as fit into --seconds, in an order that rotates, until
-a run is done. A turn's time is the median of its runs, a ratio the median over the rounds of Rondo's turn divided by
-PyTorch's. Memory is, on a GPU, the peak of what PyTorch allocates there from the capture on, which has the weights, and
-Rondo's arena and states; on a CPU it is the peak of the process beyond its imports. All processes of a network start
-together and wait for their turns: have enough memory for them, or give fewer --types and --batches.
+Each runs in a process of its own. They take turns of as many runs as fit into --seconds, in an order that rotates. A
+turn's time is the median of its runs, each until it is done; a ratio is the median over the rounds of Rondo's turn
+divided by PyTorch's. Memory is, on a GPU, the peak of what PyTorch allocates there from the capture on, which has the
+weights, and Rondo's arena and states; on a CPU it is the peak of the process beyond its imports. Memory beyond the
+weights is less by the bytes of the module's parameters and buffers. The processes of a network for both batches start
+together and wait for their turns: have enough memory for them, or give fewer --batches.
 
---out writes a part for bench/comparison.py page, after each network; what the file has of others stays. Targets: at most
-1.0 of PyTorch's time, and 0.7 of its memory. They are printed and do not affect the exit status: 0 measured, 1 failed,
-77 skipped, because a package or the GPU is missing.
+--out writes a part for bench/comparison.py page, after each network; what the file has of others stays. Targets: at
+most 1.0 of PyTorch's time, and 0.7 of its memory. They are printed and do not affect the exit status: 0 measured, 1
+failed, 77 skipped, because a package or the GPU is missing.
 """
 import argparse
 import json
@@ -56,8 +57,8 @@ def export_models(names, kinds, arguments):
     """All at once, because each takes most of a minute on one processor."""
     missing = {folder_of(name, kind, arguments): torch_command(name, kind, arguments)
                for name in names for kind in kinds if not os.path.exists(folder_of(name, kind, arguments))}
-    started = {folder: subprocess.Popen([*command, "--write"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-               for folder, command in missing.items()}
+    started = {folder: subprocess.Popen([*command, "--write"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                                        text=True) for folder, command in missing.items()}
     said = {folder: process.communicate()[1] for folder, process in started.items()}
     return {folder: (said[folder].strip().splitlines() or ["no message"])[-1]
             for folder, process in started.items() if process.returncode != 0}
@@ -117,6 +118,7 @@ def measure(pair, distance, arguments):
     own, other = pair
     runs = measure_in_turns(pair, arguments.rounds, arguments.seconds)
     results = {runner.way: runner.end() or fail(f"{runner.way}: {runner.failure()}") for runner in pair}
+    weights = results["torch"]["weight_bytes"]
     peaks = {way: result["peak_bytes"] for way, result in results.items()}
     if arguments.device != "cpu":
         memory = results["rondo"]["memory"]
@@ -126,7 +128,8 @@ def measure(pair, distance, arguments):
             "ratio_of_minima": min(own.steps) / min(other.steps),
             "run_us": {runner.way: {"median": statistics.median(runner.turns), "min": min(runner.steps),
                                     "max": max(runner.steps)} for runner in pair},
-            "peak_bytes": peaks, "memory_ratio": peaks["rondo"] / peaks["torch"]}
+            "peak_bytes": peaks, "memory_ratio": peaks["rondo"] / peaks["torch"], "weight_bytes": weights,
+            "activation_ratio": (peaks["rondo"] - weights) / (peaks["torch"] - weights)}
 
 
 # Results -------------------------------------------------------------------------------------------------------------
@@ -134,6 +137,10 @@ def measure(pair, distance, arguments):
 
 def label(row):
     return f"{row['model']}, {row['type']}, batch of {row['batch']}"
+
+
+def memory_line(row, less):
+    return [label(row), *(max(row["peak_bytes"][way] - less, 0) / 1e6 or None for way in ("rondo", "torch"))]
 
 
 def add_tables(part, rows, arguments):
@@ -144,9 +151,11 @@ def add_tables(part, rows, arguments):
              [[label(row), *(row["run_us"][way]["median"] / 1e3 for way in ("rondo", "torch"))] for row in rows],
              [1 / row["ratio"] for row in rows])
     what = ("Peak of the process beyond its imports." if arguments.device == "cpu" else
-            "Peak of what PyTorch allocates on the GPU from the capture on; Rondo's arena and states. Both have the weights.")
-    part.add(f"Memory of models, {where}", what, "MB", columns,
-             [[label(row), *(row["peak_bytes"][way] / 1e6 for way in ("rondo", "torch"))] for row in rows])
+            "Peak of what PyTorch allocates on the GPU from the capture on; Rondo's arena and states. With weights.")
+    part.add(f"Memory of models, {where}", what, "MB", columns, [memory_line(row, 0) for row in rows])
+    if arguments.device != "cpu":
+        part.add("Memory of models on a GPU, beyond the weights", "The same, less the bytes of the module's weights.",
+                 "MB", columns, [memory_line(row, row["weight_bytes"]) for row in rows])
 
 
 def word(is_met):
@@ -158,7 +167,9 @@ def show(row, file):
     print(f"{label(row):28}  {times}  ratio {row['ratio']:.2f} ({word(row['ratio'] <= TIME_TARGET)}; minima "
           f"{row['ratio_of_minima']:.2f})  memory {row['peak_bytes']['rondo'] / 1e6:.1f} of "
           f"{row['peak_bytes']['torch'] / 1e6:.1f} MB, {row['memory_ratio']:.2f} "
-          f"({word(row['memory_ratio'] <= MEMORY_TARGET)})  outputs differ by {row['difference']:.1e}", file=file, flush=True)
+          f"({word(row['memory_ratio'] <= MEMORY_TARGET)}), beyond the weights {row['activation_ratio']:.2f} "
+          f"({word(row['activation_ratio'] <= MEMORY_TARGET)})  outputs differ by {row['difference']:.1e}",
+          file=file, flush=True)
 
 
 def read_arguments():

@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Runs a network of tests/models/exported_networks.py with PyTorch in turns, like rondo_bench models --turns (turns.py).
+"""Runs a network of tests/models/exported_networks.py with PyTorch, in turns (turns.py).
 
   bench/torch_turns.py --network NAME --models FOLDER --write
   bench/torch_turns.py --network NAME --models FOLDER --batch N --way graph|eager [--device cuda:0]
 
 The folder of a network is FOLDER/SIZE/NAME.TYPE. With --write, it gets model.onnx and, for each batch, the inputs in
 batch_N/NAME.npy. Otherwise the network runs in eval and inference mode: `graph` is a torch.cuda.CUDAGraph of it. The
-outputs of the first run are written to batch_N/torch/NAME.npy. At the end it prints a JSON object with the peak of
-memory: on a GPU, of what PyTorch allocates there from the capture on; on a CPU, of the process beyond its imports.
+outputs of the first run are written to batch_N/torch/NAME.npy. At the end it prints a JSON object with the bytes of the
+weights and the peak of memory: on a GPU, of what PyTorch allocates there from the capture on; on a CPU, of the process
+beyond its imports.
 
 --type is f32 (factors are exact), tf32 (they may be rounded to TF32) or f16 (all weights, inputs and outputs).
 """
@@ -83,8 +84,12 @@ def make_step(module, inputs):
     return step
 
 
+def weight_bytes(module):
+    return sum(value.nbytes for values in (module.parameters(), module.buffers()) for value in values)
+
+
 def prepare(arguments):
-    """The function that runs the network once."""
+    """The function that runs the network once, and the bytes of its weights."""
     network, data = make_network(arguments), f"{folder_of(arguments)}/batch_{arguments.batch}"
     module = network.module.to(arguments.device)
     if arguments.type == "f16":
@@ -93,7 +98,7 @@ def prepare(arguments):
     outputs = step()
     outputs = (outputs,) if torch.is_tensor(outputs) else outputs
     write_arrays(f"{data}/torch", dict(zip(network.outputs, outputs)))
-    return step
+    return step, weight_bytes(module)
 
 
 def allow_tf32(is_allowed):
@@ -117,7 +122,7 @@ def main():
         return 0
     start_bytes = status_bytes("VmRSS:")
     allow_tf32(arguments.type == "tf32")
-    step = prepare(arguments)
+    step, weights = prepare(arguments)
     for _ in range(WARM_UPS):
         step()
     if arguments.device != "cpu":  # the weights, inputs and what the graph takes: not what measuring convolutions took
@@ -128,7 +133,7 @@ def main():
     print("ready", flush=True)
     for line in sys.stdin:
         print(*(f"{time_step(step, arguments.device):.3f}" for _ in range(int(line))), flush=True)
-    print(json.dumps({"peak_bytes": peak_bytes(arguments.device, start_bytes)}))
+    print(json.dumps({"peak_bytes": peak_bytes(arguments.device, start_bytes), "weight_bytes": weights}))
     return 0
 
 
