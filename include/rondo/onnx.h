@@ -292,7 +292,8 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_onnx_build_get_info(const rondo_onnx
  *   TRY(rondo_session_add_model(session, "ranker", &options));
  *
  * The inputs and outputs of the session's model are those of the ONNX model, in its order and by their names. Each must
- * have the rows first.
+ * have the rows first. Constants that are others for other numbers of rows, such as the numbers of the rows, are
+ * constants of each program (rondo_compiled_info.constant_bytes); all else is shared.
  *
  * A builder is immutable and thread-safe, except for its destruction. */
 typedef struct rondo_onnx_builder rondo_onnx_builder;
@@ -319,8 +320,7 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_onnx_builder_create(const rondo_onnx
 RONDO_API void rondo_onnx_builder_destroy(rondo_onnx_builder *builder);
 
 /* Adds the network for so many rows to a program: a rondo_model_build callback, whose `user` is the builder. Errors: as
- * rondo_onnx_build_program; INVALID_ARGUMENT with NULL_ARGUMENT, SHAPE (no rows); UNSUPPORTED/SHAPE (a constant that is
- * another one for so many rows than for one, such as their numbers: programs cannot share it). */
+ * rondo_onnx_build_program; INVALID_ARGUMENT with NULL_ARGUMENT, SHAPE (no rows). */
 RONDO_API RONDO_MUST_USE rondo_status rondo_onnx_builder_build(void *builder, size_t rows, rondo_program *program);
 
 /* The values of the states of all its programs. They refer to the files of the model, and belong to the builder. NULL

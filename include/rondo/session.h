@@ -431,7 +431,7 @@ typedef struct rondo_model_graph {
   double run_us;   /* measured, from the launch until it is done: the lowest of several, and at most that of a larger
                       graph. 0 in capture mode */
   double eager_us; /* the same work, run eagerly */
-  uint64_t exec_bytes;     /* host and device memory of the exec, on one stream */
+  uint64_t exec_bytes;     /* host and device memory of the exec and of its program's constants, on one stream */
   uint64_t arena_bytes;    /* needed in the arena of its stream */
   uint64_t launches;       /* on all streams */
   uint64_t rows_run;       /* rows of requests in these launches */

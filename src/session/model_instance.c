@@ -420,7 +420,7 @@ rondo_status rondo_model_instance_describe(const rondo_model_instance *instance,
   RONDO_TRY(rondo_compiled_get_info(g->program.compiled, &compiled));
   *out = (rondo_session_graph){.info.rows = g->rows,
                                .info.nodes = exec.node_count,
-                               .info.exec_bytes = exec.host_bytes + exec.device_bytes,
+                               .info.exec_bytes = exec.host_bytes + exec.device_bytes + compiled.constant_bytes,
                                .info.has_branches = compiled.has_branches,
                                .info.arena_bytes = compiled.arena_bytes};
   return rondo_upstream_describe(g->program.upstream, out);

@@ -151,30 +151,53 @@ static rondo_status refuse_other_name(const rondo_session_model *model, const ch
                     few, model->name, FEW_ROWS, more == NULL ? "" : more, MORE_ROWS);
 }
 
-static rondo_status compare_pair(rondo_session_model *model, const rondo_program *few, const rondo_program *more) {
-  if (few->values.count != more->values.count) return refuse_other_values(model, "values");
-  if (few->outputs.count != more->outputs.count) return refuse_other_values(model, "outputs");
-  for (uint32_t i = 0; i < few->values.count; i++) {
-    const rondo_program_value *a = &few->values.items[i], *b = &more->values.items[i];
-    if (a->kind != b->kind) return refuse_other_values(model, "values");
-    if (a->name != NULL && (b->name == NULL || strcmp(a->name, b->name) != 0))
-      return refuse_other_name(model, a->name, b->name);
-    if (a->kind == RONDO_VALUE_STATE && (a->shape.type != b->shape.type || !rondo_shape_same(&a->shape, &b->shape)))
-      return refuse_shape(model, "state", a->name, &a->shape, &b->shape, "states are shared by all numbers of rows");
+/* The first value with a name from this index on, or NULL. */
+static const rondo_program_value *next_named(const rondo_program *program, size_t *index) {
+  while (*index < program->values.count && program->values.items[*index].name == NULL) ++*index;
+  return *index < program->values.count ? &program->values.items[(*index)++] : NULL;
+}
+
+static rondo_status compare_named(const rondo_session_model *model, const rondo_program_value *a,
+                                  const rondo_program_value *b) {
+  if (b == NULL || strcmp(a->name, b->name) != 0) return refuse_other_name(model, a->name, b == NULL ? NULL : b->name);
+  if (a->kind != b->kind) return refuse_other_values(model, "values");
+  if (a->kind == RONDO_VALUE_STATE && !rondo_shape_same(&a->shape, &b->shape))
+    return refuse_shape(model, "state", a->name, &a->shape, &b->shape, "states are shared by all numbers of rows");
+  return RONDO_OK;
+}
+
+/* Results and constants may be others for other sizes: a size may need no operator where another needs one. */
+static rondo_status compare_pair(const rondo_session_model *model, const rondo_program *few,
+                                 const rondo_program *more) {
+  const rondo_program_value *a, *b;
+  size_t at_few = 0, at_more = 0;
+  while ((a = next_named(few, &at_few)) != NULL) {
+    b = next_named(more, &at_more);
+    RONDO_TRY(compare_named(model, a, b));
   }
+  if (next_named(more, &at_more) != NULL) return refuse_other_values(model, "values");
+  if (few->outputs.count != more->outputs.count) return refuse_other_values(model, "outputs");
   for (size_t i = 0; i < few->outputs.count; i++)
     if (strcmp(few->outputs.items[i].name, more->outputs.items[i].name) != 0)
       return refuse_other_name(model, few->outputs.items[i].name, more->outputs.items[i].name);
   return RONDO_OK;
 }
 
+/* The value of this name, which the program has. */
+static const rondo_shape *shape_of(const rondo_program *program, const char *name) {
+  size_t at = 0;
+  const rondo_program_value *value = next_named(program, &at);
+  while (strcmp(value->name, name) != 0) value = next_named(program, &at);
+  return &value->shape;
+}
+
 /* The inputs that requests give, or those that the session writes. */
 static rondo_status add_inputs(rondo_session_model *model, const probed_programs *p, bool is_given) {
   for (uint32_t i = 0; i < p->few->values.count; i++) {
     const rondo_program_value *value = &p->few->values.items[i];
-    const probed_shapes of = {&value->shape, &p->more->values.items[i].shape,
-                              p->longer == NULL ? NULL : &p->longer->values.items[i].shape};
     if (value->kind != RONDO_VALUE_INPUT) continue;
+    const probed_shapes of = {&value->shape, shape_of(p->more, value->name),
+                              p->longer == NULL ? NULL : shape_of(p->longer, value->name)};
     if ((role_of(p->row_inputs, value->name) == RONDO_ROW_GIVEN) == is_given)
       RONDO_TRY(add_value(model, "input", value->name, p, &of, true));
   }

@@ -310,12 +310,23 @@ static rondo_status name_by_content(rondo_onnx_importer *importer, rondo_onnx_co
   return RONDO_OK;
 }
 
+/* A constant of the program, with its elements: one that the programs which share states do not have in common. */
+static rondo_status add_to_program(rondo_onnx_importer *importer, rondo_onnx_constant *constant, rondo_type type) {
+  const void *elements;
+  RONDO_TRY(rondo_onnx_constant_hold(importer, constant));
+  RONDO_TRY(rondo_onnx_constant_elements(importer, constant, &elements));
+  return rondo_program_add_tensor(importer->program, type, constant->shape.dims, constant->shape.rank, elements,
+                                  &constant->state);
+}
+
 static rondo_status add_state(rondo_onnx_importer *importer, rondo_onnx_constant *constant) {
   static const rondo_state_options frozen = {RONDO_STATE_OPTIONS_INIT, .frozen = true};
   rondo_type type;
   RONDO_TRY(rondo_onnx_held_type(importer, constant->shape.type, &type));
   RONDO_TRY(rondo_array_reserve(&importer->allocator, &importer->states, importer->states.count + 1));
   if (constant->name == NULL) RONDO_TRY(name_by_content(importer, constant));
+  if (importer->shared != NULL && rondo_weights_look_up(importer->shared, constant->name) == NULL)
+    return add_to_program(importer, constant, type);
   RONDO_TRY(rondo_program_state_with(importer->program, constant->name, type, constant->shape.dims,
                                      constant->shape.rank, &frozen, &constant->state));
   RONDO_TRY(rondo_array_push(&importer->allocator, &importer->states, &constant));

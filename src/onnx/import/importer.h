@@ -45,10 +45,19 @@ typedef struct rondo_onnx_importer {
   rondo_onnx_import_input *inputs;
   size_t input_count;
   RONDO_ARRAY(rondo_onnx_constant *) states; /* constants that became states of the program */
+  const rondo_weights *shared; /* the only states that the program may have: other constants are constants of it; NULL:
+                                  any */
 
   rondo_device *device;             /* that folds; NULL: not opened yet */
   rondo_onnx_folding *folding;      /* to which operators are added; NULL: the next one begins another */
   rondo_onnx_folding *last_folding; /* all, as a list */
 } rondo_onnx_importer;
+
+/* As rondo_onnx_build_program, for a program that shares the states of an earlier one, whose weights are `shared`: what
+ * these do not have, such as numbers of rows, becomes constants of the program. NULL: as rondo_onnx_build_program. */
+RONDO_MUST_USE rondo_status rondo_onnx_build_sharing(const rondo_onnx_model *model,
+                                                     const rondo_onnx_build_options *options,
+                                                     const rondo_weights *shared, rondo_program *program,
+                                                     rondo_onnx_build **out_build);
 
 #endif

@@ -8,7 +8,6 @@
 #include "base/versioned_struct.h"
 #include "onnx/import/build_result.h"
 #include "onnx/run/kept_options.h"
-#include "tensor/files/weights_internal.h"
 #include "tensor/program/program.h"
 
 struct rondo_onnx_builder {
@@ -17,7 +16,7 @@ struct rondo_onnx_builder {
   const rondo_onnx_model *model;
   rondo_onnx_build_options options;
   const char *rows;        /* NULL: first dimensions */
-  rondo_onnx_build *first; /* for one row: it has the weights */
+  rondo_onnx_build *first; /* for one row: it has the weights, which are the states of all programs */
 };
 
 /* Rows ------------------------------------------------------------------------------------------------------------- */
@@ -92,7 +91,9 @@ static rondo_status build_rows(const rondo_onnx_builder *builder, size_t rows, r
   rondo_status status =
       rondo_onnx_vary_options(&scratch, &builder->options, builder->model, builder->model->info.inputs, &varied);
   if (status == RONDO_OK) status = give_rows(&scratch, builder, rows, &varied);
-  if (status == RONDO_OK) status = rondo_onnx_build_program(builder->model, &varied.options, program, out);
+  if (status == RONDO_OK)
+    status = rondo_onnx_build_sharing(builder->model, &varied.options, rondo_onnx_build_weights(builder->first),
+                                      program, out);
   rondo_scratch_free(&scratch);
   return status;
 }
@@ -148,30 +149,13 @@ void rondo_onnx_builder_destroy(rondo_onnx_builder *builder) {
 
 /* Building --------------------------------------------------------------------------------------------------------- */
 
-/* A session writes the states of one program, which all others share. */
-static rondo_status check_states(const rondo_onnx_builder *builder, size_t rows, const rondo_onnx_build *build) {
-  for (size_t i = 0; i < build->weights->entries.count; i++) {
-    const rondo_weights_entry *weight = &build->weights->entries.items[i];
-    if (rondo_weights_look_up(builder->first->weights, weight->name) == NULL)
-      return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_SHAPE,
-                        "the model has a constant of %zu bytes for %zu rows that it does not have for one row ('%s'), "
-                        "so programs of several sizes cannot share its weights: run it in a tree "
-                        "(rondo_onnx_runner_create)",
-                        rondo_shape_bytes(&weight->shape), rows, weight->name);
-  }
-  return RONDO_OK;
-}
-
 rondo_status rondo_onnx_builder_build(void *builder, size_t rows, rondo_program *program) {
   static const char call[] = "rondo_onnx_builder_build";
   rondo_onnx_build *build = NULL;
   RONDO_TRY(rondo_require(call, "builder", builder));
   RONDO_TRY(rondo_require(call, "program", program));
   if (rows == 0) return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE, "%s: no rows", call);
-  const rondo_program_mark mark = rondo_program_get_mark(program);
-  rondo_status status = build_rows(builder, rows, program, &build);
-  if (status == RONDO_OK) status = check_states(builder, rows, build);
-  if (status != RONDO_OK) rondo_program_roll_back(program, mark);
+  const rondo_status status = build_rows(builder, rows, program, &build);
   rondo_onnx_build_destroy(build);
   return status;
 }

@@ -134,6 +134,17 @@ static rondo_status clear_arena(const compiler *c) {
   return RONDO_OK;
 }
 
+/* Writes the value of a state, cell or constant before the first run, which is not zeros. */
+static rondo_status write_initial(const compiler *c, uint32_t number) {
+  const rondo_program_value *value = &c->program->values.items[number];
+  const size_t bytes = rondo_shape_bytes(&value->shape);
+  void *const address = rondo_layout_address(&c->layout, c->compiled, number);
+  uint32_t bits = 0;
+  if (value->elements != NULL) return rondo_copy_async(c->compiled->stream, address, value->elements, bytes);
+  memcpy(&bits, &value->initial, sizeof bits);
+  return fill(c, address, bytes, bits);
+}
+
 /* Sets what can be read before the first run, and is not shared, to its contents then. */
 static rondo_status initialise(const compiler *c) {
   RONDO_TRY(fill(c, c->compiled->states, c->layout.state_bytes, 0));
@@ -143,10 +154,8 @@ static rondo_status initialise(const compiler *c) {
   for (uint32_t i = 0; i < c->program->values.count; i++) {
     const rondo_program_value *value = &c->program->values.items[i];
     const bool is_shared = c->layout.locations[i].block == RONDO_BLOCK_SHARED;
-    if (rondo_value_is_transient(c->program, i) || is_shared || value->initial == 0) continue;
-    uint32_t bits = 0;
-    memcpy(&bits, &value->initial, sizeof bits);
-    RONDO_TRY(fill(c, rondo_layout_address(&c->layout, c->compiled, i), rondo_shape_bytes(&value->shape), bits));
+    const bool is_zeros = value->initial == 0 && value->elements == NULL;
+    if (!rondo_value_is_transient(c->program, i) && !is_shared && !is_zeros) RONDO_TRY(write_initial(c, i));
   }
   RONDO_TRY(rondo_stream_synchronize(c->compiled->stream));
   rondo_index_checks_clear(&c->compiled->checks);
@@ -257,6 +266,7 @@ static void fill_info(const compiler *c) {
   info->parameters = count_parameters(c->program);
   info->state_bytes = c->layout.state_bytes + c->layout.shared_bytes + c->layout.own_bytes + c->layout.rows_bytes;
   info->packed_bytes = c->layout.packed_bytes;
+  info->constant_bytes = c->layout.own_bytes;
   info->shared_bytes = c->layout.shared_bytes;
   info->arena_bytes = c->layout.arena_bytes;
   info->lower_bound = c->layout.arena_bound;

@@ -46,14 +46,16 @@ void rondo_program_count_readers(const rondo_program *program, const bool *runs,
 
 /* Owners ----------------------------------------------------------------------------------------------------------- */
 
+static bool has_same_bits(const rondo_program_value *a, const rondo_program_value *b) {
+  if (a->kind != b->kind || (a->elements == NULL) != (b->elements == NULL)) return false;
+  if (a->elements == NULL) return memcmp(&a->initial, &b->initial, sizeof a->initial) == 0;
+  return rondo_shape_same(&a->shape, &b->shape) && memcmp(a->elements, b->elements, rondo_shape_bytes(&a->shape)) == 0;
+}
+
 /* The first constant with the same bits. */
 static uint32_t constant_owner(const rondo_program *program, uint32_t value) {
-  const rondo_program_value *wanted = &program->values.items[value];
-  for (uint32_t i = 0; i < value; i++) {
-    const rondo_program_value *other = &program->values.items[i];
-    if (other->kind == RONDO_VALUE_CONSTANT && memcmp(&other->initial, &wanted->initial, sizeof wanted->initial) == 0)
-      return i;
-  }
+  for (uint32_t i = 0; i < value; i++)
+    if (has_same_bits(&program->values.items[i], &program->values.items[value])) return i;
   return value;
 }
 

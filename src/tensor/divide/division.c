@@ -356,6 +356,7 @@ static void mark_used(divider *d, uint32_t part) {
 
 static rondo_status declare_value(divider *d, rondo_program *program, uint32_t value) {
   const rondo_program_value *of = value_at(d, value);
+  if (of->elements != NULL) return rondo_program_constant_tensor(program, &of->shape, of->elements, &d->values[value]);
   if (of->kind == RONDO_VALUE_CONSTANT) return rondo_program_constant(program, of->initial, &d->values[value]);
   RONDO_TRY(rondo_program_declare(program, of->kind, of->name, &of->shape, of->initial, &d->values[value]));
   program->values.items[d->values[value]].trained = of->trained;

@@ -308,6 +308,7 @@ static uint64_t hash_values(const rondo_program *program, size_t first, size_t e
     hash = rondo_hash_u64(rondo_hash_u64(hash, value->frozen + 2u * value->is_sparse),
                           value->trained ? value->group + 1 : 0);
     hash = rondo_hash_bytes(hash, &value->initial, sizeof value->initial);
+    if (value->elements != NULL) hash = rondo_hash_bytes(hash, value->elements, rondo_shape_bytes(&value->shape));
   }
   return hash;
 }

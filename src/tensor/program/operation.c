@@ -43,6 +43,8 @@ static void add_value(char buffer[RONDO_CALL_TEXT], const rondo_program *program
   if (value->kind == RONDO_VALUE_RESULT) {
     const rondo_operation *maker = &program->operations.items[value->operation];
     add_text(buffer, "result of %s (operator %u) %s", maker->row->name, maker->number, shape);
+  } else if (value->elements != NULL) {
+    add_text(buffer, "constant %s", shape);
   } else if (value->kind == RONDO_VALUE_CONSTANT) {
     add_text(buffer, "constant %g", (double)value->initial);
   } else {

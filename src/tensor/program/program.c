@@ -83,7 +83,9 @@ void rondo_program_roll_back(rondo_program *program, rondo_program_mark mark) {
     rondo_release_text(&program->allocator, last->name);
   }
   while (program->values.count > mark.values) {
-    rondo_release_text(&program->allocator, program->values.items[--program->values.count].name);
+    const rondo_program_value *last = &program->values.items[--program->values.count];
+    rondo_release_text(&program->allocator, last->name);
+    rondo_release(&program->allocator, last->elements, rondo_shape_bytes(&last->shape), 1);
   }
   program->ranks.turn = (uint32_t)mark.turn;
   if (program->optimizer != NULL) return;
@@ -191,6 +193,28 @@ rondo_status rondo_program_add_number(rondo_program *program, float number, rond
   uint32_t index = 0;
   *out_value = (rondo_value){0};
   RONDO_TRY(rondo_program_constant(program, number, &index));
+  *out_value = rondo_program_tag(program, index);
+  return RONDO_OK;
+}
+
+rondo_status rondo_program_constant_tensor(rondo_program *program, const rondo_shape *shape, const void *elements,
+                                           uint32_t *out_index) {
+  const size_t bytes = rondo_shape_bytes(shape);
+  rondo_program_value value = {
+      .kind = RONDO_VALUE_CONSTANT, .shape = *shape, .operation = RONDO_NO_VALUE, .view_of = RONDO_NO_VALUE};
+  RONDO_TRY(rondo_allocate_copy(&program->allocator, elements, bytes, 1, &value.elements));
+  const rondo_status status = push_value(program, &value, out_index);
+  if (status != RONDO_OK) rondo_release(&program->allocator, value.elements, bytes, 1);
+  return status;
+}
+
+rondo_status rondo_program_add_tensor(rondo_program *program, rondo_type type, const size_t *dims, size_t rank,
+                                      const void *elements, rondo_value *out_value) {
+  rondo_shape shape;
+  uint32_t index = 0;
+  *out_value = (rondo_value){0};
+  RONDO_TRY(rondo_shape_make("a constant", type, dims, rank, &shape));
+  RONDO_TRY(rondo_program_constant_tensor(program, &shape, elements, &index));
   *out_value = rondo_program_tag(program, index);
   return RONDO_OK;
 }

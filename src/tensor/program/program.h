@@ -26,6 +26,14 @@ RONDO_MUST_USE rondo_status rondo_program_constant(rondo_program *program, float
 RONDO_PRIVATE RONDO_MUST_USE rondo_status rondo_program_add_number(rondo_program *program, float number,
                                                                    rondo_value *out_value);
 
+/* Adds a constant with these elements, which are copied. Every compiled program has a copy of its own, in memory that
+ * is counted as that of states. */
+RONDO_MUST_USE rondo_status rondo_program_constant_tensor(rondo_program *program, const rondo_shape *shape,
+                                                          const void *elements, uint32_t *out_index);
+RONDO_PRIVATE RONDO_MUST_USE rondo_status rondo_program_add_tensor(rondo_program *program, rondo_type type,
+                                                                   const size_t *dims, size_t rank,
+                                                                   const void *elements, rondo_value *out_value);
+
 /* Whether an input, state, cell or output has this name. */
 RONDO_PRIVATE bool rondo_program_has_name(const rondo_program *program, const char *name);
 

@@ -19,7 +19,7 @@ typedef enum rondo_value_kind {
   RONDO_VALUE_INPUT,
   RONDO_VALUE_STATE,
   RONDO_VALUE_CELL,
-  RONDO_VALUE_CONSTANT, /* a scalar that never changes and has no name */
+  RONDO_VALUE_CONSTANT, /* never changes and has no name: a scalar F32, or a tensor with elements */
   RONDO_VALUE_RESULT
 } rondo_value_kind;
 
@@ -34,7 +34,8 @@ typedef struct rondo_program_value {
   rondo_value_kind kind;
   rondo_shape shape;
   char *name;            /* inputs, states and cells; else NULL */
-  float initial;         /* of F32 states, cells and constants: all elements; else 0 */
+  float initial;         /* of F32 states, cells and scalar constants: all elements; else 0 */
+  void *elements;        /* of a constant that is a tensor, the program's own; else NULL */
   bool trained;          /* a state that an optimizer updates, */
   uint32_t group;        /* and its group: 0 is that of the optimizer's own options */
   bool frozen;           /* a state that no optimizer may update */

@@ -306,28 +306,91 @@ TEST(test_on9_constants_with_one_element_for_each_row) {
   serve_threes(t, true);
 }
 
-/* y = x + the shape of x, which is another constant for each number of rows. */
-TEST(test_on9_constants_that_sizes_cannot_share) {
+/* y = x + the shape of x; or y = x by the numbers of its rows. Both are other constants for other numbers of rows. */
+static rondo_onnx_model *model_of_rows(bool has_numbers) {
+  static const int64_t zero[] = {0}, one[] = {1};
   onnx_bytes graph = {0};
-  onnx_bytes cast = onnx_node("cast", "Cast", NAMES("shape"), NAMES("numbers"));
-  rondo_session *session = NULL;
+  onnx_bytes cast = onnx_node("cast", "Cast", NAMES("shape"), NAMES("sizes"));
   onnx_add_int(&cast, "to", FLOAT);
   onnx_add_input(&graph, "x", FLOAT, DIMS(-1, 2));
+  onnx_add_initializer(&graph, "zero", 7, zero, sizeof zero, NULL, 0);
+  onnx_add_initializer(&graph, "one", 7, one, sizeof one, NULL, 0);
   onnx_add_node(&graph, "Shape", NAMES("x"), NAMES("shape"));
-  onnx_nest(&graph, ONNX_GRAPH_NODE, &cast);
-  onnx_add_node(&graph, "Add", NAMES("x", "numbers"), NAMES("y"));
+  if (has_numbers) {
+    onnx_add_node(&graph, "Gather", NAMES("shape", "zero"), NAMES("rows"));
+    onnx_add_node(&graph, "Range", NAMES("zero", "rows", "one"), NAMES("numbers"));
+    onnx_add_node(&graph, "Gather", NAMES("x", "numbers"), NAMES("y"));
+  } else {
+    onnx_nest(&graph, ONNX_GRAPH_NODE, &cast);
+    onnx_add_node(&graph, "Add", NAMES("x", "sizes"), NAMES("y"));
+  }
   onnx_add_output(&graph, "y");
   const onnx_bytes bytes = onnx_model(&graph);
   rondo_onnx_model *model = NULL;
   assert_ok(rondo_onnx_parse(bytes.bytes, bytes.count, NULL, &model));
-  (void)test_leave(destroy_model, model);
-  rondo_onnx_builder *builder = new_builder(model, NULL);
-  assert_ok(rondo_onnx_builder_build(builder, 1, test_new_program()));
-  assert_error(rondo_onnx_builder_build(builder, 3, test_new_program()), RONDO_UNSUPPORTED, RONDO_REASON_SHAPE);
-  assert_message("for 3 rows");
+  return test_leave(destroy_model, model);
+}
+
+static void run_rows(rondo_session *session, rondo_run_mode mode, size_t rows, const float *x, float *y) {
+  const rondo_request request = {RONDO_REQUEST_INIT, .mode = mode, .rows = rows, .inputs = (const void *[]){x},
+                                 .outputs = (void *[]){y}};
+  assert_ok(rondo_session_run(session, "rows", &request, NULL));
+}
+
+static rondo_session *session_of(rondo_device *device, rondo_onnx_builder *builder) {
+  rondo_session *session = NULL;
   const rondo_model_options options = {RONDO_MODEL_OPTIONS_INIT, .build = rondo_onnx_builder_build, .user = builder,
                                        .weights = rondo_onnx_builder_weights(builder)};
-  assert_ok(rondo_session_create(t->device, NULL, &session));
-  assert_error(rondo_session_add_model(session, "shapes", &options), RONDO_UNSUPPORTED, RONDO_REASON_SHAPE);
+  assert_ok(rondo_session_create(device, &(rondo_session_options){RONDO_SESSION_OPTIONS_INIT, .streams = 2}, &session));
+  assert_ok(rondo_session_add_model(session, "rows", &options));
+  return session;
+}
+
+/* Graphs of 2 and 4 rows, on two streams, and programs of other sizes have constants of their own. */
+TEST(test_on9_numbers_of_rows_are_constants_of_each_size) {
+  enum { MOST = 4 };
+  static const float x[MOST * 2] = {1, 2, 3, 4, 5, 6, 7, 8};
+  float y[MOST * 2];
+  rondo_session *session = session_of(t->device, new_builder(model_of_rows(true), NULL));
+  assert_ok(rondo_session_capture_begin(session, "rows"));
+  for (size_t rows = MOST; rows > 1; rows /= 2) run_rows(session, RONDO_RUN_AUTO, rows, x, y);
+  assert_ok(rondo_session_capture_end(session));
+  for (size_t rows = 1; rows <= MOST; rows++) {
+    for (size_t i = 0; i < 2; i++) {
+      memset(y, 0, sizeof y);
+      run_rows(session, i == 0 ? RONDO_RUN_RECORDED : RONDO_RUN_EAGER, rows, x, y);
+      assert_memory_equal(y, x, rows * 2 * sizeof *x);
+    }
+  }
   assert_ok(rondo_session_destroy(session));
+}
+
+/* Of a size that no graph has, so that each request runs with as many rows as it has. */
+TEST(test_on9_sizes_are_constants_of_each_size) {
+  enum { MOST = 3 };
+  static const float x[MOST * 2] = {1, 2, 3, 4, 5, 6};
+  rondo_session *session = session_of(t->device, new_builder(model_of_rows(false), NULL));
+  for (size_t rows = 1; rows <= MOST; rows++) {
+    float y[MOST * 2];
+    run_rows(session, RONDO_RUN_EAGER, rows, x, y);
+    for (size_t i = 0; i < rows * 2; i++) assert_true(y[i] == x[i] + (i % 2 == 0 ? (float)rows : 2));
+  }
+  assert_ok(rondo_session_destroy(session));
+}
+
+/* One row's constants are states, which the session writes; those of three rows are the program's, with its bytes. */
+TEST(test_on9_programs_count_their_constants) {
+  rondo_onnx_builder *builder = new_builder(model_of_rows(false), NULL);
+  rondo_compiled *first = NULL;
+  for (size_t rows = 1; rows <= 3; rows += 2) {
+    rondo_compiled_info info = {.struct_size = sizeof info};
+    rondo_program *program = test_new_program();
+    assert_ok(rondo_onnx_builder_build(builder, rows, program));
+    const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .share = first};
+    rondo_compiled *of = test_compile_kept(program, t->device, &options);
+    assert_ok(rondo_compiled_get_info(of, &info));
+    assert_int_equal(info.constant_bytes, rows == 1 ? 0 : 256);
+    assert_true(info.state_bytes >= info.constant_bytes);
+    if (first == NULL) first = of;
+  }
 }

@@ -120,8 +120,9 @@ bool rondo_program_number(const rondo_program *program, uint32_t value, double *
   const rondo_program_value *of = &program->values.items[value];
   while (of->kind == RONDO_VALUE_RESULT && keeps_elements(program, &program->operations.items[of->operation]))
     of = &program->values.items[program->operations.items[of->operation].inputs[0]];
-  *out = of->kind == RONDO_VALUE_CONSTANT ? (double)of->initial : 0;
-  if (of->kind != RONDO_VALUE_RESULT) return of->kind == RONDO_VALUE_CONSTANT;
+  const bool is_number = of->kind == RONDO_VALUE_CONSTANT && of->elements == NULL;
+  *out = is_number ? (double)of->initial : 0;
+  if (of->kind != RONDO_VALUE_RESULT) return is_number;
   const rondo_operation *maker = &program->operations.items[of->operation];
   if (maker->row == &rondo_operator_full) *out = number_at(&maker->attributes, FIRST);
   return maker->row == &rondo_operator_full || maker->row == &rondo_operator_zeros;
