@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * Whole models that PyTorch exports, as functions of a tree (ON-9): for two forms of inputs, a batch of one and a
- * larger one, the eager call, the recorded one and the replayed one have the same bits, at other addresses, and the
- * outputs that onnxruntime gives. The models are those of `make models`, in small sizes; without them the test is
- * skipped.
+ * Whole models that PyTorch exports, as functions of a tree and in sessions (ON-9): for two forms of inputs, a batch of
+ * one and a larger one, eager and recorded runs have the same bits, in a tree also the replayed call at other
+ * addresses, and all have the outputs that onnxruntime gives. A session also runs some rows with a graph of more. The
+ * models are those of `make models`, in small sizes; without them the test is skipped.
  *
  *   RONDO_TEST_WHOLE_MODELS=FOLDER   other models of that kind
  */
 #define _POSIX_C_SOURCE 200809L
 #include <rondo/onnx.h>
+#include <rondo/session.h>
 
 #include <dirent.h>
 #include <math.h>
@@ -172,6 +173,123 @@ static bool is_right(whole_model *m) {
   return right;
 }
 
+/* Sessions --------------------------------------------------------------------------------------------------------- */
+
+/* The host memory of a request. */
+typedef struct request_memory {
+  rondo_onnx_tensor_file *files[MOST_VALUES];
+  const void *inputs[MOST_VALUES];
+  void *eager[MOST_VALUES], *recorded[MOST_VALUES];
+  size_t rows, row_bytes[MOST_VALUES]; /* of the outputs */
+} request_memory;
+
+static void make_memory(const whole_model *m, rondo_session *session, size_t set, request_memory *out) {
+  *out = (request_memory){.rows = 0};
+  for (size_t i = 0; i < m->inputs; i++) {
+    rondo_onnx_tensor_info info;
+    out->files[i] = load_tensor(m, set, "input", i, &info);
+    out->inputs[i] = info.data;
+    out->rows = info.shape[0];
+  }
+  for (size_t i = 0; i < m->outputs; i++) {
+    rondo_model_value value = {.struct_size = sizeof value};
+    assert_ok(rondo_session_get_output(session, m->name, i, &value));
+    out->row_bytes[i] = value.row_bytes;
+    out->eager[i] = calloc(out->rows, value.row_bytes);
+    out->recorded[i] = calloc(out->rows, value.row_bytes);
+    assert_true(out->eager[i] != NULL && out->recorded[i] != NULL);
+  }
+}
+
+static void free_memory(const whole_model *m, request_memory *memory) {
+  for (size_t i = 0; i < m->inputs; i++) rondo_onnx_tensor_destroy(memory->files[i]);
+  for (size_t i = 0; i < m->outputs; i++) {
+    free(memory->eager[i]);
+    free(memory->recorded[i]);
+  }
+}
+
+static void run_rows(const whole_model *m, rondo_session *session, rondo_run_mode mode, size_t rows,
+                     const request_memory *memory) {
+  const rondo_request request = {RONDO_REQUEST_INIT, .mode = mode, .rows = rows, .inputs = memory->inputs,
+                                 .outputs = (void **)(mode == RONDO_RUN_EAGER ? memory->eager : memory->recorded)};
+  assert_ok(rondo_session_run(session, m->name, &request, NULL));
+}
+
+/* All rows by a graph of as many. With fewer rows, the graph has padding, which does not change the others. */
+static bool is_request_right(const whole_model *m, rondo_session *session, size_t set, const request_memory *memory) {
+  bool is_right = true;
+  run_rows(m, session, RONDO_RUN_EAGER, memory->rows, memory);
+  run_rows(m, session, RONDO_RUN_RECORDED, memory->rows, memory);
+  for (size_t i = 0; i < m->outputs; i++) {
+    const size_t bytes = memory->rows * memory->row_bytes[i];
+    is_right &= memcmp(memory->eager[i], memory->recorded[i], bytes) == 0;
+    is_right &= is_expected(m, set, i, memory->eager[i], bytes);
+  }
+  for (size_t i = 0; i < m->outputs; i++) memset(memory->recorded[i], 0, (memory->rows - 1) * memory->row_bytes[i]);
+  if (memory->rows > 1) run_rows(m, session, RONDO_RUN_RECORDED, memory->rows - 1, memory);
+  for (size_t i = 0; i < m->outputs; i++)
+    is_right &= is_expected(m, set, i, memory->recorded[i], memory->rows * memory->row_bytes[i]);
+  return is_right;
+}
+
+static bool serve_set(const whole_model *m, rondo_session *session, size_t set) {
+  request_memory memory;
+  make_memory(m, session, set, &memory);
+  assert_ok(rondo_session_capture_begin(session, m->name));
+  run_rows(m, session, RONDO_RUN_AUTO, memory.rows, &memory);
+  assert_ok(rondo_session_capture_end(session));
+  const bool right = is_request_right(m, session, set, &memory);
+  free_memory(m, &memory);
+  return right;
+}
+
+/* The first dimensions are the rows; the set of inputs says the sizes of the others. */
+static size_t list_sizes(const whole_model *m, const rondo_onnx_model *model, size_t set,
+                         rondo_onnx_dimension_size *out) {
+  size_t count = 0;
+  for (size_t i = 0; i < m->inputs; i++) {
+    rondo_onnx_value value = {.struct_size = sizeof value};
+    rondo_onnx_tensor_info info;
+    assert_ok(rondo_onnx_get_input(model, i, &value));
+    rondo_onnx_tensor_file *file = load_tensor(m, set, "input", i, &info);
+    for (size_t d = 1; d < value.rank; d++)
+      if (value.dimensions[d].is_dynamic)
+        out[count++] = (rondo_onnx_dimension_size){value.dimensions[d].name, info.shape[d]};
+    rondo_onnx_tensor_destroy(file);
+  }
+  return count;
+}
+
+static bool is_served_right(whole_model *m, size_t set) {
+  rondo_onnx_dimension_size sizes[MOST_VALUES * RONDO_TREE_MAX_RANK];
+  rondo_onnx_model *model = load_model(m);
+  rondo_onnx_builder *builder = NULL;
+  rondo_session *session = NULL;
+  read_tolerance(m);
+  const rondo_onnx_build_options build = {RONDO_ONNX_BUILD_OPTIONS_INIT, .dimensions = sizes,
+                                          .dimension_count = list_sizes(m, model, set, sizes)};
+  const rondo_onnx_builder_options of_rows = {RONDO_ONNX_BUILDER_OPTIONS_INIT, .build = &build};
+  assert_ok(rondo_onnx_builder_create(model, &of_rows, &builder));
+  const rondo_model_options options = {RONDO_MODEL_OPTIONS_INIT, .build = rondo_onnx_builder_build, .user = builder,
+                                       .weights = rondo_onnx_builder_weights(builder)};
+  assert_ok(rondo_session_create(m->t->device, NULL, &session));
+  assert_ok(rondo_session_add_model(session, m->name, &options));
+  const bool right = serve_set(m, session, set);
+  assert_ok(rondo_session_destroy(session));
+  rondo_onnx_builder_destroy(builder);
+  rondo_onnx_destroy(model);
+  return right;
+}
+
+static bool is_served(whole_model *m) {
+  bool right = true;
+  for (size_t set = 0; set < SETS; set++) right &= is_served_right(m, set);
+  return right;
+}
+
+/* The whole -------------------------------------------------------------------------------------------------------- */
+
 static int compare_names(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
 
 /* The names of the models, sorted; the caller frees them. */
@@ -190,7 +308,7 @@ static size_t list_models(char *names[64]) {
 }
 
 /* On devices that take long, some of them. */
-TEST(test_on9_whole_models_in_trees) {
+static void check_all(test_fixture *t, bool (*check)(whole_model *model)) {
   char *names[64], folder[PATH_BYTES];
   const size_t count = list_models(names), step = strcmp(test_device_name(), "cpu") == 0 ? 1 : SHARE;
   size_t wrong = 0;
@@ -198,10 +316,14 @@ TEST(test_on9_whole_models_in_trees) {
   for (size_t i = 0; i < count; i += step) {
     whole_model model = {.t = t, .name = names[i], .folder = folder};
     (void)snprintf(folder, sizeof folder, "%s/%s", models_folder(), names[i]);
-    if (is_right(&model)) continue;
+    if (check(&model)) continue;
     print_error("%s: other bits, outputs that are not expected, or no replay\n", names[i]);
     wrong++;
   }
   for (size_t i = 0; i < count; i++) free(names[i]);
   assert_int_equal(wrong, 0);
 }
+
+TEST(test_on9_whole_models_in_trees) { check_all(t, is_right); }
+
+TEST(test_on9_whole_models_in_sessions) { check_all(t, is_served); }
