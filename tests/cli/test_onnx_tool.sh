@@ -179,6 +179,22 @@ fails 1 'no such dynamic dimension' serve layer.onnx --load --size length=2
 npy one.npy "{'descr': '<f4', 'fortran_order': False, 'shape': (3,), }" 0000803f0000004000004040
 fails 1 "input 'x': the file has 12 bytes" serve layer.onnx "${few[@]}" --input x=one.npy
 fails 1 "odd.onnx: .*NoSuchOperator" serve odd.onnx --load
+succeeds serve layer.onnx "${few[@]}" --least 1 --most 1
+grep -q '^answers .*: all have the same bits$' out || die "answers are not all equal: $(cat out)"
+
+# A row that depends on the others: the mean of all elements.
+write_hex mixed.onnx "$(model "$(field 1 "$(node ReduceMean m x)")$(field 1 "$(node Sub y x m)")$(field 2 "$(hex mixed)")$(
+  field 11 "$(value x 1 batch 2)")$(field 12 "$(value y 1 batch 2)")")"
+fails 1 "model 'mixed.onnx' mixes the rows of a batch, so it cannot be served: output 'y' of a request of [1-7] row" \
+  serve mixed.onnx "${few[@]}"
+
+# A size that nothing gives, and that does not fit.
+write_hex wide.onnx "$(model "$(field 1 "$(node MatMul y x v)")$(field 2 "$(hex wide)")$(field 5 "$(tensor v 1 $x 2 2)")$(
+  field 11 "$(value x 1 batch wide)")$(field 12 "$(value y 1 batch 2)")")"
+for command in "run wide.onnx" "serve wide.onnx ${few[*]}"; do
+  fails 1 "wide.onnx: .*; no --size and no file gives the dimensions 'wide': they have the size 1" $command
+  succeeds $command --size wide=2
+done
 fails 2 '--soak requires dense or recommender' serve layer.onnx --load --soak 1
 fails 2 '--look-ups requires recommender' serve layer.onnx --load --look-ups cpu
 fails 2 'are for models in files' serve dense --load --size batch=2

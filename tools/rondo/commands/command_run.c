@@ -243,7 +243,7 @@ static void write_one(json *out, const run_output *output) {
   write_range(out, t);
   json_text(out, "first", write_first(t, text, sizeof text));
   json_boolean(out, "checked", output->is_checked);
-  json_real(out, "difference", output->difference.largest);
+  json_real(out, "difference", output->is_checked ? output->difference.largest : (double)NAN);
   json_end(out);
 }
 

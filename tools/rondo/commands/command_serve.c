@@ -356,12 +356,15 @@ static int open_model(serving *s) {
   return served_onnx_open(s->name, &s->settings.file, &s->model);
 }
 
+static int fail_model(const serving *s) {
+  return tool_fail("model '%s' on %s: %s%s", s->name, s->settings.device, rondo_last_error()->message, s->model.hint);
+}
+
 static int serve(serving *s) {
-  int result = start(s) ? tool_fail_status("model '%s' on %s", s->name, s->settings.device) : TOOL_OK;
+  int result = start(s) ? fail_model(s) : TOOL_OK;
   if (result == TOOL_OK) result = served_model_find_values(&s->model, s->session);
   if (result == TOOL_OK) result = served_model_make_inputs(&s->model, s->device, s->most_rows, s->settings.seed);
-  if (result == TOOL_OK && (warm_up(s) || time_decisions(s)))
-    result = tool_fail_status("model '%s' on %s", s->name, s->settings.device);
+  if (result == TOOL_OK && (warm_up(s) || time_decisions(s))) result = fail_model(s);
   if (result == TOOL_OK) result = check_answers(s);
   if (result == TOOL_OK) result = run_loads(s);
   if (result == TOOL_OK && s->settings.report) result = run_curve(s);

@@ -210,6 +210,36 @@ static int make_input(const onnx_program *of, onnx_input *input, const onnx_inpu
   return TOOL_OK;
 }
 
+#define HINT_END ": they have the size 1"
+
+/* Adds a name to the hint, once. */
+static void hint_at(onnx_program *of, const char *name) {
+  static const char begin[] = "; no --size and no file gives the dimensions ", end[] = HINT_END;
+  char item[80];
+  snprintf(item, sizeof item, "'%.60s'", name);
+  const size_t used = strlen(of->hint);
+  if (strstr(of->hint, item) || used + sizeof begin + sizeof item + sizeof end > sizeof of->hint) return;
+  snprintf(of->hint + used, sizeof of->hint - used, "%s%s", used == 0 ? begin : ", ", item);
+}
+
+/* Dimensions whose sizes nothing gives may not fit the others. The first ones are batch sizes, which fit. */
+static void write_hint(onnx_program *of, const option_list *sizes) {
+  for (size_t i = 0; i < of->info.inputs; i++) {
+    const rondo_onnx_value *value = &of->inputs[i].value;
+    for (size_t d = 1; value->has_shape && d < value->rank; d++) {
+      const rondo_onnx_dimension *dimension = &value->dimensions[d];
+      const bool is_named = dimension->is_dynamic && dimension->name[0] != '\0' && !of->inputs[i].is_file;
+      if (is_named && !find_value(sizes, dimension->name) && size_in_files(of, dimension->name) == 1)
+        hint_at(of, dimension->name);
+    }
+  }
+  if (of->hint[0] != '\0') strcat(of->hint, HINT_END);
+}
+
+int onnx_program_fail(const onnx_program *of, const char *what) {
+  return tool_fail("%s: %s%s", what, rondo_last_error()->message, of->hint);
+}
+
 int onnx_program_take_inputs(onnx_program *of, const onnx_input_settings *settings, const char *folder) {
   int result = check_items(of, settings);
   for (size_t i = 0; i < of->info.inputs && result == TOOL_OK; i++)
@@ -217,6 +247,7 @@ int onnx_program_take_inputs(onnx_program *of, const onnx_input_settings *settin
   for (size_t i = 0; i < of->info.inputs && result == TOOL_OK; i++)
     result = of->inputs[i].is_file ? fit_input(&of->inputs[i])
                                    : make_input(of, &of->inputs[i], settings, settings->seed + i);
+  write_hint(of, &settings->sizes);
   return result;
 }
 
@@ -243,8 +274,8 @@ static size_t give_inputs(const onnx_program *of, rondo_onnx_given_input *out) {
 }
 
 static int fail_unsupported(const onnx_program *of, rondo_status status) {
-  if (status != RONDO_UNSUPPORTED) return tool_fail_status("%s", of->path);
-  return tool_fail("%s: %s; 'rondo info' lists all of them", of->path, rondo_last_error()->message);
+  if (status != RONDO_UNSUPPORTED) return onnx_program_fail(of, of->path);
+  return tool_fail("%s: %s; 'rondo info' lists all of them%s", of->path, rondo_last_error()->message, of->hint);
 }
 
 bool onnx_program_is_cuda(const rondo_device *device) {
@@ -281,7 +312,7 @@ int onnx_program_compile(onnx_program *of, rondo_device *device, const rondo_com
   const uint64_t begin = clock_ns();
   if (!has_program_output(of)) return TOOL_OK;
   tool_show_progress("compiling %zu nodes", of->built.nodes);
-  if (rondo_compile(of->program, device, options, &of->compiled)) return tool_fail_status("%s", of->path);
+  if (rondo_compile(of->program, device, options, &of->compiled)) return onnx_program_fail(of, of->path);
   tool_show_progress("loading %" PRIu64 " MB of weights", of->built.state_bytes / 1000000);
   if (rondo_onnx_build_move_weights(of->build, of->compiled)) return tool_fail_status("the weights");
   const int result = onnx_program_write_inputs(of);
@@ -322,7 +353,7 @@ int onnx_program_run(const onnx_program *of, bool eager) {
   if (!of->compiled) return TOOL_OK;
   rondo_status status = eager ? rondo_compiled_run_eager(of->compiled) : rondo_compiled_run(of->compiled);
   if (!status) status = rondo_compiled_synchronize(of->compiled);
-  return status ? tool_fail_status("the run") : TOOL_OK;
+  return status ? onnx_program_fail(of, "the run") : TOOL_OK;
 }
 
 /* Outputs ---------------------------------------------------------------------------------------------------------- */

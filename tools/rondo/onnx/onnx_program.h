@@ -70,9 +70,13 @@ typedef struct onnx_program {
   rondo_compiled *compiled; /* NULL if no output depends on a run */
   rondo_compiled_info memory;
   double load_seconds, build_seconds, compile_seconds;
+  char hint[300]; /* "; ...": that sizes of dimensions are not given, for messages of failures; or "" */
 } onnx_program;
 
 int onnx_program_load(const char *path, onnx_program *out);
+
+/* The library's message after `what`, with the hint. Returns TOOL_FAILURE. */
+int onnx_program_fail(const onnx_program *of, const char *what);
 
 /* Reads and makes the inputs. `folder` may have files for inputs that the settings do not list: input_0.pb and so on,
  * as ONNX's own tests have, or NAME.npy. NULL: none. */

@@ -67,7 +67,7 @@ static int create_builder(served_onnx *model, const rondo_device *device, const 
                                             .input_count = list_values(p, rows, values)};
     const rondo_onnx_builder_options options = {RONDO_ONNX_BUILDER_OPTIONS_INIT, .rows = rows, .build = &build};
     tool_show_progress("building the program of %zu nodes", p->info.nodes);
-    if (rondo_onnx_builder_create(p->model, &options, &model->builder)) result = tool_fail_status("%s", p->path);
+    if (rondo_onnx_builder_create(p->model, &options, &model->builder)) result = onnx_program_fail(p, p->path);
   }
   free(values);
   free(sizes);
@@ -88,6 +88,7 @@ int served_onnx_open(const char *path, const served_onnx_settings *settings, ser
   out->build = rondo_onnx_builder_build;
   out->user = model->builder;
   out->weights = rondo_onnx_builder_weights(model->builder);
+  out->hint = model->program.hint;
   return TOOL_OK;
 }
 

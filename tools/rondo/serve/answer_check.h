@@ -26,8 +26,9 @@ typedef struct answer_tally {
   char message[300]; /* about the first wrong one */
 } answer_tally;
 
-/* Runs the model eagerly for each size of the requests. The session's model has the name of the served one. Returns
- * TOOL_OK, or TOOL_FAILURE after a message. Destroy it after any result. */
+/* Runs the model eagerly for each size of the requests, and checks that a row does not depend on others. The session's
+ * model has the name of the served one. Returns TOOL_OK, or TOOL_FAILURE after a message. Destroy it after any result.
+ */
 int answer_check_create(const served_model *model, rondo_session *session, const traffic *requests, answer_check *out);
 void answer_check_destroy(answer_check *check);
 

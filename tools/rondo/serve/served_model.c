@@ -12,7 +12,7 @@
 enum { ALIGNMENT = 64 };
 
 int served_model_open_built_in(const char *name, const recommender *built_in, uint64_t seed, served_model *out) {
-  *out = (served_model){.name = name, .built_in = *built_in, .build = recommender_build};
+  *out = (served_model){.name = name, .built_in = *built_in, .build = recommender_build, .hint = ""};
   out->user = &out->built_in;
   if (recommender_weights(built_in, seed, &out->own_weights)) return tool_fail_status("the weights of '%s'", name);
   out->weights = out->own_weights;

@@ -14,6 +14,7 @@ typedef struct served_model {
   const char *name;     /* in the session */
   recommender built_in; /* where `build` is recommender_build */
   struct served_onnx *file;
+  const char *hint; /* what a failure's message ends with, or "" */
   /* What the session gets. */
   rondo_model_build build;
   void *user;
