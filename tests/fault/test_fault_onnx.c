@@ -9,7 +9,7 @@
 #include "fault/fault_allocations.h"
 #include "support/test_onnx.h"
 
-enum { FLOAT = 1, INT4 = 22, MOST_ROWS = 3 };
+enum { FLOAT = 1, INT64 = 7, INT4 = 22, MOST_ROWS = 3 };
 
 #define NAMES(...) ((const char *[]){__VA_ARGS__, NULL})
 #define DIMS(...) (const int64_t[]){__VA_ARGS__}, sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t)
@@ -25,11 +25,13 @@ static struct {
   void *memory;
 } made;
 
-/* y = norm(x w - row) + nothing, with x [batch, 2] and the row expanded to the shape of x. The norm changes nothing,
- * and becomes a factor and an offset together with the sum; nothing is a cast of two integers of 4 bits. */
+/* y = norm(x w - row) + nothing, with x [batch, 2] by the numbers of its rows, and the row expanded to the shape of x.
+ * The norm changes nothing, and becomes a factor and an offset together with the sum; nothing is a cast of two integers
+ * of 4 bits. */
 static rondo_status parse(const rondo_allocator *allocator) {
   static const float w[] = {1, 2, 3, 4}, row[] = {10, 20}, two[] = {2, 2}, zero[] = {0, 0}, one[] = {1, 1};
   static const unsigned char none[] = {0};
+  static const int64_t begin[] = {0}, step[] = {1};
   const rondo_onnx_options options = {RONDO_ONNX_OPTIONS_INIT, .allocator = allocator};
   onnx_bytes graph = {0};
   onnx_bytes norm = onnx_node("norm", "BatchNormalization", NAMES("sum", "two", "zero", "zero", "one"), NAMES("n"));
@@ -42,7 +44,12 @@ static rondo_status parse(const rondo_allocator *allocator) {
   onnx_add_node(&graph, "Shape", NAMES("x"), NAMES("shape"));
   onnx_add_node(&graph, "Expand", NAMES("row", "shape"), NAMES("rows"));
   onnx_add_node(&graph, "Neg", NAMES("rows"), NAMES("negative"));
-  onnx_add_node(&graph, "MatMul", NAMES("x", "w"), NAMES("product"));
+  onnx_add_initializer(&graph, "first", INT64, begin, sizeof begin, NULL, 0);
+  onnx_add_initializer(&graph, "step", INT64, step, sizeof step, NULL, 0);
+  onnx_add_node(&graph, "Gather", NAMES("shape", "first"), NAMES("count"));
+  onnx_add_node(&graph, "Range", NAMES("first", "count", "step"), NAMES("numbers"));
+  onnx_add_node(&graph, "Gather", NAMES("x", "numbers"), NAMES("same"));
+  onnx_add_node(&graph, "MatMul", NAMES("same", "w"), NAMES("product"));
   onnx_add_initializer(&graph, "two", FLOAT, two, sizeof two, DIMS(2));
   onnx_add_initializer(&graph, "zero", FLOAT, zero, sizeof zero, DIMS(2));
   onnx_add_initializer(&graph, "one", FLOAT, one, sizeof one, DIMS(2));

@@ -97,12 +97,13 @@ static rondo_status place_gate(const rondo_program *program, rondo_layout *layou
   return append(program, layout->gate_bytes, &layout->own_bytes, &layout->gate_offset);
 }
 
-/* Places all states and cells, because one that nothing reads can still be written and saved. Unused constants cost
- * only a few bytes. */
+/* Places all states and cells, because one that nothing reads can still be written and saved. Constants of equal bits
+ * are one. */
 static rondo_status place_lasting(const rondo_program *program, const rondo_layout_options *options,
                                   rondo_layout *layout) {
   for (size_t i = 0; i < layout->schedule.values; i++) {
-    if (!rondo_value_is_transient(program, (uint32_t)i)) RONDO_TRY(place_value(program, options, i, layout));
+    if (!rondo_value_is_transient(program, (uint32_t)i) && layout->schedule.owners[i] == i)
+      RONDO_TRY(place_value(program, options, i, layout));
   }
   return place_gate(program, layout);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Compiling, through internal functions: operators of the test do during capture what belongs into the warm-up, and
  * each is named by the error (FW-2); an operator without a kernel for the device is refused by name; failing allocators
- * leak nothing; weights move from one compiled program to another.
+ * leak nothing; weights move from one compiled program to another; constants that are tensors (ON-9).
  */
+#include <rondo/placement.h>
 #include <rondo/weights.h>
 
 #include <string.h>
@@ -11,6 +12,7 @@
 #include "support/test_program.h"
 #include "tensor/compile/emit.h"
 #include "tensor/program/operation.h"
+#include "tensor/program/program.h"
 #include "tensor/program/program_internal.h"
 
 /* Operators of the test -------------------------------------------------------------------------------------------- */
@@ -164,11 +166,81 @@ TEST(test_fw1_an_operator_without_a_kernel_is_named) {
   rondo_program_destroy(program);
 }
 
+/* Constants -------------------------------------------------------------------------------------------------------- */
+
+enum { COUNT = 6 };
+static const float constant_elements[COUNT] = {1, 2, 3, 4, 5, 6};
+
+/* y = relu(x + c) and z = x * d, where d has the bits of c; a pattern replaces relu and the sum. */
+static rondo_program *program_with_constants(void) {
+  const size_t shape[] = {2, 3};
+  float elements[COUNT];
+  rondo_value x, c, d, y, z;
+  rondo_program *program = test_new_program();
+  memcpy(elements, constant_elements, sizeof elements);
+  assert_ok(rondo_program_input(program, "x", RONDO_F32, shape, 2, &x));
+  assert_ok(rondo_program_add_tensor(program, RONDO_F32, shape, 2, elements, &c));
+  assert_ok(rondo_program_add_tensor(program, RONDO_F32, shape, 2, elements, &d));
+  memset(elements, 0, sizeof elements); /* they were copied */
+  assert_ok(rondo_op_add(program, x, c, &y));
+  assert_ok(rondo_op_relu(program, y, &y));
+  assert_ok(rondo_op_mul(program, x, d, &z));
+  assert_ok(rondo_program_place(program, z, 1));
+  assert_ok(rondo_program_output(program, "y", y));
+  assert_ok(rondo_program_output(program, "z", z));
+  return program;
+}
+
+static void assert_computed(const float *x, const float *y, const float *z) {
+  for (size_t i = 0; i < COUNT; i++) {
+    const float sum = x[i] + constant_elements[i];
+    assert_true(y[i] == (sum > 0 ? sum : 0) && z[i] == x[i] * constant_elements[i]);
+  }
+}
+
+/* Constants of equal bits are one. They are memory of the compiled program, and are what they were in each run. */
+TEST(test_on9_constants_are_tensors) {
+  static const float x[COUNT] = {-7, 2, -1, 0.5f, -9, 4};
+  float y[COUNT], z[COUNT];
+  rondo_compiled_info info = {.struct_size = sizeof info};
+  rondo_compiled *of = test_compile_kept(program_with_constants(), t->device, NULL);
+  assert_ok(rondo_compiled_get_info(of, &info));
+  assert_int_equal(info.constant_bytes, 256);
+  assert_int_equal(info.state_bytes, 256);
+  assert_int_equal(info.parameters, 0);
+  for (size_t run = 0; run < 3; run++) {
+    assert_ok(rondo_compiled_write(of, "x", x, sizeof x));
+    assert_ok(run == 0 ? rondo_compiled_run_eager(of) : rondo_compiled_run(of));
+    assert_ok(rondo_compiled_read(of, "y", y, sizeof y));
+    assert_ok(rondo_compiled_read(of, "z", z, sizeof z));
+    assert_computed(x, y, z);
+  }
+}
+
+/* Each part of a divided program has the constants that it reads. */
+TEST(test_on9_divided_programs_have_constants) {
+  static const float x[COUNT] = {-7, 2, -1, 0.5f, -9, 4};
+  float y[COUNT], z[COUNT];
+  rondo_device *other = NULL;
+  rondo_divided *divided = NULL;
+  assert_ok(rondo_device_open("cpu", NULL, &other));
+  rondo_device *const devices[] = {t->device, other};
+  assert_ok(rondo_compile_divided(program_with_constants(), devices, 2, NULL, &divided));
+  assert_ok(rondo_divided_write(divided, "x", x, sizeof x));
+  assert_ok(rondo_divided_run(divided));
+  assert_ok(rondo_divided_read(divided, "y", y, sizeof y));
+  assert_ok(rondo_divided_read(divided, "z", z, sizeof z));
+  assert_computed(x, y, z);
+  assert_ok(rondo_divided_destroy(divided));
+  assert_ok(rondo_device_close(other));
+}
+
 /* Failing allocators ----------------------------------------------------------------------------------------------- */
 
 static rondo_status build_training(const rondo_allocator *allocator, rondo_program **out) {
   const rondo_program_options options = {RONDO_PROGRAM_OPTIONS_INIT, .name = "swept", .allocator = allocator};
   const size_t shape[] = {3, 3}, count[] = {3};
+  static const int32_t numbers[] = {2, 0, 1};
   const rondo_value none = {0};
   rondo_value tokens = {0}, table = {0}, w = {0}, y = {0}, rate = {0};
   rondo_status status = rondo_program_create(&options, out);
@@ -180,6 +252,9 @@ static rondo_status build_training(const rondo_allocator *allocator, rondo_progr
   if (status == RONDO_OK) status = rondo_op_matmul(*out, y, w, none, &y);
   if (status == RONDO_OK) status = rondo_op_cross_entropy(*out, y, tokens, &y);
   if (status == RONDO_OK) status = rondo_program_output(*out, "loss", y);
+  if (status == RONDO_OK) status = rondo_program_add_tensor(*out, RONDO_I32, count, 1, numbers, &tokens);
+  if (status == RONDO_OK) status = rondo_op_embedding(*out, table, tokens, &w);
+  if (status == RONDO_OK) status = rondo_program_output(*out, "rows", w);
   const rondo_adam_options adam = {RONDO_ADAM_OPTIONS_INIT, .learning_rate = rate};
   return status == RONDO_OK ? rondo_program_adam(*out, y, &adam) : status;
 }
