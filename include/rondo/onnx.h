@@ -292,8 +292,10 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_onnx_build_get_info(const rondo_onnx
  *   TRY(rondo_session_add_model(session, "ranker", &options));
  *
  * The inputs and outputs of the session's model are those of the ONNX model, in its order and by their names. Each must
- * have the rows first. Constants that are others for other numbers of rows, such as the numbers of the rows, are
- * constants of each program (rondo_compiled_info.constant_bytes); all else is shared.
+ * have the rows, which come first: where they are another dimension of the ONNX model, such as that of the states of a
+ * recurrent network, [layers, rows, width], an input of the session's model is [rows, layers, width]. Constants that
+ * are others for other numbers of rows, such as the numbers of the rows, are constants of each program
+ * (rondo_compiled_info.constant_bytes); all else is shared.
  *
  * A builder is immutable and thread-safe, except for its destruction. */
 typedef struct rondo_onnx_builder rondo_onnx_builder;
@@ -302,7 +304,7 @@ typedef struct rondo_onnx_builder_options {
   uint32_t struct_size;
   uint32_t reserved;
   const char *rows; /* the name of the dynamic dimension that is the number of rows; NULL: the first dimension of each
-                       input where that is dynamic */
+                       input where that is dynamic, and others of its name */
   const rondo_onnx_build_options *build; /* for all programs: sizes of other dimensions, values of inputs; copied with
                                             what it refers to. NULL: none */
   const rondo_allocator *allocator;      /* copied; NULL = the C library's */

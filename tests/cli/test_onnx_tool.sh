@@ -188,6 +188,13 @@ write_hex mixed.onnx "$(model "$(field 1 "$(node ReduceMean m x)")$(field 1 "$(n
 fails 1 "model 'mixed.onnx' mixes the rows of a batch, so it cannot be served: output 'y' of a request of [1-7] row" \
   serve mixed.onnx "${few[@]}"
 
+# The rows are the second dimension, also of the file.
+write_hex second.onnx "$(model "$(field 1 "$(node Relu y x)")$(field 2 "$(hex second)")$(field 11 "$(value x 1 2 batch)")$(
+  field 12 "$(value y 1 2 batch)")")"
+succeeds serve second.onnx "${few[@]}" --rows batch --input x=x.npy --json
+json_holds '.answers.checked >= 1' '.answers.identical == .answers.checked'
+fails 1 'no input of the model has a dynamic first dimension' serve second.onnx --load
+
 # A size that nothing gives, and that does not fit.
 write_hex wide.onnx "$(model "$(field 1 "$(node MatMul y x v)")$(field 2 "$(hex wide)")$(field 5 "$(tensor v 1 $x 2 2)")$(
   field 11 "$(value x 1 batch wide)")$(field 12 "$(value y 1 batch 2)")")"

@@ -310,6 +310,11 @@ static rondo_status name_by_content(rondo_onnx_importer *importer, rondo_onnx_co
   return RONDO_OK;
 }
 
+static bool may_be_state(const rondo_onnx_importer *importer, const rondo_onnx_constant *constant) {
+  const rondo_weights *states = importer->sharing != NULL ? importer->sharing->states : NULL;
+  return states == NULL || rondo_weights_look_up(states, constant->name) != NULL;
+}
+
 /* A constant of the program, with its elements: one that the programs which share states do not have in common. */
 static rondo_status add_to_program(rondo_onnx_importer *importer, rondo_onnx_constant *constant, rondo_type type) {
   const void *elements;
@@ -325,8 +330,7 @@ static rondo_status add_state(rondo_onnx_importer *importer, rondo_onnx_constant
   RONDO_TRY(rondo_onnx_held_type(importer, constant->shape.type, &type));
   RONDO_TRY(rondo_array_reserve(&importer->allocator, &importer->states, importer->states.count + 1));
   if (constant->name == NULL) RONDO_TRY(name_by_content(importer, constant));
-  if (importer->shared != NULL && rondo_weights_look_up(importer->shared, constant->name) == NULL)
-    return add_to_program(importer, constant, type);
+  if (!may_be_state(importer, constant)) return add_to_program(importer, constant, type);
   RONDO_TRY(rondo_program_state_with(importer->program, constant->name, type, constant->shape.dims,
                                      constant->shape.rank, &frozen, &constant->state));
   RONDO_TRY(rondo_array_push(&importer->allocator, &importer->states, &constant));

@@ -50,14 +50,14 @@ static rondo_status make_build(const rondo_allocator *allocator, rondo_onnx_buil
 
 /* The model's files were mapped when it was loaded: reading a tensor again maps nothing. */
 static rondo_status build_program(const rondo_onnx_model *model, const rondo_onnx_build_options *options,
-                                  const rondo_weights *shared, rondo_program *program, rondo_onnx_build *build) {
+                                  const rondo_onnx_sharing *sharing, rondo_program *program, rondo_onnx_build *build) {
   static const rondo_onnx_scope main_scope = {0};
   rondo_onnx_external_files external = model->external;
   const rondo_program_mark mark = rondo_program_get_mark(program);
   rondo_onnx_importer importer = {.model = model,
                                   .options = options,
                                   .program = program,
-                                  .shared = shared,
+                                  .sharing = sharing,
                                   .build = build,
                                   .allocator = build->allocator,
                                   .kept = &build->scratch,
@@ -71,12 +71,12 @@ static rondo_status build_program(const rondo_onnx_model *model, const rondo_onn
 }
 
 static rondo_status build(const rondo_onnx_model *model, const rondo_onnx_build_options *options,
-                          const rondo_weights *shared, rondo_program *program, rondo_onnx_build **out_build) {
+                          const rondo_onnx_sharing *sharing, rondo_program *program, rondo_onnx_build **out_build) {
   rondo_allocator allocator;
   rondo_onnx_build *made;
   RONDO_TRY(rondo_allocator_resolve(options->allocator, &allocator));
   RONDO_TRY(make_build(&allocator, &made));
-  const rondo_status status = build_program(model, options, shared, program, made);
+  const rondo_status status = build_program(model, options, sharing, program, made);
   if (status == RONDO_OK || (status == RONDO_UNSUPPORTED && made->unsupported.count > 0))
     *out_build = made;
   else
@@ -85,7 +85,7 @@ static rondo_status build(const rondo_onnx_model *model, const rondo_onnx_build_
 }
 
 rondo_status rondo_onnx_build_sharing(const rondo_onnx_model *model, const rondo_onnx_build_options *options,
-                                      const rondo_weights *shared, rondo_program *program,
+                                      const rondo_onnx_sharing *sharing, rondo_program *program,
                                       rondo_onnx_build **out_build) {
   static const char call[] = "rondo_onnx_build_program";
   rondo_onnx_build_options known;
@@ -96,7 +96,7 @@ rondo_status rondo_onnx_build_sharing(const rondo_onnx_model *model, const rondo
   RONDO_TRY(rondo_require(call, "program", program));
   RONDO_TRY(rondo_versioned_read("rondo_onnx_build_options", options, &known, sizeof known));
   rondo_error_save(&before);
-  const rondo_status status = build(model, &known, shared, program, out_build);
+  const rondo_status status = build(model, &known, sharing, program, out_build);
   if (status == RONDO_OK) rondo_error_restore(&before); /* of what was refused and imported in another way */
   return rondo_fail_context(status, "%s", call);
 }

@@ -15,6 +15,14 @@
 #include "onnx/import/import_value.h"
 #include "tensor/program/program_internal.h"
 
+/* What a program has in common with those of other numbers of rows, in a session. */
+typedef struct rondo_onnx_sharing {
+  const rondo_weights *states; /* the only ones that it may have: other constants, such as numbers of rows, are
+                                  constants of the program; NULL: any */
+  const size_t *input_rows,
+      *output_rows; /* by index in the model: the dimension that is the first one in the program */
+} rondo_onnx_sharing;
+
 /* Where nodes are: in the model's graphs, or in a function that a node calls. */
 typedef struct rondo_onnx_scope {
   const RondoOnnx__Function *function;  /* NULL: the model's graphs */
@@ -45,19 +53,17 @@ typedef struct rondo_onnx_importer {
   rondo_onnx_import_input *inputs;
   size_t input_count;
   RONDO_ARRAY(rondo_onnx_constant *) states; /* constants that became states of the program */
-  const rondo_weights *shared; /* the only states that the program may have: other constants are constants of it; NULL:
-                                  any */
+  const rondo_onnx_sharing *sharing;         /* NULL: the program is for itself */
 
   rondo_device *device;             /* that folds; NULL: not opened yet */
   rondo_onnx_folding *folding;      /* to which operators are added; NULL: the next one begins another */
   rondo_onnx_folding *last_folding; /* all, as a list */
 } rondo_onnx_importer;
 
-/* As rondo_onnx_build_program, for a program that shares the states of an earlier one, whose weights are `shared`: what
- * these do not have, such as numbers of rows, becomes constants of the program. NULL: as rondo_onnx_build_program. */
+/* As rondo_onnx_build_program. `sharing` may be NULL. */
 RONDO_MUST_USE rondo_status rondo_onnx_build_sharing(const rondo_onnx_model *model,
                                                      const rondo_onnx_build_options *options,
-                                                     const rondo_weights *shared, rondo_program *program,
+                                                     const rondo_onnx_sharing *sharing, rondo_program *program,
                                                      rondo_onnx_build **out_build);
 
 #endif

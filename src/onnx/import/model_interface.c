@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <rondo/operators.h>
+
 #include "base/error.h"
 #include "onnx/format/widened_elements.h"
 #include "onnx/import/build_result.h"
@@ -149,12 +151,29 @@ static rondo_status find_shape(const rondo_onnx_importer *importer, const dimens
 
 /* Inputs ----------------------------------------------------------------------------------------------------------- */
 
+/* Adds an input whose dimension `rows` comes first, and moves it back to its place. */
+static rondo_status add_rows_first(rondo_onnx_importer *importer, rondo_onnx_import_input *input, rondo_type type,
+                                   size_t rows) {
+  const size_t rank = input->shape.rank;
+  size_t dims[RONDO_ONNX_MOST_DIMENSIONS], order[RONDO_ONNX_MOST_DIMENSIONS];
+  rondo_value first;
+  for (size_t d = 0; d < rank; d++) {
+    order[d] = d == rows ? 0 : d < rows ? d + 1 : d;
+    dims[order[d]] = input->shape.dims[d];
+  }
+  RONDO_TRY(rondo_program_input(importer->program, input->name, type, dims, rank, &first));
+  return rondo_op_permute(importer->program, first, order, &input->result);
+}
+
 rondo_status rondo_onnx_add_input(rondo_onnx_importer *importer, rondo_onnx_import_input *input, rondo_value *out) {
   rondo_type type;
+  const rondo_onnx_sharing *sharing = importer->sharing;
+  const size_t rows = sharing != NULL ? sharing->input_rows[input - importer->inputs] : 0;
   if (input->result.id == 0) {
     RONDO_TRY(rondo_onnx_held_type(importer, input->shape.type, &type));
-    RONDO_TRY(rondo_program_input(importer->program, input->name, type, input->shape.dims, input->shape.rank,
-                                  &input->result));
+    RONDO_TRY(rows > 0 ? add_rows_first(importer, input, type, rows)
+                       : rondo_program_input(importer->program, input->name, type, input->shape.dims, input->shape.rank,
+                                             &input->result));
   }
   *out = input->result;
   return RONDO_OK;
@@ -327,11 +346,22 @@ static bool is_known_only(const rondo_onnx_importer *importer, const rondo_onnx_
   return !rondo_onnx_has_result(value) && (is_held || is_constant_only(importer, &value->shape));
 }
 
+/* Moves the dimension that is the rows of this output to the first place. */
+static rondo_status move_rows(rondo_onnx_importer *importer, size_t rank, rondo_value *inout) {
+  const rondo_onnx_sharing *sharing = importer->sharing;
+  const size_t rows = sharing != NULL ? sharing->output_rows[importer->build->outputs.count] : 0;
+  size_t order[RONDO_ONNX_MOST_DIMENSIONS];
+  if (rows == 0 || rows >= rank) return RONDO_OK;
+  for (size_t d = 0; d < rank; d++) order[d] = d == 0 ? rows : d <= rows ? d - 1 : d;
+  return rondo_op_permute(importer->program, *inout, order, inout);
+}
+
 static rondo_status add_output(rondo_onnx_importer *importer, const rondo_onnx_import_value *value,
                                rondo_onnx_built_value *built) {
   rondo_value result;
   if (is_known_only(importer, value)) return RONDO_OK;
   RONDO_TRY(output_value(importer, value, &result));
+  RONDO_TRY(move_rows(importer, value->shape.rank, &result));
   RONDO_TRY(name_output(importer, built->name, &built->program_name));
   return rondo_program_output(importer->program, built->program_name, result);
 }

@@ -15,17 +15,33 @@ struct rondo_onnx_builder {
   rondo_scratch scratch; /* of the options */
   const rondo_onnx_model *model;
   rondo_onnx_build_options options;
-  const char *rows;        /* NULL: first dimensions */
-  rondo_onnx_build *first; /* for one row: it has the weights, which are the states of all programs */
+  const char *rows;                 /* NULL: first dimensions */
+  size_t *input_rows, *output_rows; /* by index in the model: the dimension that is the rows */
+  rondo_onnx_build *first;          /* for one row: it has the weights, which are the states of all programs */
 };
 
 /* Rows ------------------------------------------------------------------------------------------------------------- */
 
+static bool is_first_rows(const rondo_onnx_builder *builder, const rondo_onnx_value *input) {
+  return input->has_shape && input->rank > 0 && input->dimensions[0].is_dynamic &&
+         !rondo_onnx_has_given_value(&builder->options, input->name);
+}
+
+/* Whether the rows have this name: that of the options, or that of a dynamic first dimension. */
+static bool names_rows(const rondo_onnx_builder *builder, const char *name) {
+  if (builder->rows != NULL) return strcmp(name, builder->rows) == 0;
+  for (size_t i = 0; i < builder->model->info.inputs && name[0] != '\0'; i++) {
+    const rondo_onnx_value *input = &builder->model->inputs[i];
+    if (is_first_rows(builder, input) && strcmp(input->dimensions[0].name, name) == 0) return true;
+  }
+  return false;
+}
+
 static bool is_rows(const rondo_onnx_builder *builder, const rondo_onnx_value *input, size_t index) {
   const rondo_onnx_dimension *dimension = &input->dimensions[index];
   if (!dimension->is_dynamic) return false;
-  if (builder->rows != NULL) return strcmp(dimension->name, builder->rows) == 0;
-  return index == 0 && !rondo_onnx_has_given_value(&builder->options, input->name);
+  if (index == 0 && builder->rows == NULL) return is_first_rows(builder, input);
+  return names_rows(builder, dimension->name);
 }
 
 static bool has_rows(const rondo_onnx_builder *builder) {
@@ -46,6 +62,28 @@ static rondo_status require_rows(const rondo_onnx_builder *builder) {
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE,
                     "no input of the model has a dynamic first dimension, so it has one number of rows: export it with "
                     "a dynamic batch size");
+}
+
+/* Of an output, exporters do not always name the dimensions: then it is the first dynamic one. */
+static size_t find_output_rows(const rondo_onnx_builder *builder, const rondo_onnx_value *output) {
+  size_t found = output->rank;
+  for (size_t d = output->has_shape ? output->rank : 0; d > 0; d--)
+    if (output->dimensions[d - 1].is_dynamic && names_rows(builder, output->dimensions[d - 1].name)) found = d - 1;
+  for (size_t d = 0; output->has_shape && d < output->rank && found == output->rank; d++)
+    if (output->dimensions[d].is_dynamic) found = d;
+  return found < output->rank ? found : 0;
+}
+
+static rondo_status find_rows(rondo_onnx_builder *builder) {
+  const rondo_onnx_model *model = builder->model;
+  const size_t inputs = model->info.inputs, outputs = model->info.outputs;
+  RONDO_TRY(rondo_scratch_take(&builder->scratch, inputs, sizeof *builder->input_rows, &builder->input_rows));
+  RONDO_TRY(rondo_scratch_take(&builder->scratch, outputs, sizeof *builder->output_rows, &builder->output_rows));
+  for (size_t i = 0; i < inputs; i++)
+    for (size_t d = model->inputs[i].has_shape ? model->inputs[i].rank : 0; d > 0; d--)
+      if (is_rows(builder, &model->inputs[i], d - 1)) builder->input_rows[i] = d - 1;
+  for (size_t i = 0; i < outputs; i++) builder->output_rows[i] = find_output_rows(builder, &model->outputs[i]);
+  return RONDO_OK;
 }
 
 /* Sizes ------------------------------------------------------------------------------------------------------------ */
@@ -90,10 +128,10 @@ static rondo_status build_rows(const rondo_onnx_builder *builder, size_t rows, r
   rondo_onnx_varied_options varied;
   rondo_status status =
       rondo_onnx_vary_options(&scratch, &builder->options, builder->model, builder->model->info.inputs, &varied);
+  const rondo_onnx_sharing sharing = {rondo_onnx_build_weights(builder->first), builder->input_rows,
+                                      builder->output_rows};
   if (status == RONDO_OK) status = give_rows(&scratch, builder, rows, &varied);
-  if (status == RONDO_OK)
-    status = rondo_onnx_build_sharing(builder->model, &varied.options, rondo_onnx_build_weights(builder->first),
-                                      program, out);
+  if (status == RONDO_OK) status = rondo_onnx_build_sharing(builder->model, &varied.options, &sharing, program, out);
   rondo_scratch_free(&scratch);
   return status;
 }
@@ -113,6 +151,7 @@ static rondo_status fill_builder(rondo_onnx_builder *builder, const rondo_onnx_b
   RONDO_TRY(rondo_scratch_text(&builder->scratch, options->rows, &builder->rows));
   RONDO_TRY(rondo_onnx_keep_options(&builder->scratch, options->build, &builder->options));
   RONDO_TRY(require_rows(builder));
+  RONDO_TRY(find_rows(builder));
   return build_first(builder);
 }
 

@@ -394,3 +394,51 @@ TEST(test_on9_programs_count_their_constants) {
     if (first == NULL) first = of;
   }
 }
+
+/* y is the sum of x + h over the layers, and h_out = h + h. The rows of h and h_out, [layers, rows, 2], are the second
+ * dimension, as those of a recurrent network's states; exporters do not always give that of an output the name. */
+static rondo_onnx_model *model_with_states(bool has_name) {
+  static const int64_t zero[] = {0};
+  onnx_bytes graph = {0};
+  onnx_bytes sum = onnx_node("sum", "ReduceSum", NAMES("both", "axes"), NAMES("y"));
+  onnx_add_int(&sum, "keepdims", 0);
+  onnx_add_input(&graph, "x", FLOAT, DIMS(-1, 2));
+  onnx_add_input(&graph, "h", FLOAT, DIMS(3, -1, 2));
+  onnx_add_initializer(&graph, "axes", 7, zero, sizeof zero, DIMS(1));
+  onnx_add_node(&graph, "Add", NAMES("h", "x"), NAMES("both"));
+  onnx_nest(&graph, ONNX_GRAPH_NODE, &sum);
+  onnx_add_node(&graph, "Add", NAMES("h", "h"), NAMES("h_out"));
+  onnx_add_output(&graph, "y");
+  const onnx_bytes states = onnx_value("h_out", FLOAT, DIMS(3, has_name ? -1 : -2, 2));
+  onnx_nest(&graph, ONNX_GRAPH_OUTPUT, &states);
+  const onnx_bytes bytes = onnx_model(&graph);
+  rondo_onnx_model *model = NULL;
+  assert_ok(rondo_onnx_parse(bytes.bytes, bytes.count, NULL, &model));
+  return test_leave(destroy_model, model);
+}
+
+static void serve_states(test_fixture *t, const rondo_onnx_model *model, const char *rows_name) {
+  enum { MOST = 4, LAYERS = 3, STATES = LAYERS * 2 };
+  float x[MOST * 2], h[MOST * STATES], y[MOST * 2], h_out[MOST * STATES];
+  const rondo_onnx_builder_options options = {RONDO_ONNX_BUILDER_OPTIONS_INIT, .rows = rows_name};
+  rondo_session *session = session_of(t->device, new_builder(model, &options));
+  for (size_t i = 0; i < MOST * 2; i++) x[i] = (float)i;
+  for (size_t i = 0; i < MOST * STATES; i++) h[i] = (float)(i * i);
+  for (size_t rows = MOST; rows > 0; rows--) {
+    const rondo_request request = {RONDO_REQUEST_INIT, .rows = rows, .inputs = (const void *[]){x, h},
+                                   .outputs = (void *[]){y, h_out}};
+    assert_ok(rondo_session_run(session, "rows", &request, NULL));
+    for (size_t i = 0; i < rows * STATES; i++) assert_true(h_out[i] == 2 * h[i]);
+    for (size_t i = 0; i < rows * 2; i++) {
+      const float *of_row = h + i / 2 * STATES + i % 2;
+      assert_true(y[i] == of_row[0] + of_row[2] + of_row[4] + LAYERS * x[i]);
+    }
+  }
+  assert_ok(rondo_session_destroy(session));
+}
+
+TEST(test_on9_rows_that_are_not_the_first_dimension) {
+  serve_states(t, model_with_states(true), NULL);
+  serve_states(t, model_with_states(true), "batch");
+  serve_states(t, model_with_states(false), NULL);
+}

@@ -88,7 +88,8 @@ static const option_table table = {
         "clients that wait for each answer (closed loop), and at a fixed rate (open loop, a Poisson process).\n"
         "Recorded and eager runs serve the same requests, and recorded answers are compared with eager ones. Prints\n"
         "requests per second, response times, the share of padding, and memory.\n\n"
-        "A model in a file needs a dynamic batch size: each input and output has the rows first.",
+        "A model in a file needs a dynamic batch size: each input and output has the "
+        "rows, as its first dimension or as the one that --rows names.",
     OPTION_ROWS(rows, defaults),
 };
 

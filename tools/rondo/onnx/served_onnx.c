@@ -12,6 +12,7 @@
 /* A tensor of doubles is one of F32 in a program. */
 struct served_onnx {
   onnx_program program; /* the model, and its inputs for one row or for the rows of files */
+  const char *rows;     /* of the options */
   rondo_onnx_builder *builder;
 };
 
@@ -30,12 +31,24 @@ static size_t list_sizes(const onnx_program *p, rondo_onnx_dimension_size *out) 
   return count;
 }
 
-static bool has_rows(const onnx_input *input, const char *rows) {
-  for (size_t d = 0; input->value.has_shape && d < input->value.rank; d++) {
-    const rondo_onnx_dimension *dimension = &input->value.dimensions[d];
-    if (dimension->is_dynamic && (rows ? strcmp(dimension->name, rows) == 0 : d == 0)) return true;
-  }
+static bool is_dynamic(const onnx_input *input, size_t d) {
+  return input->value.has_shape && d < input->value.rank && input->value.dimensions[d].is_dynamic;
+}
+
+/* Whether the rows have this name: that of --rows, or that of a dynamic first dimension. */
+static bool names_rows(const onnx_program *p, const char *rows, const char *name) {
+  if (rows) return strcmp(name, rows) == 0;
+  for (size_t i = 0; i < p->info.inputs && name[0] != '\0'; i++)
+    if (is_dynamic(&p->inputs[i], 0) && strcmp(p->inputs[i].value.dimensions[0].name, name) == 0) return true;
   return false;
+}
+
+/* The dimension of an input that is the rows; its rank if it has none. As rondo_onnx_builder_options.rows says. */
+static size_t find_rows(const onnx_program *p, const char *rows, const onnx_input *input) {
+  if (!rows && is_dynamic(input, 0)) return 0;
+  for (size_t d = 0; d < input->value.rank; d++)
+    if (is_dynamic(input, d) && names_rows(p, rows, input->value.dimensions[d].name)) return d;
+  return input->value.rank;
 }
 
 /* Files of inputs without rows: the program may need to know them. */
@@ -43,7 +56,7 @@ static size_t list_values(const onnx_program *p, const char *rows, rondo_onnx_gi
   size_t count = 0;
   for (size_t i = 0; i < p->info.inputs; i++) {
     const onnx_input *input = &p->inputs[i];
-    if (!input->is_file || !input->has_tensor || has_rows(input, rows)) continue;
+    if (!input->is_file || !input->has_tensor || find_rows(p, rows, input) < input->value.rank) continue;
     out[count++] = (rondo_onnx_given_input){.name = input->value.name,
                                             .shape = input->tensor.shape,
                                             .rank = input->tensor.rank,
@@ -81,6 +94,7 @@ int served_onnx_open(const char *path, const served_onnx_settings *settings, ser
   served_onnx *model = calloc(1, sizeof *model);
   *out = (served_model){.name = path, .file = model};
   if (!model) return tool_fail_memory("the model");
+  model->rows = settings->rows;
   int result = onnx_program_load(path, &model->program);
   if (result == TOOL_OK) result = onnx_program_take_inputs(&model->program, &inputs, NULL);
   if (result == TOOL_OK) result = create_builder(model, settings->device, settings->rows);
@@ -108,16 +122,25 @@ static onnx_input *find_input(const served_onnx *model, const char *name) {
   return NULL;
 }
 
+/* Copies a row to where the rows come first. They may be another dimension of the file's tensor. */
+static void copy_row(const host_tensor *from, size_t dimension, size_t row, size_t row_bytes, unsigned char *out) {
+  size_t outer = 1, rows = row_bytes > 0 ? from->bytes / row_bytes : 0;
+  for (size_t d = 0; d < dimension && d < from->rank; d++) outer *= from->shape[d];
+  const size_t inner = row_bytes / outer;
+  for (size_t i = 0; i < outer; i++)
+    memcpy(out + i * inner, (const unsigned char *)from->data + (i * rows + row % rows) * inner, inner);
+}
+
 /* The rows of the file, again and again. */
-static int repeat_rows(onnx_input *input, const rondo_model_value *value, size_t rows, unsigned char *out) {
+static int repeat_rows(const served_onnx *model, onnx_input *input, const rondo_model_value *value, size_t rows,
+                       unsigned char *out) {
   if (host_tensor_convert(value->name, value->type, &input->tensor) != TOOL_OK) return TOOL_FAILURE;
-  const size_t bytes = input->tensor.bytes;
+  const size_t bytes = input->tensor.bytes, dimension = find_rows(&model->program, model->rows, input);
   if (bytes == 0 || bytes % value->row_bytes != 0)
     return tool_fail("input '%s': the file has %zu bytes of elements, and a row of a request %zu: give whole rows",
                      value->name, bytes, value->row_bytes);
   for (size_t i = 0; i < rows; i++)
-    memcpy(out + i * value->row_bytes, (const unsigned char *)input->tensor.data + i * value->row_bytes % bytes,
-           value->row_bytes);
+    copy_row(&input->tensor, dimension, i, value->row_bytes, out + i * value->row_bytes);
   return TOOL_OK;
 }
 
@@ -126,7 +149,7 @@ int served_onnx_fill_input(const served_onnx *model, const rondo_model_value *va
   onnx_input *input = find_input(model, value->name);
   const size_t shape[] = {rows, value->row_bytes / rondo_type_bytes(value->type)};
   host_tensor drawn;
-  if (input && input->is_file) return repeat_rows(input, value, rows, out);
+  if (input && input->is_file) return repeat_rows(model, input, value, rows, out);
   if (host_tensor_create(value->name, value->type, shape, 2, &drawn) != TOOL_OK) return TOOL_FAILURE;
   if (!input || strcmp(input->source, "zeros") != 0) host_tensor_draw(&drawn, seed);
   memcpy(out, drawn.data, drawn.bytes);
