@@ -191,8 +191,12 @@ def read_arguments():
 
 def why_skipped(arguments):
     try:
-        import numpy, onnx, onnxscript, torch, torchvision, transformers
-    except Exception as error:  # an installed package may fail to load
+        import torch
+    except Exception as error:  # an installed PyTorch may fail to load
+        return f"no PyTorch: {error}"
+    try:
+        import numpy, onnx, onnxscript, torchvision, transformers
+    except Exception as error:
         return str(error)
     return None if arguments.device == "cpu" or torch.cuda.is_available() else "PyTorch finds no GPU"
 
