@@ -223,7 +223,7 @@ TEST(test_pr8_an_infinite_image_of_a_depthwise_conv) {
   const rondo_conv_options options = {RONDO_CONV_OPTIONS_INIT, .groups = GROUPS_OF_ONE, .padding = {1, 1}};
   rondo_program *program = test_new_program();
   rondo_value x, w, y, slope;
-  for (size_t i = 0; i < GROUPS_OF_ONE * EDGE * EDGE; i++) image[0][i] = 1;
+  for (size_t i = 0; i < GROUPS_OF_ONE * EDGE * EDGE; i++) image[i / (EDGE * EDGE)][i % (EDGE * EDGE)] = 1;
   image[0][AT] = INFINITY;
   assert_ok(rondo_program_input(program, "x", RONDO_F32, x_shape, 4, &x));
   assert_ok(rondo_program_input(program, "w", RONDO_F32, w_shape, 4, &w));
