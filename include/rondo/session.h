@@ -614,7 +614,8 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_ticket_wait(rondo_ticket ticket, ron
 RONDO_API RONDO_MUST_USE rondo_status rondo_ticket_query(rondo_ticket ticket);
 /* Cancels a request that still waits: waiting for it returns INVALID_STATE/ABORTED. A request that runs ends so before
  * its next step or part, if it has one; else it is not affected. Neither is one that is done or was waited for, nor a
- * zero ticket. The ticket must still be waited for. Any thread, also while another one waits. */
+ * zero ticket. The ticket must still be waited for. Any thread, also while another one waits, and in callbacks of the
+ * session: `done` of the cancelled request is not called before the `done` that cancels it returns. */
 RONDO_API void rondo_ticket_cancel(rondo_ticket ticket);
 
 /* Opens a sequence of a model, without positions. Thread-safe, as are the next three. Errors: NOT_FOUND/UNKNOWN_NAME;

@@ -36,6 +36,12 @@ void rondo_session_callback_leave(const rondo_session_callback *callback) {
   innermost = callback->outer;
 }
 
+bool rondo_session_is_in_done(const rondo_session *session) {
+  for (const rondo_session_callback *at = innermost; at != NULL; at = at->outer)
+    if (at->session == session && at->is_answer) return true;
+  return false;
+}
+
 rondo_status rondo_session_front(const char *call, const rondo_session *session) {
   RONDO_TRY(rondo_check_call(call, "the session", session));
   RONDO_TRY(rondo_device_require_own(call, session->device));

@@ -13,12 +13,16 @@
 /* A callback that runs on this thread. `outer` is the callback that it runs in, perhaps of another session. */
 typedef struct rondo_session_callback {
   const rondo_session *session;
+  bool is_answer; /* it is `done` of a request */
   const struct rondo_session_callback *outer;
 } rondo_session_callback;
 
 /* Called around a callback, on its thread. */
 void rondo_session_callback_enter(rondo_session_callback *callback, const rondo_session *session);
 void rondo_session_callback_leave(const rondo_session_callback *callback);
+
+/* Whether this thread runs `done` of a request of the session. */
+bool rondo_session_is_in_done(const rondo_session *session);
 
 /* The first check of every public call: refuses NULL, a session of a parent process, and a call from inside a callback
  * of a model of the session or from a host function. */

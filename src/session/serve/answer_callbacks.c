@@ -20,13 +20,16 @@ static void call_done(const rondo_slot *slot) {
   rondo_session_callback callback;
   const rondo_status status = rondo_error_raise(&slot->error);
   rondo_session_callback_enter(&callback, slot->session);
+  callback.is_answer = true;
   slot->call_done(slot->user, status, status == RONDO_OK ? &slot->answer : NULL);
   rondo_session_callback_leave(&callback);
 }
 
+/* A callback may cancel a ticket, which answers another request. The loop that called the callback takes that one, so
+ * that callbacks do not nest: each of many could cancel the next. */
 bool rondo_session_call_back(rondo_session *session) {
   rondo_saved_error before;
-  if (session->answered == NULL) return false;
+  if (session->answered == NULL || rondo_session_is_in_done(session)) return false;
   rondo_error_save(&before);
   while (session->answered != NULL) {
     rondo_slot *slot = session->answered;

@@ -132,6 +132,40 @@ TEST(test_se8_a_callback_of_a_cancelled_request) {
   await(&requests[0]);
 }
 
+static atomic_uint running, most_running;
+
+/* Cancels the request after it, which then has an answer too. */
+static void cancel_next(void *user, rondo_status status, const rondo_answer *answer) {
+  called_request *c = user;
+  const size_t index = (size_t)(c - requests);
+  const unsigned depth = atomic_fetch_add(&running, 1) + 1;
+  if (depth > atomic_load(&most_running)) atomic_store(&most_running, depth);
+  if (index + 1 < REQUESTS) rondo_ticket_cancel(tickets[index + 1]);
+  c->status = status;
+  c->has_answer = answer != NULL;
+  atomic_fetch_sub(&running, 1);
+  atomic_fetch_add(&c->calls, 1);
+}
+
+TEST(test_se8_callbacks_that_cancel_do_not_nest) {
+  rondo_session *session = open_with(t, (rondo_session_options){0});
+  atomic_store(&most_running, 0);
+  hold(session);
+  for (size_t i = 0; i < REQUESTS; i++) {
+    fill(session, i, 5);
+    requests[i].r.request.done = cancel_next;
+    assert_ok(rondo_session_submit(session, "scorer", &requests[i].r.request, &tickets[i]));
+  }
+  rondo_ticket_cancel(tickets[0]);
+  for (size_t i = 0; i < REQUESTS; i++) {
+    assert_int_equal(atomic_load(&requests[i].calls), 1);
+    assert_int_equal(requests[i].status, RONDO_INVALID_STATE);
+    assert_false(requests[i].has_answer);
+  }
+  assert_int_equal(atomic_load(&most_running), 1);
+  let_go(session);
+}
+
 TEST(test_se8_a_callback_of_a_late_request) {
   rondo_session *session = open_with(t, (rondo_session_options){0});
   hold(session);
