@@ -67,8 +67,18 @@ static rondo_status append(rondo_triton_served *served, rondo_triton_flight *fli
   return RONDO_NOT_READY;
 }
 
+/* A prompt that no slot can take does not wait for one. */
+static rondo_status check_prompt(const rondo_triton_flight *flight) {
+  const size_t most = flight->instance->served->model->source.options.slot_positions;
+  if (!flight->options.starts || flight->request.length <= most) return RONDO_OK;
+  return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE,
+                    "the %zu positions of the prompt do not fit into %zu, those of a slot: shorten it",
+                    flight->request.length, most);
+}
+
 rondo_status rondo_triton_sequence_start(rondo_triton_flight *flight) {
   rondo_triton_served *served = flight->instance->served;
+  RONDO_TRY(check_prompt(flight));
   pthread_mutex_lock(&served->lock);
   rondo_status status = has_earlier(served, flight, NULL) ? append(served, flight) : RONDO_OK;
   pthread_mutex_unlock(&served->lock);

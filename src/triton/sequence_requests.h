@@ -8,7 +8,8 @@
 #include "triton/served_types.h"
 
 /* Gives a bound flight its sequence, so that it can be submitted. NOT_READY: it waits, and the watching thread submits
- * it. Errors: those of rondo_triton_sequence_begin; LIMIT_EXCEEDED/NONE (too many wait). */
+ * it. Errors: those of rondo_triton_sequence_begin; LIMIT_EXCEEDED with NONE (too many wait), OUT_OF_RANGE
+ * (a prompt that is longer than a slot). */
 RONDO_MUST_USE rondo_status rondo_triton_sequence_start(rondo_triton_flight *flight);
 
 /* The flight is about to be answered. */

@@ -89,11 +89,16 @@ static rondo_status fail_absent(const rondo_triton_sequences *sequences, const r
       sequences->slots);
 }
 
+/* Whether a slot may become free later. Another limit stays exceeded, so waiting would not help. */
+static bool is_worth_waiting(rondo_status status) {
+  return status == RONDO_LIMIT_EXCEEDED && rondo_last_error()->reason == RONDO_REASON_NONE;
+}
+
 static rondo_status open_sequence(rondo_triton_sequences *sequences, rondo_session *session, const char *model,
                                   const rondo_triton_correlation *correlation, rondo_triton_sequence **out) {
   rondo_sequence sequence;
   const rondo_status status = rondo_sequence_open(session, model, &sequence);
-  if (status == RONDO_LIMIT_EXCEEDED) return RONDO_NOT_READY;
+  if (is_worth_waiting(status)) return RONDO_NOT_READY;
   RONDO_TRY(status);
   *out = find_unused(sequences);
   if (*out == NULL) {

@@ -320,6 +320,22 @@ UNIT_TEST(test_ts4_sequences_that_are_not_evicted) {
   unload();
 }
 
+/* While all slots are taken, and without a deadline. */
+UNIT_TEST(test_ts4_a_prompt_that_no_slot_can_take_does_not_wait) {
+  static const int32_t prompt[CONTEXT + 1] = {1, 2};
+  triton_request request;
+  load(SLOTS("1", PARAMETER("evict_idle", "0")));
+  (void)ask(1, START, prompt, 2);
+  make_request(&request, 2, START, prompt, CONTEXT + 1);
+  execute(&request);
+  assert_answer_error(&request, TRITON_ERROR_UNAVAILABLE, "the 17 positions of the prompt do not fit into 16");
+  make_generation(&request, prompt, CONTEXT + 1, &many);
+  execute(&request);
+  assert_answer_error(&request, TRITON_ERROR_UNAVAILABLE, "do not fit into 16, those of a slot");
+  (void)ask(1, END, prompt, 1);
+  unload();
+}
+
 UNIT_TEST(test_ts4_too_many_requests_wait_for_slots) {
   static const int32_t prompt[] = {1, 2};
   static triton_request waiting[2], refused;
