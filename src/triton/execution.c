@@ -15,6 +15,7 @@
 #include "triton/request_binding.h"
 #include "triton/sequence_requests.h"
 #include "triton/server_functions.h"
+#include "triton/sizes/size_choice.h"
 #include "triton/token_generation.h"
 
 enum { FEW_FLIGHTS = 16 };
@@ -81,6 +82,8 @@ static rondo_status begin(rondo_triton_instance *instance, triton_request *handl
   flight->ticket = (rondo_ticket){.session = NULL};
   flight->is_cancelled = flight->is_broken = false;
   flight->sequence = NULL;
+  flight->recorded = NULL;
+  flight->options.chooses_sizes = false;
   flight->number = ++served->numbered;
   flight->began_ns = rondo_clock_ns();
   link_flight(served, flight);
@@ -171,6 +174,12 @@ static void report_batch(const rondo_triton_flight *flight, const rondo_answer *
                                                          t->ran_ns, t->ended_ns));
 }
 
+/* Under the lock. The watching thread, which frees a retired session, looks at it again soon. */
+static void leave_recorded(rondo_triton_recorded *recorded, uint32_t users) {
+  assert(recorded->users >= users);
+  recorded->users -= users;
+}
+
 /* Returns the flight. Its instance may be gone as soon as the lock is released. */
 static void end(rondo_triton_flight *flight) {
   rondo_triton_served *served = flight->instance->served;
@@ -182,6 +191,8 @@ static void end(rondo_triton_flight *flight) {
     served->sequence_ends++;
     pthread_cond_signal(&served->wake);
   }
+  if (flight->options.chooses_sizes) rondo_triton_sizes_want(served);
+  if (flight->recorded != NULL) leave_recorded(flight->recorded, 1);
   leave_place(flight->instance);
   pthread_mutex_unlock(&served->lock);
 }
@@ -192,6 +203,7 @@ static void answer_flight(rondo_triton_flight *flight, rondo_status status, cons
   const flight_times t = times_of(flight, answer);
   rondo_triton_sequence_leave(flight, status);
   if (answer != NULL && flight->options.max_tokens > 0) status = rondo_triton_generation_finish(flight);
+  if (answer == NULL) flight->options.chooses_sizes = false;
   pthread_mutex_lock(&served->lock);
   unlink_flight(served, flight);
   pthread_mutex_unlock(&served->lock);
@@ -231,6 +243,16 @@ typedef struct submission {
   size_t count;
 } submission;
 
+/* The flights, and this call, use the recorded session. */
+static rondo_triton_recorded *enter_recorded(rondo_triton_served *served, submission *s) {
+  pthread_mutex_lock(&served->lock);
+  rondo_triton_recorded *recorded = served->recorded;
+  recorded->users += (uint32_t)s->count + 1;
+  for (size_t i = 0; i < s->count; i++) s->flights[i]->recorded = recorded;
+  pthread_mutex_unlock(&served->lock);
+  return recorded;
+}
+
 static void keep_tickets(rondo_triton_served *served, const submission *s, size_t first, const rondo_ticket *tickets,
                          size_t count) {
   pthread_mutex_lock(&served->lock);
@@ -242,15 +264,20 @@ static void keep_tickets(rondo_triton_served *served, const submission *s, size_
 /* A request that the session refuses is answered with the reason, and those after it are submitted. */
 static void submit(rondo_triton_served *served, submission *s) {
   rondo_ticket tickets[RONDO_SESSION_MAX_BATCH];
+  if (s->count == 0) return;
+  rondo_triton_recorded *recorded = enter_recorded(served, s);
   for (size_t first = 0; first < s->count;) {
     size_t accepted = 0;
-    const rondo_status status = rondo_session_submit_batch(served->session, served->model->name, s->requests + first,
+    const rondo_status status = rondo_session_submit_batch(recorded->session, served->model->name, s->requests + first,
                                                            s->count - first, tickets, &accepted);
     keep_tickets(served, s, first, tickets, accepted);
     first += accepted;
     if (status != RONDO_OK && first < s->count) answer_flight(s->flights[first++], status, NULL);
   }
   s->count = 0;
+  pthread_mutex_lock(&served->lock);
+  leave_recorded(recorded, 1);
+  pthread_mutex_unlock(&served->lock);
 }
 
 static void add(submission *s, rondo_triton_flight *flight) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A table says which counters and sizes of rondo_model_info are metrics. The server adds to counters and sets gauges,
- * so what a counter got already is kept. A metric that the server refuses is left out, because requests do not depend
+ * A table says which counters and sizes of a model are metrics. The server adds to counters and sets gauges, so what a
+ * counter got already is kept. A metric that the server refuses is left out, because requests do not depend
  * on it.
  */
 #include "triton/model_metrics.h"
@@ -13,13 +13,13 @@
 typedef struct metric_row {
   triton_metric_kind kind;
   const char *name, *help;
-  size_t offset; /* of a uint64_t in rondo_model_info */
+  size_t offset; /* of a uint64_t in rondo_triton_counts */
 } metric_row;
 
 #define COUNTER(field, name, help) \
-  { TRITON_METRIC_COUNTER, "rondo_" name, help, offsetof(rondo_model_info, field) }
+  { TRITON_METRIC_COUNTER, "rondo_" name, help, offsetof(rondo_triton_counts, info.field) }
 #define GAUGE(field, help) \
-  { TRITON_METRIC_GAUGE, "rondo_" #field, help, offsetof(rondo_model_info, field) }
+  { TRITON_METRIC_GAUGE, "rondo_" #field, help, offsetof(rondo_triton_counts, info.field) }
 static const metric_row rows[] = {
     COUNTER(recorded, "recorded_requests", "Requests that one recorded graph ran"),
     COUNTER(split, "split_requests", "Requests that several recorded graphs ran"),
@@ -33,7 +33,10 @@ static const metric_row rows[] = {
     COUNTER(renewals, "dispatch_renewals", "How often graphs were chosen again because times had changed"),
     COUNTER(steps, "sequence_steps", "Steps of sequences, of the shortest length"),
     COUNTER(evicted_sequences, "evicted_sequences", "Idle sequences whose slot another one took"),
-    {TRITON_METRIC_GAUGE, "rondo_open_sequences", "Sequences that have a slot", offsetof(rondo_model_info, sequences)},
+    {TRITON_METRIC_COUNTER, "rondo_size_choices", "How often sizes were chosen again while the model was served",
+     offsetof(rondo_triton_counts, size_choices)},
+    {TRITON_METRIC_GAUGE, "rondo_open_sequences", "Sequences that have a slot",
+     offsetof(rondo_triton_counts, info.sequences)},
     GAUGE(slot_bytes, "Memory of the caches of one slot"),
     GAUGE(state_bytes, "Memory of weights and other states"),
     GAUGE(arena_bytes, "Memory of arenas, in which values of all sizes share addresses"),
@@ -82,21 +85,21 @@ void rondo_triton_metrics_open(const rondo_triton_metric_families *families, con
   for (size_t i = 0; i < LABELS; i++) rondo_triton_server.parameter_delete((triton_parameter *)(uintptr_t)labels[i]);
 }
 
-static uint64_t value_of(const rondo_model_info *info, size_t row) {
+static uint64_t value_of(const rondo_triton_counts *counts, size_t row) {
   uint64_t value;
-  memcpy(&value, (const char *)info + rows[row].offset, sizeof value);
+  memcpy(&value, (const char *)counts + rows[row].offset, sizeof value);
   return value;
 }
 
-void rondo_triton_metrics_report(rondo_triton_metrics *metrics, const rondo_model_info *info) {
+void rondo_triton_metrics_report(rondo_triton_metrics *metrics, const rondo_triton_counts *counts, bool with_gauges,
+                                 uint64_t *inout_reported) {
   for (size_t i = 0; i < RONDO_TRITON_METRICS; i++) {
-    const uint64_t value = value_of(info, i);
-    if (metrics->metrics[i] == NULL || (value == metrics->reported[i] && value > 0)) continue;
-    rondo_triton_ignore(
-        rows[i].kind == TRITON_METRIC_GAUGE
-            ? rondo_triton_server.metric_set(metrics->metrics[i], (double)value)
-            : rondo_triton_server.metric_increment(metrics->metrics[i], (double)(value - metrics->reported[i])));
-    metrics->reported[i] = value;
+    const bool is_gauge = rows[i].kind == TRITON_METRIC_GAUGE;
+    const uint64_t value = value_of(counts, i), before = inout_reported[i];
+    if (metrics->metrics[i] == NULL || (value == before && value > 0) || (is_gauge && !with_gauges)) continue;
+    rondo_triton_ignore(is_gauge ? rondo_triton_server.metric_set(metrics->metrics[i], (double)value)
+                                 : rondo_triton_server.metric_increment(metrics->metrics[i], (double)(value - before)));
+    inout_reported[i] = value;
   }
 }
 

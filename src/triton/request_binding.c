@@ -204,11 +204,16 @@ static rondo_status refuse_cancelled(const rondo_triton_flight *flight) {
   return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_ABORTED, "the request was cancelled");
 }
 
-/* Requests of models without sequences have no options. */
 static rondo_status read_options(rondo_triton_flight *flight) {
-  flight->options.max_tokens = 0;
-  if (flight->instance->served->sequences.items == NULL) return RONDO_OK;
-  return rondo_triton_read_options(flight->handle, &flight->options);
+  const rondo_triton_served *served = flight->instance->served;
+  RONDO_TRY(rondo_triton_read_options(flight->handle, served->sequences.items != NULL, &flight->options));
+  if (!flight->options.chooses_sizes || !served->choice.is_fixed) return RONDO_OK;
+  flight->options.chooses_sizes = false;
+  return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_NONE,
+                    "the request has the parameter choose_sizes, but the sizes of model '%s' are fixed, by %s: leave "
+                    "it out",
+                    served->model->name,
+                    served->history == NULL ? "its lengths" : "the parameter 'history' of its configuration");
 }
 
 rondo_status rondo_triton_bind(rondo_triton_flight *flight) {

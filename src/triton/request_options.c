@@ -58,13 +58,27 @@ static rondo_status read_number(const char *key, triton_parameter_type type, con
                     (long long)most);
 }
 
-static rondo_status read_parameter(triton_request *request, uint32_t index, rondo_triton_request_options *out) {
+static rondo_status read_choice(const char *key, triton_parameter_type type, const void *value, bool *out) {
+  int64_t number = 0;
+  if (type == TRITON_PARAMETER_BOOL) {
+    memcpy(out, value, sizeof *out);
+    return RONDO_OK;
+  }
+  RONDO_TRY(read_number(key, type, value, 0, 1, &number));
+  *out = number == 1;
+  return RONDO_OK;
+}
+
+static rondo_status read_parameter(triton_request *request, uint32_t index, bool has_sequences,
+                                   rondo_triton_request_options *out) {
   const char *key;
   const void *value;
   triton_parameter_type type;
   int64_t number = 0;
   RONDO_TRY(rondo_triton_check(rondo_triton_server.request_parameter(request, index, &key, &type, &value),
                                "TRITONBACKEND_RequestParameter"));
+  if (strcmp(key, "choose_sizes") == 0) return read_choice(key, type, value, &out->chooses_sizes);
+  if (!has_sequences) return RONDO_OK;
   if (strcmp(key, "max_tokens") == 0) {
     RONDO_TRY(read_number(key, type, value, 1, MOST_TOKENS, &number));
     out->max_tokens = (uint32_t)number;
@@ -75,16 +89,16 @@ static rondo_status read_parameter(triton_request *request, uint32_t index, rond
   return RONDO_OK;
 }
 
-rondo_status rondo_triton_read_options(triton_request *request, rondo_triton_request_options *out) {
+rondo_status rondo_triton_read_options(triton_request *request, bool has_sequences, rondo_triton_request_options *out) {
   uint32_t count = 0;
   *out = (rondo_triton_request_options){.max_tokens = 0};
-  RONDO_TRY(read_correlation(request, &out->correlation));
-  RONDO_TRY(read_flags(request, out));
+  if (has_sequences) RONDO_TRY(read_correlation(request, &out->correlation));
+  if (has_sequences) RONDO_TRY(read_flags(request, out));
   if (rondo_triton_server.request_parameter_count == NULL || rondo_triton_server.request_parameter == NULL)
     return RONDO_OK;
   RONDO_TRY(rondo_triton_check(rondo_triton_server.request_parameter_count(request, &count),
                                "TRITONBACKEND_RequestParameterCount"));
-  for (uint32_t i = 0; i < count; i++) RONDO_TRY(read_parameter(request, i, out));
+  for (uint32_t i = 0; i < count; i++) RONDO_TRY(read_parameter(request, i, has_sequences, out));
   return RONDO_OK;
 }
 

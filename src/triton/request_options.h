@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What a request says besides its tensors: the sequence that it belongs to, and how many tokens it wants.
+ * What a request says besides its tensors: the sequence that it belongs to, how many tokens it wants, and whether sizes
+ * are chosen again after it.
  */
 #ifndef RONDO_TRITON_REQUEST_OPTIONS_H
 #define RONDO_TRITON_REQUEST_OPTIONS_H
@@ -21,11 +22,14 @@ typedef struct rondo_triton_request_options {
   uint32_t max_tokens; /* 0: it is one step */
   bool has_end_token;
   int64_t end_token; /* after which no more tokens are wanted */
+  bool chooses_sizes;
 } rondo_triton_request_options;
 
-/* Reads the flags, the correlation id, and the parameters max_tokens and end_token. Errors: those of the server;
+/* Reads the parameter choose_sizes; of a model with sequences also the flags, the correlation id, and the parameters
+ * max_tokens and end_token. Errors: those of the server;
  * INVALID_ARGUMENT with OUT_OF_RANGE (a parameter, or a correlation id that is too long). */
-RONDO_MUST_USE rondo_status rondo_triton_read_options(triton_request *request, rondo_triton_request_options *out);
+RONDO_MUST_USE rondo_status rondo_triton_read_options(triton_request *request, bool has_sequences,
+                                                      rondo_triton_request_options *out);
 
 bool rondo_triton_has_correlation(const rondo_triton_correlation *correlation);
 bool rondo_triton_is_same_correlation(const rondo_triton_correlation *a, const rondo_triton_correlation *b);

@@ -42,7 +42,8 @@ static void limit_tokens(rondo_triton_flight *flight) {
 
 static rondo_status begin(rondo_triton_flight *flight) {
   rondo_triton_served *served = flight->instance->served;
-  RONDO_TRY(rondo_triton_sequence_begin(&served->sequences, served->session, served->model->name, &flight->options,
+  rondo_session *session = served->recorded->session; /* sizes of a model with sequences are not chosen again */
+  RONDO_TRY(rondo_triton_sequence_begin(&served->sequences, session, served->model->name, &flight->options,
                                         &flight->sequence));
   flight->request.sequence = flight->sequence->sequence;
   if (flight->options.max_tokens > 0) limit_tokens(flight);

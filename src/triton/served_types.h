@@ -14,7 +14,7 @@
 #include "triton/model_metrics.h"
 #include "triton/model_source.h"
 #include "triton/sequence_table.h"
-#include "triton/size_history.h"
+#include "triton/sizes/size_history.h"
 
 typedef struct rondo_triton_backend {
   rondo_triton_devices devices;
@@ -42,16 +42,41 @@ typedef struct rondo_triton_batch_count {
   uint64_t rows;
 } rondo_triton_batch_count;
 
-/* A session for a model on a device. */
+/* A session with the model, at the sizes that were chosen for it. */
+typedef struct rondo_triton_recorded {
+  rondo_session *session;
+  uint32_t users;     /* requests that it has accepted, and calls that submit; under the lock of the served model */
+  bool is_new_choice; /* of sizes, while the model was served */
+  uint64_t reported[RONDO_TRITON_METRICS]; /* of counters */
+} rondo_triton_recorded;
+
+/* When sizes are chosen again. The fields belong to the watching thread, except those that say otherwise. */
+typedef struct rondo_triton_size_choice {
+  bool is_fixed;  /* sizes are not chosen again; constant */
+  double bound;   /* on the regret of sizes; 0: sizes are chosen again on request only; constant */
+  bool is_wanted; /* by a request; under the lock */
+  bool is_running;
+  bool is_done;                /* the thread has ended its work; under the lock */
+  rondo_triton_recorded *made; /* by the thread; NULL: it failed; under the lock */
+  double regret_left;          /* of the newest choice */
+  uint64_t came, needed;       /* requests before the newest choice; that must come after it */
+  uint64_t checked_ns;
+  rondo_thread thread;
+} rondo_triton_size_choice;
+
+/* A model on a device. */
 struct rondo_triton_served {
   rondo_triton_served *next;
   rondo_triton_model_state *model;
   char device_name[RONDO_TRITON_DEVICE_NAME];
   uint32_t instances; /* under the model's lock */
   rondo_device *device;
-  rondo_session *session;
+  const char *kind; /* of the instances' group, as in configurations */
   rondo_allocator allocator;
   pthread_mutex_t lock;
+  rondo_triton_recorded *recorded; /* takes new requests; another one after a choice of sizes, so under the lock */
+  rondo_triton_recorded *retired;  /* has requests that came before the last choice; NULL: it has none */
+  rondo_triton_size_choice choice;
   pthread_cond_t change;        /* a request was answered */
   rondo_triton_flight *flights; /* requests in flight */
   rondo_triton_flight *idle;    /* for further requests */
@@ -81,9 +106,10 @@ struct rondo_triton_flight {
   rondo_triton_flight *next, *previous;
   rondo_triton_instance *instance;
   triton_request *handle;
-  triton_response *response; /* NULL: not made yet */
-  uint64_t number;           /* different for each request of the session */
-  rondo_ticket ticket;       /* zeros: not submitted yet */
+  triton_response *response;       /* NULL: not made yet */
+  uint64_t number;                 /* different for each request of the session */
+  rondo_ticket ticket;             /* zeros: not submitted yet */
+  rondo_triton_recorded *recorded; /* to which it is submitted; NULL: not submitted yet */
   bool is_cancelled;
   uint64_t began_ns;
   rondo_request request;

@@ -73,7 +73,11 @@ typedef enum triton_instance_kind {
 } triton_instance_kind;
 
 typedef enum triton_artifact_type { TRITON_ARTIFACT_FILESYSTEM } triton_artifact_type;
-typedef enum triton_parameter_type { TRITON_PARAMETER_STRING, TRITON_PARAMETER_INT } triton_parameter_type;
+typedef enum triton_parameter_type {
+  TRITON_PARAMETER_STRING,
+  TRITON_PARAMETER_INT,
+  TRITON_PARAMETER_BOOL
+} triton_parameter_type;
 typedef enum triton_metric_kind { TRITON_METRIC_COUNTER, TRITON_METRIC_GAUGE } triton_metric_kind;
 
 enum { TRITON_REQUEST_RELEASE_ALL = 1, TRITON_RESPONSE_COMPLETE_FINAL = 1, TRITON_CONFIG_VERSION = 1 };

@@ -9,8 +9,10 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "triton/recorded_session.h"
 #include "triton/sequence_requests.h"
 #include "triton/server_functions.h"
+#include "triton/sizes/size_choice.h"
 
 enum { PERIOD_MS = 10, RETRY_MS = 1, REPORT_MS = 100, MOST_CANCELLED = 64 };
 
@@ -39,10 +41,8 @@ static void cancel_flights(rondo_triton_served *served) {
 
 /* Under the lock, which is released meanwhile. */
 static void report(rondo_triton_served *served) {
-  rondo_model_info info = {.struct_size = sizeof info};
   pthread_mutex_unlock(&served->lock);
-  if (rondo_session_get_model_info(served->session, served->model->name, &info) == RONDO_OK)
-    rondo_triton_metrics_report(&served->metrics, &info);
+  rondo_triton_recorded_report(served, served->recorded);
   pthread_mutex_lock(&served->lock);
 }
 
@@ -63,6 +63,7 @@ static void *watch(void *argument) {
     cancel_flights(served);
     const uint64_t numbered = served->numbered, ends = served->sequence_ends; /* others may come, and be answered */
     const bool is_waiting = rondo_triton_sequences_serve(served);
+    rondo_triton_sizes_renew(served);
     if (served->in_flight == 0 || rondo_clock_ns() - reported_ns > REPORT_MS * UINT64_C(1000000)) {
       report(served);
       reported_ns = rondo_clock_ns();
@@ -73,7 +74,7 @@ static void *watch(void *argument) {
       sleep_for(served, RETRY_MS);
     else if (served->in_flight > 0)
       sleep_for(served, PERIOD_MS);
-    else if (served->numbered == numbered)
+    else if (served->numbered == numbered && !rondo_triton_sizes_has_work(served))
       pthread_cond_wait(&served->wake, &served->lock);
   }
   pthread_mutex_unlock(&served->lock);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A thread for each session, which asks the server while requests are in flight whether any of them was cancelled, and
- * reports the session's metrics.
+ * A thread for each model on a device, which asks the server while requests are in flight whether any of them was
+ * cancelled, reports metrics, and exchanges sessions when sizes are chosen again.
  */
 #ifndef RONDO_TRITON_SESSION_WATCH_H
 #define RONDO_TRITON_SESSION_WATCH_H

@@ -15,6 +15,7 @@
 #include "support/rondo_test.h"
 #include "support/test_onnx.h"
 #include "triton/served_types.h"
+#include "triton/sizes/size_regret.h"
 
 enum { FLOAT = 1, INT64 = 7, STRING = 8, MOST_ROWS = 8 };
 
@@ -615,7 +616,7 @@ UNIT_TEST(test_ts5_a_server_without_metrics) {
 static bool has_graph(const triton_instance *instance, size_t rows) {
   const rondo_triton_instance *state = instance->state;
   rondo_model_graph graph = {.struct_size = sizeof graph};
-  for (size_t i = 0; rondo_session_get_graph(state->served->session, "ranker", i, &graph) == RONDO_OK; i++)
+  for (size_t i = 0; rondo_session_get_graph(state->served->recorded->session, "ranker", i, &graph) == RONDO_OK; i++)
     if (graph.rows == rows) return true;
   return false;
 }
@@ -641,6 +642,129 @@ UNIT_TEST(test_ts2_sizes_are_chosen_for_what_came) {
   assert_loaded(TRITONBACKEND_ModelInstanceFinalize(&instances[1]));
   assert_loaded(TRITONBACKEND_ModelFinalize(&again));
   unload();
+}
+
+static const int64_t one = 1;
+static const bool yes = true;
+
+/* A request after which sizes are chosen again. */
+static void want_sizes(size_t rows) {
+  triton_request request;
+  make_request(&request, rows);
+  request.parameter_count = 1;
+  request.parameters[0] = (fake_parameter){"choose_sizes", TRITON_PARAMETER_BOOL, &yes};
+  execute(&request);
+  assert_true(is_right(&request, rows));
+}
+
+/* Whether sizes are being chosen, or the session from before has not been freed. */
+static bool is_choosing(void) {
+  const rondo_triton_instance *state = instances[0].state;
+  rondo_triton_served *served = state->served;
+  pthread_mutex_lock(&served->lock);
+  const bool is = served->choice.is_wanted || served->choice.is_running || served->retired != NULL;
+  pthread_mutex_unlock(&served->lock);
+  return is;
+}
+
+#define FEW_SIZES(more) "{\"max_batch_size\":8,\"parameters\":{\"max_sizes\":{\"string_value\":\"2\"}" more "}}"
+#define MAX_REGRET(percent) ",\"max_regret\":{\"string_value\":\"" percent "\"}"
+
+/* Requests are answered all the time, and the counters go on. */
+UNIT_TEST(test_ts2_sizes_are_chosen_again_while_the_model_is_served) {
+  size_t count = 0;
+  load(FEW_SIZES(MAX_REGRET("1")));
+  assert_false(has_graph(&instances[0], 7));
+  await_metric("rondo_size_choices", 0);
+  while (fake_triton_metric("rondo_size_choices") < 1 || is_choosing()) {
+    triton_request request;
+    make_request(&request, 7);
+    execute(&request);
+    assert_true(is_right(&request, 7));
+    count++;
+  }
+  assert_true(count >= 256);
+  assert_true(has_graph(&instances[0], 7));
+  await_metric("rondo_request_rows", (double)(7 * count));
+  assert_true(fake_triton_metric("rondo_arena_bytes") > 0);
+  unload();
+}
+
+UNIT_TEST(test_ts2_sizes_are_chosen_again_on_request) {
+  static const fake_parameter parameters[] = {{"choose_sizes", TRITON_PARAMETER_INT, &one},
+                                              {"choose_sizes", TRITON_PARAMETER_STRING, "1"}};
+  triton_request request;
+  load(FEW_SIZES(MAX_REGRET("0")));
+  for (size_t i = 0; i < 300; i++) {
+    make_request(&request, 7);
+    execute(&request);
+  }
+  assert_false(is_choosing());
+  want_sizes(7);
+  await_metric("rondo_size_choices", 1);
+  assert_true(has_graph(&instances[0], 7));
+  for (size_t i = 0; i < 2; i++) {
+    make_request(&request, 3);
+    request.parameter_count = 1;
+    request.parameters[0] = parameters[i];
+    execute(&request);
+    assert_true(is_right(&request, 3));
+    await_metric("rondo_size_choices", (double)(2 + i));
+  }
+  make_request(&request, 3);
+  request.parameter_count = 1;
+  request.parameters[0] = (fake_parameter){"choose_sizes", TRITON_PARAMETER_STRING, "now"};
+  execute(&request);
+  assert_answer_error(&request, TRITON_ERROR_INVALID_ARGUMENT, "'choose_sizes' is not a number from 0 to 1");
+  want_sizes(2); /* the model is unloaded meanwhile */
+  unload();
+}
+
+UNIT_TEST(test_ts2_sizes_that_are_fixed) {
+  triton_request request;
+  load(SMALL);
+  make_request(&request, 3);
+  request.parameter_count = 1;
+  request.parameters[0] = (fake_parameter){"choose_sizes", TRITON_PARAMETER_INT, &one};
+  execute(&request);
+  assert_answer_error(&request, TRITON_ERROR_UNSUPPORTED, "fixed, by the parameter 'history' of its configuration");
+  assert_false(is_choosing());
+  unload();
+}
+
+/* The old sizes stay, whatever fails. */
+UNIT_TEST(test_ts6_allocations_of_a_choice_fail) {
+  load(FEW_SIZES(MAX_REGRET("0")));
+  bool has_failed = true;
+  for (uint64_t number = 1; has_failed; number += 1 + number / 4) {
+    triton_request request;
+    want_sizes(5);
+    fail_allocation(number);
+    while (is_choosing()) test_sleep_ms(1);
+    has_failed = has_failed_allocation();
+    fail_allocation(0);
+    make_request(&request, 3);
+    execute(&request);
+    assert_true(is_right(&request, 3));
+  }
+  unload();
+}
+
+UNIT_TEST(test_ts2_the_regret_of_sizes) {
+  rondo_triton_size_time sizes[] = {{64, 74}, {2, 43}};
+  const rondo_size_demand demands[] = {{.rows = 7, .requests = 100}, {.rows = 70, .requests = 1}};
+  double regret = -1;
+  assert_ok(rondo_triton_size_regret(sizes, 0, demands, 1, 2, &regret));
+  assert_true(regret == 0);
+  assert_ok(rondo_triton_size_regret(sizes, 2, demands, 0, 2, &regret));
+  assert_true(regret == 0);
+  assert_ok(rondo_triton_size_regret(sizes, 1, demands, 1, 2, &regret)); /* 7 rows in 64, or in 7 */
+  assert_true(fabs(regret - 148 / (37 * 71 / 64.0 + 74 / 64.0 * 7) + 1) < 1e-9);
+  assert_ok(rondo_triton_size_regret(sizes, 2, demands, 1, 2, &regret));
+  assert_true(fabs(regret - 148 / (45.5 + 74 / 64.0 * 7) + 1) < 1e-9);
+  rondo_triton_size_time best[] = {{7, 17}, {70, 80}};
+  assert_ok(rondo_triton_size_regret(best, 2, demands, 2, 2, &regret));
+  assert_true(regret == 0);
 }
 
 UNIT_TEST(test_ts2_a_history_of_rows) {

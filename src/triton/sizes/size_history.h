@@ -9,6 +9,7 @@
 #define RONDO_TRITON_SIZE_HISTORY_H
 
 #include <pthread.h>
+#include <rondo/sizes.h>
 
 #include "base/array.h"
 
@@ -25,6 +26,7 @@ typedef struct rondo_triton_history {
   uint64_t used;  /* when it was opened last, in order */
   pthread_mutex_t lock;
   uint32_t counts[RONDO_TRITON_HISTORY_COUNTS], total;
+  uint64_t came; /* requests that were ever counted */
 } rondo_triton_history;
 
 typedef struct rondo_triton_histories {
@@ -45,6 +47,11 @@ RONDO_MUST_USE rondo_status rondo_triton_history_open(rondo_triton_histories *hi
 void rondo_triton_history_close(rondo_triton_histories *histories, rondo_triton_history *history);
 
 void rondo_triton_history_count(rondo_triton_history *history, size_t rows);
+
+/* How many requests were ever counted. */
+uint64_t rondo_triton_history_came(rondo_triton_history *history);
+/* Writes how many requests had each number of rows, for those that came; returns how many such numbers there are. */
+size_t rondo_triton_history_demands(rondo_triton_history *history, rondo_size_demand out[RONDO_TRITON_HISTORY_COUNTS]);
 
 /* Appends the rows of all requests that are counted. Errors: OUT_OF_MEMORY. */
 typedef RONDO_ARRAY(size_t) rondo_triton_row_list;

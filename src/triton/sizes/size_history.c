@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Counting of rows, in the manner of a histogram with logarithmic steps.
  */
-#include "triton/size_history.h"
+#include "triton/sizes/size_history.h"
 
 #include <assert.h>
 #include <string.h>
@@ -116,9 +116,26 @@ static void halve(rondo_triton_history *history) {
 
 void rondo_triton_history_count(rondo_triton_history *history, size_t rows) {
   pthread_mutex_lock(&history->lock);
+  history->came++;
   history->counts[index_of(rows)]++;
   if (++history->total == RONDO_TRITON_MOST_COUNTED) halve(history);
   pthread_mutex_unlock(&history->lock);
+}
+
+uint64_t rondo_triton_history_came(rondo_triton_history *history) {
+  pthread_mutex_lock(&history->lock);
+  const uint64_t came = history->came;
+  pthread_mutex_unlock(&history->lock);
+  return came;
+}
+
+size_t rondo_triton_history_demands(rondo_triton_history *history, rondo_size_demand out[RONDO_TRITON_HISTORY_COUNTS]) {
+  size_t count = 0;
+  pthread_mutex_lock(&history->lock);
+  for (size_t i = 0; i < RONDO_TRITON_HISTORY_COUNTS; i++)
+    if (history->counts[i] > 0) out[count++] = (rondo_size_demand){.rows = rows_of(i), .requests = history->counts[i]};
+  pthread_mutex_unlock(&history->lock);
+  return count;
 }
 
 static rondo_status list(const rondo_allocator *allocator, const rondo_triton_history *history,
