@@ -62,13 +62,13 @@ def free_ports():
 class Server:
     """A server with a repository, until it is stopped."""
 
-    def __init__(self, build, repository, log, models=("ranker", "batched")):
+    def __init__(self, build, repository, log, models=("ranker", "batched"), options=()):
         self.port = free_ports()
         self.log = log
         self.models = models
         self.repository = repository
         command = [f"{ROOT}/scripts/serve", build, repository, "--model-control-mode=explicit", "--exit-timeout-secs=20",
-                   "--strict-readiness=false", *[f"--load-model={model}" for model in models]]
+                   "--strict-readiness=false", *[f"--load-model={model}" for model in models], *options]
         with open(log, "wb") as file:
             self.process = subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT,
                                             env={**os.environ, "RONDO_SERVE_PORT": str(self.port)})
