@@ -554,6 +554,10 @@ typedef struct rondo_request {
   void *user;              /* of next and done */
   rondo_request_done done; /* of a submitted request: called with the answer. Its ticket is for rondo_ticket_query and
                               rondo_ticket_cancel, and is not waited for. NULL: it is waited for */
+  uint64_t device_inputs, device_outputs; /* bit i: input or output i is memory of the session's device, also if other
+                              code allocated it. Rows are copied on the device, in the order of the stream that runs
+                              the request. Work of other streams that writes inputs must be complete. Not for divided
+                              models and for models with lengths */
 } rondo_request;
 #define RONDO_REQUEST_INIT .struct_size = sizeof(rondo_request)
 
@@ -587,7 +591,8 @@ struct rondo_answer {
  * INVALID_STATE with STALE_SEQUENCE (it was closed or evicted), STILL_IN_USE (another request uses it);
  * LIMIT_EXCEEDED/OUT_OF_RANGE (its slot has not enough free positions, at first or for a later step);
  * INVALID_STATE/CALL_ORDER (a sequence without the source that its model needs); INVALID_ARGUMENT/BAD_OPTIONS (`done`,
- * which is for submitted requests). */
+ * which is for submitted requests). About memory of the device: UNSUPPORTED/WRONG_MEMORY (a divided model, or one with
+ * lengths); INVALID_ARGUMENT/WRONG_MEMORY (the driver says that a value is not memory of a device). */
 RONDO_API RONDO_MUST_USE rondo_status rondo_session_run(rondo_session *session, const char *model,
                                                         const rondo_request *request, rondo_answer *out_answer);
 

@@ -34,10 +34,11 @@ typedef struct rondo_slot {
   uint64_t accepted_ns, deadline_ns; /* no deadline: UINT64_MAX */
   const void *inputs[RONDO_SESSION_MAX_VALUES];
   void *outputs[RONDO_SESSION_MAX_VALUES];
-  uint64_t direct;        /* bit i: the device can copy input i directly from the request's memory */
-  size_t length;          /* positions of each row in memory; 1: the model has no lengths */
-  size_t from, positions; /* those that the current part has */
-  const int32_t *lengths; /* valid positions of each row; NULL: all */
+  uint64_t direct;                        /* bit i: the device can copy input i directly from the request's memory */
+  uint64_t device_inputs, device_outputs; /* bit i: the value is memory of the device */
+  size_t length;                          /* positions of each row in memory; 1: the model has no lengths */
+  size_t from, positions;                 /* those that the current part has */
+  const int32_t *lengths;                 /* valid positions of each row; NULL: all */
   struct rondo_cache_slot *sequence;
   size_t start;  /* positions that the sequence has before the current part */
   size_t source; /* positions of its source */

@@ -5,7 +5,8 @@
  * If possible, the device copies inputs directly from the memory of the requests: always on a CPU device, and from
  * page-locked memory on a GPU. A driver would copy other memory through its own buffer and wait, so these rows are
  * first collected in staging memory. All copies, and the zeros of the padding, form one list, which a GPU runs as one
- * kernel (exec/stream/copy_list.h).
+ * kernel (exec/stream/copy_list.h). Values of requests in memory of the device are copied there row by row of the
+ * batch, whatever memory the others have; outputs after the graph has ended.
  *
  * Inputs with a length, whose rows are shorter than those of the graph, also go through staging memory, and so do the
  * inputs that the session writes.
@@ -95,7 +96,7 @@ static void scatter(const rondo_part *part, size_t output, const rondo_session_v
   piece p;
   for (size_t i = 0; next_piece(part, &i, &p);) {
     unsigned char *to = p.request->outputs[output];
-    if (to == NULL) continue;
+    if (to == NULL || (p.request->device_outputs >> output & 1) != 0) continue;
     if (value->position_bytes > 0)
       scatter_positions(&p, value, from, to);
     else
@@ -155,13 +156,17 @@ typedef struct input_target {
   size_t rows, row_bytes;
 } input_target;
 
+/* Whether the rows of each request are copied from where they are; those of some may be collected even so. */
 static bool is_direct(const rondo_part *part, size_t input) {
   const rondo_session_value *value = &part->batch->model->inputs.items[input];
   piece p;
+  bool all_direct = true, has_device = false;
   if (value->role != RONDO_ROW_GIVEN || value->position_bytes > 0 || part->is_by_slot) return false;
-  for (size_t i = 0; next_piece(part, &i, &p);)
-    if ((p.request->direct >> input & 1) == 0) return false;
-  return true;
+  for (size_t i = 0; next_piece(part, &i, &p);) {
+    all_direct &= (p.request->direct >> input & 1) != 0;
+    has_device |= (p.request->device_inputs >> input & 1) != 0;
+  }
+  return all_direct || has_device;
 }
 
 /* The size of so many rows of all inputs. */
@@ -173,9 +178,13 @@ static size_t bytes_of(const rondo_session_model *model, size_t rows) {
 
 static rondo_status copy_direct(const input_target *to, rondo_copy_list *list, const rondo_part *part, size_t input) {
   piece p;
-  for (size_t i = 0; next_piece(part, &i, &p);)
-    RONDO_TRY(rondo_copy_list_add(list, to->address + p.at * to->row_bytes, source_of(&p, input, to->row_bytes),
-                                  p.rows * to->row_bytes));
+  for (size_t i = 0; next_piece(part, &i, &p);) {
+    const size_t at = p.at * to->row_bytes, bytes = p.rows * to->row_bytes;
+    const unsigned char *from = source_of(&p, input, to->row_bytes);
+    const bool is_staged = (p.request->direct >> input & 1) == 0;
+    if (is_staged) memcpy(to->stage + at, from, bytes);
+    RONDO_TRY(rondo_copy_list_add(list, to->address + at, is_staged ? to->stage + at : from, bytes));
+  }
   return RONDO_OK;
 }
 
@@ -312,6 +321,41 @@ static rondo_status wait_for(const rondo_model_instance *instance, rondo_compile
   return enqueued;
 }
 
+/* Copying outputs to the device ------------------------------------------------------------------------------------ */
+
+static bool has_device_outputs(const rondo_part *part) {
+  piece p;
+  for (size_t i = 0; next_piece(part, &i, &p);)
+    if (p.request->device_outputs != 0) return true;
+  return false;
+}
+
+static rondo_status copy_device_output(const rondo_part *part, size_t output, size_t row_bytes,
+                                       const unsigned char *from, rondo_stream *stream) {
+  piece p;
+  for (size_t i = 0; next_piece(part, &i, &p);) {
+    unsigned char *to = p.request->outputs[output];
+    if (to != NULL && (p.request->device_outputs >> output & 1) != 0)
+      RONDO_TRY(rondo_copy_async(stream, to + p.row * row_bytes, from + p.at * row_bytes, p.rows * row_bytes));
+  }
+  return RONDO_OK;
+}
+
+/* From where the program left them; outputs of a function, whose memory is its own, from staging memory. */
+static rondo_status copy_device_outputs(const rondo_model_instance *instance, const rondo_instance_graph *g,
+                                        const rondo_part *part) {
+  const rondo_session_model *model = instance->model;
+  rondo_status status = RONDO_OK;
+  if (!has_device_outputs(part)) return RONDO_OK;
+  for (size_t i = 0; i < model->outputs.count && status == RONDO_OK; i++) {
+    const void *made = g->program.addresses == NULL ? NULL : g->program.addresses[model->inputs.count + i];
+    status = copy_device_output(part, i, model->outputs.items[i].row_bytes,
+                                made != NULL ? made : rondo_stage_output(model, &g->stage, i), instance->stream);
+  }
+  RONDO_THEN(status, rondo_stream_synchronize(instance->stream));
+  return status;
+}
+
 static rondo_status run(rondo_model_instance *instance, const rondo_instance_graph *g, bool is_recorded,
                         const rondo_part *part) {
   const rondo_session_model *model = instance->model;
@@ -323,7 +367,7 @@ static rondo_status run(rondo_model_instance *instance, const rondo_instance_gra
   rondo_utilisation_keep(worker);
   for (size_t i = 0; i < model->outputs.count; i++)
     scatter(part, i, &model->outputs.items[i], rondo_stage_output(model, &g->stage, i));
-  return RONDO_OK;
+  return copy_device_outputs(instance, g, part);
 }
 
 /* Runs the part as a graph of exactly its rows, which is not recorded. */

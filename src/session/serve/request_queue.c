@@ -157,11 +157,39 @@ static rondo_status check_count(const char *call, const rondo_session_model *mod
                     what, count == 1 ? "" : "s", given);
 }
 
+static rondo_status check_device_value(const char *call, const rondo_session_model *model,
+                                       const rondo_session_value *value, const void *address) {
+  rondo_device *device = model->session->device;
+  bool is_device = true;
+  if (device->ops->knows_address == NULL || (device->ops->knows_address(device, address, &is_device) && is_device))
+    return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_WRONG_MEMORY,
+                    "%s: '%s' of model '%s' at %p is not memory of a device: clear its bit in "
+                    "rondo_request.device_inputs or device_outputs",
+                    call, value->name, model->name, address);
+}
+
+static rondo_status check_device_values(const char *call, const rondo_session_model *model, const rondo_request *r) {
+  if ((r->device_inputs | r->device_outputs) == 0) return RONDO_OK;
+  if (model->devices != NULL || model->length > 0)
+    return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_WRONG_MEMORY,
+                      "%s: model '%s' %s, so its inputs and outputs must be host memory: copy them", call, model->name,
+                      model->devices != NULL ? "is divided" : "has lengths");
+  for (size_t i = 0; i < model->given_inputs; i++)
+    if ((r->device_inputs >> i & 1) != 0)
+      RONDO_TRY(check_device_value(call, model, &model->inputs.items[i], r->inputs[i]));
+  for (size_t i = 0; i < model->outputs.count; i++)
+    if ((r->device_outputs >> i & 1) != 0 && r->outputs != NULL && r->outputs[i] != NULL)
+      RONDO_TRY(check_device_value(call, model, &model->outputs.items[i], r->outputs[i]));
+  return RONDO_OK;
+}
+
 static rondo_status check_values(const char *call, const rondo_session_model *model, const rondo_request *r) {
   RONDO_TRY(check_count(call, model, "input", model->given_inputs, r->input_count));
   RONDO_TRY(check_count(call, model, "output", model->outputs.count, r->output_count));
   for (size_t i = 0; i < model->given_inputs; i++)
     RONDO_TRY(rondo_require(call, model->inputs.items[i].name, r->inputs[i]));
+  RONDO_TRY(check_device_values(call, model, r));
   return rondo_model_check_rows(call, model, r->rows);
 }
 
@@ -226,7 +254,9 @@ static void fill_slot(rondo_slot *slot, rondo_session_model *model, const rondo_
   if (r->deadline_us > 0 && r->deadline_us < (UINT64_MAX - slot->accepted_ns) / 1000)
     slot->deadline_ns = slot->accepted_ns + r->deadline_us * 1000;
   memcpy(slot->inputs, r->inputs, model->given_inputs * sizeof *slot->inputs);
-  slot->direct = find_direct(model, r);
+  slot->direct = find_direct(model, r) | r->device_inputs;
+  slot->device_inputs = r->device_inputs;
+  slot->device_outputs = r->device_outputs;
   memset(slot->outputs, 0, model->outputs.count * sizeof *slot->outputs);
   if (r->outputs != NULL) memcpy(slot->outputs, r->outputs, model->outputs.count * sizeof *slot->outputs);
   slot->answer = (rondo_answer){.struct_size = sizeof slot->answer};

@@ -239,6 +239,8 @@ TEST(test_se9_tables_on_several_devices) {
   assert_error(rondo_session_run(session, "three", &r, NULL), RONDO_EXECUTION_FAILED, RONDO_REASON_OUT_OF_RANGE);
   b[4] = 0;
   assert_ok(rondo_session_run(session, "three", &r, NULL));
+  r.device_inputs = 1;
+  assert_error(rondo_session_run(session, "three", &r, NULL), RONDO_UNSUPPORTED, RONDO_REASON_WRONG_MEMORY);
   assert_ok(rondo_session_destroy(session));
   assert_ok(rondo_device_close(devices[1]));
   assert_ok(rondo_device_close(devices[2]));

@@ -267,6 +267,10 @@ TEST(test_pr5_lengths_that_are_refused) {
   r.request.lengths = NULL;
   r.request.next = end_at_once;
   assert_invalid(rondo_session_run(session, "mean", &r.request, NULL), RONDO_REASON_BAD_OPTIONS);
+  r.request.next = NULL;
+  r.request.device_outputs = 1;
+  assert_error(rondo_session_run(session, "mean", &r.request, NULL), RONDO_UNSUPPORTED, RONDO_REASON_WRONG_MEMORY);
+  assert_message("has lengths");
   rondo_model_options options = options_of((const size_t[]){8}, 1);
   options.max_lengths = 40;
   assert_invalid(rondo_session_add_model(session, "m", &options), RONDO_REASON_OUT_OF_RANGE);

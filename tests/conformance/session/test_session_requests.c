@@ -269,6 +269,59 @@ static void run_two(rondo_session *session, rondo_answer *answers) {
 }
 
 /* Requests that together need more than one by one run one by one. */
+/* Moves a value of a request to memory of the device. */
+static void *move_to_device(test_fixture *t, const void *from, size_t bytes) {
+  void *address;
+  assert_ok(rondo_malloc(t->device, bytes, NULL, &address));
+  assert_ok(rondo_copy_async(t->stream, address, from, bytes));
+  assert_ok(rondo_stream_synchronize(t->stream));
+  return address;
+}
+
+/* Runs requests 0 and 1 together, of which 1 is in host memory. */
+static void run_with_another(rondo_session *session) {
+  const rondo_request *list[] = {&requests[0].request, &requests[1].request};
+  size_t accepted;
+  test_request_fill(&requests[1], 5, 3);
+  requests[1].request.mode = requests[0].request.mode;
+  hold(session);
+  assert_ok(rondo_session_submit_batch(session, "scorer", list, 2, tickets, &accepted));
+  assert_ok(rondo_session_release_stream(session, 0));
+  for (size_t i = 0; i < 2; i++) assert_ok(rondo_ticket_wait(tickets[i], NULL));
+  assert_true(test_request_is_right(&requests[1]));
+}
+
+static void run_on_device(test_fixture *t, rondo_session *session, size_t rows, rondo_run_mode mode, bool is_alone) {
+  test_request *r = &requests[0];
+  test_request_fill(r, rows, rows);
+  void *x = move_to_device(t, r->x, rows * TEST_FEATURES * sizeof *r->x);
+  void *y = move_to_device(t, r->y, rows * TEST_SCORES * sizeof *r->y);
+  r->inputs[0] = x;
+  r->outputs[0] = y;
+  r->request.mode = mode;
+  r->request.device_inputs = r->request.device_outputs = 1;
+  if (is_alone)
+    assert_ok(rondo_session_run(session, "scorer", &r->request, NULL));
+  else
+    run_with_another(session);
+  assert_ok(rondo_copy_async(t->stream, r->y, y, rows * TEST_SCORES * sizeof *r->y));
+  assert_ok(rondo_stream_synchronize(t->stream));
+  assert_true(test_request_is_right(r));
+  assert_ok(rondo_free(t->device, x));
+  assert_ok(rondo_free(t->device, y));
+}
+
+/* By one graph, by several, eagerly, and in a batch with a request in host memory. */
+TEST(test_se8_values_in_memory_of_the_device) {
+  rondo_session *session = open_session(t, 1);
+  for (int is_alone = 0; is_alone < 2; is_alone++) {
+    run_on_device(t, session, 5, RONDO_RUN_RECORDED, is_alone);
+    run_on_device(t, session, 70, RONDO_RUN_RECORDED, is_alone);
+    run_on_device(t, session, 7, RONDO_RUN_EAGER, is_alone);
+    run_on_device(t, session, 20, RONDO_RUN_AUTO, is_alone);
+  }
+}
+
 TEST(test_se8_not_together_where_that_costs_more) {
   rondo_session *session = open_session(t, 1);
   const double steep[] = {1000, 20};
