@@ -41,9 +41,9 @@ BACKENDS = ("rondo", "onnxruntime")
 TITLES = ("Rondo", "Python backend, onnxruntime")
 MOST_ROWS = 8
 SMALL_MS, SMALL, LARGE, TAIL = 5, 1.5, 1.0, 0.8
-# The models: their folders, and parameters of the backend rondo for dynamic dimensions other than the rows.
-MODELS = {"mlp": ("full/mlp", {}), "dlrm": ("full/dlrm", {}), "gpt2 (small)": ("small/gpt2", {"dimensions": "length"}),
-          "resnet50": ("full/resnet50", {}), "vit": ("full/vit", {})}
+# The models: their folders, and parameters of the backend rondo.
+MODELS = {"mlp": ("full/mlp", {}), "dlrm": ("full/dlrm", {}), "resnet50": ("full/resnet50", {}),
+          "vit": ("full/vit", {})}
 PYTHON_MODEL = '''
 import json
 import sys
@@ -278,17 +278,6 @@ def read_inputs(folder, config):
     return inputs
 
 
-def parameters_of(path, folder, given):
-    """For "length", the dynamic dimension's name and its size in the test data."""
-    import onnx
-    if given.get("dimensions") != "length":
-        return given
-    model = onnx.load(path, load_external_data=False)
-    with open(f"{folder}/test_data_set_0/input_0.pb", "rb") as file:
-        length = onnx.TensorProto.FromString(file.read()).dims[1]
-    return {"dimensions": f"{model.graph.input[0].type.tensor_type.shape.dim[1].dim_param}={length}"}
-
-
 def check_answers(name, answers):
     import numpy
     rondo, other = answers
@@ -304,7 +293,7 @@ def load_model(server, name, models):
     folder = os.path.abspath(f"{models}/{folder}")
     path, identifier = f"{folder}/model.onnx", name.replace(" ", "_").replace("(", "").replace(")", "")
     names = [f"{identifier}.{backend}" for backend in BACKENDS]
-    write_model(server.repository, names[0], path, parameters_of(path, folder, given))
+    write_model(server.repository, names[0], path, given)
     server.load(names[0])
     config = server.call(f"models/{names[0]}/config")
     write_python_model(server.repository, names[1], path, config)

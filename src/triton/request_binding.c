@@ -9,6 +9,7 @@
  */
 #include "triton/request_binding.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "triton/server_functions.h"
@@ -80,16 +81,33 @@ static rondo_status check_input(const rondo_triton_tensor *tensor, const given_i
                     (unsigned long long)given->bytes, inout->rows, bytes / inout->rows);
 }
 
-static rondo_status read_piece(const rondo_triton_tensor *tensor, const given_input *given, uint32_t index,
-                               const void **out, uint64_t *out_bytes) {
-  triton_memory_type memory = TRITON_MEMORY_CPU;
-  int64_t memory_id = 0;
-  RONDO_TRY(
-      rondo_triton_check(rondo_triton_server.input_buffer(given->handle, index, out, out_bytes, &memory, &memory_id),
-                         "TRITONBACKEND_InputBuffer"));
-  if (memory != TRITON_MEMORY_GPU) return RONDO_OK;
-  return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_WRONG_MEMORY,
-                    "input '%s' is in memory of a GPU: use system shared memory, or send it", tensor->name);
+/* Where a value is, as the server says. */
+typedef struct memory_place {
+  triton_memory_type type;
+  int64_t id;
+} memory_place;
+
+/* Memory of a GPU must be that of the session's device, and in one piece, which is used where it is. */
+static rondo_status check_place(const rondo_triton_flight *flight, const char *kind, const char *name,
+                                const memory_place *place, bool may_be_device) {
+  const rondo_triton_served *served = flight->instance->served;
+  char device[RONDO_TRITON_DEVICE_NAME];
+  (void)snprintf(device, sizeof device, "cuda:%d", (int)place->id);
+  if (place->type != TRITON_MEMORY_GPU) return RONDO_OK;
+  if (may_be_device && strcmp(served->device_name, device) == 0) return RONDO_OK;
+  return rondo_fail(
+      RONDO_UNSUPPORTED, RONDO_REASON_WRONG_MEMORY,
+      "%s '%s' is in memory of a GPU, %s, and model '%s' is on %s%s: use system shared memory, or send it", kind, name,
+      device, served->model->name, served->device_name,
+      may_be_device ? "" : " and reads or writes this value on the host");
+}
+
+static rondo_status read_piece(const given_input *given, uint32_t index, const void **out, uint64_t *out_bytes,
+                               memory_place *out_place) {
+  *out_place = (memory_place){.type = TRITON_MEMORY_CPU};
+  return rondo_triton_check(
+      rondo_triton_server.input_buffer(given->handle, index, out, out_bytes, &out_place->type, &out_place->id),
+      "TRITONBACKEND_InputBuffer");
 }
 
 static rondo_status gather(rondo_triton_flight *flight, const rondo_triton_tensor *tensor, const given_input *given,
@@ -101,7 +119,9 @@ static rondo_status gather(rondo_triton_flight *flight, const rondo_triton_tenso
   for (uint32_t i = 0; i < given->buffers; i++) {
     const void *piece;
     uint64_t bytes;
-    RONDO_TRY(read_piece(tensor, given, i, &piece, &bytes));
+    memory_place place;
+    RONDO_TRY(read_piece(given, i, &piece, &bytes, &place));
+    RONDO_TRY(check_place(flight, "input", tensor->name, &place, false));
     if (bytes > given->bytes - done) break;
     if (bytes > 0) memcpy((char *)flight->gathered[index] + done, piece, (size_t)bytes);
     done += bytes;
@@ -119,11 +139,14 @@ static rondo_status bind_input(rondo_triton_flight *flight, size_t index, reques
   const rondo_triton_tensor *tensor = &source->inputs.items[index];
   const bool changes = flight->options.max_tokens > 0 && source->generates && index == source->next_input;
   given_input given;
+  memory_place place;
   uint64_t bytes = 0;
   RONDO_TRY(find_input(flight, tensor, &given));
   RONDO_TRY(check_input(tensor, &given, inout));
   if (given.buffers != 1 || changes) return gather(flight, tensor, &given, index);
-  RONDO_TRY(read_piece(tensor, &given, 0, &flight->inputs[index], &bytes));
+  RONDO_TRY(read_piece(&given, 0, &flight->inputs[index], &bytes, &place));
+  RONDO_TRY(check_place(flight, "input", tensor->name, &place, source->options.build_sized == NULL));
+  if (place.type == TRITON_MEMORY_GPU) flight->device_inputs |= UINT64_C(1) << index;
   if (bytes == given.bytes) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
                     "the piece of input '%s' does not have its %llu bytes", tensor->name,
@@ -136,8 +159,8 @@ rondo_status rondo_triton_make_output(rondo_triton_flight *flight, const rondo_t
                                       size_t length, void **out) {
   triton_output *output;
   const bool is_cuda = strncmp(flight->instance->served->device_name, "cuda", 4) == 0;
-  triton_memory_type memory = is_cuda ? TRITON_MEMORY_CPU_PINNED : TRITON_MEMORY_CPU;
-  int64_t memory_id = 0, shape[RONDO_MAX_DIMENSIONS + 2] = {(int64_t)rows};
+  memory_place place = {.type = is_cuda ? TRITON_MEMORY_CPU_PINNED : TRITON_MEMORY_CPU};
+  int64_t shape[RONDO_MAX_DIMENSIONS + 2] = {(int64_t)rows};
   size_t bytes;
   memcpy(shape + 1, tensor->dims, tensor->rank * sizeof *shape);
   if (tensor->has_length) shape[1] = (int64_t)length;
@@ -145,12 +168,12 @@ rondo_status rondo_triton_make_output(rondo_triton_flight *flight, const rondo_t
   RONDO_TRY(rondo_triton_check(rondo_triton_server.response_output(flight->response, &output, tensor->name,
                                                                    tensor->type, shape, (uint32_t)tensor->rank + 1),
                                "TRITONBACKEND_ResponseOutput"));
-  RONDO_TRY(rondo_triton_check(rondo_triton_server.output_buffer(output, out, bytes, &memory, &memory_id),
+  RONDO_TRY(rondo_triton_check(rondo_triton_server.output_buffer(output, out, bytes, &place.type, &place.id),
                                "TRITONBACKEND_OutputBuffer"));
-  if (memory != TRITON_MEMORY_GPU) return RONDO_OK;
-  return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_WRONG_MEMORY,
-                    "output '%s' is wanted in memory of a GPU: use system shared memory, or have it sent",
-                    tensor->name);
+  const rondo_triton_source *source = &flight->instance->served->model->source;
+  RONDO_TRY(check_place(flight, "output", tensor->name, &place, source->options.build_sized == NULL));
+  if (place.type == TRITON_MEMORY_GPU) flight->device_outputs |= UINT64_C(1) << (tensor - source->outputs.items);
+  return RONDO_OK;
 }
 
 /* Which outputs are wanted. */
@@ -220,6 +243,7 @@ rondo_status rondo_triton_bind(rondo_triton_flight *flight) {
   const rondo_triton_source *source = &flight->instance->served->model->source;
   request_size size = {0};
   uint64_t timeout_us;
+  flight->device_inputs = flight->device_outputs = 0;
   RONDO_TRY(refuse_cancelled(flight));
   RONDO_TRY(read_timeout(flight, &timeout_us));
   RONDO_TRY(read_options(flight));
@@ -230,6 +254,8 @@ rondo_status rondo_triton_bind(rondo_triton_flight *flight) {
                                     .length = size.length,
                                     .inputs = flight->inputs,
                                     .outputs = flight->outputs,
+                                    .device_inputs = flight->device_inputs,
+                                    .device_outputs = flight->device_outputs,
                                     .deadline_us = timeout_us,
                                     .next = flight->options.max_tokens > 0 ? rondo_triton_generation_next : NULL,
                                     .user = flight};

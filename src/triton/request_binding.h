@@ -9,7 +9,8 @@
 
 /* Makes the response with its outputs, and sets the flight's request, without `done`. With max_tokens, responses are
  * made later (token_generation.h). Errors, which name the value:
- * INVALID_ARGUMENT with UNKNOWN_NAME, TYPE, SHAPE, BAD_SIZE; UNSUPPORTED/WRONG_MEMORY (memory of a GPU);
+ * INVALID_ARGUMENT with UNKNOWN_NAME, TYPE, SHAPE, BAD_SIZE; UNSUPPORTED/WRONG_MEMORY (memory of another GPU, or of a
+ * GPU in a model with lengths);
  * INVALID_STATE/ABORTED (it was cancelled already); OUT_OF_MEMORY; those of the server. After a failure the response is
  * the flight's, if there is one. */
 RONDO_MUST_USE rondo_status rondo_triton_bind(rondo_triton_flight *flight);

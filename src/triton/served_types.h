@@ -116,7 +116,8 @@ struct rondo_triton_flight {
   rondo_triton_request_options options; /* of a model with sequences, as are the next */
   rondo_triton_sequence *sequence;      /* NULL: it has none yet */
   rondo_triton_flight *next_waiting;
-  uint64_t wanted;      /* outputs, a bit for each */
+  uint64_t wanted; /* outputs, a bit for each, as are the next: values in memory of the device */
+  uint64_t device_inputs, device_outputs;
   uint64_t most_tokens; /* that the request and the slot allow */
   void *step_outputs;   /* with max_tokens: memory of outputs, as is the next */
   size_t step_bytes;

@@ -398,7 +398,7 @@ triton_error *TRITONBACKEND_InputBuffer(triton_input *input, uint32_t index, con
   *buffer = (const char *)input->data + first;
   *bytes = index + 1 == input->pieces ? input->bytes - first : each;
   *memory = input->memory;
-  *memory_id = 0;
+  *memory_id = input->memory_id;
   return NULL;
 }
 triton_error *TRITONBACKEND_ResponseNew(triton_response **out, triton_request *request) {
@@ -412,6 +412,7 @@ triton_error *TRITONBACKEND_ResponseOutput(triton_response *response, triton_out
   MAY_FAIL();
   triton_output *output = &response->outputs[response->count++];
   output->name = name;
+  output->request = response->request;
   output->type = type;
   output->rank = rank;
   memcpy(output->shape, shape, rank * sizeof *shape);
@@ -425,8 +426,12 @@ triton_error *TRITONBACKEND_OutputBuffer(triton_output *output, void **buffer, u
   if (bytes > FAKE_BYTES) return TRITONSERVER_ErrorNew(TRITON_ERROR_INTERNAL, "more than the server has");
   output->bytes = bytes;
   *buffer = output->data;
-  if (output->name != NULL && strcmp(output->name, "on_gpu") == 0) *memory = TRITON_MEMORY_GPU;
-  (void)memory_id;
+  for (uint32_t i = 0; i < output->request->output_count; i++) {
+    if (output->request->device_outputs[i] == NULL || strcmp(output->request->outputs[i], output->name) != 0) continue;
+    *buffer = output->request->device_outputs[i];
+    *memory = TRITON_MEMORY_GPU;
+    *memory_id = 0;
+  }
   return NULL;
 }
 triton_error *TRITONBACKEND_ResponseSend(triton_response *response, uint32_t flags, triton_error *error) {

@@ -49,11 +49,13 @@ struct TRITONBACKEND_Input {
   uint32_t rank, pieces; /* the memory is given in so many pieces; the bytes of a piece are rounded down */
   uint64_t bytes;
   triton_memory_type memory;
+  int64_t memory_id;
   const void *data;
 };
 
 struct TRITONBACKEND_Output {
   const char *name;
+  triton_request *request;
   triton_data_type type;
   int64_t shape[FAKE_DIMS];
   uint32_t rank;
@@ -71,8 +73,8 @@ typedef struct fake_parameter {
 struct TRITONBACKEND_Request {
   triton_input inputs[FAKE_TENSORS];
   uint32_t input_count, output_count;
-  const char *outputs[FAKE_TENSORS]; /* that are wanted */
-  triton_memory_type output_memory;
+  const char *outputs[FAKE_TENSORS];  /* that are wanted */
+  void *device_outputs[FAKE_TENSORS]; /* where outputs that are wanted go, in memory of GPU 0; NULL: to the answer */
   uint64_t timeout_us;
   uint64_t correlation;         /* if there is no text */
   const char *correlation_text; /* NULL: it is a number */

@@ -384,6 +384,77 @@ UNIT_TEST(test_ts3_answers_are_those_of_the_model) {
   unload();
 }
 
+static rondo_device *device_of_instance(void) {
+  return ((const rondo_triton_instance *)instances[0].state)->served->device;
+}
+
+static void copy(rondo_stream *stream, void *to, const void *from, size_t bytes) {
+  assert_ok(rondo_copy_async(stream, to, from, bytes));
+  assert_ok(rondo_stream_synchronize(stream));
+}
+
+/* A region that a client has registered, with x and y of a request; ids and twice are sent. */
+typedef struct device_region {
+  rondo_stream *stream;
+  void *x, *y;
+} device_region;
+
+static void open_region(device_region *out) {
+  assert_ok(rondo_stream_create(device_of_instance(), NULL, &out->stream));
+  assert_ok(rondo_malloc(device_of_instance(), sizeof xs, NULL, &out->x));
+  assert_ok(rondo_malloc(device_of_instance(), sizeof xs, NULL, &out->y));
+}
+
+static void close_region(device_region *region) {
+  assert_ok(rondo_free(device_of_instance(), region->x));
+  assert_ok(rondo_free(device_of_instance(), region->y));
+  assert_ok(rondo_stream_destroy(region->stream));
+}
+
+static void make_device_request(triton_request *request, size_t rows, const device_region *region) {
+  make_request(request, rows);
+  copy(region->stream, region->x, xs, rows * 2 * sizeof *xs);
+  request->inputs[0].memory = TRITON_MEMORY_GPU;
+  request->inputs[0].data = region->x;
+  request->device_outputs[0] = region->y;
+}
+
+static void read_device_answer(triton_request *request, const device_region *region) {
+  if (request->has_error) fail_msg("%s", request->message);
+  copy(region->stream, request->answer[0].data, region->y, (size_t)request->answer[0].bytes);
+}
+
+/* CUDA shared memory: by itself, and in a batch with a request that is sent. */
+UNIT_TEST(test_ts3_memory_of_the_gpu) {
+  static triton_request requests[2];
+  triton_request *list[] = {&requests[0], &requests[1]};
+  device_region region;
+  load("{\"parameters\":{\"history\":{\"string_value\":\"3,4\"}}}");
+  if (instances[0].kind != TRITON_INSTANCE_GPU) {
+    unload();
+    skip();
+  }
+  open_region(&region);
+  for (size_t rows = 1; rows <= MOST_ROWS; rows++) {
+    make_device_request(&requests[0], rows, &region);
+    execute(&requests[0]);
+    read_device_answer(&requests[0], &region);
+    assert_true(is_right(&requests[0], rows));
+  }
+  make_device_request(&requests[0], 2, &region);
+  make_request(&requests[1], 1);
+  assert_loaded(TRITONBACKEND_ModelInstanceExecute(&instances[0], list, 2));
+  for (size_t i = 0; i < 2; i++) await_release(&requests[i]);
+  read_device_answer(&requests[0], &region);
+  assert_true(is_right(&requests[0], 2) && is_right(&requests[1], 1));
+  make_device_request(&requests[0], 2, &region);
+  requests[0].inputs[0].data = xs;
+  execute(&requests[0]);
+  assert_answer_error(&requests[0], TRITON_ERROR_INVALID_ARGUMENT, "'x' of model 'ranker' at");
+  close_region(&region);
+  unload();
+}
+
 UNIT_TEST(test_ts4_outputs_that_are_not_wanted) {
   triton_request request;
   load(SMALL);
@@ -482,6 +553,7 @@ UNIT_TEST(test_ts4_a_bad_request_is_answered_by_name) {
   assert_answer_error(&request, TRITON_ERROR_INVALID_ARGUMENT, "input 'x' has 15 bytes: 2 rows of 8 are needed");
   make_request(&request, 2);
   request.inputs[0].memory = TRITON_MEMORY_GPU;
+  request.inputs[0].memory_id = 1; /* not the instance's */
   execute(&request);
   assert_answer_error(&request, TRITON_ERROR_UNSUPPORTED, "input 'x' is in memory of a GPU");
   make_request(&request, 2);
