@@ -14,8 +14,8 @@ the build, and build MiniMalloc in FOLDER/minimalloc (default FOLDER: build/peer
 `gpu` compares launches, changes and memory with the bare driver, and calls, training steps and memory with PyTorch;
 what is missing (PyTorch, a GPU) is reported and omitted. --dry-run prints the commands. `cpu` and `gpu` each write a
 JSON file with hardware, versions, commands, date and tables, and so do bench/networks_vs_torch.py,
-bench/models_vs_onnxruntime.py and bench/models_vs_torch.py, whose files --networks takes. In all tables, lower is
-better. `page` makes docs/comparison.md from such files.
+bench/models_vs_onnxruntime.py, bench/models_vs_torch.py and bench/serving_vs_onnxruntime.py, whose files --networks
+takes. In all tables, lower is better. `page` makes docs/comparison.md from such files.
 
 Each replay figure is the median of three runs, for the engine's fastest variant and thread count; each run's figure is
 itself a median. Below each table, the page lists the rows where Rondo is slower, and why (CAUSES).
@@ -50,7 +50,8 @@ ENGINES = [("Rondo", "rondo_bench", ("rondo",)),
 # The parts that other programs measure, by their kind.
 HEADS = {"networks": "Networks on a CPU, beside PyTorch", "gpu networks": "Networks on a GPU, beside PyTorch",
          "models": "Models in ONNX files on a CPU, beside onnxruntime",
-         "gpu models": "Models in ONNX files on a GPU, beside PyTorch"}
+         "gpu models": "Models in ONNX files on a GPU, beside PyTorch",
+         "serving": "Models served over HTTP on a CPU, beside Triton's Python backend"}
 # Why Rondo is slower, by prefix of the table's title, then by prefix of the row's name; "" is any row.
 CAUSES = {
     "Launching a graph": {

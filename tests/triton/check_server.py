@@ -186,6 +186,28 @@ def test_ts2_a_reload_chooses_sizes_for_what_came(server):
     assert changes["request_rows"] == 350 and changes["padding_rows"] == 0, changes
 
 
+def test_ts2_sizes_are_chosen_again_on_request(server):
+    """Also by themselves, if the regret is large, so that there may be more than one choice."""
+    labels = '{device="cpu",model="adaptive",version="1"}'
+    server.http.load_model("adaptive")
+    for i in range(200):
+        ask(server, "adaptive", 7, i)
+    x, ids = inputs_of(7)
+    check(server.http.infer("adaptive", tensors_of(tritonclient.http, x, ids), parameters={"choose_sizes": True}), x, ids)
+    until, count = time.monotonic() + 100, 0
+    while server.metrics()[f"rondo_size_choices{labels}"] < 1 and time.monotonic() < until:
+        ask(server, "adaptive", 7, count)
+        count += 1
+    time.sleep(0.5)
+    before = server.metrics()
+    assert before[f"rondo_size_choices{labels}"] >= 1
+    assert before[f"rondo_request_rows{labels}"] == 7 * (201 + count)
+    for i in range(20):
+        ask(server, "adaptive", 7, i)
+    time.sleep(0.5)
+    assert server.metrics()[f"rondo_padding_rows{labels}"] == before[f"rondo_padding_rows{labels}"]
+
+
 def test_ts4_json_by_curl(server):
     body = json.dumps({"inputs": [{"name": "x", "shape": [1, 4], "datatype": "FP32", "data": [1, 2, 3, 4]},
                                   {"name": "ids", "shape": [1, 2], "datatype": "INT64", "data": [5, 6]}]})
@@ -335,6 +357,8 @@ def write_repository(folder):
     small_models.write(folder, "batched", ranker, FIXED)
     small_models.write(folder, "second", ranker, 'backend: "rondo"\n')
     small_models.write(folder, "learner", ranker,
+                       'backend: "rondo"\nparameters { key: "max_sizes" value: { string_value: "2" } }\n')
+    small_models.write(folder, "adaptive", ranker,
                        'backend: "rondo"\nparameters { key: "max_sizes" value: { string_value: "2" } }\n')
     small_models.write(folder, "wrong", ranker, WRONG)
     small_models.write(folder, "texts", small_models.texts(), 'backend: "rondo"\n')
