@@ -94,6 +94,7 @@ typedef struct rondo_onnx_import_value {
   rondo_onnx_scaled_image *scaled; /* and likewise */
   rondo_onnx_constant *constant;
   const rondo_onnx_quantized *quantized; /* of a constant: what it is computed from; or NULL */
+  rondo_onnx_constant *transposed;       /* of a constant matrix: the one whose transpose it is; or NULL */
   rondo_value count;   /* of a result whose size depends on data: an integer of the program, how many indices of */
   size_t counted_axis; /* ... this dimension are used, from the first on; zero: all */
   rondo_onnx_item_list *list; /* of a sequence: the first item_count items of it */

@@ -9,6 +9,16 @@
 #include "onnx/operators/operator_families.h"
 #include "onnx/operators/quantized_operand.h"
 
+/* The right factor. A constant that the model transposes first is read as it is stored, so that its transpose is not
+ * computed at import, and an operator that looks up its rows shares the state. */
+static rondo_status right_operand(rondo_onnx_node *node, bool *inout_transposes, rondo_value *out) {
+  const rondo_onnx_import_value *input = &node->inputs[1];
+  if (node->folds || input->transposed == NULL || input->constant->state.id != 0)
+    return rondo_onnx_quantized_operand(node, 1, *inout_transposes ? NULL : inout_transposes, out);
+  *inout_transposes = !*inout_transposes;
+  return rondo_onnx_constant_operand(node, input->transposed, out);
+}
+
 /* As numpy.matmul: a vector is a row on the left and a column on the right, and this dimension is then removed. */
 static rondo_status add_matmul(rondo_onnx_node *node, const void *data) {
   const rondo_onnx_shape *a_shape = rondo_onnx_input_shape(node, 0), *b_shape = rondo_onnx_input_shape(node, 1);
@@ -19,7 +29,7 @@ static rondo_status add_matmul(rondo_onnx_node *node, const void *data) {
   rondo_matmul_options options = {RONDO_MATMUL_OPTIONS_INIT};
   (void)data;
   RONDO_TRY(rondo_onnx_operand(node, 0, &a));
-  RONDO_TRY(rondo_onnx_quantized_operand(node, 1, &options.transpose_b, &b));
+  RONDO_TRY(right_operand(node, &options.transpose_b, &b));
   RONDO_TRY(rondo_onnx_node_program(node, &program));
   const bool is_row = a_shape->rank == 1, is_column = b_shape->rank == 1;
   if (is_row) RONDO_TRY(rondo_onnx_reshape(node, a, (const size_t[]){1, a_shape->dims[0]}, 2, &a));
@@ -75,7 +85,7 @@ static rondo_status add_gemm(rondo_onnx_node *node, const void *data) {
   rondo_matmul_options options = {RONDO_MATMUL_OPTIONS_INIT, .transpose_a = of.transpose_a != 0,
                                   .transpose_b = of.transpose_b != 0};
   RONDO_TRY(rondo_onnx_operand(node, 0, &a));
-  RONDO_TRY(rondo_onnx_quantized_operand(node, 1, options.transpose_b ? NULL : &options.transpose_b, &b));
+  RONDO_TRY(right_operand(node, &options.transpose_b, &b));
   RONDO_TRY(rondo_onnx_node_program(node, &program));
   const bool has_bias = is_bias(node, &of);
   if (has_bias) RONDO_TRY(rondo_onnx_operand(node, 2, &options.bias));

@@ -207,6 +207,8 @@ static rondo_status add_transpose(rondo_onnx_node *node, const void *data) {
   RONDO_TRY(rondo_onnx_node_program(node, &program));
   if (have->rank > 1) RONDO_TRY(rondo_op_permute(program, value, order, &value));
   RONDO_TRY(rondo_onnx_set_typed(node, 0, value, shape.type));
+  if (node->folds && shape.rank == 2 && order[0] == 1 && rondo_onnx_wants_output(node, 0))
+    node->outputs[0].transposed = node->inputs[0].constant; /* products read it as it is stored */
   for (size_t i = 0; i < shape.rank; i++)
     if (order[i] == node->inputs[0].counted_axis) rondo_onnx_keep_count(node, i);
   return RONDO_OK;

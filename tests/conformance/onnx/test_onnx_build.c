@@ -172,6 +172,35 @@ TEST(test_on2_weights_are_moved_to_the_program) {
   rondo_onnx_build_destroy(other);
 }
 
+/* rows = table[ids], y = rows tableT + rows tableT: the table is one state, and its transpose is not computed. */
+static onnx_bytes tied_graph(void) {
+  static const float table[] = {1, 2, 3, 4, 5, 6};
+  onnx_bytes graph = {0};
+  onnx_add_input(&graph, "ids", INT64, DIMS(1));
+  onnx_add_initializer(&graph, "table", FLOAT, table, sizeof table, DIMS(3, 2));
+  onnx_add_node(&graph, "Gather", NAMES("table", "ids"), NAMES("rows"));
+  onnx_add_node(&graph, "Transpose", NAMES("table"), NAMES("turned"));
+  onnx_add_node(&graph, "MatMul", NAMES("rows", "turned"), NAMES("product"));
+  onnx_add_node(&graph, "Gemm", NAMES("rows", "turned"), NAMES("gemm"));
+  onnx_add_node(&graph, "Add", NAMES("product", "gemm"), NAMES("y"));
+  onnx_add_output(&graph, "y");
+  return graph;
+}
+
+TEST(test_on2_products_read_a_transposed_constant_as_it_is_stored) {
+  const onnx_bytes graph = tied_graph();
+  const int64_t id = 1;
+  rondo_program *program = test_new_program();
+  rondo_onnx_build *build = built(parsed(&graph), NULL, program);
+  assert_int_equal(info_of(build).states, 1);
+  assert_int_equal(info_of(build).foldings, 0);
+  rondo_compiled *of = compiled(t, program, build, NULL);
+  assert_ok(rondo_compiled_write(of, "ids", &id, sizeof id));
+  assert_ok(rondo_compiled_run(of));
+  assert_output(of, "y", (const float[]){2 * 11, 2 * 25, 2 * 39}, 3);
+  rondo_onnx_build_destroy(build);
+}
+
 /* A set has all elements of a filled weight for those who ask, and can still be applied. */
 TEST(test_on2_weights_that_are_filled) {
   const onnx_bytes graph = computed_graph();
