@@ -215,9 +215,12 @@ RONDO_API void rondo_onnx_build_free_weights(rondo_onnx_build *build);
 
 /* Writes the values of the states to a program that was compiled from the build's, as rondo_weights_apply, and frees
  * each of them as soon as it is written, so that both together take little more memory than one of them. Then frees the
- * rest as rondo_onnx_build_free_weights. After a failure, all are freed too, unless the program does not fit them: then
- * nothing has changed. Thread-compatible. Errors: those of rondo_weights_apply; INVALID_STATE (they
- * were freed or moved before). */
+ * rest as rondo_onnx_build_free_weights. On the device `cpu`, states of 1 MiB and more whose elements are in a file of
+ * external data, at a multiple of 256 bytes, are not copied: the program maps their pages. Memory is then used for what
+ * is read, and processes share it. The model can be destroyed and the file be replaced or deleted, but not be changed
+ * in place or truncated as long as the program exists; writing to the state changes the program alone. After a failure,
+ * all are freed too, unless the program does not fit them: then nothing has changed. Thread-compatible. Errors: those
+ * of rondo_weights_apply; INVALID_STATE (they were freed or moved before). */
 RONDO_API RONDO_MUST_USE rondo_status rondo_onnx_build_move_weights(rondo_onnx_build *build, rondo_compiled *compiled);
 
 /* An input or output of a model, and what it is in the program. Texts and data are the build's. */

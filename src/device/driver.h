@@ -332,7 +332,11 @@ typedef struct rondo_device_ops {
    *   with its last mapping. `use` says how often it is mapped.
    * map: all of `physical` at `address`, in a reservation where nothing is mapped; readable and writable.
    * unmap: `bytes` from `address`, whole mappings. The range stays reserved and cannot be accessed.
-   * protect: the access that is allowed in a mapped range. */
+   * protect: the access that is allowed in a mapped range.
+   * map_file: replaces the whole pages among `bytes` from `address`, which are mapped once, by those of a file that the
+   *   host has mapped privately at `from` and keeps mapped, at the same offset in a page. They are read from the file
+   *   when they are first accessed; what is written to them does not reach the file. The pages from *out_first on,
+   *   *out_bytes of them, are the file's; 0: it cannot, and they are as before or zero. May be NULL: it never can. */
   rondo_status (*reserve)(rondo_device *device, size_t bytes, size_t alignment, void **out_address);
   rondo_status (*unreserve)(rondo_device *device, void *address, size_t bytes);
   rondo_status (*physical_create)(rondo_device *device, size_t bytes, rondo_physical_use use, rondo_physical **out);
@@ -340,6 +344,9 @@ typedef struct rondo_device_ops {
   rondo_status (*map)(rondo_device *device, void *address, rondo_physical *physical);
   rondo_status (*unmap)(rondo_device *device, void *address, size_t bytes);
   rondo_status (*protect)(rondo_device *device, void *address, size_t bytes, rondo_protection protection);
+  rondo_status (*map_file)(rondo_device *device, void *address, const void *from, size_t bytes, size_t *out_first,
+                           size_t *out_bytes);
+  bool has_zero_pages; /* memory that is mapped once is zero until it is written */
 
   /* Watches accesses of the calling thread to `bytes` bytes from `address`, which are reserved and not mapped. Between
    * the two calls, an access of the host, also by a system call, does not end the process: it is noted, reads zeros and

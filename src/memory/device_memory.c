@@ -13,6 +13,7 @@
 #include "memory/host_memory.h"
 #include "memory/memory_check.h"
 #include "memory/memory_errors.h"
+#include "memory/new_memory.h"
 #include "memory/peer_access.h"
 #include "memory/pool/memory_pool.h"
 #include "memory/profile/warm_up_log.h"
@@ -340,6 +341,17 @@ static rondo_block *find_block(const rondo_device_memory *memory, const void *ad
                         at->kind == RONDO_ALLOCATION_SYMBOL))
     at = rondo_allocation_next(at);
   return (rondo_block *)at;
+}
+
+/* The chunk of a large allocation has held nothing else. */
+bool rondo_memory_is_zero_at_first(rondo_device *device, const void *address) {
+  rondo_device_memory *memory = rondo_device_memory_made(device);
+  if (!device->ops->has_zero_pages || memory == NULL) return false;
+  pthread_mutex_lock(&memory->lock);
+  const rondo_block *block = find_block(memory, address);
+  const bool is_zero = block != NULL && block->chunk->dedicated;
+  pthread_mutex_unlock(&memory->lock);
+  return is_zero;
 }
 
 /* A stream-ordered free before it is enqueued. */

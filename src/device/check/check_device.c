@@ -83,6 +83,8 @@ static void fill_tables(rondo_device_tables *tables) {
   tables->device.unreserve = check_unreserve;
   tables->device.map = check_map;
   tables->device.unmap = check_unmap;
+  tables->device.map_file = NULL; /* its memory is shared, so that it can be mapped again */
+  tables->device.has_zero_pages = false;
   tables->device.host_watch_begin = check_host_watch_begin;
   tables->device.host_watch_end = check_host_watch_end;
   tables->device.host_allocate = check_host_allocate;

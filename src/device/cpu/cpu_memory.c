@@ -3,7 +3,8 @@
  * (memfd) that is mapped shared, so the same bytes can be at several addresses. Memory that is mapped once needs no
  * file: it consists of private pages of the mapping. Many of them are to be huge, because a table of a million rows has
  * more pages of 4 KiB than a processor keeps addresses of; the system decides (transparent_hugepage/enabled). Files of
- * shared memory have huge pages only where an administrator has allowed that.
+ * shared memory have huge pages only where an administrator has allowed that. Pages of such memory can be replaced by
+ * those of a file that the host has mapped, so that what is only read is never copied.
  *
  * Unmapping maps the reservation over the range again, so there is never a hole that another thread's mapping could
  * get. Files do not survive exec, and forked children do not inherit the mappings. Threads: any.
@@ -13,6 +14,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -250,6 +252,36 @@ rondo_status cpu_protect(rondo_device *device, void *address, size_t bytes, rond
   if (protection == RONDO_PROTECT_READ_WRITE) access = PROT_READ | PROT_WRITE;
   if (mprotect(address, bytes, access) != 0) return fail_mapping(errno, "changing the protection", bytes);
   return RONDO_OK;
+}
+
+/* Files ------------------------------------------------------------------------------------------------------------ */
+
+/* The system maps the pages of `from` at `to` as well, and keeps the mapping at `from`. Where that fails, the range may
+ * have no mapping at all, so memory is mapped there again. */
+static rondo_status map_again(void *from, char *to, size_t bytes, size_t *out_bytes) {
+  const int flags = MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP;
+  const bool is_mapped = mremap(from, bytes, bytes, flags, to) != MAP_FAILED;
+  if (is_mapped && mprotect(to, bytes, PROT_READ | PROT_WRITE) == 0) {
+    (void)madvise(to, bytes, MADV_DONTFORK);
+    *out_bytes = bytes;
+    return RONDO_OK;
+  }
+  void *memory = mmap(to, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+  if (memory == MAP_FAILED) return fail_mapping(errno, "mapping", bytes);
+  (void)madvise(to, bytes, MADV_DONTFORK);
+  return RONDO_OK;
+}
+
+rondo_status cpu_map_file(rondo_device *base, void *address, const void *from, size_t bytes, size_t *out_first,
+                          size_t *out_bytes) {
+  const size_t page = ((cpu_device *)base)->page_bytes;
+  const size_t first = (page - (uintptr_t)address % page) % page;
+  *out_first = *out_bytes = 0;
+  if ((uintptr_t)address % page != (uintptr_t)from % page || bytes < first + page) return RONDO_OK;
+  void *source;
+  memcpy(&source, &from, sizeof source); /* the system does not write to it */
+  *out_first = first;
+  return map_again((char *)source + first, (char *)address + first, (bytes - first) / page * page, out_bytes);
 }
 
 /* Watching the host ------------------------------------------------------------------------------------------------ */

@@ -17,6 +17,8 @@ int cpu_physical_file(const rondo_physical *physical);
 rondo_status cpu_map(rondo_device *device, void *address, rondo_physical *physical);
 rondo_status cpu_unmap(rondo_device *device, void *address, size_t bytes);
 rondo_status cpu_protect(rondo_device *device, void *address, size_t bytes, rondo_protection protection);
+rondo_status cpu_map_file(rondo_device *device, void *address, const void *from, size_t bytes, size_t *out_first,
+                          size_t *out_bytes);
 void *cpu_host_watch_begin(rondo_device *device, void *address, size_t bytes);
 void *cpu_host_watch_end(rondo_device *device, void *watch, size_t bytes, size_t used, size_t *out_bytes);
 rondo_status cpu_host_allocate(rondo_device *device, size_t bytes, void **out_address);

@@ -324,6 +324,20 @@ static rondo_status add_to_program(rondo_onnx_importer *importer, rondo_onnx_con
                                   &constant->state);
 }
 
+/* Where elements of the model's files are, so that they can stay there. */
+static void expect_file(const rondo_onnx_importer *importer, const rondo_onnx_constant *constant) {
+  const rondo_onnx_external_files *external = importer->source.external;
+  const uintptr_t at = (uintptr_t)constant->elements;
+  if (constant->filling != NULL || constant->owner != NULL || rondo_onnx_widened_type(constant->shape.type) != 0)
+    return;
+  for (size_t i = 0; i < external->files.count; i++) {
+    const rondo_file_mapping *mapping = &external->files.items[i].mapping;
+    const uintptr_t begin = (uintptr_t)mapping->bytes;
+    if (at >= begin && at - begin < mapping->count)
+      rondo_program_expect_file(importer->program, constant->state, at - begin);
+  }
+}
+
 static rondo_status add_state(rondo_onnx_importer *importer, rondo_onnx_constant *constant) {
   static const rondo_state_options frozen = {RONDO_STATE_OPTIONS_INIT, .frozen = true};
   rondo_type type;
@@ -333,6 +347,7 @@ static rondo_status add_state(rondo_onnx_importer *importer, rondo_onnx_constant
   if (!may_be_state(importer, constant)) return add_to_program(importer, constant, type);
   RONDO_TRY(rondo_program_state_with(importer->program, constant->name, type, constant->shape.dims,
                                      constant->shape.rank, &frozen, &constant->state));
+  expect_file(importer, constant);
   RONDO_TRY(rondo_array_push(&importer->allocator, &importer->states, &constant));
   importer->build->info.states++;
   return RONDO_OK;

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/versioned_struct.h"
 #include "device/device.h"
+#include "memory/new_memory.h"
 #include "tensor/compile/compile.h"
 #include "tensor/compile/compile_ranks.h"
 #include "tensor/compile/emitter.h"
@@ -33,7 +34,8 @@ typedef struct compiler {
   rondo_staged_list staged;
   rondo_layout layout;
   rondo_compiled *compiled;
-  bool is_plan; /* only the layout is made */
+  bool is_plan;        /* only the layout is made */
+  bool has_new_states; /* the memory of states is zero until the warm-up */
 } compiler;
 
 /* Memory ---------------------------------------------------------------------------------------------------------- */
@@ -101,10 +103,17 @@ static rondo_status place_packed(const compiler *c) {
   return RONDO_OK;
 }
 
-static rondo_status allocate_memory(const compiler *c) {
+static rondo_status allocate_states(compiler *c) {
+  RONDO_TRY(allocate_block(c, c->layout.state_bytes, "states", &c->compiled->states));
+  c->has_new_states =
+      c->compiled->states != NULL && rondo_memory_is_zero_at_first(c->compiled->device, c->compiled->states);
+  return RONDO_OK;
+}
+
+static rondo_status allocate_memory(compiler *c) {
   rondo_compiled *compiled = c->compiled;
   const rondo_layout *layout = &c->layout;
-  RONDO_TRY(allocate_block(c, layout->state_bytes, "states", &compiled->states));
+  RONDO_TRY(allocate_states(c));
   RONDO_TRY(rondo_fail_context(place_packed(c), "%s", compiled->label));
   RONDO_TRY(allocate_block(c, layout->own_bytes, "constants", &compiled->own));
   if (layout->gate_bytes > 0) compiled->gate = (void *)(compiled->own + layout->gate_offset);
@@ -147,7 +156,8 @@ static rondo_status write_initial(const compiler *c, uint32_t number) {
 
 /* Sets what can be read before the first run, and is not shared, to its contents then. */
 static rondo_status initialise(const compiler *c) {
-  RONDO_TRY(fill(c, c->compiled->states, c->layout.state_bytes, 0));
+  if (!c->has_new_states || !c->compiled->info.skipped_warm_up)
+    RONDO_TRY(fill(c, c->compiled->states, c->layout.state_bytes, 0));
   RONDO_TRY(fill(c, c->compiled->own, c->layout.own_bytes, 0));
   RONDO_TRY(rondo_feeds_clear(c->compiled));
   RONDO_TRY(clear_arena(c));

@@ -30,6 +30,21 @@ static rondo_status append(const rondo_program *program, size_t bytes, size_t *b
                     8 * sizeof(size_t));
 }
 
+/* Whether the elements of a state may be mapped from their file. */
+static bool may_map(const rondo_program_value *value, const rondo_layout_options *options,
+                    const rondo_location *location) {
+  const bool is_cpu = options->resources != NULL && !options->resources->is_cuda;
+  return value->is_in_file && is_cpu && location->packed == NULL && value->file_offset % RONDO_VALUE_ALIGNMENT == 0 &&
+         rondo_shape_bytes(&value->shape) >= RONDO_LEAST_MAPPED;
+}
+
+/* Before such a state: it gets the same offset in a page as in its file. */
+static rondo_status append_gap(const rondo_program *program, const rondo_program_value *value, size_t *block_bytes) {
+  const size_t at = *block_bytes % RONDO_FILE_ALIGNMENT, wanted = value->file_offset;
+  size_t offset;
+  return append(program, (wanted + RONDO_FILE_ALIGNMENT - at) % RONDO_FILE_ALIGNMENT, block_bytes, &offset);
+}
+
 static rondo_status require_same(const rondo_program *program, const rondo_program_value *value,
                                  const rondo_shared_value *shared) {
   const char kind = rondo_value_letter(value->kind);
@@ -77,7 +92,10 @@ static rondo_status place_value(const rondo_program *program, const rondo_layout
   if (location->packed != NULL) RONDO_TRY(count_packed(program, location, bytes, layout));
   const uint32_t shared = rondo_sharing_find(sharing, value->name);
   location->block = shared == RONDO_NO_VALUE ? RONDO_BLOCK_STATES : RONDO_BLOCK_SHARED;
-  if (shared == RONDO_NO_VALUE) return append(program, bytes, &layout->state_bytes, &location->offset);
+  if (shared == RONDO_NO_VALUE) {
+    if (may_map(value, options, location)) RONDO_TRY(append_gap(program, value, &layout->state_bytes));
+    return append(program, bytes, &layout->state_bytes, &location->offset);
+  }
   RONDO_TRY(require_same(program, value, &sharing->values.items[shared]));
   RONDO_TRY(append(program, bytes, &layout->shared_bytes, &location->offset));
   location->offset = shared;

@@ -72,6 +72,19 @@ rondo_status rondo_weights_lend(rondo_weights *weights, const rondo_file_mapping
   return rondo_array_push(&weights->allocator, &weights->lent, mapping);
 }
 
+static bool holds(const rondo_file_mapping *mapping, const unsigned char *data, size_t bytes) {
+  const uintptr_t begin = (uintptr_t)mapping->bytes, at = (uintptr_t)data;
+  return mapping->bytes != NULL && at >= begin && at - begin <= mapping->count &&
+         bytes <= mapping->count - (at - begin);
+}
+
+bool rondo_weights_is_in_file(const rondo_weights *weights, const rondo_weights_entry *entry) {
+  if (entry->is_transposed || entry->is_repeated || entry->data == NULL) return false;
+  for (size_t i = 0; i < weights->lent.count; i++)
+    if (holds(&weights->lent.items[i], entry->data, rondo_shape_bytes(&entry->shape))) return true;
+  return false;
+}
+
 /* Types ------------------------------------------------------------------------------------------------------------ */
 
 static const struct {

@@ -22,8 +22,9 @@ typedef struct rondo_weights_entry {
   rondo_shape shape;
   void *data; /* NULL while a file is read: the caller did not request the tensor; and after it was moved */
   bool owns_data;
-  bool is_repeated;   /* the data are one element, which all elements are equal to */
-  bool is_transposed; /* the data have the last two dimensions in the other order */
+  bool is_repeated;                  /* the data are one element, which all elements are equal to */
+  bool is_transposed;                /* the data have the last two dimensions in the other order */
+  size_t first_mapped, mapped_bytes; /* while the set is moved: bytes that the program has mapped from the file */
 } rondo_weights_entry;
 
 typedef struct rondo_weights_pair {
@@ -63,6 +64,9 @@ RONDO_PRIVATE RONDO_MUST_USE rondo_status rondo_weights_append_repeated(rondo_we
 
 /* Makes the pages of a file of the caller's known, so that they are released after their tensors are read. */
 RONDO_PRIVATE RONDO_MUST_USE rondo_status rondo_weights_lend(rondo_weights *weights, const rondo_file_mapping *mapping);
+
+/* Whether the data are those of a file that the caller has lent. */
+bool rondo_weights_is_in_file(const rondo_weights *weights, const rondo_weights_entry *entry);
 
 /* Frees the data of an entry, which nobody reads any more. */
 void rondo_weights_free_data(const rondo_weights *weights, rondo_weights_entry *entry);

@@ -279,6 +279,13 @@ rondo_status rondo_program_state_with(rondo_program *program, const char *name, 
   return RONDO_OK;
 }
 
+void rondo_program_expect_file(rondo_program *program, rondo_value state, size_t offset) {
+  rondo_program_value *value = &program->values.items[(uint32_t)state.id - 1];
+  assert(state.id >> 32 == program->serial && value->kind == RONDO_VALUE_STATE);
+  value->is_in_file = true;
+  value->file_offset = (uint32_t)(offset % RONDO_FILE_ALIGNMENT);
+}
+
 rondo_status rondo_program_cell(rondo_program *program, const char *name, float initial, rondo_value *out_value) {
   RONDO_TRY(rondo_require("rondo_program_cell", "out_value", out_value));
   *out_value = (rondo_value){0};

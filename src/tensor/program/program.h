@@ -37,6 +37,10 @@ RONDO_PRIVATE RONDO_MUST_USE rondo_status rondo_program_add_tensor(rondo_program
 /* Whether an input, state, cell or output has this name. */
 RONDO_PRIVATE bool rondo_program_has_name(const rondo_program *program, const char *name);
 
+/* Says that the elements of a state are at this offset of a file, so that the state is placed where they can be mapped
+ * (rondo_device_ops.map_file). */
+RONDO_PRIVATE void rondo_program_expect_file(rondo_program *program, rondo_value state, size_t offset);
+
 /* Adds a copy of a value, which keeps what the run computes with. */
 RONDO_MUST_USE rondo_status rondo_program_copy(rondo_program *program, uint32_t *inout_value);
 

@@ -30,6 +30,11 @@ static inline char rondo_value_letter(rondo_value_kind kind) {
   return letters[kind];
 }
 
+/* Of elements in files that may be mapped: at least a page of every system, and the bytes from which on it is worth the
+ * gaps between states. */
+#define RONDO_FILE_ALIGNMENT 65536
+#define RONDO_LEAST_MAPPED ((size_t)1 << 20)
+
 typedef struct rondo_program_value {
   rondo_value_kind kind;
   rondo_shape shape;
@@ -52,6 +57,8 @@ typedef struct rondo_program_value {
   uint32_t operation;    /* results: the operation that computes it */
   uint32_t view_of;      /* the value whose bytes it views; RONDO_NO_VALUE: it has its own bytes */
   uint32_t readers;      /* how many inputs of operations, and outputs, refer to it */
+  bool is_in_file;       /* a state whose elements are in a file, from which they may be mapped, */
+  uint32_t file_offset;  /* at this offset there, modulo RONDO_FILE_ALIGNMENT */
   uint32_t place; /* states: index in the device list, plus one; 0: not placed (tensor/divide/operator_placement.h) */
 } rondo_program_value;
 

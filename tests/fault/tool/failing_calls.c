@@ -148,6 +148,17 @@ DEFINE(int, pthread_create, (pthread_t * out, const pthread_attr_t *attributes, 
        (out, attributes, run, user), EAGAIN, EAGAIN)
 DEFINE(int, pthread_key_create, (pthread_key_t * out, void (*destroy)(void *)), (out, destroy), EAGAIN, EAGAIN)
 
+EXPORT void *mremap(void *from, size_t old_bytes, size_t bytes, int flags, ...) {
+  static void *(*real)(void *, size_t, size_t, int, ...);
+  va_list arguments;
+  va_start(arguments, flags);
+  void *to = (flags & MREMAP_FIXED) != 0 ? va_arg(arguments, void *) : NULL;
+  va_end(arguments);
+  if (is_refused("mremap", ENOMEM)) return MAP_FAILED;
+  if (real == NULL) find_real("mremap", (void *)&real);
+  return real(from, old_bytes, bytes, flags, to);
+}
+
 static mode_t mode_of(int flags, va_list arguments) {
   return (flags & O_CREAT) || (flags & O_TMPFILE) == O_TMPFILE ? (mode_t)va_arg(arguments, unsigned) : 0;
 }

@@ -87,6 +87,7 @@ static const command commands[] = {
 #ifdef RONDO_TEST_ONNX
     {"onnx", "onnx-run", "run layer.onnx --input x=x.npy --output . --check y=expected.npy", "y.npy", "", 40, false},
     {"onnx", "onnx-run-json", "run layer.onnx --size rows=3 --json", "", "", 20, false},
+    {"onnx", "onnx-mapped", "run table.onnx --json", "", "", 30, false},
     {"onnx", "onnx-info", "info layer.onnx", "", "", 20, false},
     {"onnx", "onnx-report", "report layer.onnx -o o.html", "o.html", "", 24, false},
     {"onnx", "onnx-bench", "bench model layer.onnx --seconds 0.01 --json", "", "", 16, false},
@@ -216,6 +217,13 @@ static const char array_head[] =
     "2020202020202020202020202020200a";
 static const char x[] = "0000803f00000040", y[] = "0000e04000002041";
 
+/* y = x t, with t [512, 512] from byte 256 of a file on, from which it is mapped. */
+enum { TABLE_BYTES = 512 * 512 * 4 + 256 };
+static const char mapped_model[] =
+    "08083a770a110a01780a017412017922064d61744d756c1201672a3308800408800410014201746a150a086c6f636174696f6e1209746162"
+    "6c652e62696e6a0d0a066f6666736574120332353670015a140a0178120f0a0d080112090a0208010a0308800462140a0179120f0a0d0801"
+    "12090a0208010a0308800442040a001011";
+
 static void write_hex(const char *path, const char *head, const char *rest) {
   const char *const parts[] = {head, rest};
   FILE *file = fopen(path, "wb");
@@ -232,6 +240,9 @@ static void make_model(void) {
   write_hex("layer.onnx", model, "");
   write_hex("x.npy", array_head, x);
   write_hex("expected.npy", array_head, y);
+  write_hex("table.onnx", mapped_model, "");
+  write_hex("table.bin", "", "");
+  if (truncate("table.bin", TABLE_BYTES) != 0) die("table.bin");
 }
 
 /* Runs ------------------------------------------------------------------------------------------------------------ */

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * Unmapping in a process with the maximum number of mappings: it uses the spare mapping for that moment, and each of
- * several threads gets it. Skipped if the maximum is so high that the test would take too long.
+ * several threads gets it. Skipped if the maximum is so high that the test would take too long. Memory whose pages are
+ * replaced by those of a file.
  */
 #define _GNU_SOURCE
+#include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -73,5 +76,65 @@ UNIT_TEST(each_of_two_threads_gets_the_spare_mapping) {
     assert_int_equal(unmappers[i].failed, 0);
     assert_ok(device->ops->unreserve(device, unmappers[i].address, page));
   }
+  assert_ok(rondo_device_close(device));
+}
+
+/* A file of this many pages, mapped; page i has bytes of value i + 1. */
+static unsigned char *mapped_file(size_t pages, size_t page) {
+  FILE *file = tmpfile();
+  assert_non_null(file);
+  for (size_t i = 0; i < pages * page; i++) assert_true(fputc((int)(i / page) + 1, file) >= 0);
+  assert_int_equal(fflush(file), 0);
+  unsigned char *bytes = mmap(NULL, pages * page, PROT_READ, MAP_PRIVATE, fileno(file), 0);
+  assert_true(bytes != MAP_FAILED);
+  assert_int_equal(fclose(file), 0);
+  return bytes;
+}
+
+static void assert_bytes(const unsigned char *bytes, size_t count, unsigned char value) {
+  for (size_t i = 0; i < count; i++) assert_int_equal(bytes[i], value);
+}
+
+enum { OFFSET = 100, OLD = 0xee };
+
+/* The whole pages alone; both keep their content when the other is written. */
+static void check_file_pages(rondo_device *device, unsigned char *memory, const unsigned char *file, size_t page) {
+  size_t first, bytes;
+  assert_ok(device->ops->map_file(device, memory + 1, file, 3 * page, &first, &bytes)); /* another offset in a page */
+  assert_int_equal(bytes, 0);
+  assert_ok(device->ops->map_file(device, memory + OFFSET, file + OFFSET, page, &first, &bytes)); /* no whole page */
+  assert_int_equal(bytes, 0);
+  assert_bytes(memory, 4 * page, OLD);
+  assert_ok(device->ops->map_file(device, memory + OFFSET, file + OFFSET, 3 * page, &first, &bytes));
+  if (bytes == 0) skip(); /* the system maps no pages twice */
+  assert_int_equal(first, page - OFFSET);
+  assert_int_equal(bytes, 2 * page);
+  assert_bytes(memory, page, OLD);
+  assert_bytes(memory + page, page, 2);
+  assert_bytes(memory + 2 * page, page, 3);
+  assert_bytes(memory + 3 * page, page, OLD);
+  memset(memory + page, OLD, page);
+  assert_bytes(file + page, page, 2);
+  assert_bytes(file + 2 * page, page, 3);
+}
+
+UNIT_TEST(pages_of_a_file_replace_those_of_memory) {
+  const size_t page = (size_t)sysconf(_SC_PAGESIZE), bytes = 4 * page;
+  unsigned char *const file = mapped_file(4, page);
+  rondo_physical *physical;
+  rondo_device *device;
+  void *memory;
+  assert_ok(rondo_device_open("cpu", NULL, &device));
+  assert_ok(device->ops->reserve(device, bytes, 0, &memory));
+  assert_ok(device->ops->physical_create(device, bytes, RONDO_PHYSICAL_ONCE, &physical));
+  assert_ok(device->ops->map(device, memory, physical));
+  assert_bytes(memory, bytes, 0);
+  memset(memory, OLD, bytes);
+  check_file_pages(device, memory, file, page);
+  assert_int_equal(munmap(file, bytes), 0);
+  assert_bytes((unsigned char *)memory + 2 * page, page, 3); /* also without the other mapping */
+  assert_ok(device->ops->unmap(device, memory, bytes));
+  device->ops->physical_destroy(physical);
+  assert_ok(device->ops->unreserve(device, memory, bytes));
   assert_ok(rondo_device_close(device));
 }
