@@ -83,6 +83,7 @@ typedef struct rondo_onnx_value {
   size_t rank;
   const rondo_onnx_dimension *dimensions;
   rondo_type program_type; /* of its elements in programs: `type`, or the wider type that holds it; 0: they have none */
+  const struct rondo_onnx_value *element; /* of a sequence or an optional: what it holds, with the same name; or NULL */
 } rondo_onnx_value;
 
 /* Return an input or output by its index, in the order of the graph. Initializers that are listed as inputs, as IR
@@ -139,6 +140,12 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_onnx_get_operator(const rondo_onnx_m
  * what is used. Such a result may be cast and transposed, and be an output of the model: the output has the larger
  * shape, and count_name of rondo_onnx_built_value says how much of it is used. Other nodes that read it are not
  * supported.
+ *
+ * Inputs and outputs of a program are tensors. A sequence "x" is a tensor for each of its elements, "x[0]", "x[1]" and
+ * so on, with shapes of their own. How many elements an input has is known at import: as many as the options give, up
+ * to the last one, or the size of the dimension "x[]". An optional is what it holds, and an input of an optional is
+ * empty if the options do not give it or an element of it. An output that is an empty sequence or optional is no
+ * tensor. Sequences of sequences are not supported.
  *
  * Programs have no F64: values of the type double are F32 in the program, also inputs and outputs. Constants that no
  * operator computes with keep their precision. Other types that programs lack are held in wider ones likewise, except
@@ -233,7 +240,7 @@ typedef struct rondo_onnx_built_value {
   const char *program_name; /* in the program; NULL: it is not there, because nothing depends on an input, or the
                                program can not hold an output */
   const char *type_name;    /* as in rondo_onnx_value */
-  rondo_type type;          /* in the program, if it is there */
+  rondo_type type;          /* in the program, or of `data`; 0: programs have no such type */
   size_t rank;
   const size_t *shape;
   const void *data; /* of an output that is the same in each run: its elements, of the type type_name; else NULL */
@@ -242,10 +249,12 @@ typedef struct rondo_onnx_built_value {
                              many indices of dimension counted_dimension were found. The first of them are used; above
                              data_dependent_bound, some were left out. NULL: all are used */
   size_t counted_dimension;
+  size_t value_index;   /* of the input or output of the model which it is, or to which it belongs, */
+  size_t element_index; /* ... as this element; 0 of a tensor */
 } rondo_onnx_built_value;
 
-/* Return an input or output by its index, in the order of rondo_onnx_get_input and _output. Thread-safe. Errors:
- * NOT_FOUND past the last; INVALID_ARGUMENT. */
+/* Return an input or output by its index, in the order of rondo_onnx_get_input and _output, where each element of a
+ * sequence is one. Thread-safe. Errors: NOT_FOUND past the last; INVALID_ARGUMENT. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_onnx_build_get_input(const rondo_onnx_build *build, size_t index,
                                                                  rondo_onnx_built_value *out_value);
 RONDO_API RONDO_MUST_USE rondo_status rondo_onnx_build_get_output(const rondo_onnx_build *build, size_t index,
@@ -407,7 +416,7 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_onnx_runner_get_info(const rondo_onn
                                                                  rondo_onnx_runner_info *out_info);
 
 /* Tensors in files --------------------------------------------------------------------------------------------------
- * A file with one tensor in ONNX's format, such as the inputs and expected outputs beside a model ("input_0.pb"). */
+ * A tensor of a file in ONNX's format, such as the inputs and expected outputs beside a model ("input_0.pb"). */
 typedef struct rondo_onnx_tensor_file rondo_onnx_tensor_file;
 
 typedef struct rondo_onnx_tensor_info {
@@ -427,6 +436,13 @@ typedef struct rondo_onnx_tensor_info {
 /* Reads a file; options as of rondo_onnx_load. The caller destroys it. Errors: as rondo_onnx_load. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_onnx_tensor_load(const char *path, const rondo_onnx_options *options,
                                                              rondo_onnx_tensor_file **out_tensor);
+/* Reads an element of a file of an input or output `value` of a model. Such a file does not say what it holds, so the
+ * value does: a tensor, which is element 0, a sequence or an optional. Each call reads the file. The caller destroys
+ * the tensor. Errors: as rondo_onnx_load; NOT_FOUND/OUT_OF_RANGE past the last element, and of an optional without a
+ * value; UNSUPPORTED/TYPE (elements that are no tensors). */
+RONDO_API RONDO_MUST_USE rondo_status rondo_onnx_tensor_load_element(const char *path, const rondo_onnx_value *value,
+                                                                     size_t index, const rondo_onnx_options *options,
+                                                                     rondo_onnx_tensor_file **out_tensor);
 /* NULL is fine. */
 RONDO_API void rondo_onnx_tensor_destroy(rondo_onnx_tensor_file *tensor);
 /* Thread-safe. Errors: INVALID_ARGUMENT. */

@@ -65,8 +65,9 @@ onnx_bytes onnx_tensor(const char *name, int type, const int64_t *dims, size_t r
   return tensor;
 }
 
-onnx_bytes onnx_value(const char *name, int type, const int64_t *dims, size_t rank) {
-  onnx_bytes value = {0}, kind = {0}, tensor = {0}, shape = {0};
+/* A message "Type". */
+static onnx_bytes tensor_type(int type, const int64_t *dims, size_t rank) {
+  onnx_bytes kind = {0}, tensor = {0}, shape = {0};
   for (size_t i = 0; i < rank; i++) {
     onnx_bytes dimension = {0};
     if (dims[i] < 0)
@@ -78,15 +79,45 @@ onnx_bytes onnx_value(const char *name, int type, const int64_t *dims, size_t ra
   onnx_number(&tensor, 1, (uint64_t)type);
   onnx_nest(&tensor, 2, &shape);
   onnx_nest(&kind, 1, &tensor);
+  return kind;
+}
+
+static onnx_bytes type_around(onnx_list kind, const onnx_bytes *inner) {
+  onnx_bytes element = {0}, type = {0};
+  onnx_nest(&element, 1, inner);
+  onnx_nest(&type, (unsigned)kind, &element);
+  return type;
+}
+
+static onnx_bytes value_of(const char *name, const onnx_bytes *type) {
+  onnx_bytes value = {0};
   onnx_text(&value, 1, name);
-  onnx_nest(&value, 2, &kind);
+  onnx_nest(&value, 2, type);
   return value;
+}
+
+onnx_bytes onnx_value(const char *name, int type, const int64_t *dims, size_t rank) {
+  const onnx_bytes kind = tensor_type(type, dims, rank);
+  return value_of(name, &kind);
+}
+
+onnx_bytes onnx_list_value(const char *name, onnx_list kind, int type, const int64_t *dims, size_t rank) {
+  const onnx_bytes tensor = tensor_type(type, dims, rank);
+  onnx_bytes list = type_around(kind == ONNX_OPTIONAL ? ONNX_OPTIONAL : ONNX_SEQUENCE, &tensor);
+  if (kind == ONNX_OPTIONAL_SEQUENCE) list = type_around(ONNX_OPTIONAL, &list);
+  return value_of(name, &list);
 }
 
 /* Parts of graphs and nodes -------------------------------------------------------------------------------------- */
 
 void onnx_add_input(onnx_bytes *graph, const char *name, int type, const int64_t *dims, size_t rank) {
   const onnx_bytes value = onnx_value(name, type, dims, rank);
+  onnx_nest(graph, ONNX_GRAPH_INPUT, &value);
+}
+
+void onnx_add_list_input(onnx_bytes *graph, const char *name, onnx_list kind, int type, const int64_t *dims,
+                         size_t rank) {
+  const onnx_bytes value = onnx_list_value(name, kind, type, dims, rank);
   onnx_nest(graph, ONNX_GRAPH_INPUT, &value);
 }
 

@@ -25,9 +25,15 @@ onnx_bytes onnx_node(const char *name, const char *op, const char *const *inputs
 onnx_bytes onnx_tensor(const char *name, int type, const int64_t *dims, size_t rank); /* without elements */
 onnx_bytes onnx_value(const char *name, int type, const int64_t *dims, size_t rank);  /* -1: "batch"; -2: "length" */
 
+/* A sequence or an optional of such a tensor: ONNX_SEQUENCE, ONNX_OPTIONAL, or an optional of a sequence. */
+typedef enum onnx_list { ONNX_SEQUENCE = 4, ONNX_OPTIONAL = 9, ONNX_OPTIONAL_SEQUENCE = 10 } onnx_list;
+onnx_bytes onnx_list_value(const char *name, onnx_list kind, int type, const int64_t *dims, size_t rank);
+
 /* Add parts to a graph. An output is described as a float of rank 0, which no importer believes; a node is named after
  * its first output. */
 void onnx_add_input(onnx_bytes *graph, const char *name, int type, const int64_t *dims, size_t rank);
+void onnx_add_list_input(onnx_bytes *graph, const char *name, onnx_list kind, int type, const int64_t *dims,
+                         size_t rank);
 void onnx_add_output(onnx_bytes *graph, const char *name);
 void onnx_add_initializer(onnx_bytes *graph, const char *name, int type, const void *data, size_t bytes,
                           const int64_t *dims, size_t rank);

@@ -45,14 +45,38 @@ static const char *name_of_kind(const RondoOnnx__Type *type) {
   }
 }
 
-static rondo_status describe_value(rondo_onnx_model *model, const RondoOnnx__Value *value, rondo_onnx_value *out) {
-  *out = (rondo_onnx_value){.name = value->name, .type_name = name_of_kind(value->type)};
-  if (value->type == NULL || value->type->value_case != RONDO_ONNX__TYPE__VALUE_TENSOR_TYPE) return RONDO_OK;
-  const RondoOnnx__TensorType *tensor = value->type->tensor_type;
+static const RondoOnnx__Type *element_of(const RondoOnnx__Type *type) {
+  if (type->value_case == RONDO_ONNX__TYPE__VALUE_SEQUENCE_TYPE) return type->sequence_type->elem_type;
+  return type->value_case == RONDO_ONNX__TYPE__VALUE_OPTIONAL_TYPE ? type->optional_type->elem_type : NULL;
+}
+
+static rondo_status describe_type(rondo_onnx_model *model, const RondoOnnx__Type *type, rondo_onnx_value *out);
+
+/* Recursion is limited by the nesting of messages. */
+static rondo_status describe_element(rondo_onnx_model *model, const RondoOnnx__Type *type, rondo_onnx_value *out) {
+  rondo_onnx_value *element;
+  if (type == NULL) return RONDO_OK;
+  RONDO_TRY(rondo_scratch_take(&model->scratch, 1, sizeof *element, &element));
+  element->struct_size = sizeof *element;
+  element->name = out->name;
+  out->element = element;
+  return describe_type(model, type, element);
+}
+
+static rondo_status describe_type(rondo_onnx_model *model, const RondoOnnx__Type *type, rondo_onnx_value *out) {
+  out->type_name = name_of_kind(type);
+  if (type == NULL) return RONDO_OK;
+  if (type->value_case != RONDO_ONNX__TYPE__VALUE_TENSOR_TYPE) return describe_element(model, element_of(type), out);
+  const RondoOnnx__TensorType *tensor = type->tensor_type;
   out->type_name = rondo_onnx_type_name(tensor->elem_type);
   out->has_type = rondo_onnx_find_type(tensor->elem_type, &out->type);
   out->program_type = rondo_onnx_program_type_of(tensor->elem_type);
   return tensor->shape != NULL ? describe_shape(model, tensor->shape, out) : RONDO_OK;
+}
+
+static rondo_status describe_value(rondo_onnx_model *model, const RondoOnnx__Value *value, rondo_onnx_value *out) {
+  *out = (rondo_onnx_value){.name = value->name};
+  return describe_type(model, value->type, out);
 }
 
 static int compare_texts(const void *a, const void *b) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Files with one tensor: inputs and expected outputs beside models.
+ * Tensors of files: inputs and expected outputs beside models. A file has one tensor, a sequence or an optional, and
+ * does not say which.
  */
 #include <string.h>
 
@@ -45,41 +46,104 @@ static rondo_status describe(rondo_onnx_tensor_file *tensor, const rondo_onnx_te
   return RONDO_OK;
 }
 
-static rondo_status load(rondo_onnx_tensor_file *tensor, const char *path) {
+/* Kinds of elements, in sequences and optionals alike. */
+enum { ELEMENT_UNDEFINED = 0, ELEMENT_TENSOR = 1, ELEMENT_SEQUENCE = 3 };
+
+static rondo_status check_elements(const char *what, int32_t kind, bool may_be_sequence) {
+  if (kind == ELEMENT_UNDEFINED || kind == ELEMENT_TENSOR || (may_be_sequence && kind == ELEMENT_SEQUENCE))
+    return RONDO_OK;
+  return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_TYPE, "%s has elements of kind %d, which are no tensors", what,
+                    (int)kind);
+}
+
+static rondo_status fail_past_end(size_t index, size_t count) {
+  return rondo_fail(RONDO_NOT_FOUND, RONDO_REASON_OUT_OF_RANGE, "there is no element %zu among the %zu", index, count);
+}
+
+static rondo_status find_in_sequence(const RondoOnnx__Sequence *sequence, size_t index, const RondoOnnx__Tensor **out) {
+  RONDO_TRY(check_elements("the sequence", sequence->elem_type, false));
+  if (index >= sequence->n_tensor_values) return fail_past_end(index, sequence->n_tensor_values);
+  *out = sequence->tensor_values[index];
+  return RONDO_OK;
+}
+
+static rondo_status find_in_optional(const RondoOnnx__Optional *optional, size_t index, const RondoOnnx__Tensor **out) {
+  RONDO_TRY(check_elements("the optional", optional->elem_type, true));
+  if (optional->sequence_value != NULL) return find_in_sequence(optional->sequence_value, index, out);
+  const size_t count = optional->tensor_value != NULL;
+  if (index >= count) return fail_past_end(index, count);
+  *out = optional->tensor_value;
+  return RONDO_OK;
+}
+
+static rondo_status find_tensor(rondo_onnx_tensor_file *tensor, const char *kind, size_t index,
+                                const RondoOnnx__Tensor **out) {
+  const bool is_sequence = strcmp(kind, "sequence") == 0, is_optional = strcmp(kind, "optional") == 0;
+  const ProtobufCMessageDescriptor *descriptor = is_sequence   ? &rondo_onnx__sequence__descriptor
+                                                 : is_optional ? &rondo_onnx__optional__descriptor
+                                                               : &rondo_onnx__tensor__descriptor;
   ProtobufCMessage *message;
+  if (!is_sequence && !is_optional && index > 0) return fail_past_end(index, 1);
+  RONDO_TRY(
+      rondo_onnx_read_message(&tensor->scratch, tensor->mapping.bytes, tensor->mapping.count, descriptor, &message));
+  if (is_sequence) return find_in_sequence((const RondoOnnx__Sequence *)message, index, out);
+  if (is_optional) return find_in_optional((const RondoOnnx__Optional *)message, index, out);
+  *out = (const RondoOnnx__Tensor *)message;
+  return RONDO_OK;
+}
+
+static rondo_status load(rondo_onnx_tensor_file *tensor, const char *path, const char *kind, size_t index) {
+  const RondoOnnx__Tensor *found;
   rondo_onnx_tensor read;
   RONDO_TRY(rondo_file_map(path, &tensor->mapping));
   const rondo_onnx_external_files none = {.allocator = tensor->allocator};
   rondo_onnx_external_files external = none; /* without a folder: none are read */
   const rondo_onnx_data_source source = {
       .scratch = &tensor->scratch, .file = tensor->mapping.bytes, .external = &external};
-  RONDO_TRY(rondo_onnx_read_message(&tensor->scratch, tensor->mapping.bytes, tensor->mapping.count,
-                                    &rondo_onnx__tensor__descriptor, &message));
-  const rondo_status status = rondo_onnx_read_tensor(&source, (const RondoOnnx__Tensor *)message, &read);
+  RONDO_TRY(find_tensor(tensor, kind, index, &found));
+  const rondo_status status = rondo_onnx_read_tensor(&source, found, &read);
   rondo_onnx_external_files_free(&external);
   return status == RONDO_OK ? describe(tensor, &read) : status;
 }
 
-rondo_status rondo_onnx_tensor_load(const char *path, const rondo_onnx_options *options,
-                                    rondo_onnx_tensor_file **out_tensor) {
-  static const char call[] = "rondo_onnx_tensor_load";
+static rondo_status load_tensor(const char *call, const char *path, const char *kind, size_t index,
+                                const rondo_onnx_options *options, rondo_onnx_tensor_file **out_tensor) {
   rondo_onnx_options known;
   rondo_allocator allocator;
   rondo_onnx_tensor_file *tensor;
-  RONDO_TRY(rondo_require(call, "out_tensor", out_tensor));
-  *out_tensor = NULL;
   RONDO_TRY(rondo_require(call, "path", path));
   RONDO_TRY(RONDO_VERSIONED_READ("rondo_onnx_options", options, &known));
   RONDO_TRY(rondo_allocator_resolve(known.allocator, &allocator));
   RONDO_TRY(rondo_allocate_items(&allocator, 1, sizeof *tensor, &tensor));
   tensor->allocator = allocator;
   tensor->scratch.allocator = &tensor->allocator;
-  const rondo_status status = load(tensor, path);
+  const rondo_status status = load(tensor, path, kind, index);
   if (status == RONDO_OK)
     *out_tensor = tensor;
   else
     rondo_onnx_tensor_destroy(tensor);
-  return rondo_fail_context(status, "the ONNX tensor '%s'", path);
+  return rondo_fail_context(status, "the ONNX %s '%s'", kind, path);
+}
+
+rondo_status rondo_onnx_tensor_load(const char *path, const rondo_onnx_options *options,
+                                    rondo_onnx_tensor_file **out_tensor) {
+  static const char call[] = "rondo_onnx_tensor_load";
+  RONDO_TRY(rondo_require(call, "out_tensor", out_tensor));
+  *out_tensor = NULL;
+  return load_tensor(call, path, "tensor", 0, options, out_tensor);
+}
+
+rondo_status rondo_onnx_tensor_load_element(const char *path, const rondo_onnx_value *value, size_t index,
+                                            const rondo_onnx_options *options, rondo_onnx_tensor_file **out_tensor) {
+  static const char call[] = "rondo_onnx_tensor_load_element";
+  rondo_onnx_value known;
+  RONDO_TRY(rondo_require(call, "out_tensor", out_tensor));
+  *out_tensor = NULL;
+  RONDO_TRY(rondo_require(call, "value", value));
+  RONDO_TRY(rondo_versioned_read("rondo_onnx_value", value, &known, sizeof known));
+  RONDO_TRY(rondo_require(call, "value->type_name", known.type_name));
+  const bool is_list = strcmp(known.type_name, "sequence") == 0 || strcmp(known.type_name, "optional") == 0;
+  return load_tensor(call, path, is_list ? known.type_name : "tensor", index, options, out_tensor);
 }
 
 rondo_status rondo_onnx_tensor_get_info(const rondo_onnx_tensor_file *tensor, rondo_onnx_tensor_info *out_info) {

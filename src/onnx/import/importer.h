@@ -13,6 +13,7 @@
 #include "onnx/format/name_table.h"
 #include "onnx/format/onnx_model.h"
 #include "onnx/import/import_value.h"
+#include "onnx/import/input_list.h"
 #include "tensor/program/program_internal.h"
 
 /* What a program has in common with those of other numbers of rows, in a session. */
@@ -50,7 +51,8 @@ typedef struct rondo_onnx_importer {
   rondo_onnx_name_table reader_names;  /* of the model's graphs: how often nodes and outputs read a name, */
   RONDO_ARRAY(uint32_t) reader_counts; /* by the indices in `reader_names` */
 
-  rondo_onnx_import_input *inputs;
+  rondo_onnx_input_list listed;    /* the inputs, */
+  rondo_onnx_import_input *inputs; /* ... by the same indices */
   size_t input_count;
   RONDO_ARRAY(rondo_onnx_constant *) states; /* constants that became states of the program */
   const rondo_onnx_sharing *sharing;         /* NULL: the program is for itself */

@@ -21,17 +21,24 @@
 
 /* Options ---------------------------------------------------------------------------------------------------------- */
 
-static const rondo_onnx_value *find_value(const rondo_onnx_value *values, size_t count, const char *name) {
-  for (size_t i = 0; i < count; i++)
-    if (strcmp(values[i].name, name) == 0) return &values[i];
-  return NULL;
+static bool is_listed(const rondo_onnx_input_list *list, const char *name) {
+  for (size_t i = 0; i < list->count; i++)
+    if (strcmp(list->items[i].value.name, name) == 0) return true;
+  return false;
+}
+
+static rondo_status fail_unknown_input(const rondo_onnx_importer *importer, const char *name) {
+  for (size_t i = 0; i < importer->model->info.inputs; i++)
+    if (strcmp(importer->model->inputs[i].name, name) == 0)
+      return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_UNKNOWN_NAME,
+                        "the input '%s' is a sequence: give its elements, '%s[0]', '%s[1]' and so on", name, name,
+                        name);
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_UNKNOWN_NAME, "the model has no input '%s'", name);
 }
 
 static rondo_status check_given(const rondo_onnx_importer *importer, size_t index) {
   const rondo_onnx_given_input *all = importer->options->inputs, *given = &all[index];
-  RONDO_TRY(rondo_require("rondo_onnx_build_program", "the name of a given input", given->name));
-  if (find_value(importer->model->inputs, importer->model->info.inputs, given->name) == NULL)
-    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_UNKNOWN_NAME, "the model has no input '%s'", given->name);
+  if (!is_listed(&importer->listed, given->name)) return fail_unknown_input(importer, given->name);
   for (size_t i = 0; i < index; i++)
     if (strcmp(all[i].name, given->name) == 0)
       return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_DUPLICATE_NAME, "the input '%s' is given twice",
@@ -45,11 +52,6 @@ static rondo_status check_given(const rondo_onnx_importer *importer, size_t inde
 static rondo_status check_options(const rondo_onnx_importer *importer) {
   const rondo_onnx_build_options *options = importer->options;
   size_t values = 0;
-  if (options->dimension_count > 0)
-    RONDO_TRY(rondo_require("rondo_onnx_build_program", "options.dimensions", options->dimensions));
-  if (options->input_count > 0) RONDO_TRY(rondo_require("rondo_onnx_build_program", "options.inputs", options->inputs));
-  for (size_t i = 0; i < options->dimension_count; i++)
-    RONDO_TRY(rondo_require("rondo_onnx_build_program", "the name of a dimension", options->dimensions[i].name));
   for (size_t i = 0; i < options->input_count; i++) {
     RONDO_TRY(check_given(importer, i));
     values += options->inputs[i].data != NULL;
@@ -92,19 +94,23 @@ static rondo_status fail_size(const rondo_onnx_value *input, size_t index, size_
                     index, dimension_name(name, &input->dimensions[index]), expected);
 }
 
+/* Elements of a sequence have sizes of their own. */
 static rondo_status note_size(rondo_onnx_importer *importer, dimension_sizes *sizes, const rondo_onnx_value *input,
-                              size_t index, size_t size) {
+                              size_t index, size_t size, bool is_element) {
   const rondo_onnx_dimension *dimension = &input->dimensions[index];
   const rondo_onnx_dimension_size entry = {.name = dimension->name, .size = size};
   if (!dimension->is_dynamic)
     return dimension->size == size ? RONDO_OK : fail_size(input, index, size, dimension->size);
-  if (dimension->name[0] == '\0') return RONDO_OK;
+  if (dimension->name[0] == '\0' || is_element) return RONDO_OK;
   const rondo_onnx_dimension_size *known = find_size(sizes, dimension->name);
   if (known == NULL) return rondo_array_push(&importer->allocator, &sizes->known, &entry);
   return known->size == size ? RONDO_OK : fail_size(input, index, size, known->size);
 }
 
-static rondo_status note_sizes(rondo_onnx_importer *importer, dimension_sizes *sizes, const rondo_onnx_value *input) {
+static rondo_status note_sizes(rondo_onnx_importer *importer, dimension_sizes *sizes,
+                               const rondo_onnx_listed_input *listed) {
+  const rondo_onnx_value *input = &listed->value;
+  const bool is_element = importer->listed.spans[listed->owner].kind == RONDO_ONNX_SEQUENCE;
   const int given = find_given(importer, input->name);
   const rondo_onnx_given_input *option = given >= 0 ? &importer->options->inputs[given] : NULL;
   if (option == NULL || option->shape == NULL || !input->has_shape) return RONDO_OK;
@@ -112,7 +118,8 @@ static rondo_status note_sizes(rondo_onnx_importer *importer, dimension_sizes *s
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE,
                       "the input '%s' is given with %zu dimensions, and the model has %zu", input->name, option->rank,
                       input->rank);
-  for (size_t i = 0; i < input->rank; i++) RONDO_TRY(note_size(importer, sizes, input, i, option->shape[i]));
+  for (size_t i = 0; i < input->rank; i++)
+    RONDO_TRY(note_size(importer, sizes, input, i, option->shape[i], is_element));
   return RONDO_OK;
 }
 
@@ -224,15 +231,15 @@ static rondo_status make_value(rondo_onnx_importer *importer, rondo_onnx_import_
 }
 
 static rondo_status import_tensor(rondo_onnx_importer *importer, const dimension_sizes *sizes,
-                                  const RondoOnnx__Value *message, const rondo_onnx_value *described, int *values,
-                                  rondo_onnx_import_value *out) {
+                                  const rondo_onnx_listed_input *listed, int *values, rondo_onnx_import_value *out) {
+  const rondo_onnx_value *described = &listed->value;
   rondo_onnx_import_input *input = &importer->inputs[importer->input_count - 1];
   const int option = find_given(importer, described->name);
   const bool has_data = option >= 0 && importer->options->inputs[option].data != NULL;
   rondo_type none;
-  if (message->type == NULL || message->type->value_case != RONDO_ONNX__TYPE__VALUE_TENSOR_TYPE)
+  if (listed->type == NULL || listed->type->value_case != RONDO_ONNX__TYPE__VALUE_TENSOR_TYPE)
     return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_TYPE, "it is no tensor ('%s')", described->type_name);
-  input->shape.type = (rondo_onnx_type)message->type->tensor_type->elem_type;
+  input->shape.type = (rondo_onnx_type)listed->type->tensor_type->elem_type;
   if (has_data && rondo_onnx_type_bits((int32_t)input->shape.type) == 0)
     return rondo_onnx_held_type(importer, input->shape.type, &none);
   input->given = has_data ? (*values)++ : -1;
@@ -240,37 +247,48 @@ static rondo_status import_tensor(rondo_onnx_importer *importer, const dimension
   return make_value(importer, input, option, out);
 }
 
-static rondo_status import_input(rondo_onnx_importer *importer, const dimension_sizes *sizes,
-                                 const RondoOnnx__Value *message, const rondo_onnx_value *described, int *values) {
-  rondo_onnx_import_value value = {0};
-  importer->inputs[importer->input_count++] = (rondo_onnx_import_input){.name = described->name, .given = -1};
-  const rondo_status status = import_tensor(importer, sizes, message, described, values, &value);
-  if (status == RONDO_UNSUPPORTED)
-    RONDO_TRY(rondo_onnx_report_value(importer, "input", described->name));
-  else
-    RONDO_TRY(status);
-  return rondo_onnx_define(importer, described->name, &value);
+static rondo_status import_item(rondo_onnx_importer *importer, const dimension_sizes *sizes,
+                                const rondo_onnx_listed_input *listed, int *values, rondo_onnx_import_value *out) {
+  const char *name = listed->value.name;
+  *out = (rondo_onnx_import_value){0};
+  importer->inputs[importer->input_count++] = (rondo_onnx_import_input){.name = name, .given = -1};
+  const rondo_status status = import_tensor(importer, sizes, listed, values, out);
+  return status == RONDO_UNSUPPORTED ? rondo_onnx_report_value(importer, "input", name) : status;
+}
+
+/* A sequence with an element that cannot be imported is unknown as a whole. */
+static rondo_status import_span(rondo_onnx_importer *importer, const dimension_sizes *sizes, size_t index,
+                                int *values) {
+  const rondo_onnx_input_span *span = &importer->listed.spans[index];
+  rondo_onnx_import_value *items, whole = {.kind = span->kind, .item_count = span->count};
+  RONDO_TRY(rondo_onnx_count_values(importer, span->count));
+  RONDO_TRY(rondo_scratch_take(&importer->scratch, span->count, sizeof *items, &items));
+  RONDO_TRY(rondo_scratch_take(&importer->scratch, 1, sizeof *whole.list, &whole.list));
+  *whole.list = (rondo_onnx_item_list){.items = items, .count = span->count, .capacity = span->count};
+  for (size_t i = 0; i < span->count; i++) {
+    RONDO_TRY(import_item(importer, sizes, &importer->listed.items[span->first + i], values, &items[i]));
+    if (items[i].kind == RONDO_ONNX_UNKNOWN) whole.kind = RONDO_ONNX_UNKNOWN;
+  }
+  const bool is_tensor = span->kind == RONDO_ONNX_TENSOR_VALUE;
+  return rondo_onnx_define(importer, importer->model->inputs[index].name, is_tensor ? &items[0] : &whole);
 }
 
 static rondo_status import_each(rondo_onnx_importer *importer, dimension_sizes *sizes) {
-  const RondoOnnx__Graph *graph = importer->model->message->graph;
-  const rondo_onnx_value *inputs = importer->model->inputs;
-  const size_t count = importer->model->info.inputs;
   int values = 0;
   for (size_t i = 0; i < importer->options->dimension_count; i++)
     RONDO_TRY(rondo_array_push(&importer->allocator, &sizes->known, &importer->options->dimensions[i]));
-  for (size_t i = 0; i < count; i++) RONDO_TRY(note_sizes(importer, sizes, &inputs[i]));
-  for (size_t i = 0, at = 0; i < graph->n_input && at < count; i++)
-    if (strcmp(graph->input[i]->name, inputs[at].name) == 0)
-      RONDO_TRY(import_input(importer, sizes, graph->input[i], &inputs[at++], &values));
+  for (size_t i = 0; i < importer->listed.count; i++)
+    RONDO_TRY(note_sizes(importer, sizes, &importer->listed.items[i]));
+  for (size_t i = 0; i < importer->model->info.inputs; i++) RONDO_TRY(import_span(importer, sizes, i, &values));
   return RONDO_OK;
 }
 
 rondo_status rondo_onnx_import_inputs(rondo_onnx_importer *importer) {
   dimension_sizes sizes = {0};
+  RONDO_TRY(rondo_onnx_list_inputs(importer->kept, importer->model, importer->options, &importer->listed));
   RONDO_TRY(check_options(importer));
-  RONDO_TRY(rondo_scratch_take(&importer->scratch, importer->model->info.inputs, sizeof *importer->inputs,
-                               &importer->inputs));
+  RONDO_TRY(
+      rondo_scratch_take(&importer->scratch, importer->listed.count, sizeof *importer->inputs, &importer->inputs));
   const rondo_status status = import_each(importer, &sizes);
   rondo_array_free(&importer->allocator, &sizes.known);
   return status;
@@ -282,6 +300,7 @@ static rondo_status keep_shape(rondo_onnx_importer *importer, const rondo_onnx_s
                                rondo_onnx_built_value *out) {
   size_t *dims;
   rondo_type type = 0;
+  (void)rondo_onnx_find_type((int32_t)shape->type, &type);
   RONDO_TRY(rondo_scratch_take(importer->kept, shape->rank, sizeof *dims, &dims));
   if (shape->rank > 0) memcpy(dims, shape->dims, shape->rank * sizeof *dims);
   if (out->program_name != NULL) RONDO_TRY(rondo_onnx_held_type(importer, shape->type, &type));
@@ -299,8 +318,11 @@ rondo_status rondo_onnx_finish_inputs(rondo_onnx_importer *importer) {
     rondo_onnx_import_input *input = &importer->inputs[i];
     if (!input->is_frozen && input->given >= 0 && !is_constant_only(importer, &input->shape))
       RONDO_TRY(rondo_onnx_add_input(importer, input, &result));
-    rondo_onnx_built_value built = {
-        .name = input->name, .is_frozen = input->is_frozen, .program_name = input->result.id != 0 ? input->name : NULL};
+    rondo_onnx_built_value built = {.name = input->name,
+                                    .is_frozen = input->is_frozen,
+                                    .program_name = input->result.id != 0 ? input->name : NULL,
+                                    .value_index = importer->listed.items[i].owner,
+                                    .element_index = importer->listed.items[i].index};
     RONDO_TRY(keep_shape(importer, &input->shape, &built));
     RONDO_TRY(rondo_array_push(&importer->build->allocator, &importer->build->inputs, &built));
   }
@@ -392,7 +414,7 @@ static rondo_status describe_constant(rondo_onnx_importer *importer, rondo_onnx_
 static rondo_status fill_output(rondo_onnx_importer *importer, const rondo_onnx_import_value *value,
                                 rondo_onnx_built_value *built) {
   if (value->kind == RONDO_ONNX_SEQUENCE || value->kind == RONDO_ONNX_NOTHING)
-    return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_TYPE, "it is a sequence or an optional, not a tensor");
+    return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_TYPE, "it is a sequence of sequences or optionals");
   if (value->kind == RONDO_ONNX_UNKNOWN && importer->build->info.unsupported == 0)
     return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_NONE, "no node that can be imported computes it");
   if (value->kind == RONDO_ONNX_UNKNOWN) return RONDO_OK; /* the reason is listed */
@@ -402,22 +424,35 @@ static rondo_status fill_output(rondo_onnx_importer *importer, const rondo_onnx_
   return keep_shape(importer, &value->shape, built);
 }
 
-static rondo_status import_output(rondo_onnx_importer *importer, const char *name) {
-  const rondo_onnx_import_value value = *rondo_onnx_look_up(importer, name);
-  rondo_onnx_built_value built = {.name = name, .type_name = "unknown"};
-  const rondo_status status = fill_output(importer, &value, &built);
+static rondo_status import_tensor_output(rondo_onnx_importer *importer, const rondo_onnx_import_value *value,
+                                         rondo_onnx_built_value built) {
+  const rondo_status status = fill_output(importer, value, &built);
   if (status == RONDO_UNSUPPORTED)
-    RONDO_TRY(rondo_onnx_report_value(importer, "output", name));
+    RONDO_TRY(rondo_onnx_report_value(importer, "output", built.name));
   else
     RONDO_TRY(status);
   return rondo_array_push(&importer->build->allocator, &importer->build->outputs, &built);
+}
+
+static rondo_status import_output(rondo_onnx_importer *importer, size_t index, const char *name) {
+  const rondo_onnx_import_value value = *rondo_onnx_look_up(importer, name);
+  rondo_onnx_built_value built = {.name = name, .type_name = "unknown", .value_index = index};
+  if (value.kind == RONDO_ONNX_NOTHING) return RONDO_OK;
+  if (value.kind != RONDO_ONNX_SEQUENCE) return import_tensor_output(importer, &value, built);
+  RONDO_TRY(rondo_onnx_count_values(importer, value.item_count));
+  for (size_t i = 0; i < value.item_count; i++) {
+    built.element_index = i;
+    RONDO_TRY(rondo_onnx_element_name(importer->kept, name, i, &built.name));
+    RONDO_TRY(import_tensor_output(importer, &value.list->items[i], built));
+  }
+  return RONDO_OK;
 }
 
 rondo_status rondo_onnx_import_outputs(rondo_onnx_importer *importer) {
   const RondoOnnx__Graph *graph = importer->model->message->graph;
   for (size_t i = 0; i < graph->n_output; i++)
     RONDO_TRY(
-        rondo_fail_context(import_output(importer, graph->output[i]->name), "output '%s'", graph->output[i]->name));
-  importer->build->info.outputs = graph->n_output;
+        rondo_fail_context(import_output(importer, i, graph->output[i]->name), "output '%s'", graph->output[i]->name));
+  importer->build->info.outputs = importer->build->outputs.count;
   return RONDO_OK;
 }

@@ -205,6 +205,65 @@ static rondo_status add_split(rondo_onnx_node *node, const void *data) {
   return RONDO_OK;
 }
 
+/* SequenceMap ------------------------------------------------------------------------------------------------------ */
+
+typedef struct sequence_map {
+  rondo_onnx_node *node;
+  const RondoOnnx__Graph *body;
+  size_t inputs, outputs;                    /* of the body */
+  rondo_onnx_import_value *values, *results; /* of one call of it */
+  rondo_onnx_import_value *sequences;        /* of all results */
+} sequence_map;
+
+/* All sequences have as many elements as the first; other inputs are the same for each element. */
+static rondo_status check_map(const sequence_map *of) {
+  rondo_onnx_node *node = of->node;
+  const size_t length = node->inputs[0].item_count;
+  RONDO_TRY(check_sequence(node, 0));
+  if (of->body->n_input != of->inputs || of->body->n_output < of->outputs)
+    return rondo_onnx_refuse(node, "its body has %zu inputs and %zu outputs, for %zu and %zu", of->body->n_input,
+                             of->body->n_output, of->inputs, of->outputs);
+  for (size_t i = 1; i < of->inputs; i++)
+    if (node->inputs[i].kind == RONDO_ONNX_SEQUENCE && node->inputs[i].item_count != length)
+      return rondo_onnx_refuse(node, "input %zu has %zu elements, and input 0 has %zu", i, node->inputs[i].item_count,
+                               length);
+  return RONDO_OK;
+}
+
+static rondo_status map_element(const sequence_map *of, size_t element) {
+  rondo_onnx_node *node = of->node;
+  for (size_t i = 0; i < of->inputs; i++) {
+    const rondo_onnx_import_value *input = &node->inputs[i];
+    of->values[i] = input->kind == RONDO_ONNX_SEQUENCE ? input->list->items[element] : *input;
+  }
+  RONDO_TRY(rondo_onnx_import_graph(node->importer, of->body, of->values, of->inputs, of->results));
+  for (size_t i = 0; i < of->outputs; i++) {
+    if (of->results[i].kind == RONDO_ONNX_UNKNOWN)
+      node->is_unknown = true;
+    else if (of->results[i].kind != RONDO_ONNX_TENSOR_VALUE)
+      return rondo_onnx_refuse(node, "output %zu of its body is a sequence or an optional, not a tensor", i);
+    of->sequences[i].list->items[element] = of->results[i];
+  }
+  return RONDO_OK;
+}
+
+static rondo_status add_map(rondo_onnx_node *node, const void *data) {
+  rondo_scratch *scratch = &node->importer->scratch;
+  sequence_map of = {.node = node, .inputs = rondo_onnx_input_count(node), .outputs = rondo_onnx_output_count(node)};
+  (void)data;
+  RONDO_TRY(rondo_onnx_attribute_graph(node, "body", &of.body));
+  if (of.body == NULL) return rondo_onnx_refuse_attribute(node, "body", "it is missing");
+  RONDO_TRY(check_map(&of));
+  RONDO_TRY(rondo_scratch_take(scratch, of.inputs, sizeof *of.values, &of.values));
+  RONDO_TRY(rondo_scratch_take(scratch, of.body->n_output, sizeof *of.results, &of.results));
+  RONDO_TRY(rondo_scratch_take(scratch, of.outputs, sizeof *of.sequences, &of.sequences));
+  const size_t length = node->inputs[0].item_count;
+  for (size_t i = 0; i < of.outputs; i++) RONDO_TRY(make_sequence(node, length, &of.sequences[i]));
+  for (size_t i = 0; i < length && !node->is_unknown; i++) RONDO_TRY(map_element(&of, i));
+  for (size_t i = 0; i < of.outputs && !node->is_unknown; i++) rondo_onnx_set_value(node, i, &of.sequences[i]);
+  return RONDO_OK;
+}
+
 /* Optionals -------------------------------------------------------------------------------------------------------- */
 
 /* An optional with a value is the value itself. */
@@ -249,6 +308,7 @@ static const rondo_onnx_row rows[] = {
     {"SequenceErase", 11, 0, 1, 2, ONCE, add_erase, NULL},
     {"SequenceInsert", 11, 0, 2, 3, ONCE, add_insert, NULL},
     {"SequenceLength", 11, 0, 1, 1, ONCE, add_length, NULL},
+    {"SequenceMap", 17, 0, RONDO_ONNX_ANY_NUMBER, RONDO_ONNX_ANY_NUMBER, ONCE, add_map, NULL},
     {"SplitToSequence", 11, 0, 1, 2, ONCE, add_split, NULL},
 };
 

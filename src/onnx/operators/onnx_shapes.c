@@ -136,8 +136,10 @@ static rondo_status add_unsqueeze(rondo_onnx_node *node, const void *data) {
   return set_reshaped(node, shape);
 }
 
+/* Of an optional without a value, too. */
 static rondo_status add_identity(rondo_onnx_node *node, const void *data) {
   (void)data;
+  if (rondo_onnx_input_count(node) == 0) return rondo_onnx_refuse(node, "it has no input");
   rondo_onnx_set_input(node, 0, 0);
   return RONDO_OK;
 }
@@ -434,7 +436,7 @@ static const rondo_onnx_row rows[] = {
     {"Concat", 4, 0, RONDO_ONNX_ANY_NUMBER, RONDO_ONNX_ANY_NUMBER, WIDE, add_concat, NULL},
     {"Expand", 8, 0, 2, 2, WIDE, add_expand, NULL},
     {"Flatten", 1, 0, 1, 1, WIDE, add_flatten, NULL},
-    {"Identity", 1, 0, 1, 1, RONDO_ONNX_ROW_ONCE, add_identity, NULL},
+    {"Identity", 1, 0, 0, 1, RONDO_ONNX_ROW_ONCE, add_identity, NULL},
     {"Reshape", 5, 0, 2, 2, WIDE, add_reshape, NULL},
     {"Shape", 1, 0, 1, 1, 0, add_shape, NULL},
     {"Size", 1, 0, 1, 1, 0, add_size, NULL},

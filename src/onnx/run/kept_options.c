@@ -7,8 +7,6 @@
 
 #include "base/error.h"
 #include "base/versioned_struct.h"
-#include "onnx/format/onnx_model.h"
-#include "onnx/import/import_value.h"
 
 /* Keeping ---------------------------------------------------------------------------------------------------------- */
 
@@ -78,16 +76,16 @@ static bool has_input(const rondo_onnx_build_options *kept, const char *name) {
 }
 
 rondo_status rondo_onnx_vary_options(rondo_scratch *scratch, const rondo_onnx_build_options *kept,
-                                     const rondo_onnx_model *model, size_t more, rondo_onnx_varied_options *out) {
-  const size_t inputs = kept->input_count + model->info.inputs, dimensions = more + kept->dimension_count;
+                                     const rondo_onnx_input_list *listed, size_t more, rondo_onnx_varied_options *out) {
+  const size_t inputs = kept->input_count + listed->count, dimensions = more + kept->dimension_count;
   out->options = *kept;
   RONDO_TRY(rondo_scratch_take(scratch, dimensions, sizeof *out->dimensions, &out->dimensions));
   RONDO_TRY(rondo_scratch_take(scratch, inputs, sizeof *out->inputs, &out->inputs));
   for (size_t i = 0; i < kept->dimension_count; i++) out->dimensions[more + i] = kept->dimensions[i];
   for (size_t i = 0; i < kept->input_count; i++) out->inputs[i] = kept->inputs[i];
   size_t count = kept->input_count;
-  for (size_t i = 0; i < model->info.inputs; i++)
-    if (!has_input(kept, model->inputs[i].name)) out->inputs[count++].name = model->inputs[i].name;
+  for (size_t i = 0; i < listed->count; i++)
+    if (!has_input(kept, listed->items[i].value.name)) out->inputs[count++].name = listed->items[i].value.name;
   out->options.dimensions = out->dimensions;
   out->options.dimension_count = dimensions;
   out->options.inputs = out->inputs;

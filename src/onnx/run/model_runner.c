@@ -40,7 +40,8 @@ struct rondo_onnx_runner {
   rondo_stream *stream;
   rondo_onnx_build_options options;
   rondo_compile_options compile;
-  size_t *inputs; /* of the model, that calls have */
+  rondo_onnx_input_list listed; /* the inputs of the model */
+  size_t *inputs;               /* those of them that calls have */
   size_t input_count;
   uint32_t max_programs;
   RONDO_ARRAY(runner_program) programs;
@@ -80,13 +81,17 @@ static rondo_status load_weights(rondo_onnx_runner *runner, const runner_program
   return rondo_weights_apply_kept(program->build->weights, program->compiled, &fresh);
 }
 
+static const char *input_name(const rondo_onnx_runner *runner, size_t index) {
+  return runner->listed.items[runner->inputs[index]].value.name;
+}
+
 static rondo_status build_program(const rondo_onnx_runner *runner, const input_form *forms, rondo_program *program,
                                   rondo_onnx_build **out) {
   rondo_scratch scratch = {.allocator = &runner->allocator};
   rondo_onnx_varied_options varied;
-  rondo_status status = rondo_onnx_vary_options(&scratch, &runner->options, runner->model, 0, &varied);
+  rondo_status status = rondo_onnx_vary_options(&scratch, &runner->options, &runner->listed, 0, &varied);
   for (size_t i = 0; i < runner->input_count && status == RONDO_OK; i++) {
-    rondo_onnx_given_input *given = rondo_onnx_varied_input(&varied, runner->model->inputs[runner->inputs[i]].name);
+    rondo_onnx_given_input *given = rondo_onnx_varied_input(&varied, input_name(runner, i));
     if (forms[i].rank == 0) continue; /* the shape is that of the options, or of the model */
     given->shape = forms[i].shape;
     given->rank = forms[i].rank;
@@ -235,7 +240,7 @@ static rondo_status read_forms(const rondo_onnx_runner *runner, const rondo_call
     if (rondo_call_get_input(call, i, &input) != RONDO_OK)
       return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_ARGUMENT_COUNT,
                         "the function has %zu inputs, and the model %zu: '%s' is missing", i, runner->input_count,
-                        runner->model->inputs[runner->inputs[i]].name);
+                        input_name(runner, i));
     out[i].rank = input.rank;
     memcpy(out[i].shape, input.shape, input.rank * sizeof *input.shape);
   }
@@ -253,18 +258,16 @@ static bool is_empty(const rondo_onnx_built_value *value) {
 }
 
 /* Where the elements of an output are: in the program, or in host memory if they are the same in each run. */
-static rondo_status find_elements(const rondo_onnx_runner *runner, const runner_program *program, size_t index,
-                                  rondo_output_options *inout, const void **out_elements, size_t *out_bytes) {
+static rondo_status find_elements(const runner_program *program, size_t index, rondo_output_options *inout,
+                                  const void **out_elements, size_t *out_bytes) {
   const rondo_onnx_built_value *value = &program->build->outputs.items[index];
-  const rondo_onnx_value *described = &runner->model->outputs[index];
+  inout->type = (uint32_t)value->type;
   if (value->program_name != NULL) {
     const rondo_named_value *result = rondo_values_look_up(program->compiled, value->program_name, "o");
-    inout->type = (uint32_t)value->type;
     *out_elements = result->address;
     *out_bytes = rondo_shape_bytes(&result->shape);
     return RONDO_OK;
   }
-  if (described->has_type) inout->type = (uint32_t)described->type;
   *out_elements = value->data;
   *out_bytes = value->bytes;
   if (value->rank <= RONDO_TREE_MAX_RANK && (value->data != NULL || is_empty(value))) return RONDO_OK;
@@ -279,7 +282,7 @@ static rondo_status copy_output(const rondo_onnx_runner *runner, const runner_pr
   const void *elements;
   size_t bytes;
   void *output;
-  RONDO_TRY(find_elements(runner, program, index, &options, &elements, &bytes));
+  RONDO_TRY(find_elements(program, index, &options, &elements, &bytes));
   for (size_t i = 0; i < value->rank; i++) options.shape[i] = value->shape[i];
   RONDO_TRY(rondo_call_output(call, index, bytes, &options, &output));
   return bytes == 0 ? RONDO_OK : rondo_copy_async(runner->stream, output, elements, bytes);
@@ -352,10 +355,10 @@ rondo_status rondo_onnx_runner_synchronize(rondo_onnx_runner *runner) {
 /* Lifetime --------------------------------------------------------------------------------------------------------- */
 
 static rondo_status list_inputs(rondo_onnx_runner *runner) {
-  const size_t count = runner->model->info.inputs;
-  RONDO_TRY(rondo_scratch_take(&runner->scratch, count, sizeof *runner->inputs, &runner->inputs));
-  for (size_t i = 0; i < count; i++)
-    if (!rondo_onnx_has_given_value(&runner->options, runner->model->inputs[i].name))
+  RONDO_TRY(rondo_onnx_list_inputs(&runner->scratch, runner->model, &runner->options, &runner->listed));
+  RONDO_TRY(rondo_scratch_take(&runner->scratch, runner->listed.count, sizeof *runner->inputs, &runner->inputs));
+  for (size_t i = 0; i < runner->listed.count; i++)
+    if (!rondo_onnx_has_given_value(&runner->options, runner->listed.items[i].value.name))
       runner->inputs[runner->input_count++] = i;
   return RONDO_OK;
 }

@@ -15,6 +15,7 @@ struct rondo_onnx_builder {
   rondo_scratch scratch; /* of the options */
   const rondo_onnx_model *model;
   rondo_onnx_build_options options;
+  rondo_onnx_input_list listed;     /* the inputs of the model */
   const char *rows;                 /* NULL: first dimensions */
   size_t *input_rows, *output_rows; /* by index in the model: the dimension that is the rows */
   rondo_onnx_build *first;          /* for one row: it has the weights, which are the states of all programs */
@@ -45,8 +46,8 @@ static bool is_rows(const rondo_onnx_builder *builder, const rondo_onnx_value *i
 }
 
 static bool has_rows(const rondo_onnx_builder *builder) {
-  for (size_t i = 0; i < builder->model->info.inputs; i++) {
-    const rondo_onnx_value *input = &builder->model->inputs[i];
+  for (size_t i = 0; i < builder->listed.count; i++) {
+    const rondo_onnx_value *input = &builder->listed.items[i].value;
     for (size_t d = 0; input->has_shape && d < input->rank; d++)
       if (is_rows(builder, input, d)) return true;
   }
@@ -108,9 +109,8 @@ static rondo_status give_shape(rondo_scratch *scratch, const rondo_onnx_builder 
 
 static rondo_status give_rows(rondo_scratch *scratch, const rondo_onnx_builder *builder, size_t rows,
                               rondo_onnx_varied_options *varied) {
-  const rondo_onnx_model *model = builder->model;
-  for (size_t i = 0; i < model->info.inputs; i++) {
-    const rondo_onnx_value *input = &model->inputs[i];
+  for (size_t i = 0; i < builder->listed.count; i++) {
+    const rondo_onnx_value *input = &builder->listed.items[i].value;
     rondo_onnx_given_input *given = rondo_onnx_varied_input(varied, input->name);
     const char *name = "";
     for (size_t d = 0; input->has_shape && d < input->rank; d++)
@@ -127,7 +127,7 @@ static rondo_status build_rows(const rondo_onnx_builder *builder, size_t rows, r
   rondo_scratch scratch = {.allocator = &builder->allocator};
   rondo_onnx_varied_options varied;
   rondo_status status =
-      rondo_onnx_vary_options(&scratch, &builder->options, builder->model, builder->model->info.inputs, &varied);
+      rondo_onnx_vary_options(&scratch, &builder->options, &builder->listed, builder->listed.count, &varied);
   const rondo_onnx_sharing sharing = {rondo_onnx_build_weights(builder->first), builder->input_rows,
                                       builder->output_rows};
   if (status == RONDO_OK) status = give_rows(&scratch, builder, rows, &varied);
@@ -150,6 +150,7 @@ static rondo_status build_first(rondo_onnx_builder *builder) {
 static rondo_status fill_builder(rondo_onnx_builder *builder, const rondo_onnx_builder_options *options) {
   RONDO_TRY(rondo_scratch_text(&builder->scratch, options->rows, &builder->rows));
   RONDO_TRY(rondo_onnx_keep_options(&builder->scratch, options->build, &builder->options));
+  RONDO_TRY(rondo_onnx_list_inputs(&builder->scratch, builder->model, &builder->options, &builder->listed));
   RONDO_TRY(require_rows(builder));
   RONDO_TRY(find_rows(builder));
   return build_first(builder);

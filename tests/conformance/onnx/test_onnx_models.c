@@ -27,6 +27,7 @@
 
 #define MOST_VALUES 64
 #define PATH_BYTES 512
+#define NAME_BYTES 128
 #define SHARE 10 /* on devices other than "cpu" */
 
 typedef struct onnx_case {
@@ -39,12 +40,16 @@ typedef struct case_list {
   size_t count;
 } case_list;
 
-/* What a case needs while it runs. Zero is nothing. */
+/* What a case needs while it runs. Zero is nothing. Elements of sequences are inputs, too. */
 typedef struct case_run {
   rondo_device *device;
   rondo_onnx_model *model;
   rondo_onnx_tensor_file *inputs[MOST_VALUES];
+  char names[MOST_VALUES][NAME_BYTES];
   size_t input_count;
+  rondo_onnx_dimension_size lengths[MOST_VALUES]; /* of sequences */
+  char length_names[MOST_VALUES][NAME_BYTES];
+  size_t length_count;
   rondo_program *program;
   rondo_onnx_build *build;
   rondo_compiled *compiled;
@@ -191,32 +196,43 @@ static bool compare_output(onnx_case *of, case_run *run, const rondo_onnx_built_
 
 /* Running ---------------------------------------------------------------------------------------------------------- */
 
+/* Element `element` of the file of an input or output; NULL: there is no file, or no such element. */
 static bool load_tensor(onnx_case *of, const char *folder, const char *what, size_t index,
-                        rondo_onnx_tensor_file **out) {
+                        const rondo_onnx_value *value, size_t element, rondo_onnx_tensor_file **out) {
   char path[2 * PATH_BYTES];
   (void)snprintf(path, sizeof path, "%s/%s_%zu.pb", folder, what, index);
   *out = NULL;
   if (access(path, R_OK) != 0) return true;
-  return passed(of, rondo_onnx_tensor_load(path, NULL, out));
+  const rondo_status status = rondo_onnx_tensor_load_element(path, value, element, NULL, out);
+  return status == RONDO_NOT_FOUND || passed(of, status);
 }
 
-/* The file of another input holds no tensor, and reading it as one would give a misleading reason. */
-static bool is_tensor(onnx_case *of, const rondo_onnx_model *model, size_t index) {
-  static const char *const others[] = {"sequence", "optional", "map", "sparse"};
-  rondo_onnx_value value = {.struct_size = sizeof value};
-  if (rondo_onnx_get_input(model, index, &value) != RONDO_OK) return true;
-  for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-    if (strcmp(value.type_name, others[i]) == 0)
-      return fail_because(of, "input '%s' has the type '%s', and inputs are tensors", value.name, value.type_name);
+static bool is_kind(const rondo_onnx_value *value, const char *kind) {
+  return value != NULL && strcmp(value->type_name, kind) == 0;
+}
+
+/* The elements of an input, or the input itself. An optional without elements is empty. */
+static bool load_input(onnx_case *of, case_run *run, const char *folder, size_t index, const rondo_onnx_value *value) {
+  const bool is_sequence = is_kind(value, "sequence") || is_kind(value->element, "sequence");
+  const char *format = is_sequence ? "%s[%zu]" : "%s";
+  size_t element = 0;
+  for (; run->input_count < MOST_VALUES; element++) {
+    rondo_onnx_tensor_file **at = &run->inputs[run->input_count];
+    if (!load_tensor(of, folder, "input", index, value, element, at)) return false;
+    if (*at == NULL) break;
+    (void)snprintf(run->names[run->input_count++], NAME_BYTES, format, value->name, element);
+  }
+  if (!is_kind(value, "sequence")) return true;
+  char *name = run->length_names[run->length_count];
+  (void)snprintf(name, NAME_BYTES, "%s[]", value->name);
+  run->lengths[run->length_count++] = (rondo_onnx_dimension_size){name, element};
   return true;
 }
 
 static bool load_inputs(onnx_case *of, case_run *run, const char *folder) {
-  for (; run->input_count < MOST_VALUES; run->input_count++) {
-    if (!is_tensor(of, run->model, run->input_count)) return false;
-    if (!load_tensor(of, folder, "input", run->input_count, &run->inputs[run->input_count])) return false;
-    if (run->inputs[run->input_count] == NULL) return true;
-  }
+  rondo_onnx_value value = {.struct_size = sizeof value};
+  for (size_t i = 0; i < MOST_VALUES && rondo_onnx_get_input(run->model, i, &value) == RONDO_OK; i++)
+    if (!load_input(of, run, folder, i, &value)) return false;
   return true;
 }
 
@@ -232,17 +248,16 @@ static bool build(onnx_case *of, case_run *run) {
   static const size_t scalar[] = {0}; /* no sizes */
   rondo_onnx_given_input given[MOST_VALUES];
   for (size_t i = 0; i < run->input_count; i++) {
-    rondo_onnx_value value = {.struct_size = sizeof value};
-    if (!passed(of, rondo_onnx_get_input(run->model, i, &value))) return false;
     const rondo_onnx_tensor_info info = info_of(run->inputs[i]);
-    given[i] = (rondo_onnx_given_input){.name = value.name,
+    given[i] = (rondo_onnx_given_input){.name = run->names[i],
                                         .shape = info.rank > 0 ? info.shape : scalar,
                                         .rank = info.rank,
                                         .data = info.data,
                                         .bytes = info.bytes};
   }
   const rondo_onnx_build_options options = {RONDO_ONNX_BUILD_OPTIONS_INIT, .inputs = given,
-                                            .input_count = run->input_count};
+                                            .input_count = run->input_count, .dimensions = run->lengths,
+                                            .dimension_count = run->length_count};
   if (!passed(of, rondo_program_create(NULL, &run->program))) return false;
   const rondo_status status = rondo_onnx_build_program(run->model, &options, run->program, &run->build);
   return status == RONDO_UNSUPPORTED && run->build != NULL ? fail_unsupported(of, run->build) : passed(of, status);
@@ -278,18 +293,36 @@ static bool run_program(onnx_case *of, case_run *run) {
   return passed(of, rondo_compiled_run(run->compiled)) && passed(of, rondo_compiled_synchronize(run->compiled));
 }
 
-static bool compare_outputs(onnx_case *of, case_run *run, const char *folder) {
-  rondo_onnx_build_info info = {.struct_size = sizeof info};
-  bool is_right = passed(of, rondo_onnx_build_get_info(run->build, &info));
-  for (size_t i = 0; i < info.outputs && is_right; i++) {
-    rondo_onnx_built_value built = {.struct_size = sizeof built};
+/* The output, or element of it, that was built; false: there is none. */
+static bool find_built(const case_run *run, size_t index, size_t element, rondo_onnx_built_value *out) {
+  for (size_t i = 0; rondo_onnx_build_get_output(run->build, i, out) == RONDO_OK; i++)
+    if (out->value_index == index && out->element_index == element) return true;
+  return false;
+}
+
+/* Compares the elements of an output, of which there must be as many as expected. Tensors may have no file. */
+static bool compare_elements(onnx_case *of, case_run *run, const char *folder, size_t index,
+                             const rondo_onnx_value *value) {
+  const bool is_tensor = !is_kind(value, "sequence") && !is_kind(value, "optional");
+  rondo_onnx_built_value built = {.struct_size = sizeof built};
+  for (size_t element = 0;; element++) {
     rondo_onnx_tensor_file *expected = NULL;
-    is_right = passed(of, rondo_onnx_build_get_output(run->build, i, &built)) &&
-               load_tensor(of, folder, "output", i, &expected);
-    if (is_right && expected != NULL) is_right = compare_output(of, run, &built, expected);
+    const bool is_built = find_built(run, index, element, &built);
+    if (!load_tensor(of, folder, "output", index, value, element, &expected)) return false;
+    if (expected == NULL && (!is_built || is_tensor)) return true;
+    if (expected == NULL) return fail_because(of, "output '%s' is not expected", built.name);
+    const bool is_right = is_built ? compare_output(of, run, &built, expected)
+                                   : fail_because(of, "output '%s' has no element %zu", value->name, element);
     rondo_onnx_tensor_destroy(expected);
+    if (!is_right) return false;
   }
-  return is_right;
+}
+
+static bool compare_outputs(onnx_case *of, case_run *run, const char *folder) {
+  rondo_onnx_value value = {.struct_size = sizeof value};
+  for (size_t i = 0; rondo_onnx_get_output(run->model, i, &value) == RONDO_OK; i++)
+    if (!compare_elements(of, run, folder, i, &value)) return false;
+  return true;
 }
 
 static void end_run(case_run *run) {
