@@ -34,6 +34,14 @@ value() {
   field 2 "$(field 1 "$(number 1 "$type")$(field 2 "$dims")")"
 }
 
+# sequence NAME TYPE DIMENSION: an input or output that is a sequence of vectors.
+sequence() {
+  local element
+  element=$(field 1 "$(number 1 "$2")$(field 2 "$(field 1 "$(number 1 "$3")")")")
+  field 1 "$(hex "$1")"
+  field 2 "$(field 4 "$(field 1 "$element")")"
+}
+
 # tensor NAME TYPE HEX DIMENSION...: a tensor with elements.
 tensor() {
   local name=$1 type=$2 data=$3 dim

@@ -80,6 +80,37 @@ fails 1 "neither a folder nor NAME=FILE" run layer.onnx --check z=x.npy
 mkdir empty
 fails 1 "empty has no file for an output" run layer.onnx --check empty
 
+# Sequences: a file of the whole one, files of elements, and how many there are.
+write_hex items.onnx "$(model "$(field 1 "$(node Identity y x)")$(field 1 "$(node SequenceLength n x)")$(
+  field 2 "$(hex items)")$(field 11 "$(sequence x 1 1)")$(field 12 "$(sequence y 1 1)")$(field 12 "$(value n 7)")")"
+first=$(field 3 "$(tensor a 1 0000803f 1)") second=$(field 3 "$(tensor b 1 00000040 1)")
+mkdir items
+write_hex items/input_0.pb "$(number 2 1)$first$second"
+cp items/input_0.pb items/output_0.pb
+npy one.npy "{'descr': '<f4', 'fortran_order': False, 'shape': (1,), }" 0000803f
+succeeds run items.onnx --check items --json
+json_holds '.outputs | map(.name) == ["y[0]", "y[1]", "n"]' '.outputs[1].first == "2"' '.outputs[1].checked' \
+  '.outputs[2].first == "2"' '.inputs[1].input == "x[1]"'
+succeeds run items.onnx --input 'x[2]=one.npy' --input 'x[0]=zeros' --check 'y[2]=one.npy' --output items/out --json
+json_holds '.outputs | map(.first)[2:] == ["1", "3"]' '.outputs | map(.checked) == [false, false, true, false]'
+[ -f items/out/y_2_.npy ] || die "no items/out/y_2_.npy"
+succeeds run items.onnx --size 'x[]=0' --json
+json_holds '.outputs | map(.first) == ["0"]'
+succeeds info items.onnx --json
+json_holds '.inputs == [{"name": "x", "type": "sequence(float)", "dimensions": "[1]"}]' '.sizes[0].input == "x[0]"'
+succeeds bench model items.onnx --size 'x[]=2' --seconds 0.01 --json
+succeeds run items.onnx --input x=one.npy --check y=one.npy --json
+json_holds '.outputs[0].checked' '.outputs | length == 2'
+fails 1 "output 'y' has 1 elements, and items/output_0.pb has more" run items.onnx --input x=one.npy --check y=items/output_0.pb
+fails 1 "output 'y\[2\]': items/output_0.pb has no such element" \
+  run items.onnx --input 'x[0]=one.npy' --input x[1]=zeros --input x[2]=zeros --check y=items/output_0.pb --absolute 9
+fails 1 "the output has no such element" run items.onnx --check 'y[4]=one.npy'
+fails 1 "give its elements" run items.onnx --input x=random
+fails 1 "at most 65536 elements" run items.onnx --size 'x[]=100000'
+fails 1 "at most 65536 elements" run items.onnx --input 'x[100000]=zeros'
+fails 1 "no such input" run items.onnx --size 'x[]=1' --input 'x[1]=zeros'
+fails 2 "the size is a whole number" run items.onnx --size 'x[]=two'
+
 # Bad input.
 fails 1 'missing.onnx' run missing.onnx
 fails 1 'x.npy: ' info x.npy

@@ -20,8 +20,9 @@
 typedef struct rondo_onnx_sharing {
   const rondo_weights *states; /* the only ones that it may have: other constants, such as numbers of rows, are
                                   constants of the program; NULL: any */
-  const size_t *input_rows,
-      *output_rows; /* by index in the model: the dimension that is the first one in the program */
+  const size_t *input_rows;  /* by index among the listed inputs (input_list.h): the dimension that is the first one in
+                                the program */
+  const size_t *output_rows; /* by index in the model: likewise */
 } rondo_onnx_sharing;
 
 /* Where nodes are: in the model's graphs, or in a function that a node calls. */

@@ -369,9 +369,9 @@ static bool is_known_only(const rondo_onnx_importer *importer, const rondo_onnx_
 }
 
 /* Moves the dimension that is the rows of this output to the first place. */
-static rondo_status move_rows(rondo_onnx_importer *importer, size_t rank, rondo_value *inout) {
+static rondo_status move_rows(rondo_onnx_importer *importer, size_t index, size_t rank, rondo_value *inout) {
   const rondo_onnx_sharing *sharing = importer->sharing;
-  const size_t rows = sharing != NULL ? sharing->output_rows[importer->build->outputs.count] : 0;
+  const size_t rows = sharing != NULL ? sharing->output_rows[index] : 0;
   size_t order[RONDO_ONNX_MOST_DIMENSIONS];
   if (rows == 0 || rows >= rank) return RONDO_OK;
   for (size_t d = 0; d < rank; d++) order[d] = d == 0 ? rows : d <= rows ? d - 1 : d;
@@ -383,7 +383,7 @@ static rondo_status add_output(rondo_onnx_importer *importer, const rondo_onnx_i
   rondo_value result;
   if (is_known_only(importer, value)) return RONDO_OK;
   RONDO_TRY(output_value(importer, value, &result));
-  RONDO_TRY(move_rows(importer, value->shape.rank, &result));
+  RONDO_TRY(move_rows(importer, built->value_index, value->shape.rank, &result));
   RONDO_TRY(name_output(importer, built->name, &built->program_name));
   return rondo_program_output(importer->program, built->program_name, result);
 }

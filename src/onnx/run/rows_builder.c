@@ -17,7 +17,7 @@ struct rondo_onnx_builder {
   rondo_onnx_build_options options;
   rondo_onnx_input_list listed;     /* the inputs of the model */
   const char *rows;                 /* NULL: first dimensions */
-  size_t *input_rows, *output_rows; /* by index in the model: the dimension that is the rows */
+  size_t *input_rows, *output_rows; /* by index in `listed`, and in the model: the dimension that is the rows */
   rondo_onnx_build *first;          /* for one row: it has the weights, which are the states of all programs */
 };
 
@@ -31,8 +31,8 @@ static bool is_first_rows(const rondo_onnx_builder *builder, const rondo_onnx_va
 /* Whether the rows have this name: that of the options, or that of a dynamic first dimension. */
 static bool names_rows(const rondo_onnx_builder *builder, const char *name) {
   if (builder->rows != NULL) return strcmp(name, builder->rows) == 0;
-  for (size_t i = 0; i < builder->model->info.inputs && name[0] != '\0'; i++) {
-    const rondo_onnx_value *input = &builder->model->inputs[i];
+  for (size_t i = 0; i < builder->listed.count && name[0] != '\0'; i++) {
+    const rondo_onnx_value *input = &builder->listed.items[i].value;
     if (is_first_rows(builder, input) && strcmp(input->dimensions[0].name, name) == 0) return true;
   }
   return false;
@@ -77,12 +77,14 @@ static size_t find_output_rows(const rondo_onnx_builder *builder, const rondo_on
 
 static rondo_status find_rows(rondo_onnx_builder *builder) {
   const rondo_onnx_model *model = builder->model;
-  const size_t inputs = model->info.inputs, outputs = model->info.outputs;
+  const size_t inputs = builder->listed.count, outputs = model->info.outputs;
   RONDO_TRY(rondo_scratch_take(&builder->scratch, inputs, sizeof *builder->input_rows, &builder->input_rows));
   RONDO_TRY(rondo_scratch_take(&builder->scratch, outputs, sizeof *builder->output_rows, &builder->output_rows));
-  for (size_t i = 0; i < inputs; i++)
-    for (size_t d = model->inputs[i].has_shape ? model->inputs[i].rank : 0; d > 0; d--)
-      if (is_rows(builder, &model->inputs[i], d - 1)) builder->input_rows[i] = d - 1;
+  for (size_t i = 0; i < inputs; i++) {
+    const rondo_onnx_value *input = &builder->listed.items[i].value;
+    for (size_t d = input->has_shape ? input->rank : 0; d > 0; d--)
+      if (is_rows(builder, input, d - 1)) builder->input_rows[i] = d - 1;
+  }
   for (size_t i = 0; i < outputs; i++) builder->output_rows[i] = find_output_rows(builder, &model->outputs[i]);
   return RONDO_OK;
 }

@@ -42,10 +42,10 @@ static const option_table table = {
 /* Values ----------------------------------------------------------------------------------------------------------- */
 
 static void write_value(json *out, const rondo_onnx_value *value) {
-  char text[SHAPE_TEXT];
+  char text[SHAPE_TEXT], type[ONNX_TYPE_TEXT];
   json_begin_object(out, NULL);
   json_text(out, "name", value->name);
-  json_text(out, "type", value->type_name);
+  json_text(out, "type", onnx_write_type(value, type));
   json_text(out, "dimensions", onnx_write_dimensions(value, text));
   json_end(out);
 }
@@ -53,7 +53,7 @@ static void write_value(json *out, const rondo_onnx_value *value) {
 static void write_values(const onnx_program *p, json *out) {
   rondo_onnx_value value = {.struct_size = sizeof value};
   json_begin_array(out, "inputs");
-  for (size_t i = 0; i < p->info.inputs; i++) write_value(out, &p->inputs[i].value);
+  for (size_t i = 0; rondo_onnx_get_input(p->model, i, &value) == RONDO_OK; i++) write_value(out, &value);
   json_end(out);
   json_begin_array(out, "outputs");
   for (size_t i = 0; rondo_onnx_get_output(p->model, i, &value) == RONDO_OK; i++) write_value(out, &value);
@@ -105,7 +105,7 @@ static void write_memory(const onnx_program *p, json *out) {
   char text[SHAPE_TEXT];
   if (!p->compiled) return;
   json_begin_array(out, "sizes");
-  for (size_t i = 0; i < p->info.inputs; i++) {
+  for (size_t i = 0; i < p->input_count; i++) {
     const host_tensor *tensor = &p->inputs[i].tensor;
     json_begin_object(out, NULL);
     json_text(out, "input", p->inputs[i].value.name);

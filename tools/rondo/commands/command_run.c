@@ -133,10 +133,14 @@ static int write_outputs(const model_run *r) {
 
 /* Checking --------------------------------------------------------------------------------------------------------- */
 
+/* Whether it is "NAME=..." or, of an element, "NAME[...". */
 static bool names_output(const model_run *r, const char *item) {
   rondo_onnx_value value = {.struct_size = sizeof value};
-  for (size_t i = 0; rondo_onnx_get_output(r->program.model, i, &value) == RONDO_OK; i++)
+  for (size_t i = 0; rondo_onnx_get_output(r->program.model, i, &value) == RONDO_OK; i++) {
+    const size_t length = strlen(value.name);
     if (option_value_of(item, value.name)) return true;
+    if (value.element && strncmp(item, value.name, length) == 0 && item[length] == '[') return true;
+  }
   return false;
 }
 
@@ -155,24 +159,42 @@ static int find_folder(model_run *r) {
   return TOOL_OK;
 }
 
-static bool find_expected(const model_run *r, size_t index, char out[ONNX_PATH]) {
+static bool find_expected(const model_run *r, const char *name, size_t value_index, char out[ONNX_PATH]) {
   const option_list *checks = &r->settings->checks;
-  const char *name = r->outputs[index].value.name;
   for (size_t i = 0; i < checks->count; i++) {
     const char *file = option_value_of(checks->items[i], name);
     if (!file) continue;
     snprintf(out, ONNX_PATH, "%s", file);
     return true;
   }
-  return r->folder && onnx_find_file(r->folder, "output", name, index, out);
+  return r->folder && onnx_find_file(r->folder, "output", name, value_index, out);
 }
 
-static int compare_output(const model_run *r, run_output *output, const char *path) {
+/* Reads what is expected of an output, from a file of its own or of the whole sequence. */
+static int read_expected(const model_run *r, const onnx_output *output, host_tensor *out, bool *out_exists,
+                         char path[ONNX_PATH]) {
+  rondo_onnx_value value = {.struct_size = sizeof value};
+  bool is_whole = true;
+  *out_exists = false;
+  if (rondo_onnx_get_output(r->program.model, output->value_index, &value)) return tool_fail_status("the outputs");
+  if (strcmp(output->name, value.name) != 0 && find_expected(r, output->name, SIZE_MAX, path)) is_whole = false;
+  if (is_whole && !find_expected(r, value.name, output->value_index, path)) return TOOL_OK;
+  if (!output->is_shown)
+    return tool_fail("output '%s' has the type %s, which cannot be compared", output->name, output->type_name);
+  if (!is_whole) {
+    *out_exists = true;
+    return tensor_read(path, out);
+  }
+  if (tensor_read_element(path, &value, output->element_index, out, out_exists) != TOOL_OK) return TOOL_FAILURE;
+  return *out_exists ? TOOL_OK : tool_fail("output '%s': %s has no such element", output->name, path);
+}
+
+static int compare_output(const model_run *r, run_output *output, bool *out_is_checked) {
   host_tensor expected;
-  char is[SHAPE_TEXT], should[SHAPE_TEXT];
+  char is[SHAPE_TEXT], should[SHAPE_TEXT], path[ONNX_PATH];
   const host_tensor *actual = &output->value.tensor;
-  if (tensor_read(path, &expected) != TOOL_OK) return TOOL_FAILURE;
-  int result = TOOL_OK;
+  int result = read_expected(r, &output->value, &expected, out_is_checked, path);
+  if (result != TOOL_OK || !*out_is_checked) return result;
   if (host_tensor_is_like(actual, &expected)) {
     output->is_checked = true;
     output->difference = host_tensor_compare(actual, &expected, r->settings->relative, r->settings->absolute);
@@ -191,18 +213,47 @@ static int compare_output(const model_run *r, run_output *output, const char *pa
   return result;
 }
 
-static int check_outputs(const model_run *r) {
+/* A file of a sequence or an optional has no more elements than the output. */
+static int check_length(const model_run *r, size_t value_index, const rondo_onnx_value *value, size_t *inout_checked) {
   char path[ONNX_PATH];
-  size_t checked = 0;
-  for (size_t i = 0; i < r->program.built.outputs; i++) {
-    run_output *output = &r->outputs[i];
-    if (!find_expected(r, i, path)) continue;
-    if (!output->value.is_shown)
-      return tool_fail("output '%s' has the type %s, which cannot be compared", output->value.name,
-                       output->value.type_name);
-    if (compare_output(r, output, path) != TOOL_OK) return TOOL_FAILURE;
-    checked++;
+  host_tensor more;
+  bool exists;
+  size_t count = 0;
+  if (!value->element || !find_expected(r, value->name, value_index, path)) return TOOL_OK;
+  for (size_t i = 0; i < r->program.built.outputs; i++) count += r->outputs[i].value.value_index == value_index;
+  if (tensor_read_element(path, value, count, &more, &exists) != TOOL_OK) return TOOL_FAILURE;
+  ++*inout_checked;
+  if (!exists) return TOOL_OK;
+  host_tensor_destroy(&more);
+  return tool_fail("output '%s' has %zu elements, and %s has more", value->name, count, path);
+}
+
+/* Names of elements that the output does not have. */
+static int check_names(const model_run *r) {
+  const option_list *checks = &r->settings->checks;
+  for (size_t i = 0; i < checks->count; i++) {
+    rondo_onnx_value value = {.struct_size = sizeof value};
+    bool is_found = checks->items[i] == r->folder;
+    for (size_t k = 0; k < r->program.built.outputs; k++)
+      is_found |= option_value_of(checks->items[i], r->outputs[k].value.name) != NULL;
+    for (size_t k = 0; rondo_onnx_get_output(r->program.model, k, &value) == RONDO_OK; k++)
+      is_found |= option_value_of(checks->items[i], value.name) != NULL;
+    if (!is_found) return tool_fail("--check '%s': the output has no such element", checks->items[i]);
   }
+  return TOOL_OK;
+}
+
+static int check_outputs(const model_run *r) {
+  rondo_onnx_value value = {.struct_size = sizeof value};
+  size_t checked = 0;
+  if (check_names(r) != TOOL_OK) return TOOL_FAILURE;
+  for (size_t i = 0; i < r->program.built.outputs; i++) {
+    bool is_checked;
+    if (compare_output(r, &r->outputs[i], &is_checked) != TOOL_OK) return TOOL_FAILURE;
+    checked += is_checked;
+  }
+  for (size_t i = 0; rondo_onnx_get_output(r->program.model, i, &value) == RONDO_OK; i++)
+    if (check_length(r, i, &value, &checked) != TOOL_OK) return TOOL_FAILURE;
   if (r->folder && checked == 0)
     return tool_fail("--check: %s has no file for an output: neither output_0.pb nor NAME.npy", r->folder);
   return TOOL_OK;
@@ -250,7 +301,7 @@ static void write_one(json *out, const run_output *output) {
 static void write_inputs(const model_run *r, json *out) {
   char text[SHAPE_TEXT];
   json_begin_array(out, "inputs");
-  for (size_t i = 0; i < r->program.info.inputs; i++) {
+  for (size_t i = 0; i < r->program.input_count; i++) {
     const onnx_input *input = &r->program.inputs[i];
     json_begin_object(out, NULL);
     json_text(out, "input", input->value.name);

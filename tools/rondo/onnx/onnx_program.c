@@ -15,7 +15,6 @@
 #include "common/timing.h"
 #include "common/tool.h"
 #include "onnx/npy_file.h"
-#include "onnx/tensor_read.h"
 
 static double seconds_since(uint64_t begin) { return (double)(clock_ns() - begin) / 1e9; }
 
@@ -40,8 +39,19 @@ bool onnx_find_file(const char *folder, const char *kind, const char *name, size
   return access(out, F_OK) == 0;
 }
 
+const char *onnx_write_type(const rondo_onnx_value *value, char out[ONNX_TYPE_TEXT]) {
+  size_t at = 0, nested = 0;
+  out[0] = '\0';
+  for (; value && at + 1 < ONNX_TYPE_TEXT / 2; value = value->element, nested++)
+    at += (size_t)snprintf(out + at, ONNX_TYPE_TEXT - at, "%s%.20s", nested > 0 ? "(" : "", value->type_name);
+  for (; nested > 1 && at + 1 < ONNX_TYPE_TEXT; nested--) out[at++] = ')';
+  out[at] = '\0';
+  return out;
+}
+
 const char *onnx_write_dimensions(const rondo_onnx_value *value, char out[SHAPE_TEXT]) {
   size_t at = 1;
+  while (value->element) value = value->element;
   if (!value->has_shape) return "unknown";
   strcpy(out, "[");
   for (size_t i = 0; i < value->rank && at < SHAPE_TEXT - 2; i++) {
@@ -68,187 +78,11 @@ int onnx_program_load(const char *path, onnx_program *out) {
   if (rondo_onnx_load(path, NULL, &out->model) || rondo_onnx_get_info(out->model, &out->info))
     return tool_fail_status("%s", path);
   out->load_seconds = seconds_since(begin);
-  out->inputs = calloc(out->info.inputs + 1, sizeof *out->inputs);
-  if (!out->inputs) return tool_fail_memory("the inputs");
-  for (size_t i = 0; i < out->info.inputs; i++) {
-    out->inputs[i].value.struct_size = sizeof out->inputs[i].value;
-    if (rondo_onnx_get_input(out->model, i, &out->inputs[i].value)) return tool_fail_status("%s", path);
-  }
   return TOOL_OK;
-}
-
-/* Inputs ----------------------------------------------------------------------------------------------------------- */
-
-static const char *find_value(const option_list *list, const char *name) {
-  const char *found = NULL;
-  for (size_t i = 0; i < list->count; i++) {
-    const char *value = option_value_of(list->items[i], name);
-    if (value) found = value;
-  }
-  return found;
-}
-
-static bool names_input(const onnx_program *of, const char *item) {
-  for (size_t i = 0; i < of->info.inputs; i++)
-    if (option_value_of(item, of->inputs[i].value.name)) return true;
-  return false;
-}
-
-static bool names_dimension(const onnx_program *of, const char *item) {
-  for (size_t i = 0; i < of->info.inputs; i++) {
-    const rondo_onnx_value *value = &of->inputs[i].value;
-    for (size_t d = 0; value->has_shape && d < value->rank; d++)
-      if (value->dimensions[d].name[0] != '\0' && option_value_of(item, value->dimensions[d].name)) return true;
-  }
-  return false;
-}
-
-/* Each item must be for something that the model has. */
-static int check_items(const onnx_program *of, const onnx_input_settings *settings) {
-  for (size_t i = 0; i < settings->inputs.count; i++)
-    if (!names_input(of, settings->inputs.items[i]))
-      return tool_fail("--input '%s': %s has no such input; use NAME=VALUE with a name that 'rondo info' lists",
-                       settings->inputs.items[i], of->path);
-  for (size_t i = 0; i < settings->sizes.count; i++)
-    if (!names_dimension(of, settings->sizes.items[i]))
-      return tool_fail("--size '%s': %s has no such dynamic dimension; use NAME=N with a name that 'rondo info' lists",
-                       settings->sizes.items[i], of->path);
-  return TOOL_OK;
-}
-
-static int parse_size(const char *name, const char *text, size_t *out) {
-  char *end = NULL;
-  errno = 0;
-  const unsigned long long value = strtoull(text, &end, 10);
-  if (text[0] < '0' || text[0] > '9' || *end != '\0' || errno != 0)
-    return tool_fail_usage("--size %s=%s: the size is a whole number", name, text);
-  *out = (size_t)value;
-  return TOOL_OK;
-}
-
-/* The size of a named dimension in the files that were read; 1 if none has it. */
-static size_t size_in_files(const onnx_program *of, const char *name) {
-  for (size_t i = 0; i < of->info.inputs; i++) {
-    const onnx_input *input = &of->inputs[i];
-    const bool is_known = input->is_file && input->value.has_shape && input->value.rank == input->tensor.rank;
-    for (size_t d = 0; is_known && d < input->value.rank; d++)
-      if (strcmp(input->value.dimensions[d].name, name) == 0) return input->tensor.shape[d];
-  }
-  return 1;
-}
-
-static int find_size(const onnx_program *of, const option_list *sizes, const rondo_onnx_dimension *dimension,
-                     size_t *out) {
-  *out = dimension->size;
-  if (!dimension->is_dynamic) return TOOL_OK;
-  *out = 1;
-  if (dimension->name[0] == '\0') return TOOL_OK;
-  const char *given = find_value(sizes, dimension->name);
-  if (given) return parse_size(dimension->name, given, out);
-  *out = size_in_files(of, dimension->name);
-  return TOOL_OK;
-}
-
-static bool is_double(const rondo_onnx_value *value) { return strcmp(value->type_name, "double") == 0; }
-
-/* Of the tensor in memory; 0: programs have no such values. */
-static rondo_type type_of(const rondo_onnx_value *value) { return is_double(value) ? RONDO_F64 : value->program_type; }
-
-/* Others cannot be imported, which building the program says. */
-static bool is_tensor(const rondo_onnx_value *value) {
-  static const char *const others[] = {"sequence", "optional", "map", "sparse"};
-  for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
-    if (strcmp(value->type_name, others[i]) == 0) return false;
-  return true;
-}
-
-static int read_input(onnx_program *of, size_t index, const option_list *inputs, const char *folder) {
-  onnx_input *input = &of->inputs[index];
-  char path[ONNX_PATH];
-  input->source = "none";
-  if (!is_tensor(&input->value)) return TOOL_OK;
-  input->source = find_value(inputs, input->value.name);
-  if (!input->source && folder && onnx_find_file(folder, "input", input->value.name, index, path)) {
-    input->source = "a file of the folder";
-    input->is_file = true;
-    if (tensor_read(path, &input->tensor) != TOOL_OK) return TOOL_FAILURE;
-  }
-  if (!input->source) input->source = "random";
-  if (input->is_file || strcmp(input->source, "random") == 0 || strcmp(input->source, "zeros") == 0) return TOOL_OK;
-  input->is_file = true;
-  return tensor_read(input->source, &input->tensor);
-}
-
-/* A file has the type of the model, or one that is converted to it. */
-static int fit_input(onnx_input *input) {
-  char what[300];
-  input->has_shape = true;
-  if (type_of(&input->value) == 0) return TOOL_OK;
-  snprintf(what, sizeof what, "input '%s'", input->value.name);
-  input->has_tensor = true;
-  return host_tensor_convert(what, type_of(&input->value), &input->tensor);
-}
-
-static int make_input(const onnx_program *of, onnx_input *input, const onnx_input_settings *settings, uint64_t seed) {
-  const rondo_onnx_value *value = &input->value;
-  size_t shape[RONDO_MAX_DIMENSIONS];
-  if (!value->has_shape || value->rank > RONDO_MAX_DIMENSIONS) return TOOL_OK;
-  for (size_t d = 0; d < value->rank; d++) {
-    const int found = find_size(of, &settings->sizes, &value->dimensions[d], &shape[d]);
-    if (found != TOOL_OK) return found;
-  }
-  if (type_of(value) == 0) { /* building the program says that it has no such type */
-    memcpy(input->tensor.shape, shape, value->rank * sizeof *shape);
-    input->tensor.rank = value->rank;
-    input->has_shape = true;
-    return TOOL_OK;
-  }
-  if (host_tensor_create(value->name, type_of(value), shape, value->rank, &input->tensor) != TOOL_OK)
-    return TOOL_FAILURE;
-  input->has_tensor = true;
-  if (strcmp(input->source, "random") == 0) host_tensor_draw(&input->tensor, seed);
-  return TOOL_OK;
-}
-
-#define HINT_END ": they have the size 1"
-
-/* Adds a name to the hint, once. */
-static void hint_at(onnx_program *of, const char *name) {
-  static const char begin[] = "; no --size and no file gives the dimensions ", end[] = HINT_END;
-  char item[80];
-  snprintf(item, sizeof item, "'%.60s'", name);
-  const size_t used = strlen(of->hint);
-  if (strstr(of->hint, item) || used + sizeof begin + sizeof item + sizeof end > sizeof of->hint) return;
-  snprintf(of->hint + used, sizeof of->hint - used, "%s%s", used == 0 ? begin : ", ", item);
-}
-
-/* Dimensions whose sizes nothing gives may not fit the others. The first ones are batch sizes, which fit. */
-static void write_hint(onnx_program *of, const option_list *sizes) {
-  for (size_t i = 0; i < of->info.inputs; i++) {
-    const rondo_onnx_value *value = &of->inputs[i].value;
-    for (size_t d = 1; value->has_shape && d < value->rank; d++) {
-      const rondo_onnx_dimension *dimension = &value->dimensions[d];
-      const bool is_named = dimension->is_dynamic && dimension->name[0] != '\0' && !of->inputs[i].is_file;
-      if (is_named && !find_value(sizes, dimension->name) && size_in_files(of, dimension->name) == 1)
-        hint_at(of, dimension->name);
-    }
-  }
-  if (of->hint[0] != '\0') strcat(of->hint, HINT_END);
 }
 
 int onnx_program_fail(const onnx_program *of, const char *what) {
   return tool_fail("%s: %s%s", what, rondo_last_error()->message, of->hint);
-}
-
-int onnx_program_take_inputs(onnx_program *of, const onnx_input_settings *settings, const char *folder) {
-  int result = check_items(of, settings);
-  for (size_t i = 0; i < of->info.inputs && result == TOOL_OK; i++)
-    result = read_input(of, i, &settings->inputs, folder);
-  for (size_t i = 0; i < of->info.inputs && result == TOOL_OK; i++)
-    result = of->inputs[i].is_file ? fit_input(&of->inputs[i])
-                                   : make_input(of, &of->inputs[i], settings, settings->seed + i);
-  write_hint(of, &settings->sizes);
-  return result;
 }
 
 /* Building --------------------------------------------------------------------------------------------------------- */
@@ -259,10 +93,12 @@ static size_t give_inputs(const onnx_program *of, rondo_onnx_given_input *out) {
   enum { MOST_VALUES = 63 };
   static const size_t none[1] = {0};
   size_t count = 0, values = 0;
-  for (size_t i = 0; i < of->info.inputs; i++) {
+  for (size_t i = 0; i < of->input_count; i++) {
     const onnx_input *input = &of->inputs[i];
+    const rondo_onnx_value *value = &input->value;
     if (!input->has_tensor && !input->has_shape) continue;
-    const bool has_value = input->has_tensor && input->is_file && (input->value.has_type || is_double(&input->value));
+    const bool has_type = value->has_type || strcmp(value->type_name, "double") == 0;
+    const bool has_value = input->has_tensor && input->is_file && has_type;
     const bool gives_value = has_value && values++ < MOST_VALUES;
     out[count++] = (rondo_onnx_given_input){.name = input->value.name,
                                             .shape = input->tensor.rank > 0 ? input->tensor.shape : none,
@@ -286,10 +122,14 @@ bool onnx_program_is_cuda(const rondo_device *device) {
 int onnx_program_build(onnx_program *of, const rondo_device *device, bool lists_unsupported) {
   const uint64_t begin = clock_ns();
   tool_show_progress("building the program of %zu nodes", of->info.nodes);
-  rondo_onnx_given_input *given = calloc(of->info.inputs + 1, sizeof *given);
+  rondo_onnx_given_input *given = calloc(of->input_count + 1, sizeof *given);
   if (!given) return tool_fail_memory("the inputs");
-  const rondo_onnx_build_options options = {RONDO_ONNX_BUILD_OPTIONS_INIT, .for_cuda = onnx_program_is_cuda(device),
-                                            .inputs = given, .input_count = give_inputs(of, given)};
+  const rondo_onnx_build_options options = {RONDO_ONNX_BUILD_OPTIONS_INIT,
+                                            .for_cuda = onnx_program_is_cuda(device),
+                                            .inputs = given,
+                                            .input_count = give_inputs(of, given),
+                                            .dimensions = of->lengths,
+                                            .dimension_count = of->length_count};
   rondo_status status = rondo_program_create(NULL, &of->program);
   if (!status) status = rondo_onnx_build_program(of->model, &options, of->program, &of->build);
   free(given);
@@ -358,19 +198,6 @@ int onnx_program_run(const onnx_program *of, bool eager) {
 
 /* Outputs ---------------------------------------------------------------------------------------------------------- */
 
-/* The type of the data of an output that is the same in each run; 0 if programs do not have it. */
-static rondo_type constant_type(const char *name) {
-  static const struct {
-    const char *name;
-    rondo_type type;
-  } types[] = {{"float", RONDO_F32},     {"double", RONDO_F64}, {"float16", RONDO_F16},
-               {"bfloat16", RONDO_BF16}, {"int64", RONDO_I64},  {"int32", RONDO_I32},
-               {"int8", RONDO_I8},       {"uint8", RONDO_U8},   {"bool", RONDO_BOOL}};
-  for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
-    if (strcmp(types[i].name, name) == 0) return types[i].type;
-  return 0;
-}
-
 /* Reads an output of the program. If its size depends on data, what is not used is cut off. */
 static int read_computed(const onnx_program *of, const rondo_onnx_built_value *built, host_tensor *out) {
   int64_t count = 0;
@@ -386,8 +213,11 @@ static int read_computed(const onnx_program *of, const rondo_onnx_built_value *b
 int onnx_program_read_output(const onnx_program *of, size_t index, onnx_output *out) {
   rondo_onnx_built_value built = {.struct_size = sizeof built};
   if (rondo_onnx_build_get_output(of->build, index, &built)) return tool_fail_status("%s", of->path);
-  *out = (onnx_output){.name = built.name, .type_name = built.type_name};
-  const rondo_type type = built.program_name ? built.type : constant_type(built.type_name);
+  *out = (onnx_output){.name = built.name,
+                       .type_name = built.type_name,
+                       .value_index = built.value_index,
+                       .element_index = built.element_index};
+  const rondo_type type = built.type;
   out->is_shown = rondo_type_bytes(type) > 0 && built.rank <= RONDO_MAX_DIMENSIONS &&
                   (built.program_name || built.data || built.bytes == 0);
   if (!out->is_shown) return TOOL_OK;
@@ -434,8 +264,7 @@ int onnx_program_destroy(onnx_program *of) {
   const int result = of->compiled && rondo_compiled_destroy(of->compiled) ? tool_fail_status("the program") : TOOL_OK;
   rondo_onnx_build_destroy(of->build);
   rondo_program_destroy(of->program);
-  for (size_t i = 0; of->inputs && i < of->info.inputs; i++) host_tensor_destroy(&of->inputs[i].tensor);
-  free(of->inputs);
+  onnx_program_free_inputs(of);
   rondo_onnx_destroy(of->model);
   return result;
 }

@@ -13,10 +13,12 @@
 #include "common/json.h"
 #include "common/options.h"
 
-/* An input of the model. */
+/* An input of the model that is a tensor, or an element of one that is a sequence, or an optional with a value. */
 typedef struct onnx_input {
-  rondo_onnx_value value;
-  const char *source; /* the path of a file, "random" or "zeros" */
+  rondo_onnx_value value; /* its own name is "x[1]" for an element */
+  size_t value_index;     /* of the model's input */
+  char *element_name;     /* owned; NULL: the name is the model's */
+  const char *source;     /* the path of a file, "random" or "zeros" */
   bool is_file;
   bool has_tensor; /* its type and shape are known, and `tensor` is its value, of the model's type */
   bool has_shape;  /* the shape of `tensor` is known, but programs do not have the type */
@@ -25,30 +27,32 @@ typedef struct onnx_input {
 
 /* Where inputs come from. */
 typedef struct onnx_input_settings {
-  option_list inputs; /* NAME=FILE, NAME=random, NAME=zeros; inputs that are not listed are random */
-  option_list sizes;  /* NAME=N: dynamic dimensions; those that no file and no entry gives are 1 */
+  option_list
+      inputs; /* NAME=FILE, NAME=random, NAME=zeros, also NAME[INDEX]=...; tensors that are not listed are random */
+  option_list sizes; /* NAME=N: dynamic dimensions; those that no file and no entry gives are 1; NAME[]=N: elements */
   uint64_t seed;
 } onnx_input_settings;
 
 /* Rows of options for settings with a member `source` of that type. */
-#define ONNX_INPUT_ROWS(settings)                                                                                 \
-  {"input",                                                                                                       \
-   "NAME=VALUE",                                                                                                  \
-   OPTION_LIST,                                                                                                   \
-   offsetof(settings, source.inputs),                                                                             \
-   0,                                                                                                             \
-   0,                                                                                                             \
-   "an input: a file (.npy of NumPy, .pb of ONNX), 'random' or 'zeros'; can be given for each input. Others are " \
-   "random: floats between -1 and 1, integers 0 or 1"},                                                           \
-      {"size",                                                                                                    \
-       "NAME=N",                                                                                                  \
-       OPTION_LIST,                                                                                               \
-       offsetof(settings, source.sizes),                                                                          \
-       0,                                                                                                         \
-       0,                                                                                                         \
-       "the size of a dynamic dimension; can be given for each. Others have that of a file, or 1"},               \
-  {                                                                                                               \
-    "seed", "N", OPTION_COUNT, offsetof(settings, source.seed), 0, 0, "seed of random inputs"                     \
+#define ONNX_INPUT_ROWS(settings)                                                                                   \
+  {"input",                                                                                                         \
+   "NAME=VALUE",                                                                                                    \
+   OPTION_LIST,                                                                                                     \
+   offsetof(settings, source.inputs),                                                                               \
+   0,                                                                                                               \
+   0,                                                                                                               \
+   "an input: a file (.npy of NumPy, .pb of ONNX), 'random' or 'zeros'; can be given for each input, and for each " \
+   "element of a sequence x: 'x[0]', 'x[1]'. Others are random: floats between -1 and 1, integers 0 or 1"},         \
+      {"size",                                                                                                      \
+       "NAME=N",                                                                                                    \
+       OPTION_LIST,                                                                                                 \
+       offsetof(settings, source.sizes),                                                                            \
+       0,                                                                                                           \
+       0,                                                                                                           \
+       "the size of a dynamic dimension; can be given for each, and 'x[]' is how many elements a sequence x has. "  \
+       "Others have that of a file, or 1"},                                                                         \
+  {                                                                                                                 \
+    "seed", "N", OPTION_COUNT, offsetof(settings, source.seed), 0, 0, "seed of random inputs"                       \
   }
 
 /* A row for settings with a member `without_patterns`, a text. */
@@ -63,7 +67,10 @@ typedef struct onnx_program {
   const char *path;
   rondo_onnx_model *model;
   rondo_onnx_info info;
-  onnx_input *inputs;
+  onnx_input *inputs; /* of onnx_program_take_inputs */
+  size_t input_count;
+  rondo_onnx_dimension_size *lengths; /* of sequences that are inputs: the dimension "x[]" */
+  size_t length_count;
   rondo_program *program;
   rondo_onnx_build *build; /* also if nodes are not supported */
   rondo_onnx_build_info built;
@@ -81,6 +88,7 @@ int onnx_program_fail(const onnx_program *of, const char *what);
 /* Reads and makes the inputs. `folder` may have files for inputs that the settings do not list: input_0.pb and so on,
  * as ONNX's own tests have, or NAME.npy. NULL: none. */
 int onnx_program_take_inputs(onnx_program *of, const onnx_input_settings *settings, const char *folder);
+void onnx_program_free_inputs(onnx_program *of);
 
 /* Makes the program, for this device. Nodes that are not supported are no failure if `lists_unsupported`. */
 int onnx_program_build(onnx_program *of, const rondo_device *device, bool lists_unsupported);
@@ -96,6 +104,7 @@ int onnx_program_run(const onnx_program *of, bool eager);
  * then false. The caller destroys it. */
 typedef struct onnx_output {
   const char *name, *type_name;
+  size_t value_index, element_index; /* as of rondo_onnx_built_value */
   bool is_shown;
   host_tensor tensor;
 } onnx_output;
@@ -118,7 +127,11 @@ const char *onnx_file_name(const char *value, char out[ONNX_FILE_NAME]);
 #define ONNX_PATH 4096
 bool onnx_find_file(const char *folder, const char *kind, const char *name, size_t index, char out[ONNX_PATH]);
 
-/* "[batch, 3, ?, 224]": dynamic dimensions by their names. */
+/* "float", "optional(sequence(float))". */
+#define ONNX_TYPE_TEXT 128
+const char *onnx_write_type(const rondo_onnx_value *value, char out[ONNX_TYPE_TEXT]);
+
+/* "[batch, 3, ?, 224]": dynamic dimensions by their names; those of elements of sequences. */
 const char *onnx_write_dimensions(const rondo_onnx_value *value, char out[SHAPE_TEXT]);
 
 /* Writes members that several commands have: the model with its times, and its memory. */

@@ -31,11 +31,11 @@ static void write_cell(FILE *out, const char *text) {
 /* `built` has the shape for the sizes of the page. */
 static void write_value(FILE *out, const char *kind, const rondo_onnx_value *value,
                         const rondo_onnx_built_value *built) {
-  char text[SHAPE_TEXT];
+  char text[SHAPE_TEXT], type[ONNX_TYPE_TEXT];
   fputs("<tr>", out);
   write_cell(out, kind);
-  write_cell(out, value->name);
-  write_cell(out, value->type_name);
+  write_cell(out, built->name);
+  write_cell(out, onnx_write_type(value, type));
   write_cell(out, onnx_write_dimensions(value, text));
   write_cell(out, shape_write(built->shape, built->rank, text));
   fputs("</tr>\n", out);
@@ -50,7 +50,8 @@ static void write_values(const void *program, FILE *out) {
   for (size_t i = 0; rondo_onnx_build_get_input(p->build, i, &built) == RONDO_OK; i++)
     write_value(out, "input", &p->inputs[i].value, &built);
   for (size_t i = 0; rondo_onnx_build_get_output(p->build, i, &built) == RONDO_OK; i++)
-    if (rondo_onnx_get_output(p->model, i, &value) == RONDO_OK) write_value(out, "output", &value, &built);
+    if (rondo_onnx_get_output(p->model, built.value_index, &value) == RONDO_OK)
+      write_value(out, "output", &value, &built);
   end_table(out);
 }
 

@@ -21,7 +21,8 @@ struct served_onnx {
 /* The sizes of the dynamic dimensions in the inputs. Those that are the rows do not count: the builder has them. */
 static size_t list_sizes(const onnx_program *p, rondo_onnx_dimension_size *out) {
   size_t count = 0;
-  for (size_t i = 0; i < p->info.inputs; i++) {
+  for (; count < p->length_count; count++) out[count] = p->lengths[count];
+  for (size_t i = 0; i < p->input_count; i++) {
     const onnx_input *input = &p->inputs[i];
     const size_t rank = input->has_tensor && input->value.has_shape ? input->value.rank : 0;
     for (size_t d = 0; d < rank && d < input->tensor.rank; d++)
@@ -54,7 +55,7 @@ static size_t find_rows(const onnx_program *p, const char *rows, const onnx_inpu
 /* Files of inputs without rows: the program may need to know them. */
 static size_t list_values(const onnx_program *p, const char *rows, rondo_onnx_given_input *out) {
   size_t count = 0;
-  for (size_t i = 0; i < p->info.inputs; i++) {
+  for (size_t i = 0; i < p->input_count; i++) {
     const onnx_input *input = &p->inputs[i];
     if (!input->is_file || !input->has_tensor || find_rows(p, rows, input) < input->value.rank) continue;
     out[count++] = (rondo_onnx_given_input){.name = input->value.name,
@@ -68,8 +69,8 @@ static size_t list_values(const onnx_program *p, const char *rows, rondo_onnx_gi
 
 static int create_builder(served_onnx *model, const rondo_device *device, const char *rows) {
   const onnx_program *p = &model->program;
-  rondo_onnx_dimension_size *sizes = calloc(p->info.inputs * RONDO_MAX_DIMENSIONS + 1, sizeof *sizes);
-  rondo_onnx_given_input *values = calloc(p->info.inputs + 1, sizeof *values);
+  rondo_onnx_dimension_size *sizes = calloc(p->input_count * RONDO_MAX_DIMENSIONS + p->length_count + 1, sizeof *sizes);
+  rondo_onnx_given_input *values = calloc(p->input_count + 1, sizeof *values);
   int result = sizes && values ? TOOL_OK : tool_fail_memory("the inputs");
   if (result == TOOL_OK) {
     const rondo_onnx_build_options build = {RONDO_ONNX_BUILD_OPTIONS_INIT,
@@ -117,7 +118,7 @@ int served_onnx_close(served_onnx *model) {
 /* Inputs ----------------------------------------------------------------------------------------------------------- */
 
 static onnx_input *find_input(const served_onnx *model, const char *name) {
-  for (size_t i = 0; i < model->program.info.inputs; i++)
+  for (size_t i = 0; i < model->program.input_count; i++)
     if (strcmp(model->program.inputs[i].value.name, name) == 0) return &model->program.inputs[i];
   return NULL;
 }

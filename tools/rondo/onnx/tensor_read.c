@@ -34,17 +34,31 @@ static int copy_file(const char *path, const rondo_onnx_tensor_file *file, host_
   return result;
 }
 
-static int read_onnx(const char *path, host_tensor *out) {
+/* Element `index` of a file of `value`. */
+static int read_onnx(const char *path, const rondo_onnx_value *value, size_t index, host_tensor *out,
+                     bool *out_exists) {
   rondo_onnx_tensor_file *file = NULL;
-  if (rondo_onnx_tensor_load(path, NULL, &file)) return tool_fail_status("%s", path);
+  const rondo_status status = rondo_onnx_tensor_load_element(path, value, index, NULL, &file);
+  *out_exists = status != RONDO_NOT_FOUND || rondo_last_error()->reason != RONDO_REASON_OUT_OF_RANGE;
+  if (!*out_exists) return TOOL_OK;
+  if (status) return tool_fail_status("%s", path);
   const int result = copy_file(path, file, out);
   rondo_onnx_tensor_destroy(file);
   return result;
 }
 
 int tensor_read(const char *path, host_tensor *out) {
+  const rondo_onnx_value tensor = {.struct_size = sizeof tensor, .name = "", .type_name = "unknown"};
+  bool exists;
+  return tensor_read_element(path, &tensor, 0, out, &exists);
+}
+
+int tensor_read_element(const char *path, const rondo_onnx_value *value, size_t index, host_tensor *out,
+                        bool *out_exists) {
   *out = (host_tensor){0};
+  *out_exists = !ends_with(path, ".npy") || index == 0;
+  if (!*out_exists) return TOOL_OK;
   if (ends_with(path, ".npy")) return npy_read(path, out);
-  if (ends_with(path, ".pb")) return read_onnx(path, out);
+  if (ends_with(path, ".pb")) return read_onnx(path, value, index, out, out_exists);
   return tool_fail("%s: tensors are read from files whose names end in .npy (NumPy) or .pb (ONNX)", path);
 }

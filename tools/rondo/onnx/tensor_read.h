@@ -9,4 +9,9 @@
 /* Reads a file, whose name ends in .npy or .pb. Returns TOOL_OK, or TOOL_FAILURE after a message. */
 int tensor_read(const char *path, host_tensor *out);
 
+/* Reads an element of a file of an input or output of a model. A tensor is element 0; so is the array of a .npy. Past
+ * the last element, *out_exists is false, and there is nothing to destroy. */
+int tensor_read_element(const char *path, const rondo_onnx_value *value, size_t index, host_tensor *out,
+                        bool *out_exists);
+
 #endif
