@@ -147,6 +147,9 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_onnx_get_operator(const rondo_onnx_m
  * empty if the options do not give it or an element of it. An output that is an empty sequence or optional is no
  * tensor. Sequences of sequences are not supported.
  *
+ * Values of programs have at most RONDO_MAX_DIMENSIONS dimensions. An input or output of the model with more has the
+ * first and the last four in the program, and those between as one.
+ *
  * Programs have no F64: values of the type double are F32 in the program, also inputs and outputs. Constants that no
  * operator computes with keep their precision. Other types that programs lack are held in wider ones likewise, except
  * outputs that are the same in each run, and results are numbers of the type: int2 and int4 as I8, uint2 and uint4 as
@@ -241,7 +244,7 @@ typedef struct rondo_onnx_built_value {
                                program can not hold an output */
   const char *type_name;    /* as in rondo_onnx_value */
   rondo_type type;          /* in the program, or of `data`; 0: programs have no such type */
-  size_t rank;
+  size_t rank;              /* in the model */
   const size_t *shape;
   const void *data; /* of an output that is the same in each run: its elements, of the type type_name; else NULL */
   size_t bytes;

@@ -12,6 +12,7 @@ static volatile uint8_t sink; /* every byte is read */
 
 static void read_value(const rondo_onnx_value *value) {
   REQUIRE(value->name != NULL && value->type_name != NULL);
+  if (value->element != NULL) read_value(value->element);
   for (size_t i = 0; i < value->rank; i++)
     REQUIRE(value->dimensions[i].name != NULL && (!value->dimensions[i].is_dynamic || value->dimensions[i].size == 0));
 }

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT
- * Makes programs of models (ON-10): bytes that are an accepted model are imported, with dynamic dimensions of size 2
- * and small limits, with and without the values of integer inputs, which are zeros, and what is imported is built again
- * by a builder, for one row and for three. Each either succeeds, or gives a typed error and leaves the program as it
- * was. The corpus has valid models, so that most mutations are of one field.
+ * Makes programs of models (ON-10): bytes that are an accepted model are imported, with dynamic dimensions of size 2,
+ * two elements of each sequence and small limits, with and without the values of integer inputs, which are zeros, and
+ * what is imported is built again by a builder, for one row and for three. Each either succeeds, or gives a typed error
+ * and leaves the program as it was. The corpus has valid models, so that most mutations are of one field.
  */
 #include <rondo/onnx.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "fuzz/fuzz_target.h"
 
-enum { MOST_INPUTS = 16, MOST_ELEMENTS = 1 << 16, MOST_FOLDED = 1 << 20 };
+enum { MOST_INPUTS = 16, NAME_BYTES = 128, MOST_ELEMENTS = 1 << 16, MOST_FOLDED = 1 << 20 };
 
 static volatile uint8_t sink; /* every byte is read */
 
@@ -29,6 +30,51 @@ static size_t count_elements(const size_t *shape, size_t rank) {
   size_t count = 1;
   for (size_t i = 0; i < rank; i++) count *= shape[i];
   return count;
+}
+
+/* The inputs of a program: tensors, and the elements of sequences and optionals, with a shape each. */
+typedef struct chosen_inputs {
+  rondo_onnx_given_input given[MOST_INPUTS];
+  size_t shapes[MOST_INPUTS][RONDO_MAX_DIMENSIONS];
+  char names[MOST_INPUTS][NAME_BYTES];
+  size_t count;
+  bool has_integers;
+} chosen_inputs;
+
+/* Adds an input, or returns false if it is too large, or one too many. */
+static bool choose_input(chosen_inputs *of, const rondo_onnx_value *value, const char *name, bool gives_integers) {
+  static const int64_t zeros[MOST_ELEMENTS];
+  const bool is_integer = value->has_type && (value->type == RONDO_I64 || value->type == RONDO_I32);
+  if (of->count == MOST_INPUTS || !choose_shape(value, of->shapes[of->count])) return false;
+  rondo_onnx_given_input *given = &of->given[of->count];
+  *given = (rondo_onnx_given_input){.name = name, .shape = of->shapes[of->count], .rank = value->rank};
+  of->has_integers |= is_integer;
+  if (is_integer && gives_integers) {
+    given->data = zeros;
+    given->bytes = count_elements(of->shapes[of->count], value->rank) * rondo_type_bytes(value->type);
+  }
+  of->count++;
+  return true;
+}
+
+/* Two elements of a sequence. */
+static bool choose_elements(chosen_inputs *of, const rondo_onnx_value *value, bool gives_integers) {
+  for (size_t i = 0; i < 2; i++) {
+    char *name = of->names[of->count < MOST_INPUTS ? of->count : 0];
+    if (snprintf(name, NAME_BYTES, "%s[%zu]", value->name, i) >= NAME_BYTES) return false;
+    if (!choose_input(of, value, name, gives_integers)) return false;
+  }
+  return true;
+}
+
+static bool choose_value(chosen_inputs *of, const rondo_onnx_value *value, bool gives_integers) {
+  const rondo_onnx_value *outer = value;
+  while (value->element != NULL) {
+    outer = value;
+    value = value->element;
+  }
+  return strcmp(outer->type_name, "sequence") == 0 ? choose_elements(of, value, gives_integers)
+                                                   : choose_input(of, value, value->name, gives_integers);
 }
 
 static void read_text(const char *text) {
@@ -80,24 +126,14 @@ static void build_rows(const rondo_onnx_model *model, const rondo_onnx_build_opt
 
 /* With the values of integer inputs, zeros, if `gives_integers`. Returns whether the model has such inputs. */
 static bool build_model(const rondo_onnx_model *model, bool gives_integers) {
-  static const int64_t zeros[MOST_ELEMENTS];
-  bool has_integers = false;
-  size_t shapes[MOST_INPUTS][RONDO_MAX_DIMENSIONS], count = 0;
-  rondo_onnx_given_input given[MOST_INPUTS];
+  chosen_inputs chosen = {.count = 0};
   rondo_onnx_value value = {.struct_size = sizeof value};
   rondo_program *program = NULL;
   rondo_onnx_build *build = NULL;
-  for (; rondo_onnx_get_input(model, count, &value) == RONDO_OK; count++) {
-    if (count == MOST_INPUTS || !choose_shape(&value, shapes[count])) return false;
-    const bool is_integer = value.has_type && (value.type == RONDO_I64 || value.type == RONDO_I32);
-    given[count] = (rondo_onnx_given_input){.name = value.name, .shape = shapes[count], .rank = value.rank};
-    has_integers |= is_integer;
-    if (!is_integer || !gives_integers) continue;
-    given[count].data = zeros;
-    given[count].bytes = count_elements(shapes[count], value.rank) * rondo_type_bytes(value.type);
-  }
-  const rondo_onnx_build_options options = {RONDO_ONNX_BUILD_OPTIONS_INIT, .inputs = given, .input_count = count,
-                                            .most_folded_bytes = MOST_FOLDED};
+  for (size_t i = 0; rondo_onnx_get_input(model, i, &value) == RONDO_OK; i++)
+    if (!choose_value(&chosen, &value, gives_integers)) return false;
+  const rondo_onnx_build_options options = {RONDO_ONNX_BUILD_OPTIONS_INIT, .inputs = chosen.given,
+                                            .input_count = chosen.count, .most_folded_bytes = MOST_FOLDED};
   REQUIRE(rondo_program_create(NULL, &program) == RONDO_OK);
   const rondo_status status = rondo_onnx_build_program(model, &options, program, &build);
   REQUIRE(status == RONDO_OK || rondo_last_error()->message[0] != '\0');
@@ -108,7 +144,7 @@ static bool build_model(const rondo_onnx_model *model, bool gives_integers) {
   if (status == RONDO_OK) build_rows(model, &options);
   rondo_onnx_build_destroy(build);
   rondo_program_destroy(program);
-  return has_integers;
+  return chosen.has_integers;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

@@ -271,6 +271,8 @@ static rondo_status unpack(rondo_scratch *scratch, const condenser *self, const 
 
 rondo_status rondo_onnx_read_message(rondo_scratch *scratch, const uint8_t *file, size_t count,
                                      const ProtobufCMessageDescriptor *descriptor, ProtobufCMessage **out) {
+  static const uint8_t nothing[1];
+  if (count == 0) file = nothing; /* an empty file is not mapped, and an empty message is valid */
   condenser self = {.allocator = *scratch->allocator, .file = file};
   const message whole = {.kind = descriptor, .at = file, .end = file + count};
   *out = NULL;

@@ -33,6 +33,16 @@ size_t rondo_onnx_shape_count(const rondo_onnx_shape *shape) {
   return count;
 }
 
+rondo_onnx_shape rondo_onnx_program_shape(const rondo_onnx_shape *shape) {
+  rondo_onnx_shape out = *shape;
+  if (shape->rank <= RONDO_MAX_DIMENSIONS) return out;
+  const size_t more = shape->rank - RONDO_MAX_DIMENSIONS;
+  out.rank = RONDO_MAX_DIMENSIONS;
+  for (size_t i = 0; i < more; i++) out.dims[1] *= shape->dims[2 + i];
+  for (size_t i = 2; i < out.rank; i++) out.dims[i] = shape->dims[i + more];
+  return out;
+}
+
 const char *rondo_onnx_shape_text(char buffer[RONDO_ONNX_SHAPE_TEXT], const rondo_onnx_shape *shape) {
   int at = snprintf(buffer, RONDO_ONNX_SHAPE_TEXT, "%s [", rondo_onnx_type_name((int32_t)shape->type));
   for (size_t i = 0; i < shape->rank && at < RONDO_ONNX_SHAPE_TEXT - 24; i++)
@@ -316,12 +326,12 @@ static bool may_be_state(const rondo_onnx_importer *importer, const rondo_onnx_c
 }
 
 /* A constant of the program, with its elements: one that the programs which share states do not have in common. */
-static rondo_status add_to_program(rondo_onnx_importer *importer, rondo_onnx_constant *constant, rondo_type type) {
+static rondo_status add_to_program(rondo_onnx_importer *importer, rondo_onnx_constant *constant,
+                                   const rondo_onnx_shape *held, rondo_type type) {
   const void *elements;
   RONDO_TRY(rondo_onnx_constant_hold(importer, constant));
   RONDO_TRY(rondo_onnx_constant_elements(importer, constant, &elements));
-  return rondo_program_add_tensor(importer->program, type, constant->shape.dims, constant->shape.rank, elements,
-                                  &constant->state);
+  return rondo_program_add_tensor(importer->program, type, held->dims, held->rank, elements, &constant->state);
 }
 
 /* Where elements of the model's files are, so that they can stay there. */
@@ -344,9 +354,10 @@ static rondo_status add_state(rondo_onnx_importer *importer, rondo_onnx_constant
   RONDO_TRY(rondo_onnx_held_type(importer, constant->shape.type, &type));
   RONDO_TRY(rondo_array_reserve(&importer->allocator, &importer->states, importer->states.count + 1));
   if (constant->name == NULL) RONDO_TRY(name_by_content(importer, constant));
-  if (!may_be_state(importer, constant)) return add_to_program(importer, constant, type);
-  RONDO_TRY(rondo_program_state_with(importer->program, constant->name, type, constant->shape.dims,
-                                     constant->shape.rank, &frozen, &constant->state));
+  const rondo_onnx_shape held = rondo_onnx_program_shape(&constant->shape);
+  if (!may_be_state(importer, constant)) return add_to_program(importer, constant, &held, type);
+  RONDO_TRY(rondo_program_state_with(importer->program, constant->name, type, held.dims, held.rank, &frozen,
+                                     &constant->state));
   expect_file(importer, constant);
   RONDO_TRY(rondo_array_push(&importer->allocator, &importer->states, &constant));
   importer->build->info.states++;
@@ -409,8 +420,9 @@ static rondo_status find_repeated_state(rondo_onnx_importer *importer, rondo_onn
 
 static rondo_status state_of(rondo_onnx_importer *importer, rondo_onnx_constant *constant, rondo_value *out) {
   if (constant->state.id == 0)
-    RONDO_TRY((constant->given & RONDO_ONNX_OF_SIZES) != 0 ? find_repeated_state(importer, constant)
-                                                           : find_state(importer, constant));
+    RONDO_TRY((constant->given & RONDO_ONNX_OF_SIZES) != 0 && constant->shape.rank <= RONDO_MAX_DIMENSIONS
+                  ? find_repeated_state(importer, constant)
+                  : find_state(importer, constant));
   *out = constant->state;
   return RONDO_OK;
 }
@@ -442,8 +454,8 @@ static rondo_status add_number(rondo_onnx_importer *importer, rondo_onnx_constan
   rondo_value *number = &constant->number;
   RONDO_TRY(rondo_onnx_constant_elements(importer, constant, &elements));
   RONDO_TRY(rondo_program_add_number(importer->program, number_of(type, elements), number));
-  if (constant->shape.rank > 0)
-    RONDO_TRY(rondo_op_reshape(importer->program, *number, constant->shape.dims, constant->shape.rank, number));
+  const rondo_onnx_shape held = rondo_onnx_program_shape(&constant->shape);
+  if (held.rank > 0) RONDO_TRY(rondo_op_reshape(importer->program, *number, held.dims, held.rank, number));
   return type == RONDO_F32 ? RONDO_OK : rondo_op_cast(importer->program, *number, type, number);
 }
 
@@ -486,7 +498,8 @@ static rondo_status collect(rondo_onnx_importer *importer, rondo_onnx_constant *
   rondo_type type;
   rondo_shape shape;
   RONDO_TRY(rondo_onnx_held_type(importer, constant->shape.type, &type));
-  RONDO_TRY(rondo_shape_make(constant->name, type, constant->shape.dims, constant->shape.rank, &shape));
+  const rondo_onnx_shape held = rondo_onnx_program_shape(&constant->shape);
+  RONDO_TRY(rondo_shape_make(constant->name, type, held.dims, held.rank, &shape));
   importer->build->info.state_bytes += rondo_shape_bytes(&shape);
   return append(importer, constant, &shape, weights);
 }

@@ -60,8 +60,8 @@ static rondo_status add_state(rondo_onnx_importer *importer, rondo_onnx_folding 
   RONDO_TRY(rondo_onnx_held_type(importer, constant->shape.type, &type));
   RONDO_TRY(rondo_array_reserve(&importer->allocator, &folding->states, folding->states.count + 1));
   (void)snprintf(name, sizeof name, "state.%zu", folding->states.count);
-  RONDO_TRY(rondo_program_state(folding->program, name, type, constant->shape.dims, constant->shape.rank,
-                                &constant->folding_state));
+  const rondo_onnx_shape held = rondo_onnx_program_shape(&constant->shape);
+  RONDO_TRY(rondo_program_state(folding->program, name, type, held.dims, held.rank, &constant->folding_state));
   constant->last_folding = folding;
   return rondo_array_push(&importer->allocator, &folding->states, &constant);
 }
@@ -73,7 +73,8 @@ static rondo_status add_number(rondo_onnx_folding *folding, rondo_onnx_constant 
   rondo_value *value = &constant->folding_state;
   RONDO_TRY(rondo_program_add_number(program, number, value));
   if (type != RONDO_F32) RONDO_TRY(rondo_op_cast(program, *value, type, value));
-  RONDO_TRY(rondo_op_expand(program, *value, constant->shape.dims, constant->shape.rank, value));
+  const rondo_onnx_shape held = rondo_onnx_program_shape(&constant->shape);
+  RONDO_TRY(rondo_op_expand(program, *value, held.dims, held.rank, value));
   constant->last_folding = folding;
   return RONDO_OK;
 }

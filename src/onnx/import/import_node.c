@@ -64,9 +64,6 @@ static rondo_status check_operand(rondo_onnx_node *node, size_t index) {
   RONDO_TRY((node->row->flags & RONDO_ONNX_ROW_WIDE) != 0
                 ? rondo_onnx_held_type(node->importer, shape->type, &type)
                 : rondo_onnx_program_type(node->importer, shape->type, &type));
-  if (shape->rank > RONDO_MAX_DIMENSIONS)
-    return rondo_onnx_refuse(node, "input %zu has %zu dimensions, and programs have at most %d", index, shape->rank,
-                             RONDO_MAX_DIMENSIONS);
   if (rondo_onnx_shape_count(shape) == 0) return rondo_onnx_refuse(node, "input %zu has no elements", index);
   return RONDO_OK;
 }
@@ -89,7 +86,8 @@ rondo_status rondo_onnx_constant_operand(rondo_onnx_node *node, rondo_onnx_const
   return rondo_onnx_constant_value(node->importer, constant, out);
 }
 
-rondo_status rondo_onnx_operand(rondo_onnx_node *node, size_t index, rondo_value *out) {
+/* In the shape of programs. */
+static rondo_status add_operand(rondo_onnx_node *node, size_t index, rondo_value *out) {
   const rondo_onnx_import_value *value = &node->inputs[index];
   RONDO_TRY(rondo_onnx_check_counted(node, index));
   RONDO_TRY(check_operand(node, index));
@@ -97,6 +95,67 @@ rondo_status rondo_onnx_operand(rondo_onnx_node *node, size_t index, rondo_value
   if (!node->folds && value->scaled != NULL) return rondo_onnx_add_scaled(node->importer, value->scaled, out);
   *out = value->result;
   return !node->folds && out->id != 0 ? RONDO_OK : rondo_onnx_constant_operand(node, value->constant, out);
+}
+
+/* An operand of an element-wise node with more dimensions than programs have. The dimensions that are one in programs
+ * must be those of the result, or 1, and then broadcasting is the same. */
+static rondo_status add_merged_operand(rondo_onnx_node *node, size_t index, const rondo_onnx_shape *result,
+                                       rondo_value *out) {
+  const rondo_onnx_shape *shape = rondo_onnx_input_shape(node, index);
+  const size_t missing = result->rank - shape->rank, more = result->rank - RONDO_MAX_DIMENSIONS;
+  rondo_onnx_shape padded = {.type = shape->type, .rank = result->rank};
+  bool is_same = true, is_one = true;
+  for (size_t i = 0; i < result->rank; i++) {
+    padded.dims[i] = i < missing ? 1 : shape->dims[i - missing];
+    if (i == 0 || i > more + 1) continue;
+    is_same = is_same && padded.dims[i] == result->dims[i];
+    is_one = is_one && padded.dims[i] == 1;
+  }
+  if (!is_same && !is_one)
+    return rondo_onnx_refuse(node,
+                             "input %zu is broadcast along some of dimensions 1 to %zu of %zu, which are one in "
+                             "programs",
+                             index, more + 1, result->rank);
+  padded = rondo_onnx_program_shape(&padded);
+  RONDO_TRY(add_operand(node, index, out));
+  return rondo_onnx_reshape(node, *out, padded.dims, padded.rank, out);
+}
+
+/* The shape of an element-wise result with more dimensions than programs have; false: it has no more. */
+static bool find_merged(const rondo_onnx_node *node, rondo_onnx_shape *out) {
+  const rondo_onnx_shape *widest = NULL;
+  if ((node->row->flags & RONDO_ONNX_ROW_MERGED) == 0) return false;
+  *out = (rondo_onnx_shape){.rank = 0};
+  for (size_t i = 0; i < node->message->n_input; i++) {
+    const rondo_onnx_shape *shape = &node->inputs[i].shape;
+    if (rondo_onnx_has_input(node, i) && shape->rank > (widest != NULL ? widest->rank : 0)) widest = shape;
+  }
+  if (widest == NULL || widest->rank <= RONDO_MAX_DIMENSIONS) return false;
+  *out = *widest;
+  for (size_t i = 0; i < node->message->n_input; i++) {
+    const rondo_onnx_shape *shape = &node->inputs[i].shape;
+    for (size_t d = 0; rondo_onnx_has_input(node, i) && d < shape->rank; d++) {
+      size_t *size = &out->dims[out->rank - 1 - d];
+      if (*size == 1) *size = shape->dims[shape->rank - 1 - d];
+    }
+  }
+  return true;
+}
+
+rondo_status rondo_onnx_operand(rondo_onnx_node *node, size_t index, rondo_value *out) {
+  const size_t rank = rondo_onnx_input_shape(node, index)->rank;
+  rondo_onnx_shape merged;
+  if (find_merged(node, &merged)) return add_merged_operand(node, index, &merged, out);
+  if (rank > RONDO_MAX_DIMENSIONS)
+    return rondo_onnx_refuse(node, "input %zu has %zu dimensions, and programs have at most %d", index, rank,
+                             RONDO_MAX_DIMENSIONS);
+  return add_operand(node, index, out);
+}
+
+rondo_status rondo_onnx_operand_as(rondo_onnx_node *node, size_t index, const size_t *dims, size_t rank,
+                                   rondo_value *out) {
+  RONDO_TRY(add_operand(node, index, out));
+  return rondo_onnx_reshape(node, *out, dims, rank, out);
 }
 
 /* Marks the inputs on whose given values the constant depends. */
@@ -213,13 +272,15 @@ static rondo_onnx_type type_in_model(const rondo_onnx_node *node, rondo_type typ
   return rondo_onnx_type_of(type);
 }
 
-/* With type 0, the type of the program. */
-static rondo_status set_result(rondo_onnx_node *node, size_t index, rondo_value value, rondo_onnx_type model_type) {
+/* With type 0, the type of the program. Without a shape, that of the program. */
+static rondo_status set_result_as(rondo_onnx_node *node, size_t index, rondo_value value, rondo_onnx_type model_type,
+                                  const rondo_onnx_shape *shape) {
   rondo_program *program;
   rondo_type type;
   rondo_onnx_import_value result = {.kind = RONDO_ONNX_TENSOR_VALUE};
   RONDO_TRY(rondo_onnx_node_program(node, &program));
   RONDO_TRY(rondo_value_shape(program, value, &type, result.shape.dims, &result.shape.rank));
+  if (shape != NULL) result.shape = *shape;
   result.shape.type = model_type != 0 ? model_type : type_in_model(node, type);
   assert(rondo_onnx_type_of(type) == result.shape.type || rondo_onnx_widened_type(result.shape.type) == type);
   if (node->folds) {
@@ -230,6 +291,19 @@ static rondo_status set_result(rondo_onnx_node *node, size_t index, rondo_value 
   }
   rondo_onnx_set_value(node, index, &result);
   return RONDO_OK;
+}
+
+static rondo_status set_result(rondo_onnx_node *node, size_t index, rondo_value value, rondo_onnx_type model_type) {
+  rondo_onnx_shape merged;
+  return set_result_as(node, index, value, model_type, find_merged(node, &merged) ? &merged : NULL);
+}
+
+rondo_status rondo_onnx_set_shaped(rondo_onnx_node *node, size_t index, rondo_value value,
+                                   const rondo_onnx_shape *shape) {
+  const rondo_onnx_shape held = rondo_onnx_program_shape(shape);
+  if (!rondo_onnx_wants_output(node, index)) return RONDO_OK;
+  RONDO_TRY(rondo_onnx_reshape(node, value, held.dims, held.rank, &value));
+  return set_result_as(node, index, value, shape->type, shape);
 }
 
 rondo_status rondo_onnx_set_result(rondo_onnx_node *node, size_t index, rondo_value value) {

@@ -46,6 +46,10 @@ bool rondo_onnx_is_constant(const rondo_onnx_node *node, size_t index);
  * row has RONDO_ONNX_ROW_WIDE. Errors: UNSUPPORTED (a type or rank that programs do not have). */
 RONDO_MUST_USE rondo_status rondo_onnx_operand(rondo_onnx_node *node, size_t index, rondo_value *out);
 
+/* The same with any number of dimensions, in this shape of as many elements. */
+RONDO_MUST_USE rondo_status rondo_onnx_operand_as(rondo_onnx_node *node, size_t index, const size_t *dims, size_t rank,
+                                                  rondo_value *out);
+
 /* The same of a constant that the function made itself. */
 RONDO_MUST_USE rondo_status rondo_onnx_constant_operand(rondo_onnx_node *node, rondo_onnx_constant *constant,
                                                         rondo_value *out);
@@ -88,6 +92,9 @@ RONDO_MUST_USE rondo_status rondo_onnx_set_fitted(rondo_onnx_node *node, size_t 
 RONDO_MUST_USE rondo_status rondo_onnx_set_counted(rondo_onnx_node *node, size_t index, rondo_value value,
                                                    rondo_onnx_type type, size_t axis, rondo_value count);
 void rondo_onnx_keep_count(rondo_onnx_node *node, size_t axis);
+/* A result of this shape, which may have more dimensions than values of programs; the value has as many elements. */
+RONDO_MUST_USE rondo_status rondo_onnx_set_shaped(rondo_onnx_node *node, size_t index, rondo_value value,
+                                                  const rondo_onnx_shape *shape);
 void rondo_onnx_set_constant(rondo_onnx_node *node, size_t index, rondo_onnx_constant *constant);
 RONDO_MUST_USE rondo_status rondo_onnx_set_empty(rondo_onnx_node *node, size_t index, const rondo_onnx_shape *shape);
 void rondo_onnx_set_input(rondo_onnx_node *node, size_t index, size_t input);

@@ -22,6 +22,10 @@ typedef struct rondo_onnx_shape {
   size_t dims[RONDO_ONNX_MOST_DIMENSIONS]; /* 0 is a size, too */
 } rondo_onnx_shape;
 
+/* The shape in a program, where values have at most RONDO_MAX_DIMENSIONS dimensions: of more, those between the first
+ * and the last ones are one, so that rows stay rows. */
+rondo_onnx_shape rondo_onnx_program_shape(const rondo_onnx_shape *shape);
+
 typedef struct rondo_onnx_folding rondo_onnx_folding;
 
 /* Memory of elements that were computed at import. What no weight has taken is freed when the import ends. */

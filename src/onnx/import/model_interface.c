@@ -178,9 +178,10 @@ rondo_status rondo_onnx_add_input(rondo_onnx_importer *importer, rondo_onnx_impo
   const size_t rows = sharing != NULL ? sharing->input_rows[input - importer->inputs] : 0;
   if (input->result.id == 0) {
     RONDO_TRY(rondo_onnx_held_type(importer, input->shape.type, &type));
-    RONDO_TRY(rows > 0 ? add_rows_first(importer, input, type, rows)
-                       : rondo_program_input(importer->program, input->name, type, input->shape.dims, input->shape.rank,
-                                             &input->result));
+    const rondo_onnx_shape held = rondo_onnx_program_shape(&input->shape);
+    RONDO_TRY(rows > 0
+                  ? add_rows_first(importer, input, type, rows)
+                  : rondo_program_input(importer->program, input->name, type, held.dims, held.rank, &input->result));
   }
   *out = input->result;
   return RONDO_OK;
@@ -207,7 +208,7 @@ static bool is_constant_only(const rondo_onnx_importer *importer, const rondo_on
   rondo_error_save(&before);
   const bool has_type = rondo_onnx_held_type(importer, shape->type, &type) == RONDO_OK;
   rondo_error_restore(&before);
-  return !has_type || rondo_onnx_shape_count(shape) == 0 || shape->rank > RONDO_MAX_DIMENSIONS;
+  return !has_type || rondo_onnx_shape_count(shape) == 0;
 }
 
 static rondo_status make_value(rondo_onnx_importer *importer, rondo_onnx_import_input *input, int option,

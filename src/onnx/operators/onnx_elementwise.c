@@ -490,30 +490,31 @@ static rondo_status add_clip(rondo_onnx_node *node, const void *data) {
 /* The table -------------------------------------------------------------------------------------------------------- */
 
 #define WIDE RONDO_ONNX_ROW_WIDE
-#define UNARY(name, first, ...)                                                \
-  {                                                                            \
-    name, first, 0, 1, 1, WIDE, add_unary, &(const unary_form) { __VA_ARGS__ } \
+#define MERGED RONDO_ONNX_ROW_MERGED
+#define UNARY(name, first, ...)                                                         \
+  {                                                                                     \
+    name, first, 0, 1, 1, WIDE | MERGED, add_unary, &(const unary_form) { __VA_ARGS__ } \
   }
-#define NUMBERS(name, first, function, ...)                      \
-  {                                                              \
-    name, first, 0, 1, 1, 0, add_numbers, &(const number_form) { \
-      function, { __VA_ARGS__ }                                  \
-    }                                                            \
+#define NUMBERS(name, first, function, ...)                           \
+  {                                                                   \
+    name, first, 0, 1, 1, MERGED, add_numbers, &(const number_form) { \
+      function, { __VA_ARGS__ }                                       \
+    }                                                                 \
   }
-#define ORDERED(name, first, ...)                                                \
-  {                                                                              \
-    name, first, 0, 2, 2, WIDE, add_binary, &(const binary_form) { __VA_ARGS__ } \
+#define ORDERED(name, first, ...)                                                         \
+  {                                                                                       \
+    name, first, 0, 2, 2, WIDE | MERGED, add_binary, &(const binary_form) { __VA_ARGS__ } \
   }
 #define BINARY(name, first, function, result) ORDERED(name, first, function, result, NULL)
 #define ALIGNED(name, ...)                                                       \
   {                                                                              \
     name, 6, 6, 2, 2, 0, add_aligned, &(const binary_form) { __VA_ARGS__, NULL } \
   }
-#define MANY(name, first, is_mean, ...)                                                                \
-  {                                                                                                    \
-    name, first, 0, RONDO_ONNX_ANY_NUMBER, RONDO_ONNX_ANY_NUMBER, WIDE, add_many, &(const many_form) { \
-      {__VA_ARGS__}, is_mean                                                                           \
-    }                                                                                                  \
+#define MANY(name, first, is_mean, ...)                                                                         \
+  {                                                                                                             \
+    name, first, 0, RONDO_ONNX_ANY_NUMBER, RONDO_ONNX_ANY_NUMBER, WIDE | MERGED, add_many, &(const many_form) { \
+      {__VA_ARGS__}, is_mean                                                                                    \
+    }                                                                                                           \
   }
 
 static const rondo_onnx_row rows[] = {
@@ -595,11 +596,11 @@ static const rondo_onnx_row rows[] = {
     MANY("Min", 6, false, rondo_op_minimum, 0, rondo_onnx_unsigned_minimum),
     MANY("Sum", 6, false, rondo_op_add, 0, NULL),
     {"BitCast", 26, 0, 1, 1, WIDE, add_bit_cast, NULL},
-    {"Cast", 6, 0, 1, 1, WIDE | RONDO_ONNX_ROW_COUNTED, add_cast, NULL},
+    {"Cast", 6, 0, 1, 1, WIDE | MERGED | RONDO_ONNX_ROW_COUNTED, add_cast, NULL},
     {"CastLike", 15, 0, 2, 2, WIDE, add_cast_like, NULL},
-    {"Clip", 6, 10, 1, 1, 0, add_clip_attributes, NULL},
-    {"Clip", 11, 0, 1, 3, 0, add_clip, NULL},
-    {"Where", 9, 0, 3, 3, WIDE, add_where, NULL},
+    {"Clip", 6, 10, 1, 1, MERGED, add_clip_attributes, NULL},
+    {"Clip", 11, 0, 1, 3, MERGED, add_clip, NULL},
+    {"Where", 9, 0, 3, 3, WIDE | MERGED, add_where, NULL},
 };
 
 RONDO_ONNX_FAMILY(rondo_onnx_elementwise, rows);

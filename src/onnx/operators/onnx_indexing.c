@@ -31,6 +31,7 @@ static rondo_status wrap_constant(rondo_onnx_node *node, size_t index, size_t si
 /* The indices of an input as operand, 0 <= i < size. */
 static rondo_status index_operand(rondo_onnx_node *node, size_t index, size_t size, rondo_value *out) {
   rondo_program *program;
+  if (rondo_onnx_input_shape(node, index)->rank > RONDO_MAX_DIMENSIONS) return rondo_onnx_operand(node, index, out);
   if (!rondo_onnx_has_result(&node->inputs[index])) return wrap_constant(node, index, size, out);
   RONDO_TRY(rondo_onnx_operand(node, index, out));
   RONDO_TRY(rondo_onnx_node_program(node, &program));
@@ -85,6 +86,29 @@ static rondo_status add_gather(rondo_onnx_node *node, const void *data) {
 
 /* GatherElements, GatherND ----------------------------------------------------------------------------------------- */
 
+/* The indices have all elements of the other dimensions, so those before and after the axis are one each. */
+static rondo_status gather_merged(rondo_onnx_node *node, const rondo_onnx_shape *shape, size_t axis) {
+  const rondo_onnx_shape *have = rondo_onnx_input_shape(node, 0);
+  size_t dims[] = {1, have->dims[axis], 1};
+  rondo_program *program;
+  rondo_value value, indices;
+  for (size_t i = 0; i < have->rank; i++) {
+    if (i != axis && have->dims[i] != shape->dims[i])
+      return rondo_onnx_refuse(node,
+                               "it has %zu dimensions, and the sizes %zu and %zu of dimension %zu: programs have at "
+                               "most %d dimensions",
+                               have->rank, have->dims[i], shape->dims[i], i, RONDO_MAX_DIMENSIONS);
+    if (i != axis) dims[i < axis ? 0 : 2] *= have->dims[i];
+  }
+  RONDO_TRY(rondo_onnx_operand_as(node, 0, dims, 3, &value));
+  const size_t index_dims[] = {dims[0], shape->dims[axis], dims[2]};
+  RONDO_TRY(rondo_onnx_operand_as(node, 1, index_dims, 3, &indices));
+  RONDO_TRY(rondo_onnx_node_program(node, &program));
+  RONDO_TRY(rondo_op_wrap_indices(program, indices, dims[1], &indices));
+  RONDO_TRY(rondo_op_gather(program, value, indices, 1, &value));
+  return rondo_onnx_set_shaped(node, 0, value, shape);
+}
+
 static rondo_status add_gather_elements(rondo_onnx_node *node, const void *data) {
   const rondo_onnx_shape *have = rondo_onnx_input_shape(node, 0);
   rondo_onnx_shape shape = *rondo_onnx_input_shape(node, 1);
@@ -92,6 +116,8 @@ static rondo_status add_gather_elements(rondo_onnx_node *node, const void *data)
   (void)data;
   RONDO_TRY(read_axis(node, 0, have->rank, &axis));
   shape.type = have->type;
+  if (have->rank > RONDO_MAX_DIMENSIONS && shape.rank == have->rank && rondo_onnx_shape_count(&shape) > 0)
+    return gather_merged(node, &shape, axis);
   return set_gathered(node, rondo_op_gather, axis, &shape);
 }
 

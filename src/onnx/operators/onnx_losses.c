@@ -61,8 +61,7 @@ static rondo_status add_targets(class_loss *of, rondo_value *out, rondo_value *o
   rondo_type type;
   rondo_value ignored, zero;
   RONDO_TRY(rondo_onnx_program_type(of->node->importer, rondo_onnx_input_shape(of->node, 1)->type, &type));
-  RONDO_TRY(rondo_onnx_operand(of->node, 1, out));
-  RONDO_TRY(rondo_onnx_reshape(of->node, *out, (const size_t[]){of->images, 1, of->places}, 3, out));
+  RONDO_TRY(rondo_onnx_operand_as(of->node, 1, (const size_t[]){of->images, 1, of->places}, 3, out));
   *out_ignored = (rondo_value){0};
   if (!of->ignores) return RONDO_OK;
   RONDO_TRY(rondo_op_full(of->program, type, NULL, 0, (double)of->ignored, &ignored));
@@ -92,9 +91,9 @@ static rondo_status add_weights(class_loss *of, rondo_value targets, rondo_value
 }
 
 static rondo_status reduce(class_loss *of, rondo_value loss, rondo_value weights, rondo_value *out) {
-  const rondo_onnx_shape *target = rondo_onnx_input_shape(of->node, 1);
   rondo_value sum;
-  if (of->reduction == LOSS_NONE) return rondo_onnx_reshape(of->node, loss, target->dims, target->rank, out);
+  *out = loss;
+  if (of->reduction == LOSS_NONE) return RONDO_OK;
   if (of->reduction == LOSS_MEAN && weights.id == 0) return rondo_op_mean(of->program, loss, NULL, 0, false, out);
   RONDO_TRY(rondo_op_sum(of->program, loss, NULL, 0, false, out));
   if (of->reduction == LOSS_SUM) return RONDO_OK;
@@ -117,7 +116,10 @@ static rondo_status set_loss(class_loss *of, rondo_value logarithms) {
   RONDO_TRY(add_weights(of, targets, ignored, &weights));
   if (weights.id != 0) RONDO_TRY(rondo_op_mul(of->program, loss, weights, &loss));
   RONDO_TRY(reduce(of, loss, weights, &loss));
-  return rondo_onnx_set_typed(of->node, 0, loss, rondo_onnx_input_shape(of->node, 0)->type);
+  rondo_onnx_shape shape = *rondo_onnx_input_shape(of->node, 1);
+  shape.type = rondo_onnx_input_shape(of->node, 0)->type;
+  if (of->reduction != LOSS_NONE) shape.rank = 0;
+  return rondo_onnx_set_shaped(of->node, 0, loss, &shape);
 }
 
 static rondo_status add_negative_log_likelihood(rondo_onnx_node *node, const void *data) {
@@ -125,8 +127,7 @@ static rondo_status add_negative_log_likelihood(rondo_onnx_node *node, const voi
   rondo_value scores;
   (void)data;
   RONDO_TRY(begin(node, &of));
-  RONDO_TRY(rondo_onnx_operand(node, 0, &scores));
-  RONDO_TRY(rondo_onnx_reshape(node, scores, (const size_t[]){of.images, of.classes, of.places}, 3, &scores));
+  RONDO_TRY(rondo_onnx_operand_as(node, 0, (const size_t[]){of.images, of.classes, of.places}, 3, &scores));
   return set_loss(&of, scores);
 }
 
@@ -136,15 +137,12 @@ static rondo_status add_softmax_cross_entropy(rondo_onnx_node *node, const void 
   rondo_value scores, logarithms;
   (void)data;
   RONDO_TRY(begin(node, &of));
-  RONDO_TRY(rondo_onnx_operand(node, 0, &scores));
-  RONDO_TRY(rondo_onnx_reshape(node, scores, (const size_t[]){of.images, of.classes, of.places}, 3, &scores));
+  RONDO_TRY(rondo_onnx_operand_as(node, 0, (const size_t[]){of.images, of.classes, of.places}, 3, &scores));
   RONDO_TRY(rondo_op_transpose(of.program, scores, 1, 2, &scores));
   RONDO_TRY(rondo_op_log_softmax(of.program, scores, &logarithms));
   RONDO_TRY(rondo_op_transpose(of.program, logarithms, 1, 2, &logarithms));
   RONDO_TRY(set_loss(&of, logarithms));
-  if (!rondo_onnx_wants_output(node, 1)) return RONDO_OK;
-  RONDO_TRY(rondo_onnx_reshape(node, logarithms, have->dims, have->rank, &logarithms));
-  return rondo_onnx_set_typed(node, 1, logarithms, have->type);
+  return rondo_onnx_set_shaped(node, 1, logarithms, have);
 }
 
 static const rondo_onnx_row rows[] = {

@@ -27,9 +27,9 @@ static rondo_status set_reshaped(rondo_onnx_node *node, rondo_onnx_shape shape) 
     rondo_onnx_set_constant(node, 0, reshaped);
     return RONDO_OK;
   }
-  RONDO_TRY(rondo_onnx_operand(node, 0, &value));
-  RONDO_TRY(rondo_onnx_reshape(node, value, shape.dims, shape.rank, &value));
-  return rondo_onnx_set_typed(node, 0, value, shape.type);
+  const rondo_onnx_shape held = rondo_onnx_program_shape(&shape);
+  RONDO_TRY(rondo_onnx_operand_as(node, 0, held.dims, held.rank, &value));
+  return rondo_onnx_set_shaped(node, 0, value, &shape);
 }
 
 static rondo_status fail_rank(rondo_onnx_node *node, size_t rank) {
@@ -195,6 +195,38 @@ static rondo_status find_order(rondo_onnx_node *node, size_t rank, size_t *order
   return RONDO_OK;
 }
 
+/* Dimensions that stay side by side become one, in the shape that is transposed and in the order. */
+static void merge_dimensions(rondo_onnx_shape *inout, size_t order[RONDO_ONNX_MOST_DIMENSIONS]) {
+  size_t begins[RONDO_ONNX_MOST_DIMENSIONS], kept = 0;
+  rondo_onnx_shape merged = {.type = inout->type};
+  for (size_t i = 0; i < inout->rank; i++)
+    if (i == 0 || order[i] != order[i - 1] + 1) begins[kept++] = order[i];
+  for (size_t d = 0; d < inout->rank; d++) {
+    bool begins_here = false;
+    for (size_t i = 0; i < kept; i++) begins_here |= begins[i] == d;
+    if (begins_here) merged.dims[merged.rank++] = 1;
+    merged.dims[merged.rank - 1] *= inout->dims[d];
+    for (size_t i = 0; i < kept && begins_here; i++)
+      if (begins[i] == d) order[i] = merged.rank - 1;
+  }
+  *inout = merged;
+}
+
+/* More dimensions than programs have, of which enough stay side by side. */
+static rondo_status transpose_merged(rondo_onnx_node *node, const rondo_onnx_shape *result, size_t *order) {
+  rondo_onnx_shape merged = *rondo_onnx_input_shape(node, 0);
+  rondo_program *program;
+  rondo_value value;
+  merge_dimensions(&merged, order);
+  if (merged.rank > RONDO_MAX_DIMENSIONS)
+    return rondo_onnx_refuse(node, "%zu dimensions of %zu change their places, and programs have at most %d",
+                             merged.rank, result->rank, RONDO_MAX_DIMENSIONS);
+  RONDO_TRY(rondo_onnx_operand_as(node, 0, merged.dims, merged.rank, &value));
+  RONDO_TRY(rondo_onnx_node_program(node, &program));
+  if (merged.rank > 1) RONDO_TRY(rondo_op_permute(program, value, order, &value));
+  return rondo_onnx_set_shaped(node, 0, value, result);
+}
+
 static rondo_status add_transpose(rondo_onnx_node *node, const void *data) {
   const rondo_onnx_shape *have = rondo_onnx_input_shape(node, 0);
   rondo_onnx_shape shape = *have;
@@ -205,6 +237,7 @@ static rondo_status add_transpose(rondo_onnx_node *node, const void *data) {
   RONDO_TRY(find_order(node, have->rank, order));
   for (size_t i = 0; i < shape.rank; i++) shape.dims[i] = have->dims[order[i]];
   if (rondo_onnx_shape_count(&shape) == 0) return rondo_onnx_set_empty(node, 0, &shape);
+  if (shape.rank > RONDO_MAX_DIMENSIONS) return transpose_merged(node, &shape, order);
   RONDO_TRY(rondo_onnx_operand(node, 0, &value));
   RONDO_TRY(rondo_onnx_node_program(node, &program));
   if (have->rank > 1) RONDO_TRY(rondo_op_permute(program, value, order, &value));
@@ -412,8 +445,28 @@ static rondo_status select_reversed(rondo_program *program, slices *of, size_t r
   return RONDO_OK;
 }
 
+/* Makes one dimension of those side by side that are not cut, and of the shape that they are cut from. */
+static void merge_whole(slices *of, rondo_onnx_shape *inout) {
+  slices merged = {0};
+  rondo_onnx_shape shape = {.type = inout->type};
+  bool was_whole = false;
+  for (size_t d = 0; d < inout->rank; d++) {
+    const bool is_whole = of->length[d] == inout->dims[d] && of->step[d] == 1 && !of->is_reversed[d];
+    const bool joins = is_whole && was_whole;
+    const size_t at = joins ? shape.rank - 1 : shape.rank++;
+    shape.dims[at] = joins ? shape.dims[at] * inout->dims[d] : inout->dims[d];
+    merged.start[at] = of->start[d];
+    merged.length[at] = is_whole ? shape.dims[at] : of->length[d];
+    merged.step[at] = of->step[d];
+    merged.is_reversed[at] = of->is_reversed[d];
+    was_whole = is_whole;
+  }
+  *of = merged;
+  *inout = shape;
+}
+
 static rondo_status add_slice(rondo_onnx_node *node, const void *data) {
-  rondo_onnx_shape shape = *rondo_onnx_input_shape(node, 0);
+  rondo_onnx_shape from = *rondo_onnx_input_shape(node, 0), shape = from;
   slices of = {0};
   rondo_program *program;
   rondo_value value;
@@ -421,11 +474,15 @@ static rondo_status add_slice(rondo_onnx_node *node, const void *data) {
   RONDO_TRY(find_slices(node, &of));
   memcpy(shape.dims, of.length, sizeof shape.dims);
   if (rondo_onnx_shape_count(&shape) == 0) return rondo_onnx_set_empty(node, 0, &shape);
-  RONDO_TRY(rondo_onnx_operand(node, 0, &value));
+  if (shape.rank > RONDO_MAX_DIMENSIONS) merge_whole(&of, &from);
+  if (from.rank > RONDO_MAX_DIMENSIONS)
+    return rondo_onnx_refuse(node, "it cuts too many of %zu dimensions: programs have at most %d", shape.rank,
+                             RONDO_MAX_DIMENSIONS);
+  RONDO_TRY(rondo_onnx_operand_as(node, 0, from.dims, from.rank, &value));
   RONDO_TRY(rondo_onnx_node_program(node, &program));
-  RONDO_TRY(select_reversed(program, &of, shape.rank, &value));
-  if (shape.rank > 0) RONDO_TRY(rondo_op_slice(program, value, of.start, of.length, of.step, &value));
-  return rondo_onnx_set_typed(node, 0, value, shape.type);
+  RONDO_TRY(select_reversed(program, &of, from.rank, &value));
+  if (from.rank > 0) RONDO_TRY(rondo_op_slice(program, value, of.start, of.length, of.step, &value));
+  return rondo_onnx_set_shaped(node, 0, value, &shape);
 }
 
 /* The table -------------------------------------------------------------------------------------------------------- */

@@ -262,6 +262,9 @@ static rondo_status find_elements(const runner_program *program, size_t index, r
                                   const void **out_elements, size_t *out_bytes) {
   const rondo_onnx_built_value *value = &program->build->outputs.items[index];
   inout->type = (uint32_t)value->type;
+  if (value->rank > RONDO_TREE_MAX_RANK)
+    return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_SHAPE, "output '%s' has %zu dimensions, more than %d",
+                      value->name, value->rank, RONDO_TREE_MAX_RANK);
   if (value->program_name != NULL) {
     const rondo_named_value *result = rondo_values_look_up(program->compiled, value->program_name, "o");
     *out_elements = result->address;
@@ -270,9 +273,9 @@ static rondo_status find_elements(const runner_program *program, size_t index, r
   }
   *out_elements = value->data;
   *out_bytes = value->bytes;
-  if (value->rank <= RONDO_TREE_MAX_RANK && (value->data != NULL || is_empty(value))) return RONDO_OK;
-  return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_TYPE, "output '%s' ('%s' of %zu dimensions) cannot be copied",
-                    value->name, value->type_name, value->rank);
+  if (value->data != NULL || is_empty(value)) return RONDO_OK;
+  return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_TYPE, "output '%s' has the type '%s' and cannot be copied",
+                    value->name, value->type_name);
 }
 
 static rondo_status copy_output(const rondo_onnx_runner *runner, const runner_program *program, rondo_call *call,

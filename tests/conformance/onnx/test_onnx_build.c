@@ -84,6 +84,87 @@ static onnx_bytes layer_graph(void) {
   return graph;
 }
 
+enum { ATTRIBUTE_NAME = 1, ATTRIBUTE_TENSOR = 5, ATTRIBUTE_INTS = 8, ATTRIBUTE_TYPE = 20, IS_TENSOR = 4, IS_INTS = 7 };
+
+/* More dimensions than programs have ------------------------------------------------------------------------------ */
+
+enum { MANY = 8 };
+static const size_t many[MANY] = {1, 2, 2, 1, 3, 2, 2, 2}, places[MANY] = {0, 1, 4, 2, 3, 5, 7, 6};
+
+/* y = relu(x, transposed) + b, where x has 8 dimensions, and b [2, 1]; z = y without its dimension 0. */
+static rondo_onnx_model *model_of_many_dimensions(void) {
+  static const float b[] = {10, 20};
+  static const int64_t zero[] = {0};
+  onnx_bytes graph = {0}, order = {0};
+  onnx_bytes transpose = onnx_node("transpose", "Transpose", NAMES("x"), NAMES("t"));
+  onnx_text(&order, ATTRIBUTE_NAME, "perm");
+  for (size_t i = 0; i < MANY; i++) onnx_number(&order, ATTRIBUTE_INTS, places[i]);
+  onnx_number(&order, ATTRIBUTE_TYPE, IS_INTS);
+  onnx_nest(&transpose, ONNX_NODE_ATTRIBUTE, &order);
+  onnx_add_input(&graph, "x", FLOAT, DIMS(1, 2, 2, 1, 3, 2, 2, 2));
+  onnx_add_initializer(&graph, "b", FLOAT, b, sizeof b, DIMS(2, 1));
+  onnx_add_initializer(&graph, "zero", INT64, zero, sizeof zero, DIMS(1));
+  onnx_nest(&graph, ONNX_GRAPH_NODE, &transpose);
+  onnx_add_node(&graph, "Relu", NAMES("t"), NAMES("r"));
+  onnx_add_node(&graph, "Add", NAMES("r", "b"), NAMES("y"));
+  onnx_add_node(&graph, "Squeeze", NAMES("y", "zero"), NAMES("z"));
+  onnx_add_output(&graph, "y");
+  onnx_add_output(&graph, "z");
+  return parsed(&graph);
+}
+
+static float element_of_many(const float *x, size_t index) {
+  size_t at[MANY], from = 0, column = 0;
+  for (size_t i = MANY; i-- > 0;) {
+    at[places[i]] = index % many[places[i]];
+    if (i == MANY - 2) column = at[places[i]];
+    index /= many[places[i]];
+  }
+  for (size_t i = 0; i < MANY; i++) from = from * many[i] + at[i];
+  return (x[from] > 0 ? x[from] : 0) + (column == 0 ? 10.0f : 20.0f);
+}
+
+TEST(test_on3_values_with_more_dimensions_than_programs_have) {
+  enum { COUNT = 96 };
+  float x[COUNT], y[COUNT], z[COUNT];
+  rondo_program *program = test_new_program();
+  rondo_onnx_build *build = built(model_of_many_dimensions(), NULL, program);
+  rondo_compiled *of = compiled(t, program, build, NULL);
+  for (size_t i = 0; i < COUNT; i++) x[i] = (float)(i % 7) - 3 + (float)i / 128;
+  assert_int_equal(input_of(build, 0).rank, MANY);
+  assert_int_equal(output_of(build, 0).rank, MANY);
+  assert_int_equal(output_of(build, 0).shape[2], many[places[2]]);
+  assert_int_equal(output_of(build, 1).rank, MANY - 1);
+  assert_ok(rondo_compiled_write(of, "x", x, sizeof x));
+  assert_ok(rondo_compiled_run(of));
+  assert_ok(rondo_compiled_read(of, "y", y, sizeof y));
+  assert_ok(rondo_compiled_read(of, "z", z, sizeof z));
+  for (size_t i = 0; i < COUNT; i++) assert_true(y[i] == element_of_many(x, i));
+  assert_memory_equal(y, z, sizeof y);
+  rondo_onnx_build_destroy(build);
+}
+
+/* Broadcasting within the dimensions that are one in programs, and operators that cannot have so many. */
+TEST(test_on3_dimensions_that_programs_cannot_have) {
+  onnx_bytes graph = {0};
+  rondo_onnx_build *build = NULL;
+  rondo_onnx_unsupported item = {.struct_size = sizeof item};
+  onnx_add_input(&graph, "a", FLOAT, DIMS(2, 2, 1, 2, 2, 2, 2));
+  onnx_add_input(&graph, "b", FLOAT, DIMS(2, 1, 2, 2, 2, 2, 2));
+  onnx_add_node(&graph, "Add", NAMES("a", "b"), NAMES("sum"));
+  onnx_add_node(&graph, "Softmax", NAMES("a"), NAMES("soft"));
+  onnx_add_output(&graph, "sum");
+  onnx_add_output(&graph, "soft");
+  assert_error(rondo_onnx_build_program(parsed(&graph), NULL, test_new_program(), &build), RONDO_UNSUPPORTED,
+               RONDO_REASON_NONE);
+  assert_ok(rondo_onnx_build_get_unsupported(build, 0, &item));
+  assert_non_null(strstr(item.reason, "input 0 is broadcast along some of dimensions 1 to 2 of 7"));
+  assert_ok(rondo_onnx_build_get_unsupported(build, 1, &item));
+  assert_non_null(strstr(item.reason, "programs have at most 6"));
+  rondo_onnx_build_destroy(build);
+  (void)t;
+}
+
 /* Tests ------------------------------------------------------------------------------------------------------------ */
 
 /* Programs of two batch sizes share the weights. */
@@ -109,7 +190,6 @@ TEST(test_on2_a_program_for_each_batch_size) {
 }
 
 enum { LONG = 200 };
-enum { ATTRIBUTE_NAME = 1, ATTRIBUTE_TENSOR = 5, ATTRIBUTE_TYPE = 20, IS_TENSOR = 4 };
 
 /* y = (x w + row) + b, where w [LONG, LONG] is filled with 0.5, b is computed from it, and row is an initializer. */
 static onnx_bytes computed_graph(void) {

@@ -281,7 +281,10 @@ static int fit_input(onnx_input *input) {
 static int make_input(const onnx_program *of, onnx_input *input, const onnx_input_settings *settings, uint64_t seed) {
   const rondo_onnx_value *value = &input->value;
   size_t shape[RONDO_MAX_DIMENSIONS];
-  if (!value->has_shape || value->rank > RONDO_MAX_DIMENSIONS) return TOOL_OK;
+  if (!value->has_shape) return TOOL_OK;
+  if (value->rank > RONDO_MAX_DIMENSIONS)
+    return tool_fail("input '%s' has %zu dimensions, and the tool takes %d", value->name, value->rank,
+                     RONDO_MAX_DIMENSIONS);
   for (size_t d = 0; d < value->rank; d++) {
     const int found = find_size(of, &settings->sizes, &value->dimensions[d], &shape[d]);
     if (found != TOOL_OK) return found;
