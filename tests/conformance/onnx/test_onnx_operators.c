@@ -36,14 +36,17 @@ static void destroy_model(void *model) { rondo_onnx_destroy(model); }
 
 /* A model of one node, whose output is "y". */
 static rondo_onnx_model *model_of(onnx_bytes *graph, const onnx_bytes *node) {
-  onnx_bytes model = {0}, opset = {0};
+  onnx_bytes model = {0}, opset = {0}, preview = {0};
   rondo_onnx_model *made = NULL;
+  onnx_text(&preview, 1, "ai.onnx.preview");
+  onnx_number(&preview, 2, 1);
   onnx_nest(graph, ONNX_GRAPH_NODE, node);
   onnx_add_output(graph, "y");
   onnx_number(&opset, 2, OPSET);
   onnx_number(&model, ONNX_MODEL_IR_VERSION, 10);
   onnx_nest(&model, ONNX_MODEL_GRAPH, graph);
   onnx_nest(&model, ONNX_MODEL_OPSET, &opset);
+  onnx_nest(&model, ONNX_MODEL_OPSET, &preview);
   assert_ok(rondo_onnx_parse(model.bytes, model.count, NULL, &made));
   return test_leave(destroy_model, made);
 }
@@ -222,4 +225,143 @@ TEST(test_on3_deform_conv_moves_the_elements_of_windows) {
   static const float moved[] = {8.5f + 1.75f, 12.5f - 1, 20.5f, 24.5f - 8};
   assert_runs(t, deformed(true, DIMS(1, 8, 2, 2)), inputs, 3, moved, 4);
   assert_refused(deformed(false, DIMS(1, 4, 2, 2)), "input 2 is not [1, 8, 2, 2]");
+}
+
+/* FlexAttention ---------------------------------------------------------------------------------------------------- */
+
+/* A graph "s" -> "o" of one node, whose second operand is a number. */
+static onnx_bytes graph_of(const char *op, float number) {
+  onnx_bytes graph = {0};
+  onnx_add_input(&graph, "s", FLOAT, DIMS(1, 2, 1, 2));
+  onnx_add_initializer(&graph, "k", FLOAT, &number, sizeof number, DIMS(1));
+  onnx_add_node(&graph, op, NAMES("s", "k"), NAMES("o"));
+  onnx_add_output(&graph, "o");
+  return graph;
+}
+
+/* Two heads of one query each, which share a head of two keys; values of `width` elements. */
+static rondo_onnx_model *flex_model(onnx_bytes *node, int64_t width) {
+  onnx_bytes graph = {0};
+  onnx_text(node, 7, "ai.onnx.preview");
+  onnx_add_input(&graph, "q", FLOAT, DIMS(1, 2, 1, 1));
+  onnx_add_input(&graph, "k", FLOAT, DIMS(1, 1, 2, 1));
+  onnx_add_input(&graph, "v", FLOAT, DIMS(1, 1, 2, width));
+  return model_of(&graph, node);
+}
+
+static onnx_bytes flex_node(const onnx_bytes *score, const onnx_bytes *probability) {
+  onnx_bytes node = onnx_node("it", "FlexAttention", NAMES("q", "k", "v"), NAMES("y"));
+  if (score != NULL) onnx_add_graph(&node, "score_mod", score);
+  if (probability != NULL) onnx_add_graph(&node, "prob_mod", probability);
+  return node;
+}
+
+TEST(test_on3_flex_attention_runs_scores_and_probabilities_through_graphs) {
+  static const float q[] = {1, 2}, k[] = {0, 1}, v[] = {10, 20}, wide[] = {10, 1, 20, 2};
+  static const float plain[] = {17.310586f, 18.807971f}, both[] = {25.0f / 3, 9};
+  static const float steps[] = {17.310586f, 1.7310586f, 18.807971f, 1.8807971f};
+  given inputs[] = {{"q", q, sizeof q}, {"k", k, sizeof k}, {"v", v, sizeof v}};
+  const onnx_bytes score = graph_of("Mul", 0.6931472f), probability = graph_of("Mul", 0.5f);
+  onnx_bytes with_graphs = flex_node(&score, &probability), kernel = flex_node(NULL, NULL), other = kernel;
+  assert_runs(t, flex_model(&with_graphs, 1), inputs, 3, both, 2);
+  assert_runs(t, flex_model(&kernel, 1), inputs, 3, plain, 2);
+  inputs[2] = (given){"v", wide, sizeof wide};
+  assert_runs(t, flex_model(&other, 2), inputs, 3, steps, 4);
+}
+
+TEST(test_on3_flex_attention_that_cannot_be) {
+  const onnx_bytes good = graph_of("Mul", 1), compares = graph_of("Less", 1), unknown = graph_of("NoSuchOperator", 1);
+  onnx_bytes two_inputs = good, node = flex_node(&compares, NULL);
+  onnx_add_input(&two_inputs, "more", FLOAT, DIMS(1));
+  assert_refused(flex_model(&node, 1), "attribute 'score_mod': its output has another type or shape");
+  node = flex_node(NULL, &two_inputs);
+  assert_refused(flex_model(&node, 1), "attribute 'prob_mod': it has 2 inputs and 1 outputs");
+  node = flex_node(&unknown, NULL);
+  assert_refused(flex_model(&node, 1), "there is no operator 'NoSuchOperator'");
+  node = flex_node(NULL, &unknown);
+  assert_refused(flex_model(&node, 1), "there is no operator 'NoSuchOperator'");
+  node = flex_node(NULL, NULL);
+  onnx_add_int(&node, "softmax_precision", INT64);
+  assert_refused(flex_model(&node, 1), "type 7 is no float");
+  node = flex_node(&good, NULL);
+  onnx_add_float(&node, "scale", -1);
+  assert_refused(flex_model(&node, 1), "attribute 'scale': it is -1");
+  onnx_bytes graph = {0};
+  node = onnx_node("it", "FlexAttention", NAMES("k", "q", "q"), NAMES("y"));
+  onnx_text(&node, 7, "ai.onnx.preview");
+  onnx_add_input(&graph, "q", FLOAT, DIMS(1, 2, 1, 1));
+  onnx_add_input(&graph, "k", FLOAT, DIMS(1, 1, 2, 1));
+  assert_refused(model_of(&graph, &node), "the shapes float [1, 1, 2, 1], float [1, 2, 1, 1] and float [1, 2, 1, 1] of Q");
+  (void)t;
+}
+
+/* TfIdfVectorizer -------------------------------------------------------------------------------------------------- */
+
+typedef struct ngram_lists {
+  const char *mode;
+  int64_t begins[2], columns[3], most, skips;
+  bool has_weights;
+} ngram_lists;
+
+/* The n-grams 7; 7 8; 8 9 of one row of five, or of rows of `rank` dimensions. */
+static rondo_onnx_model *ngrams(const ngram_lists *of, const int64_t *dims, size_t rank) {
+  static const int64_t pool[] = {7, 7, 8, 8, 9};
+  static const float weights[] = {1, 10, 100, 1000};
+  onnx_bytes graph = {0}, node = onnx_node("it", "TfIdfVectorizer", NAMES("x"), NAMES("y")), list = {0};
+  add_text(&node, "mode", of->mode);
+  add_ints(&node, "pool_int64s", pool, 5);
+  add_ints(&node, "ngram_counts", of->begins, 2);
+  add_ints(&node, "ngram_indexes", of->columns, 3);
+  onnx_add_int(&node, "min_gram_length", 1);
+  onnx_add_int(&node, "max_gram_length", of->most);
+  onnx_add_int(&node, "max_skip_count", of->skips);
+  if (of->has_weights) {
+    onnx_text(&list, 1, "weights");
+    onnx_number(&list, 20, 6);
+    onnx_data(&list, 7, weights, sizeof weights);
+    onnx_nest(&node, ONNX_NODE_ATTRIBUTE, &list);
+  }
+  onnx_add_input(&graph, "x", INT64, dims, rank);
+  return model_of(&graph, &node);
+}
+
+/* Column 2 has no n-gram. */
+TEST(test_on3_ngrams_are_counted_and_weighted) {
+  static const int64_t x[] = {7, 8, 7, 9, 7};
+  const given input = {"x", x, sizeof x};
+  static const struct {
+    ngram_lists lists;
+    float y[4];
+  } cases[] = {
+      {{"TF", {0, 1}, {0, 1, 3}, 2, 0, false}, {3, 1, 0, 0}},
+      {{"TF", {0, 1}, {0, 1, 3}, 2, 1, false}, {3, 1, 0, 1}},
+      {{"TF", {0, 1}, {0, 1, 3}, 1, 1, false}, {3, 0, 0, 0}},
+      {{"IDF", {0, 1}, {0, 1, 3}, 2, 1, false}, {1, 1, 0, 1}},
+      {{"IDF", {0, 1}, {0, 1, 3}, 2, 1, true}, {1, 10, 0, 1000}},
+      {{"TFIDF", {0, 1}, {0, 1, 3}, 2, 1, true}, {3, 10, 0, 1000}},
+      {{"TF", {0, 1}, {0, 1, 3}, 2, 9, false}, {3, 1, 0, 1}},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    assert_runs(t, ngrams(&cases[i].lists, DIMS(5)), &input, 1, cases[i].y, 4);
+}
+
+TEST(test_on3_ngrams_that_cannot_be_counted) {
+  static const struct {
+    ngram_lists lists;
+    const char *text;
+  } cases[] = {
+      {{"DF", {0, 1}, {0, 1, 2}, 2, 0, false}, "it is 'DF'"},
+      {{"TF", {0, 2}, {0, 1, 2}, 2, 0, false}, "it does not divide the 5 elements of the pool"},
+      {{"TF", {0, 5}, {0, 1, 2}, 2, 0, false}, "it has 3 numbers for 5 n-grams"},
+      {{"TF", {0, 1}, {0, 1, 1}, 2, 0, false}, "two n-grams have the column 1"},
+      {{"TF", {0, 1}, {0, 1, -1}, 2, 0, false}, "-1 is no column"},
+      {{"TF", {0, 1}, {0, 1, 2}, 0, 0, false}, "n-grams of 1 to 0 elements"},
+      {{"TF", {0, 1}, {0, 1, 2}, 2, 1000, false}, "with 1000 skips"},
+      {{"IDF", {0, 1}, {0, 1, 9}, 2, 0, true}, "it has 4 numbers for 10 columns"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    assert_refused(ngrams(&cases[i].lists, DIMS(5)), cases[i].text);
+  assert_refused(ngrams(&(const ngram_lists){"TF", {0, 1}, {0, 1, 2}, 2, 0, false}, DIMS(1, 1, 5)), "has 3 dimensions");
+  assert_refused(ngrams(&(const ngram_lists){"TF", {0, 1}, {0, 1, 2}, 2, 0, false}, DIMS(0)), "has no elements");
+  (void)t;
 }
