@@ -714,6 +714,49 @@ TEST(test_pr4_a_written_block_belongs_to_one_sequence) {
   }
 }
 
+/* The rule, entry by entry: whether another entry that is written names the block of an entry that is used. */
+static bool is_shared(const wrong_numbers *n, size_t batch, size_t entry) {
+  for (size_t other = 0; other < 2; other++) {
+    const size_t first = (size_t)n->lengths[other] / IN_BLOCK;
+    const size_t used = (size_t)(n->lengths[other] + n->counts[other] + IN_BLOCK - 1) / IN_BLOCK;
+    for (size_t i = first; i < used && n->counts[other] > 0; i++)
+      if (n->table[other][i] == n->table[batch][entry] && (other != batch || i != entry)) return true;
+  }
+  return false;
+}
+
+static bool is_left_out(const wrong_numbers *n, size_t batch) {
+  const size_t used = (size_t)(n->lengths[batch] + n->counts[batch] + IN_BLOCK - 1) / IN_BLOCK;
+  for (size_t i = 0; i < used && n->counts[batch] > 0; i++)
+    if (n->table[batch][i] < 0 || n->table[batch][i] >= POOL || is_shared(n, batch, i)) return true;
+  return n->counts[batch] == 0;
+}
+
+TEST(test_pr4_random_tables_are_checked) {
+  rondo_compiled *compiled = compile_pool(t);
+  uint64_t seed = 23;
+  size_t counts[2] = {0, 0};
+  for (int round = 0; round < 200; round++) {
+    wrong_numbers n = {.message = NULL};
+    float y[2][NEW][D];
+    for (size_t i = 0; i < 2; i++) {
+      n.counts[i] = (int32_t)test_random_below(&seed, NEW + 1);
+      n.lengths[i] = (int32_t)test_random_below(&seed, ENTRIES * IN_BLOCK - NEW + 1);
+      for (size_t k = 0; k < ENTRIES; k++) n.table[i][k] = (int32_t)test_random_below(&seed, POOL + 1);
+    }
+    assert_ok(rondo_compiled_write(compiled, "lengths", n.lengths, sizeof n.lengths));
+    assert_ok(rondo_compiled_write(compiled, "counts", n.counts, sizeof n.counts));
+    assert_ok(rondo_compiled_write(compiled, "table", n.table, sizeof n.table));
+    assert_ok(rondo_compiled_run(compiled));
+    const bool fails = (n.counts[0] > 0 && is_left_out(&n, 0)) || (n.counts[1] > 0 && is_left_out(&n, 1));
+    assert_int_equal(rondo_compiled_synchronize(compiled), fails ? RONDO_EXECUTION_FAILED : RONDO_OK);
+    assert_ok(rondo_compiled_read(compiled, "y", y, sizeof y));
+    for (size_t i = 0; i < 2; i++) assert_int_equal(y[i][0][0] == 0, is_left_out(&n, i));
+    counts[fails]++;
+  }
+  assert_true(counts[0] > 10 && counts[1] > 10);
+}
+
 /* A batch too large for one block of threads, and more entries than it has threads. */
 TEST(test_pr4_written_blocks_of_many_sequences) {
   enum { MANY = 300, EACH = 2 };
