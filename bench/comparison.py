@@ -68,6 +68,9 @@ CAUSES = {
                     "without a current context, the driver ends the process (bench/results/2026-11-23-changing.md)"},
     "Steps of networks, on a GPU": {
         "gpt2_14m": "the difference is within that of two runs"},
+    "Served requests": {
+        "resnet50": "the machine was busy, and Rondo's threads waited for each other: of processor time it takes less "
+                    "(bench/results/2026-11-30-serving.md)"},
     "Replaying a graph of tasks of one microsecond": {
         "": "the bodies take nearly all of this time, and the clock of this virtual machine's processors changes: "
             "within minutes, the same body alone takes from 893 to 998 ns",
