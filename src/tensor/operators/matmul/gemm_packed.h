@@ -3,7 +3,7 @@
  * each step. Packing copies b' into panels of 16 columns, which the inner loop reads in order; the libraries of gemm.h
  * would pack it again in each product. AVX2 and AVX-512 have forms with fused multiply-adds, which give the same bits
  * as each other, but not as the plain form. An element's sum is in the order of k in all forms, so it does not depend
- * on how many rows are multiplied together. Threads: any.
+ * on how many rows are multiplied together. The same loops multiply small factors in place. Threads: any.
  */
 #ifndef RONDO_TENSOR_OPERATORS_MATMUL_GEMM_PACKED_H
 #define RONDO_TENSOR_OPERATORS_MATMUL_GEMM_PACKED_H
@@ -28,5 +28,20 @@ typedef struct rondo_gemm_packed {
 } rondo_gemm_packed;
 
 void rondo_gemm_run_packed(const rondo_gemm_packed *gemm);
+
+/* c = a · b' + bias, or c + a · b' + bias, for products so small that a library would take as long to pack b' as to
+ * multiply it: b' is read in place, except for the columns after the last whole panel. Neither factor is transposed.
+ * `bias` has one number for each row; NULL: none. With `rectifies`, negative results become 0. k is at least 1. */
+typedef struct rondo_gemm_small {
+  size_t m, n, k;
+  rondo_gemm_factor a, b;
+  rondo_gemm_result c;
+  const float *bias;
+  bool rectifies;
+} rondo_gemm_small;
+
+#define RONDO_GEMM_SMALL_DEPTH 512 /* elements of a sum that is added to c at once */
+
+void rondo_gemm_run_small(const rondo_gemm_small *gemm);
 
 #endif
