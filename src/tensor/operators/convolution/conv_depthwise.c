@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "tensor/operators/common/operator_rows.h"
+#include "tensor/operators/common/strided_lanes.h"
 #include "tensor/operators/convolution/conv.h"
 #include "tensor/operators/elementwise/unary_operators.h"
 
@@ -151,15 +152,70 @@ static void gather_line(const source *s, size_t plane, int64_t row, int64_t colu
   for (size_t i = first; i < last; i++) to[i] = rondo_load_one(s->type, s->image, from + (i - first) * (size_t)step);
 }
 
+/* Lines of a plane that are gathered together, from elements of F32. */
+typedef struct lines {
+  const float *from, *last;   /* the plane, and its end */
+  size_t height, width, down; /* of the image, and from a line's row to the next one's */
+  int64_t row;                /* of the first line */
+  int64_t column;             /* of a line's first element */
+  rondo_span inside;          /* elements of a line that the image has */
+  size_t count, pitch;        /* lines, and elements of one */
+} lines;
+
+/* Whole lanes are written, so the end of a line is written after what is before it, and the next line after both. */
+RONDO_INLINE void clear_lanes(float *to, size_t first, size_t last) {
+  for (size_t i = first; i < last; i += RONDO_LANES)
+    for (size_t lane = 0; lane < RONDO_LANES; lane++) to[i + lane] = 0;
+}
+
+RONDO_INLINE void gather_lines_by(const lines *l, size_t step, float *to) {
+  for (size_t i = 0; i < l->count; i++, to += l->pitch) {
+    const int64_t row = l->row + (int64_t)(i * l->down);
+    if (row < 0 || row >= (int64_t)l->height || l->inside.first >= l->inside.last) {
+      clear_lanes(to, 0, l->pitch);
+      continue;
+    }
+    for (size_t k = 0; k < l->inside.first; k++) to[k] = 0;
+    const float *from = l->from + row * (int64_t)l->width + l->column + (int64_t)(l->inside.first * step);
+    rondo_copy_strided(from, l->last, step, l->inside.last - l->inside.first, to + l->inside.first);
+    if (l->inside.last < l->pitch) clear_lanes(to, l->inside.last, l->pitch);
+  }
+}
+
+/* The steps are constants, for which the copies are vectorised. `to` has SLACK elements after the lines. */
+RONDO_VECTORISED(gather_lines, (const lines *l, size_t step, float *to), (l, step, to)) {
+  if (step == 1)
+    gather_lines_by(l, 1, to);
+  else if (step == 2)
+    gather_lines_by(l, 2, to);
+  else
+    gather_lines_by(l, step, to);
+}
+
+static void gather_typed_lines(const source *s, const lines *l, size_t plane, size_t step, float *to) {
+  for (size_t i = 0; i < l->count; i++)
+    gather_line(s, plane, l->row + (int64_t)(i * l->down), l->column, (int64_t)step, l->pitch, to + i * l->pitch);
+}
+
 /* All phases of the input of the patch's windows. */
 static void gather_phases(const source *s, const rondo_window *w, const patch *p, size_t plane, float *buffer) {
   const size_t down = w->stride[RONDO_HEIGHT], across = w->stride[RONDO_WIDTH];
+  const float *from = s->type == RONDO_F32 ? (const float *)s->image + plane : NULL;
+  lines l = {.from = from,
+             .last = from == NULL ? NULL : from + s->size[RONDO_HEIGHT] * s->size[RONDO_WIDTH],
+             .height = s->size[RONDO_HEIGHT],
+             .width = s->size[RONDO_WIDTH],
+             .down = down,
+             .count = p->rows + p->reach[RONDO_HEIGHT],
+             .pitch = p->pitch};
   for (size_t phase = 0; phase < down * across; phase++) {
-    const int64_t column = (int64_t)(p->column * across + phase % across) - (int64_t)w->padding[RONDO_WIDTH];
-    for (size_t i = 0; i < p->rows + p->reach[RONDO_HEIGHT]; i++) {
-      const int64_t row = (int64_t)((p->row + i) * down + phase / across) - (int64_t)w->padding[RONDO_HEIGHT];
-      gather_line(s, plane, row, column, (int64_t)across, p->pitch, buffer + phase * p->plane + i * p->pitch);
-    }
+    l.row = (int64_t)(p->row * down + phase / across) - (int64_t)w->padding[RONDO_HEIGHT];
+    l.column = (int64_t)(p->column * across + phase % across) - (int64_t)w->padding[RONDO_WIDTH];
+    l.inside = columns_inside((int64_t)l.width, l.column, (int64_t)across, l.pitch);
+    if (from != NULL)
+      gather_lines(&l, across, buffer + phase * p->plane);
+    else
+      gather_typed_lines(s, &l, plane, across, buffer + phase * p->plane);
   }
   memset(buffer + down * across * p->plane, 0, SLACK * sizeof *buffer);
 }

@@ -7,12 +7,14 @@
 #include <string.h>
 
 #include "tensor/operators/common/operator_rows.h"
+#include "tensor/operators/common/strided_lanes.h"
 #include "tensor/operators/convolution/conv.h"
 #include "tensor/operators/elementwise/unary_operators.h"
-#include "tensor/operators/matmul/gemm.h"
+#include "tensor/operators/matmul/gemm_packed.h"
 
 #define EDGE RONDO_CONV_EDGE
 #define DEPTH 128 /* of a panel */
+#define PANEL_ROOM (EDGE * DEPTH + RONDO_LANES)
 
 typedef struct conv_data {
   const rondo_conv_shape *shape;
@@ -41,12 +43,19 @@ static conv_tile tile_at(const conv_data *d, size_t number) {
 
 /* Windows ---------------------------------------------------------------------------------------------------------- */
 
-/* `count` (at most EDGE) elements of the image: every step-th from `first` on. */
+/* `count` (at most EDGE) elements of the image: every step-th from `first` on. With a step, the image is x, and up to
+ * RONDO_LANES - 1 elements after them may change. */
 static void load_line(const conv_data *d, size_t first, size_t step, size_t count, float *to) {
+  const size_t in = rondo_conv_in(d->shape);
   assert(count <= EDGE);
   if (step == 1) {
     const float *chunk = rondo_load_chunk(d->type, d->image, first, count, to);
     if (chunk != to) memcpy(to, chunk, count * sizeof *to);
+    return;
+  }
+  if (d->type == RONDO_F32) {
+    const float *image = d->image;
+    rondo_copy_strided(image + first, image + (first / in + 1) * in, step, count, to);
     return;
   }
   for (size_t i = 0; i < count; i++) to[i] = rondo_load_one(d->type, d->image, first + i * step);
@@ -181,6 +190,9 @@ static void multiply_row(const conv_tile *t, size_t depth, const float *left, co
   for (size_t k = 0; k < t->columns && transpose_b; k++) sums[k] += rondo_row_dot(left, right + k * depth, depth);
 }
 
+/* Tiles of fewer multiplications are the own kernel's, such as those of small groups. */
+#define LIBRARY_LEAST ((size_t)1 << 20)
+
 /* sums += left · right; `left` has rows of `stride` elements. */
 static void multiply(const conv_tile *t, size_t depth, const float *left, size_t stride, bool transpose_a,
                      const float *right, bool transpose_b, float *sums) {
@@ -194,7 +206,10 @@ static void multiply(const conv_tile *t, size_t depth, const float *left, size_t
                            .a = {left, stride, transpose_a},
                            .b = {right, transpose_b ? depth : t->columns, transpose_b},
                            .c = {sums, t->columns, true}};
-  rondo_gemm_run(&gemm);
+  if (transpose_a || transpose_b || t->rows * t->columns * depth >= LIBRARY_LEAST)
+    rondo_gemm_run(&gemm);
+  else
+    rondo_gemm_run_small(&(rondo_gemm_small){gemm.m, gemm.n, gemm.k, gemm.a, gemm.b, gemm.c, NULL, false});
 }
 
 /* Rows of `depth` elements, `stride` apart in memory, as floats: in place, or converted into `buffer`. *out_stride is
@@ -260,27 +275,52 @@ static void end_row(rondo_activation activation, float bias, float *y, size_t co
   rondo_activate(activation, x, y, count);
 }
 
-/* The product is added to the bias; with an activation, the bias is added afterwards, in the same pass. */
+/* The product by a library is added to the bias; with an activation, the bias is added afterwards, in the same pass. */
+static void convolve_by_library(const conv_data *d, const rondo_gemm *product, const float *bias) {
+  const rondo_activation activation = (rondo_activation)d->shape->activation;
+  const size_t stride = product->c.stride;
+  rondo_gemm gemm = *product;
+  float *corner = gemm.c.at;
+  gemm.c.accumulates = bias != NULL && activation == RONDO_ACTIVATION_NONE;
+  for (size_t i = 0; i < gemm.m && gemm.c.accumulates; i++) {
+    for (size_t k = 0; k < gemm.n; k++) corner[i * stride + k] = bias[i];
+  }
+  rondo_gemm_run(&gemm);
+  for (size_t i = 0; i < gemm.m && activation != RONDO_ACTIVATION_NONE; i++)
+    end_row(activation, bias == NULL ? 0 : bias[i], corner + i * stride, gemm.n);
+}
+
+static void convolve_by_own_kernel(const conv_data *d, const rondo_gemm *product, const float *bias) {
+  const rondo_activation activation = (rondo_activation)d->shape->activation;
+  const bool rectifies = activation == RONDO_ACTIVATION_RELU;
+  rondo_gemm_run_small(&(rondo_gemm_small){.m = product->m,
+                                           .n = product->n,
+                                           .k = product->k,
+                                           .a = product->a,
+                                           .b = product->b,
+                                           .c = product->c,
+                                           .bias = bias,
+                                           .rectifies = rectifies});
+  for (size_t i = 0; i < product->m && !rectifies; i++)
+    rondo_activate_in_place(activation, product->c.at + i * product->c.stride, product->n);
+}
+
+/* If rows of the image are so many bytes apart, few of their elements fit into the nearest cache together. */
+#define SLOW_STRIDE 128
+
 static void convolve_pointwise(const conv_data *d, const conv_tile *t) {
   const rondo_conv_product p = d->product;
   const size_t first = t->product % d->shape->groups * p.rows + t->row;
-  const float *bias = d->bias;
-  const rondo_activation activation = (rondo_activation)d->shape->activation;
-  const bool begins = bias != NULL && activation == RONDO_ACTIVATION_NONE;
-  float *corner = (float *)d->to + corner_of(d, t);
+  const float *bias = d->bias == NULL ? NULL : (const float *)d->bias + first;
   const rondo_gemm gemm = {
       t->rows,
       t->columns,
       p.depth,
       .a = {(const float *)d->weight + first * p.depth, p.depth, false},
       .b = {(const float *)d->image + t->product * p.depth * p.columns + t->column, p.columns, false},
-      .c = {corner, p.columns, begins}};
-  for (size_t i = 0; i < t->rows && begins; i++) {
-    for (size_t k = 0; k < t->columns; k++) corner[i * p.columns + k] = bias[first + i];
-  }
-  rondo_gemm_run(&gemm);
-  for (size_t i = 0; i < t->rows && activation != RONDO_ACTIVATION_NONE; i++)
-    end_row(activation, bias == NULL ? 0 : bias[first + i], corner + i * p.columns, t->columns);
+      .c = {(float *)d->to + corner_of(d, t), p.columns, false}};
+  const bool is_small = t->rows * t->columns * p.depth < LIBRARY_LEAST && p.columns % SLOW_STRIDE != 0;
+  (is_small ? convolve_by_own_kernel : convolve_by_library)(d, &gemm, bias);
 }
 
 static void convolve(const conv_data *d, const conv_tile *t) {
@@ -288,9 +328,11 @@ static void convolve(const conv_data *d, const conv_tile *t) {
   const rondo_conv_product p = d->product;
   const size_t taps = rondo_conv_taps(s), group = t->product % s->groups;
   const size_t first = group * s->out_channels + t->row;
-  float left[EDGE * DEPTH], right[EDGE * DEPTH], sums[EDGE * EDGE];
-  for (size_t i = 0; i < t->rows * t->columns; i++)
-    sums[i] = d->bias == NULL ? 0.0f : rondo_load_one(d->type, d->bias, first + i / t->columns);
+  float left[EDGE * DEPTH], right[PANEL_ROOM], sums[EDGE * EDGE];
+  for (size_t i = 0; i < t->rows; i++) {
+    const float bias = d->bias == NULL ? 0.0f : rondo_load_one(d->type, d->bias, first + i);
+    for (size_t k = 0; k < t->columns; k++) sums[i * t->columns + k] = bias;
+  }
   for (size_t from = 0; from < p.depth; from += DEPTH) {
     const size_t depth = rondo_smaller(DEPTH, p.depth - from);
     size_t stride;
@@ -367,7 +409,7 @@ void rondo_conv_input_gradient_cpu(rondo_type type, rondo_blocks blocks, void *c
 static void add_places(const conv_data *d, const conv_tile *t, size_t image, size_t from, size_t depth, float *sums) {
   const rondo_conv_shape *s = d->shape;
   const size_t taps = rondo_conv_taps(s), product = image * s->groups + t->product;
-  float left[EDGE * DEPTH], right[EDGE * DEPTH];
+  float left[EDGE * DEPTH], right[PANEL_ROOM];
   const size_t places = rondo_conv_out(s);
   size_t stride;
   const float *gradients = load_rows(d->type, d->weight, (product * s->out_channels + t->row) * places + from, places,
