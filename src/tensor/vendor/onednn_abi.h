@@ -56,7 +56,8 @@ enum { ONEDNN_BLOCKED = 2 }; /* a kind of layout */
 enum { ONEDNN_FORWARD = 96, ONEDNN_BACKWARD_DATA = 160, ONEDNN_BACKWARD_WEIGHTS = 192 };
 enum { ONEDNN_DIRECT = 1 };
 enum { ONEDNN_SCRATCH_OF_CALLER = 1 };
-enum { /* queries of a way */
+enum { /* queries of a way; NAME: its own, a string that the library owns */
+       ONEDNN_OF_NAME = 8,
        ONEDNN_OF_SRC = 129,
        ONEDNN_OF_DIFF_SRC,
        ONEDNN_OF_WEIGHTS,
@@ -117,6 +118,7 @@ enum { /* arguments of primitives */
   ROW(int, attributes_set_scratch, dnnl_primitive_attr_set_scratchpad_mode, (onednn_attributes attributes, int mode)) \
   ROW(int, attributes_destroy, dnnl_primitive_attr_destroy, (onednn_attributes attributes))                           \
   ROW(size_t, layout_bytes, dnnl_memory_desc_get_size, (const onednn_layout *layout))                                 \
+  ROW(int, way_query, dnnl_primitive_desc_query, (onednn_way way, int what, int index, void *out))                    \
   ROW(const onednn_layout *, way_layout, dnnl_primitive_desc_query_md, (onednn_way way, int what, int index))
 
 typedef struct onednn_version { /* dnnl_version_t */

@@ -150,9 +150,12 @@ static int describe_value(onednn_layout *out, int rank, const int64_t *dims, siz
   return rondo_onednn.layout_by_strides(out, rank, dims, ONEDNN_F32, strides);
 }
 
-static int describe_operand(operand *o, onednn_layout *any, int rank, const int64_t *dims, size_t block) {
+/* *out_asked: the layout that the library is asked for, which is its choice except for images in blocks. */
+static int describe_operand(operand *o, onednn_layout *out_asked, int rank, const int64_t *dims, size_t block) {
   const int code = describe_value(&o->plain, rank, dims, block);
-  return code != ONEDNN_OK ? code : rondo_onednn.layout_by_tag(any, rank, dims, ONEDNN_F32, ONEDNN_ANY_LAYOUT);
+  *out_asked = o->plain;
+  if (code != ONEDNN_OK || block > 1) return code;
+  return rondo_onednn.layout_by_tag(out_asked, rank, dims, ONEDNN_F32, ONEDNN_ANY_LAYOUT);
 }
 
 /* The first axis that the library sees: flat images have no depth. */
@@ -166,26 +169,26 @@ static int append_sizes(const rondo_window *w, const size_t *sizes, int64_t *dim
   return rank;
 }
 
-static int describe_images(operand *o, onednn_layout *any, const rondo_window *w, size_t images, size_t channels,
+static int describe_images(operand *o, onednn_layout *asked, const rondo_window *w, size_t images, size_t channels,
                            const size_t *sizes, size_t block) {
   onednn_dims dims = {(int64_t)images, (int64_t)channels};
-  return describe_operand(o, any, append_sizes(w, sizes, dims, 2), dims, block);
+  return describe_operand(o, asked, append_sizes(w, sizes, dims, 2), dims, block);
 }
 
-static int describe_weights(operand *o, onednn_layout *any, const rondo_conv_shape *s) {
+static int describe_weights(operand *o, onednn_layout *asked, const rondo_conv_shape *s) {
   onednn_dims dims = {(int64_t)s->groups, (int64_t)s->out_channels, (int64_t)s->in_channels};
   const int rank = append_sizes(&s->window, s->window.kernel, dims, 3);
-  return s->groups > 1 ? describe_operand(o, any, rank, dims, 1) : describe_operand(o, any, rank - 1, dims + 1, 1);
+  return s->groups > 1 ? describe_operand(o, asked, rank, dims, 1) : describe_operand(o, asked, rank - 1, dims + 1, 1);
 }
 
-static int describe_operands(rondo_onednn_convolution *c, onednn_layout *any) {
+static int describe_operands(rondo_onednn_convolution *c, onednn_layout *asked) {
   const rondo_conv_shape *s = &c->shape;
   const int64_t channels = (int64_t)s->out_channels * (int64_t)s->groups, one = 1;
   const rondo_window *w = &s->window;
-  int code = describe_images(&c->operands[X], &any[X], w, c->batch, s->groups * s->in_channels, w->in, c->blocks.x);
-  if (code == ONEDNN_OK) code = describe_weights(&c->operands[WEIGHT], &any[WEIGHT], s);
+  int code = describe_images(&c->operands[X], &asked[X], w, c->batch, s->groups * s->in_channels, w->in, c->blocks.x);
+  if (code == ONEDNN_OK) code = describe_weights(&c->operands[WEIGHT], &asked[WEIGHT], s);
   if (code == ONEDNN_OK)
-    code = describe_images(&c->operands[Y], &any[Y], w, c->batch, s->groups * s->out_channels, w->out, c->blocks.y);
+    code = describe_images(&c->operands[Y], &asked[Y], w, c->batch, s->groups * s->out_channels, w->out, c->blocks.y);
   return code != ONEDNN_OK ? code : rondo_onednn.layout_by_strides(&c->bias, 1, &channels, ONEDNN_F32, &one);
 }
 
@@ -206,32 +209,32 @@ static steps steps_of(const rondo_window *w) {
   return made;
 }
 
-static int describe_pass(const rondo_onednn_convolution *c, rondo_convolution_pass pass, const onednn_layout *any,
+static int describe_pass(const rondo_onednn_convolution *c, rondo_convolution_pass pass, const onednn_layout *asked,
                          onednn_description *out) {
   const steps s = steps_of(&c->shape.window);
   switch (pass) {
     case RONDO_CONVOLUTION_FORWARD:
-      return rondo_onednn.describe_forward(out, ONEDNN_FORWARD, ONEDNN_DIRECT, &any[X], &any[WEIGHT],
-                                           c->has_bias ? &c->bias : NULL, &any[Y], s.stride, s.dilation, s.before,
+      return rondo_onednn.describe_forward(out, ONEDNN_FORWARD, ONEDNN_DIRECT, &asked[X], &asked[WEIGHT],
+                                           c->has_bias ? &c->bias : NULL, &asked[Y], s.stride, s.dilation, s.before,
                                            s.after);
     case RONDO_CONVOLUTION_INPUT_GRADIENT:
-      return rondo_onednn.describe_backward_data(out, ONEDNN_DIRECT, &any[X], &any[WEIGHT], &any[Y], s.stride,
+      return rondo_onednn.describe_backward_data(out, ONEDNN_DIRECT, &asked[X], &asked[WEIGHT], &asked[Y], s.stride,
                                                  s.dilation, s.before, s.after);
     default:
-      return rondo_onednn.describe_backward_weights(out, ONEDNN_DIRECT, &any[X], &any[WEIGHT], NULL, &any[Y], s.stride,
-                                                    s.dilation, s.before, s.after);
+      return rondo_onednn.describe_backward_weights(out, ONEDNN_DIRECT, &asked[X], &asked[WEIGHT], NULL, &asked[Y],
+                                                    s.stride, s.dilation, s.before, s.after);
   }
 }
 
 /* Creates the primitive descriptor of the pass. That of a gradient needs one of the forward convolution as a hint. */
-static int choose(const rondo_onednn_convolution *c, rondo_convolution_pass pass, const onednn_layout *any,
+static int choose(const rondo_onednn_convolution *c, rondo_convolution_pass pass, const onednn_layout *asked,
                   onednn_attributes attributes, onednn_way *out) {
   onednn_description description;
   onednn_way forward = NULL;
   *out = NULL;
   int code =
-      pass == RONDO_CONVOLUTION_FORWARD ? ONEDNN_OK : choose(c, RONDO_CONVOLUTION_FORWARD, any, attributes, &forward);
-  if (code == ONEDNN_OK) code = describe_pass(c, pass, any, &description);
+      pass == RONDO_CONVOLUTION_FORWARD ? ONEDNN_OK : choose(c, RONDO_CONVOLUTION_FORWARD, asked, attributes, &forward);
+  if (code == ONEDNN_OK) code = describe_pass(c, pass, asked, &description);
   if (code == ONEDNN_OK) code = rondo_onednn.way_create(out, &description, attributes, rondo_onednn.engine, forward);
   if (forward != NULL) (void)rondo_onednn.way_destroy(forward);
   return code;
@@ -277,10 +280,10 @@ static int make_reorder(rondo_onednn_convolution *c, int which, onednn_attribute
 }
 
 static int make_all(rondo_onednn_convolution *c, onednn_attributes attributes) {
-  onednn_layout any[OPERANDS];
+  onednn_layout asked[OPERANDS];
   onednn_way way = NULL;
-  int code = describe_operands(c, any);
-  if (code == ONEDNN_OK) code = choose(c, c->pass, any, attributes, &way);
+  int code = describe_operands(c, asked);
+  if (code == ONEDNN_OK) code = choose(c, c->pass, asked, attributes, &way);
   if (code != ONEDNN_OK) return code;
   for (int i = 0; i < OPERANDS; i++) {
     const int which = is_gradient(c, i) ? roles[i].gradient_layout : roles[i].layout;
@@ -501,23 +504,29 @@ static rondo_status make_ready(rondo_onednn_convolution *c, int *out_code) {
 
 /* Images in blocks ------------------------------------------------------------------------------------------------- */
 
-/* Whether the library chooses a way for the convolution whose result has blocks. */
-static bool chooses_blocks(const rondo_conv_shape *shape, bool has_bias, size_t block) {
-  rondo_onednn_convolution c = {.pass = RONDO_CONVOLUTION_FORWARD,
-                                .shape = *shape,
-                                .blocks = {.x = 1, .y = block},
-                                .has_bias = has_bias,
-                                .batch = 1};
-  onednn_layout any[OPERANDS];
+/* The library's code for this processor is generated, and so are its names; its portable code is many times slower. */
+#define GENERATED "jit"
+
+static bool is_generated(onednn_way way) {
+  const char *name = NULL;
+  return rondo_onednn.way_query(way, ONEDNN_OF_NAME, 0, &name) == ONEDNN_OK && name != NULL &&
+         strncmp(name, GENERATED, sizeof GENERATED - 1) == 0;
+}
+
+/* Whether the library has a fast way for the convolution whose result has blocks. Which layout it would choose itself
+ * does not matter: with AVX-512 it prefers channels last, which it computes no faster. */
+static bool makes_blocks(const rondo_conv_shape *shape, rondo_conv_blocks blocks, bool has_bias) {
+  rondo_onednn_convolution c = {
+      .pass = RONDO_CONVOLUTION_FORWARD, .shape = *shape, .blocks = blocks, .has_bias = has_bias, .batch = 1};
+  onednn_layout asked[OPERANDS];
   onednn_way way = NULL;
   const rondo_onednn_use use = rondo_onednn_begin();
-  int code = describe_operands(&c, any);
-  if (code == ONEDNN_OK) code = choose(&c, c.pass, any, NULL, &way);
-  const bool is_chosen = code == ONEDNN_OK && rondo_onednn.layout_equal(rondo_onednn.way_layout(way, ONEDNN_OF_DST, 0),
-                                                                        &c.operands[Y].plain);
+  int code = describe_operands(&c, asked);
+  if (code == ONEDNN_OK) code = choose(&c, c.pass, asked, NULL, &way);
+  const bool is_fast = code == ONEDNN_OK && is_generated(way);
   if (way != NULL) (void)rondo_onednn.way_destroy(way);
   rondo_onednn_end(use);
-  return is_chosen;
+  return is_fast;
 }
 
 size_t rondo_onednn_image_block(void) {
@@ -532,15 +541,16 @@ size_t rondo_onednn_image_block(void) {
                                   .out_channels = 64};
   if (!rondo_library_find(&rondo_onednn_convolutions)) return 1;
   for (size_t block = RONDO_CONV_MAX_BLOCK; block >= 8; block /= 2)
-    if (chooses_blocks(&usual, true, block)) return block;
+    if (makes_blocks(&usual, (rondo_conv_blocks){block, block}, true)) return block;
   return 1;
 }
 
 bool rondo_onednn_makes_blocks(const rondo_conv_shape *shape, bool has_bias, size_t block) {
   const rondo_onednn_convolution c = {.batch = 1};
+  const rondo_conv_blocks blocks = {shape->groups * shape->in_channels % block == 0 ? block : 1, block};
   return shape->groups * shape->out_channels % block == 0 && fits_library(&c, shape) &&
          multiplications(shape) >= (double)rondo_option_number(RONDO_OPTION_ONEDNN_LEAST) &&
-         chooses_blocks(shape, has_bias, block);
+         makes_blocks(shape, blocks, has_bias);
 }
 
 /* The whole -------------------------------------------------------------------------------------------------------- */
