@@ -9,6 +9,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "tensor/operators/common/strided_lanes.h"
+
 /* Rows ------------------------------------------------------------------------------------------------------------- */
 
 /* A part of a row of results: `count` windows from column `first` on, whose taps span at most a chunk of the image. */
@@ -89,8 +91,51 @@ RONDO_VECTORISED(keep_tap, (const float *x, size_t step, size_t count, int32_t p
     keep_larger(x, step, count, place, largest, places);
 }
 
-static void add_tap(const float *x, size_t step, size_t count, float *sums) {
-  for (size_t i = 0; i < count; i++) sums[i] += x[i * step];
+/* A sum, or the larger of both; NaN is the largest. */
+RONDO_INLINE float combine_one(float x, float before, bool adds) {
+  const bool is_larger = (x > before) | (x != x);
+  return adds ? before + x : is_larger ? x : before;
+}
+
+RONDO_INLINE void combine_lanes(const float *restrict x, bool adds, float *restrict y) {
+  for (size_t lane = 0; lane < RONDO_LANES; lane++) y[lane] = combine_one(x[lane], y[lane], adds);
+}
+
+RONDO_INLINE void combine_four(const float *x, size_t step, bool adds, float *y) {
+  rondo_four here, before;
+  memcpy(&before, y, sizeof before);
+  if (step == 1)
+    memcpy(&here, x, sizeof here);
+  else
+    here = rondo_load_pairs(x);
+  const rondo_four_masks is_larger = (here > before) | (here != here);
+  const rondo_four larger =
+      (rondo_four)(((rondo_four_masks)here & is_larger) | ((rondo_four_masks)before & ~is_larger));
+  before = adds ? before + here : larger;
+  memcpy(y, &before, sizeof before);
+}
+
+/* Combines each `step`-th element of x, of which it reads none from `last` on, with the results. */
+RONDO_INLINE void combine_taps_by(const float *x, const float *last, size_t step, size_t count, bool adds, float *y) {
+  const size_t room = (size_t)(last - x);
+  size_t i = 0;
+  for (; step == 1 && i + RONDO_LANES <= count; i += RONDO_LANES) combine_lanes(x + i, adds, y + i);
+  for (; step <= 2 && i + 4 <= count && (i + 4) * step <= room; i += 4) combine_four(x + i * step, step, adds, y + i);
+  for (; i < count; i++) y[i] = combine_one(x[i * step], y[i], adds);
+}
+
+RONDO_VECTORISED(combine_taps, (const float *x, const float *last, size_t step, size_t count, bool adds, float *y),
+                 (x, last, step, count, adds, y)) {
+  if (step == 1 && adds)
+    combine_taps_by(x, last, 1, count, true, y);
+  else if (step == 1)
+    combine_taps_by(x, last, 1, count, false, y);
+  else if (step == 2 && adds)
+    combine_taps_by(x, last, 2, count, true, y);
+  else if (step == 2)
+    combine_taps_by(x, last, 2, count, false, y);
+  else
+    combine_taps_by(x, last, step, count, adds, y);
 }
 
 /* Begins with the first element of each window, or with less than any element where it has none. */
@@ -114,28 +159,52 @@ static void begin_maxima(const rondo_pooling_shape *s, rondo_type type, const vo
   }
 }
 
-/* Takes the taps in row `row` of all rows of a channel's image: into maxima, or, where places is NULL, into sums. */
+static void begin_results(const part *p, bool adds, float *results) {
+  for (size_t i = 0; i < p->count; i++) results[i] = adds ? 0.0f : -INFINITY;
+}
+
+/* What the columns of a part have in common in all rows: the windows of the first taps of a row, and their first
+ * elements; how many elements of a row a mean counts. */
+#define MOST_TAPS 16
+typedef struct row_columns {
+  bool counts;         /* for means */
+  size_t first, count; /* of the part; a count of 0: of none yet */
+  rondo_span windows[MOST_TAPS];
+  size_t columns[MOST_TAPS];
+  size_t counted[RONDO_CHUNK];
+} row_columns;
+
+/* Where results are made. */
+typedef struct accumulator {
+  bool adds;       /* or else takes maxima */
+  float *results;  /* of a part */
+  int32_t *places; /* of maxima; NULL: they are not asked for */
+  const row_columns *columns;
+} accumulator;
+
+/* Takes the taps in row `row` of all rows of a channel's image. */
 static void take_row(const rondo_pooling_shape *s, rondo_type type, const void *x, const part *p, size_t row,
-                     float *results, int32_t *places) {
+                     const accumulator *to) {
   const rondo_window *w = &s->window;
-  const size_t step = w->stride[RONDO_WIDTH];
+  const size_t step = w->stride[RONDO_WIDTH], in = rondo_window_in(w);
   float buffer[RONDO_CHUNK];
   for (size_t tap = 0; tap < w->kernel[RONDO_WIDTH]; tap++) {
-    size_t column = 0;
-    const rondo_span windows = windows_of_tap(w, p, tap, &column);
+    size_t column = tap < MOST_TAPS ? to->columns->columns[tap] : 0;
+    const rondo_span windows = tap < MOST_TAPS ? to->columns->windows[tap] : windows_of_tap(w, p, tap, &column);
     const size_t count = windows.last - windows.first, place = row * w->in[RONDO_WIDTH] + column;
     if (count == 0) continue;
-    const float *taps =
-        rondo_load_chunk(type, x, p->channel * rondo_window_in(w) + place, (count - 1) * step + 1, buffer);
-    if (places != NULL)
-      keep_tap(taps, step, count, (int32_t)place, results + windows.first, places + windows.first);
+    const size_t length = (count - 1) * step + 1;
+    const float *taps = rondo_load_chunk(type, x, p->channel * in + place, length, buffer);
+    const float *last = taps == buffer ? taps + length : taps + (in - place);
+    if (to->places != NULL)
+      keep_tap(taps, step, count, (int32_t)place, to->results + windows.first, to->places + windows.first);
     else
-      add_tap(taps, step, count, results + windows.first);
+      combine_taps(taps, last, step, count, to->adds, to->results + windows.first);
   }
 }
 
-static void take_taps(const rondo_pooling_shape *s, rondo_type type, const void *x, const part *p, float *results,
-                      int32_t *places) {
+static void take_taps(const rondo_pooling_shape *s, rondo_type type, const void *x, const part *p,
+                      const accumulator *to) {
   const rondo_window *w = &s->window;
   const rondo_span planes = rondo_window_taps_inside(w, RONDO_DEPTH, p->plane);
   const rondo_span rows = rondo_window_taps_inside(w, RONDO_HEIGHT, p->row);
@@ -144,7 +213,7 @@ static void take_taps(const rondo_pooling_shape *s, rondo_type type, const void 
       size_t z = 0, y = 0;
       (void)rondo_window_tap(w, RONDO_DEPTH, p->plane, i, &z);
       (void)rondo_window_tap(w, RONDO_HEIGHT, p->row, j, &y);
-      take_row(s, type, x, p, z * w->in[RONDO_HEIGHT] + y, results, places);
+      take_row(s, type, x, p, z * w->in[RONDO_HEIGHT] + y, to);
     }
   }
 }
@@ -157,16 +226,25 @@ static size_t counted(const rondo_pooling_shape *s, int axis, size_t out) {
   return rondo_window_taps_before(w, axis, out, w->padding[axis] + w->in[axis] + w->after[axis]);
 }
 
-/* What a sum is multiplied with; `others`: the elements of the window along the other axes. A window without elements
- * has a sum of 0. */
-static float share_of(const rondo_pooling_shape *s, size_t others, size_t column) {
+/* What a sum is multiplied with; `count`: the elements of the window. One without elements has a sum of 0. */
+static float share_of(const rondo_pooling_shape *s, size_t count) {
   if (s->divisor != 0) return 1.0f / (float)s->divisor;
-  const size_t count = others * counted(s, RONDO_WIDTH, column);
   return count == 0 ? 0.0f : 1.0f / (float)count;
 }
 
 static size_t other_elements(const rondo_pooling_shape *s, size_t plane, size_t row) {
   return s->divisor != 0 ? 1 : counted(s, RONDO_DEPTH, plane) * counted(s, RONDO_HEIGHT, row);
+}
+
+/* Looks the columns up if the part has others than before. */
+static void update_columns(const rondo_pooling_shape *s, const part *p, row_columns *columns) {
+  const rondo_window *w = &s->window;
+  if (columns->count == p->count && columns->first == p->first) return;
+  columns->first = p->first;
+  columns->count = p->count;
+  for (size_t tap = 0; tap < rondo_smaller(w->kernel[RONDO_WIDTH], MOST_TAPS); tap++)
+    columns->windows[tap] = windows_of_tap(w, p, tap, &columns->columns[tap]);
+  for (size_t k = 0; k < p->count && columns->counts; k++) columns->counted[k] = counted(s, RONDO_WIDTH, p->first + k);
 }
 
 /* Planes ----------------------------------------------------------------------------------------------------------- */
@@ -182,13 +260,8 @@ static bool is_by_planes(const rondo_pooling_shape *s, rondo_type type, const in
 /* Combines `count` rows of `width` elements, which are `step` elements apart, with those of the results. */
 RONDO_INLINE void combine(const float *restrict x, size_t step, size_t width, size_t count, bool adds,
                           float *restrict y) {
-  for (size_t i = 0; i < count; i++, x += step, y += width) {
-    for (size_t k = 0; k < width; k++) {
-      const float here = x[k], before = y[k];
-      const bool is_larger = (here > before) | (here != here);
-      y[k] = adds ? before + here : is_larger ? here : before;
-    }
-  }
+  for (size_t i = 0; i < count; i++, x += step, y += width)
+    for (size_t k = 0; k < width; k++) y[k] = combine_one(x[k], y[k], adds);
 }
 
 /* The widths of blocks of channels are constants, so that the compiler makes vectors. */
@@ -234,7 +307,7 @@ static void pool_planes(const rondo_pooling_shape *s, rondo_blocks blocks, void 
       take_plane(w, x + z * plane_in, is_mean, y);
     }
     for (size_t row = 0; row < height && is_mean; row++) {
-      const float share = share_of(s, other_elements(s, plane, row), 0);
+      const float share = share_of(s, other_elements(s, plane, row) * counted(s, RONDO_WIDTH, 0));
       for (size_t k = 0; k < width; k++) y[row * width + k] *= share;
     }
   }
@@ -248,14 +321,20 @@ void rondo_max_pool_cpu(rondo_type type, rondo_blocks blocks, void *const *args)
   void *y = RONDO_ARG(void *, 2);
   int32_t *places = RONDO_ARG(int32_t *, 3), at[RONDO_CHUNK];
   float largest[RONDO_CHUNK];
+  row_columns columns = {.counts = false, .count = 0};
+  const accumulator to = {false, largest, places == NULL ? NULL : at, &columns};
   if (is_by_planes(s, type, places)) {
     pool_planes(s, blocks, args, false);
     return;
   }
   RONDO_EACH_ITEM(i, blocks, rows_of(s)) {
     EACH_PART(p, s, i) {
-      begin_maxima(s, type, x, &p, largest, at);
-      take_taps(s, type, x, &p, largest, at);
+      update_columns(s, &p, &columns);
+      if (places != NULL)
+        begin_maxima(s, type, x, &p, largest, at);
+      else
+        begin_results(&p, false, largest);
+      take_taps(s, type, x, &p, &to);
       rondo_store_floats(type, y, result_of(&s->window, &p), p.count, largest);
       if (places != NULL) memcpy(places + result_of(&s->window, &p), at, p.count * sizeof *at);
     }
@@ -267,6 +346,8 @@ void rondo_avg_pool_cpu(rondo_type type, rondo_blocks blocks, void *const *args)
   const void *x = RONDO_ARG(const void *, 1);
   void *y = RONDO_ARG(void *, 2);
   float sums[RONDO_CHUNK];
+  row_columns columns = {.counts = true, .count = 0};
+  const accumulator to = {true, sums, NULL, &columns};
   if (is_by_planes(s, type, NULL)) {
     pool_planes(s, blocks, args, true);
     return;
@@ -274,9 +355,10 @@ void rondo_avg_pool_cpu(rondo_type type, rondo_blocks blocks, void *const *args)
   RONDO_EACH_ITEM(i, blocks, rows_of(s)) {
     EACH_PART(p, s, i) {
       const size_t others = other_elements(s, p.plane, p.row);
-      memset(sums, 0, p.count * sizeof *sums);
-      take_taps(s, type, x, &p, sums, NULL);
-      for (size_t k = 0; k < p.count; k++) sums[k] *= share_of(s, others, p.first + k);
+      update_columns(s, &p, &columns);
+      begin_results(&p, true, sums);
+      take_taps(s, type, x, &p, &to);
+      for (size_t k = 0; k < p.count; k++) sums[k] *= share_of(s, others * columns.counted[k]);
       rondo_store_floats(type, y, result_of(&s->window, &p), p.count, sums);
     }
   }
@@ -312,7 +394,8 @@ static void add_means(const rondo_pooling_shape *s, rondo_type type, const void 
   const size_t others = other_elements(s, windows->plane, windows->row);
   for (size_t i = windows->columns.first; i < windows->columns.last; i++) {
     const rondo_span taps = rondo_window_taps_inside(w, RONDO_WIDTH, i);
-    const float part_of_dy = rondo_load_one(type, dy, windows->line + i) * share_of(s, others, i);
+    const float part_of_dy =
+        rondo_load_one(type, dy, windows->line + i) * share_of(s, others * counted(s, RONDO_WIDTH, i));
     for (size_t tap = taps.first; tap < taps.last; tap++) {
       const size_t to =
           i * w->stride[RONDO_WIDTH] + tap * w->dilation[RONDO_WIDTH] - w->padding[RONDO_WIDTH] - p->first;
