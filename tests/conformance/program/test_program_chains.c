@@ -325,3 +325,69 @@ TEST(test_a_chain_is_one_kernel) {
   }
   assert_near(result, numbers, KNOWN_COUNT, 1e-5f);
 }
+
+/* Images that are scaled ------------------------------------------------------------------------------------------- */
+
+enum { MOST_SCALED = 2 * 3 * 9 * 7 * 16 };
+
+/* An image, and the shape of the numbers that it is scaled with. */
+typedef struct scaled_case {
+  size_t image[5], numbers[5], rank;
+  bool rectifies, factor_first;
+} scaled_case;
+
+static size_t elements(const size_t *shape, size_t rank) {
+  size_t count = 1;
+  for (size_t i = 0; i < rank; i++) count *= shape[i];
+  return count;
+}
+
+static rondo_program *scaling_program(const scaled_case *c) {
+  rondo_program *program = test_new_program();
+  rondo_value x, factor, offset, y;
+  assert_ok(rondo_program_input(program, "x", RONDO_F32, c->image, c->rank, &x));
+  assert_ok(rondo_program_input(program, "factor", RONDO_F32, c->numbers, c->rank, &factor));
+  assert_ok(rondo_program_input(program, "offset", RONDO_F32, c->numbers, c->rank, &offset));
+  assert_ok(rondo_op_mul(program, c->factor_first ? factor : x, c->factor_first ? x : factor, &y));
+  assert_ok(rondo_op_add(program, c->factor_first ? offset : y, c->factor_first ? y : offset, &y));
+  if (c->rectifies) assert_ok(rondo_op_relu(program, y, &y));
+  assert_ok(rondo_program_output(program, "y", y));
+  return program;
+}
+
+static void scale(test_fixture *t, const scaled_case *c, rondo_fusion_policy fusion, float *out) {
+  static float x[MOST_SCALED], factor[MOST_SCALED], offset[MOST_SCALED];
+  const size_t count = elements(c->image, c->rank), numbers = elements(c->numbers, c->rank);
+  rondo_program *program = scaling_program(c);
+  rondo_compiled *compiled =
+      test_compile(program, t->device, &(rondo_compile_options){RONDO_COMPILE_OPTIONS_INIT, .fusion = fusion});
+  assert_int_equal(test_compiled_info(compiled).chains, fusion == RONDO_FUSION_NEVER ? 0 : 1);
+  for (size_t i = 0; i < count; i++) x[i] = i % 29 == 0 ? NAN : (float)(i % 101) / 7 - 5;
+  for (size_t i = 0; i < numbers; i++) factor[i] = (float)i / 9 - 2, offset[i] = i % 4 == 0 ? -0.0f : (float)i / 3 - 1;
+  assert_ok(rondo_compiled_write(compiled, "x", x, count * sizeof *x));
+  assert_ok(rondo_compiled_write(compiled, "factor", factor, numbers * sizeof *factor));
+  assert_ok(rondo_compiled_write(compiled, "offset", offset, numbers * sizeof *offset));
+  assert_ok(rondo_compiled_run(compiled));
+  assert_ok(rondo_compiled_read(compiled, "y", out, count * sizeof *out));
+  assert_ok(rondo_compiled_destroy(compiled));
+}
+
+/* Plain images, blocks of channels of each size, odd blocks, and one number for all. */
+TEST(test_scaled_images_have_the_same_bits) {
+  static const scaled_case cases[] = {{{2, 3, 9, 7}, {1, 3, 1, 1}, 4, .rectifies = true},
+                                      {{2, 3, 9, 7}, {1, 3, 1, 1}, 4, .rectifies = false, .factor_first = true},
+                                      {{2, 3, 9, 7}, {2, 3, 1, 1}, 4, .rectifies = true},
+                                      {{2, 3, 9, 7, 16}, {1, 3, 1, 1, 16}, 5, .rectifies = true, .factor_first = true},
+                                      {{2, 3, 9, 7, 8}, {1, 3, 1, 1, 8}, 5, .rectifies = true},
+                                      {{2, 3, 9, 7, 8}, {2, 3, 1, 1, 8}, 5, .rectifies = false},
+                                      {{2, 3, 9, 7, 6}, {1, 3, 1, 1, 6}, 5, .rectifies = true},
+                                      {{2, 3, 9, 7, 16}, {1, 1, 1, 1, 1}, 5, .rectifies = true},
+                                      {{2, 3, 9, 7, 16}, {1, 3, 9, 1, 16}, 5, .rectifies = true}};
+  static float separate[MOST_SCALED], joined[MOST_SCALED];
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    scale(t, &cases[i], RONDO_FUSION_NEVER, separate);
+    scale(t, &cases[i], RONDO_FUSION_AUTO, joined);
+    if (memcmp(separate, joined, elements(cases[i].image, cases[i].rank) * sizeof *joined) != 0)
+      fail_msg("case %zu has other bits", i);
+  }
+}

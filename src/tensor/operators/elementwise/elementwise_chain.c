@@ -10,6 +10,7 @@
 
 #include "tensor/operators/common/operator_tools.h"
 #include "tensor/operators/elementwise/broadcast.h"
+#include "tensor/operators/elementwise/chain_scaled.h"
 #include "tensor/operators/elementwise/chain_source.h"
 #include "tensor/program/operator_registry.h"
 
@@ -127,6 +128,10 @@ static void chain_cpu(rondo_blocks blocks, void *const *args) {
   p.args = args;
   assert(form->step_count > 0 && form->step_count <= RONDO_CHAIN_STEPS && form->input_count <= RONDO_CHAIN_INPUTS);
   const rondo_span span = rondo_blocks_span(blocks, form->count, RONDO_LANES);
+  if (rondo_chain_is_scaled(form)) {
+    rondo_chain_scaled_cpu(form, span, args);
+    return;
+  }
   RONDO_EACH_CHUNK(at, length, span.first, span.last) run_chunk(&p, at, length);
 }
 

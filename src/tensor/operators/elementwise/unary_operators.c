@@ -230,9 +230,17 @@ const rondo_unary *rondo_activation_family(rondo_activation activation) {
   return families[activation];
 }
 
+RONDO_VECTORISED(rectify_in_place, (float *y, size_t count), (y, count)) {
+  RONDO_EACH_LANE(i, lane, count, y[i] = rondo_relu(y[i]));
+}
+
 void rondo_activate_in_place(rondo_activation activation, float *y, size_t count) {
   float x[RONDO_CHUNK];
   if (activation == RONDO_ACTIVATION_NONE) return;
+  if (activation == RONDO_ACTIVATION_RELU) {
+    rectify_in_place(y, count);
+    return;
+  }
   for (size_t at = 0; at < count; at += RONDO_CHUNK) {
     const size_t length = rondo_smaller(count - at, RONDO_CHUNK);
     memcpy(x, y + at, length * sizeof *x);
