@@ -5,6 +5,7 @@
 #include "tensor/operators/convolution/conv_onednn.h"
 
 #include <assert.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "base/environment.h"
@@ -240,6 +241,44 @@ static int choose(const rondo_onednn_convolution *c, rondo_convolution_pass pass
   return code;
 }
 
+/* The library's code for this processor is generated, and so are its names; its portable code is many times slower. */
+#define GENERATED "jit"
+
+static bool is_generated(onednn_way way) {
+  const char *name = NULL;
+  return rondo_onednn.way_query(way, ONEDNN_OF_NAME, 0, &name) == ONEDNN_OK && name != NULL &&
+         strncmp(name, GENERATED, sizeof GENERATED - 1) == 0;
+}
+
+/* Asks for blocks in images whose channels they divide. False: the result is not such an image. */
+static bool ask_for_blocks(const rondo_onednn_convolution *c, size_t block, onednn_layout *asked) {
+  static const int images[] = {X, Y};
+  for (size_t i = 0; i < sizeof images / sizeof *images; i++) {
+    const onednn_layout *plain = &c->operands[images[i]].plain;
+    const bool fits = plain->rank == 4 && plain->dims[1] % (int64_t)block == 0;
+    if (!fits && images[i] == X) continue;
+    if (!fits ||
+        rondo_onednn.layout_by_tag(&asked[images[i]], 4, plain->dims, ONEDNN_F32, block_tag(block)) != ONEDNN_OK)
+      return false;
+  }
+  return true;
+}
+
+/* Chooses the way of a pass. With blocks, the layout of the weights does not depend on the number of output channels,
+ * so packed states are the same for all slices and batch sizes; with AVX-512 the library's own choice depends on it. */
+static int choose_layouts(const rondo_onednn_convolution *c, const onednn_layout *any, onednn_attributes attributes,
+                          onednn_way *out) {
+  onednn_layout asked[OPERANDS];
+  const size_t block = c->pass == RONDO_CONVOLUTION_FORWARD && c->blocks.y == 1 ? rondo_onednn_image_block() : 1;
+  memcpy(asked, any, sizeof asked);
+  *out = NULL;
+  if (block > 1 && ask_for_blocks(c, block, asked)) {
+    if (choose(c, c->pass, asked, attributes, out) == ONEDNN_OK && is_generated(*out)) return ONEDNN_OK;
+    if (*out != NULL) (void)rondo_onednn.way_destroy(*out);
+  }
+  return choose(c, c->pass, any, attributes, out);
+}
+
 /* Preparation ------------------------------------------------------------------------------------------------------ */
 
 /* Creates the primitive of a descriptor and destroys the descriptor. */
@@ -283,7 +322,7 @@ static int make_all(rondo_onednn_convolution *c, onednn_attributes attributes) {
   onednn_layout asked[OPERANDS];
   onednn_way way = NULL;
   int code = describe_operands(c, asked);
-  if (code == ONEDNN_OK) code = choose(c, c->pass, asked, attributes, &way);
+  if (code == ONEDNN_OK) code = choose_layouts(c, asked, attributes, &way);
   if (code != ONEDNN_OK) return code;
   for (int i = 0; i < OPERANDS; i++) {
     const int which = is_gradient(c, i) ? roles[i].gradient_layout : roles[i].layout;
@@ -504,15 +543,6 @@ static rondo_status make_ready(rondo_onednn_convolution *c, int *out_code) {
 
 /* Images in blocks ------------------------------------------------------------------------------------------------- */
 
-/* The library's code for this processor is generated, and so are its names; its portable code is many times slower. */
-#define GENERATED "jit"
-
-static bool is_generated(onednn_way way) {
-  const char *name = NULL;
-  return rondo_onednn.way_query(way, ONEDNN_OF_NAME, 0, &name) == ONEDNN_OK && name != NULL &&
-         strncmp(name, GENERATED, sizeof GENERATED - 1) == 0;
-}
-
 /* Whether the library has a fast way for the convolution whose result has blocks. Which layout it would choose itself
  * does not matter: with AVX-512 it prefers channels last, which it computes no faster. */
 static bool makes_blocks(const rondo_conv_shape *shape, rondo_conv_blocks blocks, bool has_bias) {
@@ -539,10 +569,13 @@ size_t rondo_onednn_image_block(void) {
                                   .groups = 1,
                                   .in_channels = 64,
                                   .out_channels = 64};
+  static _Atomic(size_t) known; /* the library and the processor stay; 0: not known yet */
+  size_t found = atomic_load_explicit(&known, memory_order_relaxed);
   if (!rondo_library_find(&rondo_onednn_convolutions)) return 1;
-  for (size_t block = RONDO_CONV_MAX_BLOCK; block >= 8; block /= 2)
-    if (makes_blocks(&usual, (rondo_conv_blocks){block, block}, true)) return block;
-  return 1;
+  for (size_t block = RONDO_CONV_MAX_BLOCK; found == 0 && block >= 8; block /= 2)
+    if (makes_blocks(&usual, (rondo_conv_blocks){block, block}, true)) found = block;
+  atomic_store_explicit(&known, found, memory_order_relaxed);
+  return found == 0 ? 1 : found;
 }
 
 bool rondo_onednn_makes_blocks(const rondo_conv_shape *shape, bool has_bias, size_t block) {
