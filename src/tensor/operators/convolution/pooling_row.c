@@ -299,7 +299,7 @@ static void pool_planes(const rondo_pooling_shape *s, rondo_blocks blocks, void 
     const size_t channel = item / w->out[RONDO_DEPTH], plane = item % w->out[RONDO_DEPTH];
     const float *x = RONDO_ARG(const float *, 1) + channel * rondo_window_in(w);
     float *y = RONDO_ARG(float *, 2) + item * height * width;
-    for (size_t i = 0; i < height * width; i++) y[i] = is_mean ? 0 : -INFINITY;
+    RONDO_EACH_LANE(i, lane, height * width, y[i] = is_mean ? 0 : -INFINITY);
     const rondo_span planes = rondo_window_taps_inside(w, RONDO_DEPTH, plane);
     for (size_t tap = planes.first; tap < planes.last; tap++) {
       size_t z = 0;
@@ -308,7 +308,7 @@ static void pool_planes(const rondo_pooling_shape *s, rondo_blocks blocks, void 
     }
     for (size_t row = 0; row < height && is_mean; row++) {
       const float share = share_of(s, other_elements(s, plane, row) * counted(s, RONDO_WIDTH, 0));
-      for (size_t k = 0; k < width; k++) y[row * width + k] *= share;
+      RONDO_EACH_LANE(k, lane, width, y[row * width + k] *= share);
     }
   }
 }
