@@ -291,7 +291,8 @@ TEST(test_on3_flex_attention_that_cannot_be) {
   onnx_text(&node, 7, "ai.onnx.preview");
   onnx_add_input(&graph, "q", FLOAT, DIMS(1, 2, 1, 1));
   onnx_add_input(&graph, "k", FLOAT, DIMS(1, 1, 2, 1));
-  assert_refused(model_of(&graph, &node), "the shapes float [1, 1, 2, 1], float [1, 2, 1, 1] and float [1, 2, 1, 1] of Q");
+  assert_refused(model_of(&graph, &node),
+                 "the shapes float [1, 1, 2, 1], float [1, 2, 1, 1] and float [1, 2, 1, 1] of Q");
   (void)t;
 }
 

@@ -357,14 +357,6 @@ static uint32_t count_blocked(const rondo_compiled *compiled) {
   return count;
 }
 
-/* Whether the library prefers blocks: with AVX-512, oneDNN 2.6 prefers images whose channels are last. A variant of
- * this test limits it to AVX2, where blocks must be used. */
-static bool has_blocks(const test_fixture *t) {
-  if (!has_onednn(t)) return false;
-  const network n = build(&cases[0]);
-  return getenv("ONEDNN_MAX_CPU_ISA") != NULL || count_blocked(test_compile(n.program, t->device, NULL)) > 0;
-}
-
 static void assert_close(const network_case *of, const results *got, const results *expected) {
   for (size_t k = 0; k < MOST_OUTPUTS; k++) {
     double largest = 0;
@@ -388,7 +380,7 @@ static void assert_same_bits(const network_case *of, const char *how, const resu
 
 TEST(test_on5_images_in_blocks_have_the_values_of_plain_ones) {
   const rondo_compile_options off = {RONDO_COMPILE_OPTIONS_INIT, .without_patterns = "blocked_images"};
-  const bool is_used = has_blocks(t);
+  const bool is_used = has_onednn(t);
   for (size_t i = 0; i < CASES; i++) {
     const network n = build(&cases[i]);
     rondo_compiled *compiled = test_compile_kept(n.program, t->device, NULL);
