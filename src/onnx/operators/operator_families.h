@@ -13,8 +13,10 @@ extern const rondo_onnx_family rondo_onnx_convolution;    /* onnx_convolution.c 
 extern const rondo_onnx_family rondo_onnx_data_dependent; /* onnx_data_dependent.c */
 extern const rondo_onnx_family rondo_onnx_dropout;        /* onnx_dropout.c */
 extern const rondo_onnx_family rondo_onnx_elementwise;    /* onnx_elementwise.c */
+extern const rondo_onnx_family rondo_onnx_flex_attention; /* onnx_flex_attention.c */
 extern const rondo_onnx_family rondo_onnx_indexing;       /* onnx_indexing.c */
 extern const rondo_onnx_family rondo_onnx_losses;         /* onnx_losses.c */
+extern const rondo_onnx_family rondo_onnx_ngrams;         /* onnx_ngrams.c */
 extern const rondo_onnx_family rondo_onnx_normalization;  /* onnx_normalization.c */
 extern const rondo_onnx_family rondo_onnx_pooling;        /* onnx_pooling.c */
 extern const rondo_onnx_family rondo_onnx_products;       /* onnx_products.c */
