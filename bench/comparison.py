@@ -69,7 +69,7 @@ CAUSES = {
     "Steps of networks, on a GPU": {
         "gpt2_14m": "the difference is within that of two runs"},
     "Served requests": {
-        "resnet50": "the machine was busy, and Rondo's threads waited for each other: of processor time it takes less "
+        "resnet50": "of processor time it takes less; the machine was busy, and there were few answers in a turn "
                     "(bench/results/2026-11-30-serving.md)"},
     "Replaying a graph of tasks of one microsecond": {
         "": "the bodies take nearly all of this time, and the clock of this virtual machine's processors changes: "
