@@ -278,9 +278,24 @@ static rondo_status add_pow(rondo_onnx_node *node, const void *data) {
   return rondo_onnx_set_fitted(node, 0, y, of_base);
 }
 
+/* A remainder of 0 has the sign of the divisor, too, as in NumPy. */
+static rondo_status signed_remainder(rondo_program *program, rondo_value a, rondo_value b, rondo_value *out) {
+  rondo_type type;
+  size_t dims[RONDO_MAX_DIMENSIONS], rank;
+  rondo_value zero, signed_zero, condition;
+  RONDO_TRY(rondo_op_remainder(program, a, b, out));
+  RONDO_TRY(rondo_value_shape(program, *out, &type, dims, &rank));
+  if (!is_float_type(type)) return RONDO_OK;
+  RONDO_TRY(rondo_op_full(program, type, NULL, 0, 0, &zero));
+  RONDO_TRY(rondo_op_sign(program, b, &signed_zero));
+  RONDO_TRY(rondo_op_mul(program, signed_zero, zero, &signed_zero));
+  RONDO_TRY(rondo_op_equal(program, *out, zero, &condition));
+  return rondo_op_select(program, condition, signed_zero, *out, out);
+}
+
 static rondo_status add_mod(rondo_onnx_node *node, const void *data) {
   static const binary_form fmod_form = {rondo_op_fmod, 0, rondo_onnx_unsigned_remainder};
-  static const binary_form remainder_form = {rondo_op_remainder, 0, rondo_onnx_unsigned_remainder};
+  static const binary_form remainder_form = {signed_remainder, 0, rondo_onnx_unsigned_remainder};
   int64_t is_fmod;
   (void)data;
   RONDO_TRY(rondo_onnx_attribute_int(node, "fmod", 0, &is_fmod));

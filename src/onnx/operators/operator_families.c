@@ -8,12 +8,13 @@
 #include "base/error.h"
 
 static const rondo_onnx_family *const families[] = {
-    &rondo_onnx_attention,      &rondo_onnx_constants,  &rondo_onnx_control_flow, &rondo_onnx_convolution,
-    &rondo_onnx_data_dependent, &rondo_onnx_dropout,    &rondo_onnx_elementwise,  &rondo_onnx_flex_attention,
-    &rondo_onnx_indexing,       &rondo_onnx_ngrams,     &rondo_onnx_losses,       &rondo_onnx_normalization,
-    &rondo_onnx_pooling,        &rondo_onnx_products,   &rondo_onnx_quantization, &rondo_onnx_rearrangement,
-    &rondo_onnx_recurrent,      &rondo_onnx_reductions, &rondo_onnx_resize,       &rondo_onnx_sampling,
-    &rondo_onnx_sequences,      &rondo_onnx_shapes,     &rondo_onnx_signal,       &rondo_onnx_state_space,
+    &rondo_onnx_attention,      &rondo_onnx_classical,      &rondo_onnx_constants,  &rondo_onnx_control_flow,
+    &rondo_onnx_convolution,    &rondo_onnx_data_dependent, &rondo_onnx_dropout,    &rondo_onnx_elementwise,
+    &rondo_onnx_flex_attention, &rondo_onnx_indexing,       &rondo_onnx_ngrams,     &rondo_onnx_losses,
+    &rondo_onnx_normalization,  &rondo_onnx_pooling,        &rondo_onnx_products,   &rondo_onnx_quantization,
+    &rondo_onnx_rearrangement,  &rondo_onnx_recurrent,      &rondo_onnx_reductions, &rondo_onnx_resize,
+    &rondo_onnx_sampling,       &rondo_onnx_sequences,      &rondo_onnx_shapes,     &rondo_onnx_signal,
+    &rondo_onnx_state_space,
 };
 
 static bool holds(const rondo_onnx_row *row, int64_t opset) {

@@ -7,6 +7,7 @@
 #include "onnx/import/operator_row.h"
 
 extern const rondo_onnx_family rondo_onnx_attention;      /* onnx_attention.c */
+extern const rondo_onnx_family rondo_onnx_classical;      /* onnx_classical.c */
 extern const rondo_onnx_family rondo_onnx_constants;      /* onnx_constants.c */
 extern const rondo_onnx_family rondo_onnx_control_flow;   /* onnx_control_flow.c */
 extern const rondo_onnx_family rondo_onnx_convolution;    /* onnx_convolution.c */

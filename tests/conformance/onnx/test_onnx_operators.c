@@ -36,10 +36,12 @@ static void destroy_model(void *model) { rondo_onnx_destroy(model); }
 
 /* A model of one node, whose output is "y". */
 static rondo_onnx_model *model_of(onnx_bytes *graph, const onnx_bytes *node) {
-  onnx_bytes model = {0}, opset = {0}, preview = {0};
+  onnx_bytes model = {0}, opset = {0}, preview = {0}, classical = {0};
   rondo_onnx_model *made = NULL;
   onnx_text(&preview, 1, "ai.onnx.preview");
   onnx_number(&preview, 2, 1);
+  onnx_text(&classical, 1, "ai.onnx.ml");
+  onnx_number(&classical, 2, 3);
   onnx_nest(graph, ONNX_GRAPH_NODE, node);
   onnx_add_output(graph, "y");
   onnx_number(&opset, 2, OPSET);
@@ -47,6 +49,7 @@ static rondo_onnx_model *model_of(onnx_bytes *graph, const onnx_bytes *node) {
   onnx_nest(&model, ONNX_MODEL_GRAPH, graph);
   onnx_nest(&model, ONNX_MODEL_OPSET, &opset);
   onnx_nest(&model, ONNX_MODEL_OPSET, &preview);
+  onnx_nest(&model, ONNX_MODEL_OPSET, &classical);
   assert_ok(rondo_onnx_parse(model.bytes, model.count, NULL, &made));
   return test_leave(destroy_model, made);
 }
@@ -291,8 +294,7 @@ TEST(test_on3_flex_attention_that_cannot_be) {
   onnx_text(&node, 7, "ai.onnx.preview");
   onnx_add_input(&graph, "q", FLOAT, DIMS(1, 2, 1, 1));
   onnx_add_input(&graph, "k", FLOAT, DIMS(1, 1, 2, 1));
-  assert_refused(model_of(&graph, &node),
-                 "the shapes float [1, 1, 2, 1], float [1, 2, 1, 1] and float [1, 2, 1, 1] of Q");
+  assert_refused(model_of(&graph, &node), "the shapes float [1, 1, 2, 1], float [1, 2, 1, 1] and float [1, 2, 1, 1]");
   (void)t;
 }
 
@@ -365,4 +367,43 @@ TEST(test_on3_ngrams_that_cannot_be_counted) {
   assert_refused(ngrams(&(const ngram_lists){"TF", {0, 1}, {0, 1, 2}, 2, 0, false}, DIMS(1, 1, 5)), "has 3 dimensions");
   assert_refused(ngrams(&(const ngram_lists){"TF", {0, 1}, {0, 1, 2}, 2, 0, false}, DIMS(0)), "has no elements");
   (void)t;
+}
+
+/* Classical machine learning, and remainders ----------------------------------------------------------------------- */
+
+TEST(test_on3_columns_are_chosen_and_compared_with_a_threshold) {
+  static const float x[] = {1, 2, 3, 4, 5, 6}, chosen[] = {3, 1, 6, 4}, above[] = {0, 0, 1, 1, 1, 1};
+  static const int64_t columns[] = {2, 0};
+  const given inputs[] = {{"x", x, sizeof x}, {"c", columns, sizeof columns}};
+  onnx_bytes extracts = {0}, compares = {0};
+  onnx_bytes extractor = onnx_node("it", "ArrayFeatureExtractor", NAMES("x", "c"), NAMES("y"));
+  onnx_bytes binarizer = onnx_node("it", "Binarizer", NAMES("x"), NAMES("y"));
+  onnx_text(&extractor, 7, "ai.onnx.ml");
+  onnx_text(&binarizer, 7, "ai.onnx.ml");
+  onnx_add_float(&binarizer, "threshold", 2);
+  onnx_add_input(&extracts, "x", FLOAT, DIMS(2, 3));
+  onnx_add_input(&extracts, "c", INT64, DIMS(1, 2));
+  onnx_add_input(&compares, "x", FLOAT, DIMS(2, 3));
+  assert_runs(t, model_of(&extracts, &extractor), inputs, 2, chosen, 4);
+  assert_runs(t, model_of(&compares, &binarizer), inputs, 1, above, 6);
+}
+
+TEST(test_on3_a_remainder_of_zero_has_the_sign_of_the_divisor) {
+  static const float a[] = {4, -4, 4, 5}, b[] = {2, 2, -2, -3};
+  rondo_program *program = test_new_program();
+  rondo_onnx_build *build = NULL;
+  onnx_bytes graph = {0};
+  const onnx_bytes node = onnx_node("it", "Mod", NAMES("a", "b"), NAMES("y"));
+  float y[4];
+  onnx_add_input(&graph, "a", FLOAT, DIMS(4));
+  onnx_add_input(&graph, "b", FLOAT, DIMS(4));
+  assert_ok(rondo_onnx_build_program(model_of(&graph, &node), NULL, program, &build));
+  rondo_onnx_build_destroy(build);
+  rondo_compiled *of = test_compile_kept(program, t->device, NULL);
+  assert_ok(rondo_compiled_write(of, "a", a, sizeof a));
+  assert_ok(rondo_compiled_write(of, "b", b, sizeof b));
+  assert_ok(rondo_compiled_run(of));
+  assert_ok(rondo_compiled_read(of, "y", y, sizeof y));
+  assert_true(y[0] == 0 && !signbit(y[0]) && y[1] == 0 && !signbit(y[1]));
+  assert_true(y[2] == 0 && signbit(y[2]) && y[3] == -1);
 }
