@@ -124,8 +124,47 @@ static void destroy(void) {
   memset(&made, 0, sizeof made);
 }
 
+/* y = the doubled elements of a sequence x, joined. */
+static rondo_status parse_sequences(const rondo_allocator *allocator) {
+  const rondo_onnx_options options = {RONDO_ONNX_OPTIONS_INIT, .allocator = allocator};
+  onnx_bytes graph = {0}, body = {0};
+  onnx_bytes concat = onnx_node("concat", "ConcatFromSequence", NAMES("d"), NAMES("y"));
+  onnx_bytes map = onnx_node("map", "SequenceMap", NAMES("x"), NAMES("d"));
+  onnx_add_input(&body, "e", FLOAT, DIMS(-1, 2));
+  onnx_add_node(&body, "Add", NAMES("e", "e"), NAMES("sum"));
+  onnx_add_output(&body, "sum");
+  onnx_add_graph(&map, "body", &body);
+  onnx_add_int(&concat, "axis", 0);
+  onnx_add_list_input(&graph, "x", ONNX_SEQUENCE, FLOAT, DIMS(-1, 2));
+  onnx_nest(&graph, ONNX_GRAPH_NODE, &map);
+  onnx_nest(&graph, ONNX_GRAPH_NODE, &concat);
+  onnx_add_output(&graph, "y");
+  onnx_add_output(&graph, "d");
+  const onnx_bytes bytes = onnx_model(&graph);
+  return rondo_onnx_parse(bytes.bytes, bytes.count, &options, &made.model);
+}
+
+static rondo_status run_sequences(fault_rig *rig) {
+  const rondo_allocator *allocator = &rig->allocator.table;
+  const rondo_onnx_dimension_size length = {"x[]", 2};
+  const rondo_onnx_build_options lengths = {RONDO_ONNX_BUILD_OPTIONS_INIT, .dimensions = &length, .dimension_count = 1};
+  const rondo_onnx_builder_options options = {RONDO_ONNX_BUILDER_OPTIONS_INIT, .build = &lengths,
+                                              .allocator = allocator};
+  const rondo_program_options program = {RONDO_PROGRAM_OPTIONS_INIT, .allocator = allocator};
+  TRY(parse_sequences(allocator));
+  TRY(rondo_onnx_builder_create(made.model, &options, &made.builder));
+  TRY(rondo_program_create(&program, &made.program));
+  return rondo_onnx_builder_build(made.builder, 3, made.program);
+}
+
 static const fault_work work = {.run = run, .destroy = destroy};
+static const fault_work sequences = {.run = run_sequences, .destroy = destroy};
 
 UNIT_TEST(test_on9_an_allocation_fails) { fault_allocations(&work, false, 5); }
 
 UNIT_TEST(test_on9_all_allocations_fail_from_then_on) { fault_allocations(&work, true, 11); }
+
+UNIT_TEST(test_on9_an_allocation_for_sequences_fails) {
+  fault_allocations(&sequences, false, 1);
+  fault_allocations(&sequences, true, 3);
+}
