@@ -472,8 +472,8 @@ typedef struct rondo_compile_options {
  * before another one runs. Compiling a program, and destroying the last program of a stream, must not overlap with
  * other calls. */
 
-/* Packed states: on a CPU device, oneDNN wants the weights of a convolution in an order of its own. If convolutions by
- * oneDNN with the same order are the only readers of a state, and the program neither changes it nor returns it as an
+/* Packed states: on a CPU device, convolutions by oneDNN and conv_integer want weights in orders of their own. If such
+ * convolutions with one order are the only readers of a state, and the program neither changes it nor returns it as an
  * output, the state is stored in that order, so no run copies it, and no run has memory for a copy. This holds for
  * programs without an optimizer that are not data-parallel. Names, shapes, bytes and all calls are the same:
  * rondo_compiled_write and the reading of weights and checkpoints pack the elements, rondo_compiled_read and saving

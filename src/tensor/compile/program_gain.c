@@ -75,8 +75,8 @@ rondo_status rondo_record_decide(rondo_compiled *compiled, bool *out_is_recorded
 /* The rows of a value, or, with an odd index, the packed elements. */
 static void find_state(const rondo_compiled *compiled, size_t index, unsigned char **out_address, size_t *out_bytes) {
   const rondo_named_value *value = &compiled->values.items[index / 2];
-  const float *packed = value->packed == NULL ? NULL : value->packed->address;
-  *out_address = index % 2 == 0 ? rondo_named_rows(value) : (unsigned char *)packed;
+  unsigned char *packed = value->packed == NULL ? NULL : value->packed->address;
+  *out_address = index % 2 == 0 ? rondo_named_rows(value) : packed;
   if (value->kind == 's' && *out_address != NULL) *out_bytes = rondo_shape_bytes(&value->shape);
 }
 

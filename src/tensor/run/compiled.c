@@ -118,7 +118,7 @@ static void check_step(const rondo_step *step) {
 static void check_packed(const rondo_compiled *compiled, const rondo_named_value *value) {
   if (value->packed == NULL) return;
   assert(value->kind == 's' && value->address == NULL && value->packed->address != NULL && compiled->packer != NULL);
-  assert(value->shape.type == RONDO_F32);
+  assert(rondo_type_bytes(value->shape.type) == value->packed->bytes);
   assert(rondo_packed_state_elements(value->packed) == rondo_shape_elements(&value->shape));
 }
 

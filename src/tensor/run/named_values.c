@@ -117,9 +117,9 @@ static rondo_status pack_given(rondo_compiled *compiled, const rondo_packed_stat
   for (size_t done = 0; done < count;) {
     const void *at;
     size_t bytes;
-    RONDO_TRY(rondo_bounce_put(&compiled->bounce, compiled->stream, data + done * sizeof(float),
-                               (count - done) * sizeof(float), &at, &bytes));
-    const rondo_pack_call call = {state, first + done, bytes / sizeof(float), at, state->address};
+    RONDO_TRY(rondo_bounce_put(&compiled->bounce, compiled->stream, data + done * state->bytes,
+                               (count - done) * state->bytes, &at, &bytes));
+    const rondo_pack_call call = {state, first + done, bytes / state->bytes, at, state->address};
     RONDO_TRY(launch_pack(compiled, &call));
     done += call.count;
   }
@@ -128,11 +128,11 @@ static rondo_status pack_given(rondo_compiled *compiled, const rondo_packed_stat
 
 static rondo_status write_packed(rondo_compiled *compiled, const rondo_packed_state *state, size_t offset,
                                  const void *data, size_t bytes) {
-  const size_t first = offset / sizeof(float), count = bytes / sizeof(float);
-  assert(offset % sizeof(float) == 0 && bytes % sizeof(float) == 0);
+  const size_t first = offset / state->bytes, count = bytes / state->bytes;
+  assert(offset % state->bytes == 0 && bytes % state->bytes == 0);
   if (state->plain == NULL) return pack_given(compiled, state, first, data, count);
-  RONDO_TRY(rondo_bounce_write(&compiled->bounce, compiled->stream, state->plain + first, data, bytes));
-  return launch_pack(compiled, &(rondo_pack_call){state, first, count, state->plain + first, state->address});
+  RONDO_TRY(rondo_bounce_write(&compiled->bounce, compiled->stream, state->plain + offset, data, bytes));
+  return launch_pack(compiled, &(rondo_pack_call){state, first, count, state->plain + offset, state->address});
 }
 
 static rondo_status write_bytes(rondo_compiled *compiled, const rondo_named_value *value, size_t offset,

@@ -463,8 +463,8 @@ static void fill_order(const rondo_onednn_convolution *c, const onednn_layout *l
 static rondo_status describe_order(rondo_onednn_convolution *c) {
   const rondo_conv_shape *s = &c->shape;
   if (!c->is_packed) return RONDO_OK;
-  RONDO_TRY(rondo_packed_state_create(&c->allocator, c->slices * s->groups * s->out_channels, s->in_channels,
-                                      rondo_conv_taps(s), &c->packed));
+  RONDO_TRY(rondo_packed_state_create(&c->allocator, sizeof(float), c->slices * s->groups * s->out_channels,
+                                      s->in_channels, rondo_conv_taps(s), &c->packed));
   fill_order(c, &c->operands[WEIGHT].wanted, c->packed);
   return RONDO_OK;
 }
