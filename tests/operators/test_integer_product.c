@@ -42,6 +42,13 @@ static rondo_value input(rondo_program *program, const char *name, rondo_type ty
   return made;
 }
 
+static rondo_value state(rondo_program *program, const char *name, rondo_type type, const size_t *shape, size_t rank) {
+  const rondo_state_options frozen = {RONDO_STATE_OPTIONS_INIT, .frozen = true};
+  rondo_value made;
+  assert_ok(rondo_program_state_with(program, name, type, shape, rank, &frozen, &made));
+  return made;
+}
+
 static void check_product(test_fixture *t, bool a_unsigned, bool b_unsigned) {
   static int32_t sums[M * N];
   static uint8_t rounded[M * N];
@@ -85,36 +92,40 @@ TEST(test_products_are_exact) {
   for (int i = 0; i < 4; i++) check_product(t, i % 2 != 0, i / 2 != 0);
 }
 
-/* conv_integer has the bits of conv on the same numbers, whose sums F32 holds exactly. */
-static void check_conv(test_fixture *t, uint64_t *seed, size_t groups, size_t stride, size_t before, size_t kernel,
-                       size_t dilation) {
-  static uint8_t x[2 * 6 * 11 * 13], weight[6 * 6 * 9];
-  static int32_t sums[2 * 6 * 16 * 18];
-  static float exact[2 * 6 * 16 * 18];
-  const size_t in[] = {2, 6, 11, 13}, of[] = {6, 6 / groups, kernel, kernel};
+enum { MOST_CHANNELS = 8 };
+
+/* conv_integer has the bits of conv on the same numbers, whose sums F32 holds exactly. A weight of which four channels
+ * can be side by side becomes a packed state if it is a state. */
+static void check_conv_of(test_fixture *t, uint64_t *seed, size_t channels, bool is_state, size_t groups, size_t stride,
+                          size_t before, size_t kernel, size_t dilation) {
+  static uint8_t x[2 * MOST_CHANNELS * 11 * 13], weight[MOST_CHANNELS * MOST_CHANNELS * 9];
+  static int32_t sums[2 * MOST_CHANNELS * 16 * 18];
+  static float exact[2 * MOST_CHANNELS * 16 * 18];
+  const size_t in[] = {2, channels, 11, 13}, of[] = {channels, channels / groups, kernel, kernel};
   const rondo_conv_options options = {
       RONDO_CONV_OPTIONS_INIT,          .groups = (uint32_t)groups,         .stride = {stride, stride},
       .dilation = {dilation, dilation}, .padding_before = {before, before}, .padding_after = {1, 1}};
   rondo_integer_product_options products = {RONDO_INTEGER_PRODUCT_OPTIONS_INIT};
-  uint8_t x_zero = 9, own[6] = {0, 1, 255, 3, 200, 8};
+  uint8_t x_zero = 9, own[MOST_CHANNELS] = {0, 1, 255, 3, 200, 8, 128, 127};
   rondo_program *program = test_new_program();
-  rondo_value numbers, weights, y, z, zero;
+  rondo_value numbers, weights, copy, y, z, zero;
   size_t shape[RONDO_MAX_DIMENSIONS], rank, count = 1;
   rondo_type type;
   for (size_t i = 0; i < sizeof x; i++) x[i] = (uint8_t)test_random_below(seed, 256);
   for (size_t i = 0; i < sizeof weight; i++) weight[i] = (uint8_t)test_random_below(seed, 256);
   numbers = input(program, "x", RONDO_U8, in, 4);
-  weights = input(program, "weight", RONDO_I8, of, 4);
+  weights = is_state ? state(program, "weight", RONDO_I8, of, 4) : input(program, "weight", RONDO_I8, of, 4);
   products.a_zero = input(program, "x_zero", RONDO_U8, NULL, 0);
-  products.b_zero = input(program, "zeros", RONDO_I8, (size_t[]){6}, 1);
+  products.b_zero = input(program, "zeros", RONDO_I8, (size_t[]){channels}, 1);
   assert_ok(rondo_op_conv_integer(program, numbers, weights, &options, &products, &y));
   assert_ok(rondo_program_output(program, "y", y));
   assert_ok(rondo_op_cast(program, numbers, RONDO_F32, &numbers));
   assert_ok(rondo_op_cast(program, products.a_zero, RONDO_F32, &zero));
   assert_ok(rondo_op_sub(program, numbers, zero, &numbers));
-  assert_ok(rondo_op_cast(program, weights, RONDO_F32, &weights));
+  copy = is_state ? input(program, "copy", RONDO_I8, of, 4) : weights;
+  assert_ok(rondo_op_cast(program, copy, RONDO_F32, &weights));
   assert_ok(rondo_op_cast(program, products.b_zero, RONDO_F32, &zero));
-  assert_ok(rondo_op_reshape(program, zero, (size_t[]){6, 1, 1, 1}, 4, &zero));
+  assert_ok(rondo_op_reshape(program, zero, (size_t[]){channels, 1, 1, 1}, 4, &zero));
   assert_ok(rondo_op_sub(program, weights, zero, &weights));
   assert_ok(rondo_op_conv(program, numbers, weights, &options, &z));
   assert_ok(rondo_program_output(program, "z", z));
@@ -123,13 +134,19 @@ static void check_conv(test_fixture *t, uint64_t *seed, size_t groups, size_t st
   assert_true(type == RONDO_I32 && count * sizeof(int32_t) <= sizeof sums);
   test_run_program(
       t, program,
-      (const test_bytes[]){TEST_BYTES("x", x),
-                           {"weight", weight, 6 * of[1] * kernel * kernel},
+      (const test_bytes[]){{"x", x, 2 * channels * 11 * 13},
+                           {"weight", weight, channels * of[1] * kernel * kernel},
                            TEST_BYTES("x_zero", x_zero),
-                           TEST_BYTES("zeros", own),
+                           {"zeros", own, channels},
+                           {"copy", is_state ? weight : NULL, channels * of[1] * kernel * kernel},
                            {.name = NULL}},
       (const test_bytes[]){{"y", sums, count * sizeof *sums}, {"z", exact, count * sizeof *exact}, {.name = NULL}});
   for (size_t i = 0; i < count; i++) assert_true((float)sums[i] == exact[i]);
+}
+
+static void check_conv(test_fixture *t, uint64_t *seed, size_t groups, size_t stride, size_t before, size_t kernel,
+                       size_t dilation) {
+  check_conv_of(t, seed, 6, false, groups, stride, before, kernel, dilation);
 }
 
 TEST(test_convolutions_are_exact) {
@@ -143,6 +160,17 @@ TEST(test_convolutions_are_exact) {
   check_conv(t, &seed, 2, 1, 2, 3, 2);
   check_conv(t, &seed, 1, 2, 1, 3, 3);
   check_conv(t, &seed, 2, 3, 1, 2, 1);
+}
+
+TEST(test_convolutions_with_packed_weights_are_exact) {
+  uint64_t seed = 12;
+  for (size_t groups = 1; groups <= 2; groups++) {
+    check_conv_of(t, &seed, 8, true, groups, 1, 1, 3, 1);
+    check_conv_of(t, &seed, 8, true, groups, 2, 1, 3, 1);
+    check_conv_of(t, &seed, 8, true, groups, 1, 2, 2, 2);
+    check_conv_of(t, &seed, 8, true, groups, 1, 0, 1, 1);
+    check_conv_of(t, &seed, 8, false, groups, 2, 1, 3, 1);
+  }
 }
 
 /* A transposed b, and what becomes of the sums. */

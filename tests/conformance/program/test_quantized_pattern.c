@@ -86,6 +86,16 @@ static rondo_value conv_of_floats(rondo_program *program) {
   return conv(program, image(program), filters(program, RONDO_I8, true), none);
 }
 
+/* Four input channels of a group: the weight becomes a packed state. */
+static rondo_value quantized_conv_of_quads(rondo_program *program) {
+  const rondo_value x = dequantized(program, named(program, 'i', "x", RONDO_U8, DIMS(2, 8, 9, 7)),
+                                    number(program, 0.02), named(program, 's', "x zero", RONDO_U8, NULL, 0), 0);
+  const rondo_value weight =
+      dequantized(program, named(program, 's', "weight", RONDO_I8, DIMS(8, 4, 3, 3)),
+                  named(program, 's', "scale", RONDO_F32, DIMS(8)), named(program, 's', "zeros", RONDO_I8, DIMS(8)), 0);
+  return quantized(program, conv(program, x, weight, none), 0.05, RONDO_U8);
+}
+
 /* The weight is of the input channels' scales. */
 static rondo_value conv_of_other_scales(rondo_program *program) {
   const rondo_value weight = dequantized(program, named(program, 's', "weight", RONDO_I8, DIMS(8, 3, 3, 3)),
@@ -150,6 +160,7 @@ static rondo_value conv_and_its_input(rondo_program *program) {
 static const pattern_case cases[] = {
     {"quantised convolution", 1, quantized_conv},
     {"quantised convolution with relu", 1, quantized_conv_with_relu},
+    {"quantised convolution of quads", 1, quantized_conv_of_quads},
     {"convolution", 1, conv_of_floats},
     {"convolution with scales of inputs", 0, conv_of_other_scales},
     {"product with a transposed weight", 1, transposed_product},

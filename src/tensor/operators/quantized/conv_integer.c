@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * conv_integer. On a CPU, a kernel makes planes of an image: 16-bit integers without the zero, with zeros around them,
- * and two channels side by side. Strides divide an image into phases, each of which has a plane, so that the elements
- * that a tap reads for neighbouring results are neighbours in a plane. Then a convolution is a product of the weights
- * and the planes (integer_lanes.h): each pair of channels and each tap is an offset into the planes. No window is
- * copied. Results are computed at all positions of a plane up to the last result; those between rows are dropped.
- * Threads: as tensor/program/operator.h says.
+ * conv_integer. On a CPU, a kernel makes planes of an image: quads of four channels, side by side as unsigned bytes,
+ * with the image's zero around them. Strides divide an image into phases, each of which has a plane, so that the
+ * elements that a tap reads for neighbouring results are neighbours in a plane. Then a convolution is a product of the
+ * weights and the planes (integer_lanes.h): each quad of channels and each tap is an offset into the planes. No window
+ * is copied. Results are computed at all positions of a plane up to the last result; those between rows are dropped.
+ * Weights are in quads too: as they are stored, or as the kernel copies them. The zeros are taken off by the sums of
+ * the weights and, if the weights have zeros, of the windows. Threads: as tensor/program/operator.h says.
  */
 #include <assert.h>
 #include <string.h>
@@ -12,26 +13,30 @@
 #include "tensor/operators/convolution/window.h"
 #include "tensor/operators/quantized/integer_lanes.h"
 #include "tensor/operators/quantized/integer_product.h"
+#include "tensor/run/packed_state.h"
 
 enum { X, WEIGHT };
 enum { GROUPS = RONDO_WINDOW_SIZES };
 _Static_assert(GROUPS + 1 == RONDO_INTEGER_TYPE, "the sizes of the attributes");
 
+#define QUAD RONDO_QUAD
+
 /* A scalar argument of the kernels; without padding. */
 typedef struct conv_shape {
   rondo_window window;
   size_t images, groups, in_channels, out_channels; /* of a group */
+  size_t is_packed;                                 /* the weights are a packed state (tensor/run/packed_state.h) */
   rondo_integer_ending ending;
 } conv_shape;
 
 /* Planes ----------------------------------------------------------------------------------------------------------- */
 
-/* How planes lie in the workspace, after the offsets. Sizes are pairs of numbers. */
+/* How planes lie in the workspace, after the offsets and the weights. Sizes are numbers of quads. */
 typedef struct planes {
   size_t phases[RONDO_WINDOW_AXES], sizes[RONDO_WINDOW_AXES]; /* of a plane */
   size_t plane;                                               /* elements */
-  size_t pair, group;        /* from two channels to the next two; elements of a group */
-  size_t pairs, taps, depth; /* pairs of channels of a group; offsets */
+  size_t step, group;        /* from four channels to the next four; elements of a group */
+  size_t quads, taps, depth; /* quads of channels of a group; offsets */
   size_t positions;          /* of a plane, up to the last result */
   size_t tile; /* 0: a plane is in one piece; else it is cut into this many positions, and pieces of all channels of a
                   group follow each other, so that a tile of results reads neighbouring pages */
@@ -53,43 +58,57 @@ static bool is_image(const rondo_window *w) {
 
 /* Positions of a tile: as many as a cache holds of all channels. */
 static size_t tile_positions(const planes *p) {
-  const size_t unit = 2 * RONDO_LANE_COLUMNS, cached = CACHED_BYTES / (2 * sizeof(int16_t)) / p->pairs;
-  const size_t most = cached < 2 * unit ? 2 * unit : rondo_smaller(cached / unit * unit, MOST_POSITIONS);
+  const size_t unit = RONDO_LANE_COLUMNS, least = 4 * unit, cached = CACHED_BYTES / QUAD / p->quads;
+  const size_t most = cached < least ? least : rondo_smaller(cached / least * least, MOST_POSITIONS);
   const size_t tiles = rondo_divide_up(p->positions, most);
   return rondo_divide_up(rondo_divide_up(p->positions, tiles), unit) * unit;
 }
 
 static planes planes_of(const conv_shape *s) {
   const rondo_window *w = &s->window;
-  planes p = {.plane = 1, .pair = 1, .pairs = rondo_divide_up(s->in_channels, 2), .taps = rondo_window_taps(w)};
+  planes p = {.plane = 1, .step = 1, .quads = rondo_divide_up(s->in_channels, QUAD), .taps = rondo_window_taps(w)};
   for (int axis = 0; axis < RONDO_WINDOW_AXES; axis++) {
     p.phases[axis] = w->kernel[axis] == 1 ? 1 : w->stride[axis];
     p.sizes[axis] = w->out[axis] + (w->kernel[axis] - 1) * w->dilation[axis] / w->stride[axis];
     p.positions = p.positions * p.sizes[axis] + w->out[axis] - 1;
     p.plane *= p.sizes[axis];
-    p.pair *= p.phases[axis] * p.sizes[axis];
+    p.step *= p.phases[axis] * p.sizes[axis];
   }
   p.positions++;
-  p.depth = p.pairs * p.taps;
-  p.group = p.pairs * p.pair;
+  p.depth = p.quads * p.taps;
+  p.group = p.quads * p.step;
   if (is_image(w)) {
-    p.tile = p.pair = tile_positions(&p);
-    p.group = p.pairs * p.tile * rondo_divide_up(p.positions, p.tile);
+    p.tile = p.step = tile_positions(&p);
+    p.group = p.quads * p.tile * rondo_divide_up(p.positions, p.tile);
   }
   return p;
 }
 
-static size_t offset_bytes(const planes *p) {
-  return rondo_divide_up(p->depth * sizeof(uint32_t), ALIGNMENT) * ALIGNMENT;
+static size_t aligned(size_t bytes) { return rondo_divide_up(bytes, ALIGNMENT) * ALIGNMENT; }
+
+/* Whether the weights can be stored in quads: signed, with the channels of a quad side by side. */
+static bool may_have_quads(const conv_shape *s) { return s->in_channels % QUAD == 0 && s->ending.b_unsigned == 0; }
+
+/* Whether they are. */
+static bool has_quads(const conv_shape *s, const planes *p) {
+  return s->is_packed != 0 || (p->taps == 1 && may_have_quads(s));
+}
+
+static size_t row_bytes(const planes *p) { return p->depth * QUAD; }
+
+/* The workspace: the offsets, the rows of all weights unless they have quads, and the planes. */
+static size_t rows_at(const planes *p) { return aligned(p->depth * sizeof(uint32_t)); }
+static size_t planes_at(const conv_shape *s, const planes *p) {
+  return rows_at(p) + (has_quads(s, p) ? 0 : aligned(s->groups * s->out_channels * row_bytes(p)));
 }
 
 /* The planes of a group of an image, and where those of a tile begin in them. */
-static int16_t *group_planes(const planes *p, unsigned char *workspace, size_t group) {
-  return (int16_t *)(void *)(workspace + offset_bytes(p)) + 2 * group * p->group;
+static uint8_t *group_planes(const conv_shape *s, const planes *p, unsigned char *workspace, size_t group) {
+  return workspace + planes_at(s, p) + QUAD * group * p->group;
 }
-static size_t tile_at(const planes *p, size_t position) { return p->tile == 0 ? position : position * p->pairs; }
+static size_t tile_at(const planes *p, size_t position) { return p->tile == 0 ? position : position * p->quads; }
 
-/* Where the planes of two channels have what a tap reads for position 0. */
+/* Where the planes of four channels have what a tap reads for position 0. */
 static size_t tap_offset(const rondo_window *w, const planes *p, size_t tap) {
   size_t phase = 0, at = 0, step = 1, phase_step = 1;
   for (int axis = RONDO_WINDOW_AXES - 1; axis >= 0; axis--) {
@@ -106,15 +125,20 @@ static size_t tap_offset(const rondo_window *w, const planes *p, size_t tap) {
 static void write_offsets(const rondo_window *w, const planes *p, uint32_t *offsets) {
   for (size_t tap = 0; tap < p->taps; tap++) {
     const size_t at = tap_offset(w, p, tap);
-    for (size_t pair = 0; pair < p->pairs; pair++) offsets[pair * p->taps + tap] = (uint32_t)(pair * p->pair + at);
+    for (size_t quad = 0; quad < p->quads; quad++) offsets[quad * p->taps + tap] = (uint32_t)(quad * p->step + at);
   }
 }
 
-/* Two channels of an image. `second` is NULL after the last of an odd number of channels. */
-typedef struct channel_pair {
-  const uint8_t *first, *second;
-  rondo_byte_form form;
-} channel_pair;
+/* Four channels of an image; NULL after the last one. */
+typedef struct channel_quad {
+  const uint8_t *channels[QUAD];
+  uint8_t turned, zero; /* zero: as it is in the planes */
+} channel_quad;
+
+/* Channels first .. first + 3 of `count`, each of `size` elements. */
+static void find_channels(const uint8_t *from, size_t first, size_t count, size_t size, const uint8_t **out) {
+  for (size_t q = 0; q < QUAD; q++) out[q] = first + q < count ? from + (first + q) * size : NULL;
+}
 
 /* The element of the image that is the first of a plane's along an axis, from a padded image's `phase` on, and which
  * ones of the plane are in the image. */
@@ -127,34 +151,33 @@ static rondo_span inside_of(const rondo_window *w, const planes *p, int axis, si
 }
 
 /* A row of a plane, of those elements that are in the image; `from` is the first of them there. */
-static void write_row(const channel_pair *c, size_t from, size_t stride, rondo_span inside, size_t size, int16_t *to) {
-  const uint8_t *first = c->first + from, *second = c->second == NULL ? NULL : c->second + from;
-  memset(to, 0, 2 * inside.first * sizeof *to);
+static void write_row(const channel_quad *c, size_t from, size_t stride, rondo_span inside, size_t size, uint8_t *to) {
+  const uint8_t *channels[QUAD];
+  for (size_t q = 0; q < QUAD; q++) channels[q] = c->channels[q] == NULL ? NULL : c->channels[q] + from;
+  memset(to, c->zero, QUAD * inside.first);
   if (stride == 1) {
-    rondo_integer_interleave(first, second, inside.last - inside.first, c->form, to + 2 * inside.first);
+    rondo_integer_interleave(channels, inside.last - inside.first, c->turned, to + QUAD * inside.first);
   } else {
-    for (size_t i = inside.first; i < inside.last; i++, first += stride) {
-      to[2 * i] = (int16_t)((first[0] ^ c->form.turned) - c->form.offset);
-      to[2 * i + 1] = second == NULL ? (int16_t)0 : (int16_t)((second[0] ^ c->form.turned) - c->form.offset);
-      if (second != NULL) second += stride;
-    }
+    for (size_t q = 0; q < QUAD; q++)
+      for (size_t i = inside.first, at = 0; i < inside.last; i++, at += stride)
+        to[QUAD * i + q] = channels[q] == NULL ? 0 : (uint8_t)(channels[q][at] ^ c->turned);
   }
-  memset(to + 2 * inside.last, 0, 2 * (size - inside.last) * sizeof *to);
+  memset(to + QUAD * inside.last, c->zero, QUAD * (size - inside.last));
 }
 
 /* The plane of a phase. */
-static void write_plane(const rondo_window *w, const planes *p, const channel_pair *c, const size_t *phase,
-                        int16_t *to) {
+static void write_plane(const rondo_window *w, const planes *p, const channel_quad *c, const size_t *phase,
+                        uint8_t *to) {
   rondo_span inside[RONDO_WINDOW_AXES];
   size_t first[RONDO_WINDOW_AXES];
   const size_t width = p->sizes[RONDO_WIDTH];
   for (int axis = 0; axis < RONDO_WINDOW_AXES; axis++) inside[axis] = inside_of(w, p, axis, phase[axis], &first[axis]);
   const rondo_span rows = inside[RONDO_HEIGHT], layers = inside[RONDO_DEPTH], columns = inside[RONDO_WIDTH];
   for (size_t z = 0; z < p->sizes[RONDO_DEPTH]; z++) {
-    for (size_t y = 0; y < p->sizes[RONDO_HEIGHT]; y++, to += 2 * width) {
+    for (size_t y = 0; y < p->sizes[RONDO_HEIGHT]; y++, to += QUAD * width) {
       const bool is_inside = z >= layers.first && z < layers.last && y >= rows.first && y < rows.last;
       if (!is_inside || columns.first == columns.last) {
-        memset(to, 0, 2 * width * sizeof *to);
+        memset(to, c->zero, QUAD * width);
         continue;
       }
       const size_t layer = first[RONDO_DEPTH] + (z - layers.first) * w->stride[RONDO_DEPTH];
@@ -165,45 +188,75 @@ static void write_plane(const rondo_window *w, const planes *p, const channel_pa
   }
 }
 
-static void write_planes(const conv_shape *s, const planes *p, const channel_pair *c, size_t pair, int16_t *group) {
-  int16_t *to = group + 2 * pair * p->pair;
+static void write_planes(const conv_shape *s, const planes *p, const channel_quad *c, size_t quad, uint8_t *group) {
+  uint8_t *to = group + QUAD * quad * p->step;
   size_t phase[RONDO_WINDOW_AXES];
-  for (size_t at = 0; p->tile > 0 && at < p->positions; at += p->tile)
-    rondo_integer_interleave(c->first + at, c->second == NULL ? NULL : c->second + at,
-                             rondo_smaller(p->positions - at, p->tile), c->form, to + 2 * tile_at(p, at));
+  for (size_t at = 0; p->tile > 0 && at < p->positions; at += p->tile) {
+    const rondo_span all = {0, rondo_smaller(p->positions - at, p->tile)};
+    write_row(c, at, 1, all, all.last, to + QUAD * tile_at(p, at));
+  }
   if (p->tile > 0) return;
   for (phase[RONDO_DEPTH] = 0; phase[RONDO_DEPTH] < p->phases[RONDO_DEPTH]; phase[RONDO_DEPTH]++)
     for (phase[RONDO_HEIGHT] = 0; phase[RONDO_HEIGHT] < p->phases[RONDO_HEIGHT]; phase[RONDO_HEIGHT]++)
       for (phase[RONDO_WIDTH] = 0; phase[RONDO_WIDTH] < p->phases[RONDO_WIDTH]; phase[RONDO_WIDTH]++) {
         write_plane(&s->window, p, c, phase, to);
-        to += 2 * p->plane;
+        to += QUAD * p->plane;
       }
 }
 
-/* args: shape, x, x's zero; workspace. A block has some pairs of channels. */
+/* A row of weights as quads: those of all taps for the first channels, then for the next ones. */
+static void write_weights(const conv_shape *s, const planes *p, const uint8_t *from, uint8_t *to) {
+  const uint8_t *channels[QUAD];
+  for (size_t quad = 0; quad < p->quads; quad++) {
+    find_channels(from, QUAD * quad, s->in_channels, p->taps, channels);
+    rondo_integer_interleave(channels, p->taps, rondo_to_signed(s->ending.b_unsigned), to + QUAD * quad * p->taps);
+  }
+}
+
+/* The zero of the image, as it is in the planes. */
+static uint8_t zero_in_planes(const conv_shape *s, const void *zero) {
+  const uint8_t given = zero == NULL ? 0 : *(const uint8_t *)zero;
+  return given ^ rondo_to_unsigned(s->ending.a_unsigned);
+}
+
+static void write_quad(const conv_shape *s, const planes *p, void *const *args, size_t number) {
+  const size_t in = rondo_window_in(&s->window), group = number / p->quads, quad = number % p->quads;
+  channel_quad c = {.turned = rondo_to_unsigned(s->ending.a_unsigned),
+                    .zero = zero_in_planes(s, RONDO_ARG(const void *, 3))};
+  find_channels(RONDO_ARG(const uint8_t *, 1) + group * s->in_channels * in, QUAD * quad, s->in_channels, in,
+                c.channels);
+  write_planes(s, p, &c, quad, group_planes(s, p, RONDO_ARG(unsigned char *, 4), group));
+}
+
+/* How many items the kernel below has: quads of channels, then rows of weights that it copies. */
+static size_t quads_of(const conv_shape *s, const planes *p) { return s->images * s->groups * p->quads; }
+static size_t items_of(const conv_shape *s, const planes *p) {
+  return quads_of(s, p) + (has_quads(s, p) ? 0 : s->groups * s->out_channels);
+}
+
+/* args: shape, x, weight, x's zero; workspace. */
 static void conv_integer_planes(rondo_blocks blocks, void *const *args) {
   const conv_shape *s = args[0];
   const planes p = planes_of(s);
-  const void *zero = RONDO_ARG(const void *, 2);
-  unsigned char *workspace = RONDO_ARG(unsigned char *, 3);
-  const size_t in = rondo_window_in(&s->window), groups = s->images * s->groups;
-  const rondo_byte_form form =
-      rondo_byte_form_of(s->ending.a_unsigned, zero == NULL ? 0 : rondo_byte_at(zero, s->ending.a_unsigned, 0));
+  unsigned char *workspace = RONDO_ARG(unsigned char *, 4);
   if (blocks.first == 0) {
     write_offsets(&s->window, &p, (uint32_t *)(void *)workspace);
-    memset(group_planes(&p, workspace, groups), 0, AFTER_PLANES);
+    memset(group_planes(s, &p, workspace, s->images * s->groups), 0, AFTER_PLANES);
   }
-  RONDO_EACH_ITEM(number, blocks, groups * p.pairs) {
-    const size_t group = number / p.pairs, pair = number % p.pairs;
-    const uint8_t *first = RONDO_ARG(const uint8_t *, 1) + (group * s->in_channels + 2 * pair) * in;
-    const channel_pair c = {first, 2 * pair + 1 < s->in_channels ? first + in : NULL, form};
-    write_planes(s, &p, &c, pair, group_planes(&p, workspace, group));
+  RONDO_EACH_ITEM(number, blocks, items_of(s, &p)) {
+    if (number < quads_of(s, &p)) {
+      write_quad(s, &p, args, number);
+    } else {
+      const size_t row = number - quads_of(s, &p);
+      write_weights(s, &p, RONDO_ARG(const uint8_t *, 2) + row * s->in_channels * p.taps,
+                    workspace + rows_at(&p) + row * row_bytes(&p));
+    }
   }
 }
 
 static const rondo_kernel_options planes_code = {
     RONDO_KERNEL_OPTIONS_INIT, .name = "conv_integer_planes", .cpu = conv_integer_planes,
-    .params = {RONDO_SCALAR(conv_shape), RONDO_READS, RONDO_READS, RONDO_WRITES}};
+    .params = {RONDO_SCALAR(conv_shape), RONDO_READS, RONDO_READS, RONDO_READS, RONDO_WRITES}};
 
 /* Tiles ------------------------------------------------------------------------------------------------------------ */
 
@@ -220,31 +273,6 @@ static tiling tiling_of(const conv_shape *s, const planes *p) {
   t.strips = rondo_divide_up(t.in_channel, rondo_smaller(wanted, t.in_channel));
   t.down = rondo_divide_up(t.in_channel, t.strips);
   return t;
-}
-
-/* Offsets `from` .. of rows of weights, as pairs. */
-static void widen_weights(const conv_shape *s, const planes *p, void *const *args, size_t row, size_t row_count,
-                          size_t from, size_t count, int16_t *to) {
-  const void *zeros = RONDO_ARG(const void *, 4);
-  const uint32_t is_unsigned = s->ending.b_unsigned;
-  for (size_t i = 0; i < row_count; i++) {
-    const uint8_t *weights = RONDO_ARG(const uint8_t *, 2) + (row + i) * s->in_channels * p->taps;
-    const int32_t zero = zeros == NULL ? 0 : rondo_byte_at(zeros, is_unsigned, s->ending.zeros_b == 1 ? 0 : row + i);
-    const rondo_byte_form form = rondo_byte_form_of(is_unsigned, zero);
-    int16_t *at = to + 2 * i * RONDO_LANE_PAIRS;
-    if (p->taps == 1) {
-      const size_t channels = rondo_smaller(2 * count, s->in_channels - 2 * from);
-      rondo_integer_widen(weights + 2 * from, channels, form, at);
-      if (channels < 2 * count) at[channels] = 0;
-      continue;
-    }
-    for (size_t k = from, some; k < from + count; k += some, at += 2 * some) {
-      const size_t pair = k / p->taps, tap = k % p->taps;
-      const uint8_t *first = weights + 2 * pair * p->taps + tap;
-      some = rondo_smaller(p->taps - tap, from + count - k);
-      rondo_integer_interleave(first, 2 * pair + 1 < s->in_channels ? first + p->taps : NULL, some, form, at);
-    }
-  }
 }
 
 /* Stores the results of positions first .. of a channel, whose image begins at `to`. */
@@ -268,33 +296,102 @@ static void store_positions(const conv_shape *s, const planes *p, const rondo_in
   }
 }
 
+/* Some positions of a group of an image. */
+typedef struct tile {
+  size_t group, first, count, pitch;
+  const uint8_t *image;
+  const uint32_t *offsets;
+  int32_t totals[MOST_POSITIONS]; /* the sums of the windows, if the weights have zeros */
+} tile;
+
+/* Adds quads first .. last - 1 of the windows; of each, as many channels as `ones` has ones. */
+static void add_windows(tile *t, size_t first, size_t last, const int8_t *ones) {
+  enum { MOST = 64 };
+  int8_t row[MOST * QUAD];
+  const rondo_lane_rows rows = {row, sizeof row, 1};
+  for (size_t k = 0; k < MOST; k++) memcpy(row + k * QUAD, ones, QUAD);
+  for (size_t k = first; k < last; k += MOST)
+    rondo_integer_add_lanes(&rows, t->image, t->offsets + k, rondo_smaller(last - k, MOST), t->count, t->totals,
+                            t->pitch);
+}
+
+static void find_totals(const conv_shape *s, const planes *p, tile *t) {
+  const size_t whole = (p->quads - 1) * p->taps, left = s->in_channels - QUAD * (p->quads - 1);
+  memset(t->totals, 0, t->pitch * sizeof *t->totals);
+  add_windows(t, 0, whole, (const int8_t[QUAD]){1, 1, 1, 1});
+  add_windows(t, whole, p->depth, (const int8_t[QUAD]){1, left > 1, left > 2, left > 3});
+}
+
+/* The zero of a row of weights, as a signed one. */
+static int32_t zero_of_row(const conv_shape *s, const void *zeros, size_t row) {
+  if (zeros == NULL) return 0;
+  return rondo_signed_byte(((const uint8_t *)zeros)[s->ending.zeros_b == 1 ? 0 : row],
+                           rondo_to_signed(s->ending.b_unsigned));
+}
+
+static bool has_zeros(const conv_shape *s, const void *zeros, size_t group) {
+  bool has = false;
+  for (size_t i = 0; zeros != NULL && i < s->out_channels; i++)
+    has = has || zero_of_row(s, zeros, group % s->groups * s->out_channels + i) != 0;
+  return has;
+}
+
 /* shape, x, weight, x's zero, weight's zeros, bias, scale, result_zero, workspace, result */
-static void convolve_strip(const conv_shape *s, const planes *p, void *const *args, size_t group, size_t in_group,
-                           size_t first, size_t count) {
+static void find_tile(const conv_shape *s, const planes *p, void *const *args, size_t group, size_t first, tile *out) {
   unsigned char *workspace = RONDO_ARG(unsigned char *, 8);
+  out->group = group;
+  out->first = first;
+  out->count = rondo_smaller(p->positions - first, tile_positions(p));
+  out->pitch = rondo_divide_up(out->count, RONDO_LANE_COLUMNS) * RONDO_LANE_COLUMNS;
+  out->image = group_planes(s, p, workspace, group) + QUAD * tile_at(p, first);
+  out->offsets = (const uint32_t *)(const void *)workspace;
+  if (has_zeros(s, RONDO_ARG(const void *, 4), group)) find_totals(s, p, out);
+}
+
+static const uint8_t *weight_rows(const conv_shape *s, const planes *p, void *const *args, size_t row) {
+  const uint8_t *first = has_quads(s, p) ? RONDO_ARG(const uint8_t *, 2) : RONDO_ARG(const uint8_t *, 8) + rows_at(p);
+  return first + row * row_bytes(p);
+}
+
+RONDO_VECTORISED(fill_sums, (uint32_t begin, int32_t *restrict to, size_t count), (begin, to, count)) {
+  RONDO_EACH_LANE(i, lane, count, to[i] = (int32_t)begin);
+}
+
+RONDO_VECTORISED(subtract_totals,
+                 (uint32_t begin, uint32_t factor, const int32_t *restrict totals, int32_t *restrict to, size_t count),
+                 (begin, factor, totals, to, count)) {
+  RONDO_EACH_LANE(i, lane, count, to[i] = (int32_t)(begin - factor * (uint32_t)totals[i]));
+}
+
+/* What zeros add to the sums of a row of weights: (a - zero) (b - own) is a b - zero b - own a + zero own. */
+static void begin_sums(const conv_shape *s, const planes *p, void *const *args, const tile *t, size_t row,
+                       int32_t *sums) {
+  const uint32_t zero = zero_in_planes(s, RONDO_ARG(const void *, 3));
+  const uint32_t own = (uint32_t)zero_of_row(s, RONDO_ARG(const void *, 4), row);
+  uint32_t begin = zero * own * (uint32_t)(s->in_channels * p->taps);
+  if (zero != 0) begin -= zero * (uint32_t)rondo_integer_total(weight_rows(s, p, args, row), row_bytes(p), 0);
+  if (own == 0)
+    fill_sums(begin, sums, t->pitch);
+  else
+    subtract_totals(begin, own, t->totals, sums, t->pitch);
+}
+
+static void convolve_strip(const conv_shape *s, const planes *p, void *const *args, const tile *t, size_t in_group) {
   const rondo_integer_arrays arrays = {.bias = RONDO_ARG(const void *, 5),
                                        .scale = RONDO_ARG(const float *, 6),
                                        .result_zero = RONDO_ARG(const void *, 7)};
-  const uint32_t *offsets = (const uint32_t *)(const void *)workspace;
-  const size_t out = rondo_window_out(&s->window),
-               row_count = rondo_smaller(s->out_channels - in_group, RONDO_LANE_ROWS);
-  const size_t row = group % s->groups * s->out_channels + in_group; /* among all output channels */
-  const size_t bytes = rondo_integer_result_bytes(&s->ending);
-  unsigned char *result = RONDO_ARG(unsigned char *, 9) + (group * s->out_channels + in_group) * out * bytes;
-  int16_t rows[2 * RONDO_LANE_ROWS * RONDO_LANE_PAIRS];
+  const size_t out = rondo_window_out(&s->window), bytes = rondo_integer_result_bytes(&s->ending);
+  const size_t row = t->group % s->groups * s->out_channels + in_group; /* among all output channels */
+  unsigned char *result = RONDO_ARG(unsigned char *, 9) + (t->group * s->out_channels + in_group) * out * bytes;
+  const rondo_lane_rows rows = {(const int8_t *)weight_rows(s, p, args, row), row_bytes(p),
+                                rondo_smaller(s->out_channels - in_group, RONDO_LANE_ROWS)};
   int32_t sums[RONDO_LANE_ROWS * MOST_POSITIONS];
   rondo_integer_channels channels;
-  const size_t pitch = rondo_divide_up(count, 2 * RONDO_LANE_COLUMNS) * 2 * RONDO_LANE_COLUMNS;
-  memset(sums, 0, row_count * pitch * sizeof *sums);
-  for (size_t k = 0; k < p->depth; k += RONDO_LANE_PAIRS) {
-    const size_t some = rondo_smaller(p->depth - k, RONDO_LANE_PAIRS);
-    widen_weights(s, p, args, row, row_count, k, some, rows);
-    rondo_integer_add_lanes(rows, row_count, group_planes(p, workspace, group) + 2 * tile_at(p, first), offsets + k,
-                            some, count, sums, pitch);
-  }
-  rondo_integer_find_channels(&s->ending, &arrays, row, row_count, &channels);
-  for (size_t i = 0; i < row_count; i++)
-    store_positions(s, p, &channels, i, sums + i * pitch, first, count, result + i * out * bytes);
+  for (size_t i = 0; i < rows.count; i++) begin_sums(s, p, args, t, row + i, sums + i * t->pitch);
+  rondo_integer_add_lanes(&rows, t->image, t->offsets, p->depth, t->count, sums, t->pitch);
+  rondo_integer_find_channels(&s->ending, &arrays, row, rows.count, &channels);
+  for (size_t i = 0; i < rows.count; i++)
+    store_positions(s, p, &channels, i, sums + i * t->pitch, t->first, t->count, result + i * out * bytes);
 }
 
 /* The sum of a result, as the definition says. */
@@ -350,11 +447,12 @@ static void conv_integer_cpu(rondo_blocks blocks, void *const *args) {
   }
   const planes p = planes_of(s);
   const tiling t = tiling_of(s, &p);
+  tile of;
   RONDO_EACH_TILE(number, blocks, s->images * s->groups * t.down * t.across) {
-    const size_t first = number % t.across * t.positions, group = number / t.across / t.down;
-    const size_t strip = number / t.across % t.down * t.strips;
+    const size_t first = number % t.across * t.positions, strip = number / t.across % t.down * t.strips;
+    find_tile(s, &p, args, number / t.across / t.down, first, &of);
     for (size_t i = strip; i < rondo_smaller(strip + t.strips, t.in_channel); i++)
-      convolve_strip(s, &p, args, group, i * RONDO_LANE_ROWS, first, rondo_smaller(p.positions - first, t.positions));
+      convolve_strip(s, &p, args, &of, i * RONDO_LANE_ROWS);
   }
 }
 
@@ -388,7 +486,8 @@ static conv_shape shape_in(const rondo_shape *x, const rondo_shape *weight, cons
                       .images = x->dims[0],
                       .groups = groups,
                       .in_channels = weight->dims[1],
-                      .out_channels = weight->dims[0] / groups};
+                      .out_channels = weight->dims[0] / groups,
+                      .ending = {.b_unsigned = weight->type == RONDO_U8}};
 }
 
 /* The workspace of a CPU; false if it does not fit a size_t, or an offset 32 bits. */
@@ -396,17 +495,49 @@ static bool workspace_of(const conv_shape *s, size_t *out) {
   const planes p = planes_of(s);
   size_t bytes;
   if (p.group > UINT32_MAX) return false;
-  *out = offset_bytes(&p) + AFTER_PLANES;
-  return rondo_checked_multiply(p.group, 2 * sizeof(int16_t), &bytes) &&
-         rondo_checked_multiply(bytes, s->images, &bytes) && rondo_checked_multiply(bytes, s->groups, &bytes) &&
-         rondo_checked_add(bytes, *out, out);
+  *out = planes_at(s, &p) + AFTER_PLANES;
+  return rondo_checked_multiply(p.group, QUAD, &bytes) && rondo_checked_multiply(bytes, s->images, &bytes) &&
+         rondo_checked_multiply(bytes, s->groups, &bytes) && rondo_checked_add(bytes, *out, out);
+}
+
+/* The order of write_weights. */
+static rondo_status make_order(const rondo_allocator *allocator, const conv_shape *s, rondo_packed_state **out) {
+  const size_t taps = rondo_window_taps(&s->window);
+  RONDO_TRY(rondo_packed_state_create(allocator, 1, s->groups * s->out_channels, s->in_channels, taps, out));
+  for (size_t r = 0; r < (*out)->rows; r++) (*out)->row[r] = r * s->in_channels * taps;
+  for (size_t c = 0; c < s->in_channels; c++) (*out)->column[c] = c / QUAD * QUAD * taps + c % QUAD;
+  for (size_t t = 0; t < taps; t++) (*out)->tap[t] = QUAD * t;
+  return RONDO_OK;
+}
+
+/* The object of an operation whose weights are packed says no more than that. */
+static rondo_status keep_nothing(void *object) {
+  (void)object;
+  return RONDO_OK;
+}
+
+static rondo_status pack_conv_integer(rondo_resources *resources, const rondo_program *program, uint32_t number,
+                                      rondo_packed_state **out_packed) {
+  static char mark;
+  const rondo_operation *operation = &program->operations.items[number];
+  const conv_shape s = shape_in(rondo_operation_input(program, operation, X),
+                                rondo_operation_input(program, operation, WEIGHT), &operation->attributes);
+  *out_packed = NULL;
+  if (resources->is_cuda || !may_have_quads(&s) || rondo_window_taps(&s.window) == 1) return RONDO_OK;
+  RONDO_TRY(make_order(&program->allocator, &s, out_packed));
+  const rondo_status status = rondo_resources_add_object(resources, number, &mark, keep_nothing);
+  if (status == RONDO_OK) return RONDO_OK;
+  rondo_status_ignore(rondo_packed_state_release(*out_packed), "it has no rows");
+  *out_packed = NULL;
+  return status;
 }
 
 static rondo_status prepare_conv_integer(rondo_resources *resources, const rondo_program *program, uint32_t number,
                                          size_t *out_workspace_bytes) {
   const rondo_operation *operation = &program->operations.items[number];
-  const conv_shape s = shape_in(rondo_operation_input(program, operation, X),
-                                rondo_operation_input(program, operation, WEIGHT), &operation->attributes);
+  conv_shape s = shape_in(rondo_operation_input(program, operation, X),
+                          rondo_operation_input(program, operation, WEIGHT), &operation->attributes);
+  s.is_packed = rondo_resources_object(resources, number) != NULL;
   rondo_device_info info = {.struct_size = sizeof info};
   *out_workspace_bytes = 0;
   RONDO_TRY(rondo_device_get_info(resources->device, &info));
@@ -418,16 +549,17 @@ static rondo_status prepare_conv_integer(rondo_resources *resources, const rondo
 
 static rondo_status emit_planes(rondo_emitter *emitter, const rondo_operation *operation, const conv_shape *shape) {
   const planes p = planes_of(shape);
-  const rondo_grain grain = {rondo_divide_up(RONDO_ELEMENTWISE_GRAIN.cpu, p.pair), 1};
-  return rondo_emit_operands(
-      emitter, operation, &planes_code, rondo_emit_grid(emitter, shape->images * shape->groups * p.pairs, grain),
-      RONDO_OPERANDS(RONDO_OBJECT(*shape), RONDO_INPUT(X), RONDO_INPUT(RONDO_INTEGER_A_ZERO), RONDO_WORKSPACE));
+  const rondo_grain grain = {rondo_divide_up(RONDO_ELEMENTWISE_GRAIN.cpu, p.step), 1};
+  return rondo_emit_operands(emitter, operation, &planes_code, rondo_emit_grid(emitter, items_of(shape, &p), grain),
+                             RONDO_OPERANDS(RONDO_OBJECT(*shape), RONDO_INPUT(X), RONDO_INPUT(WEIGHT),
+                                            RONDO_INPUT(RONDO_INTEGER_A_ZERO), RONDO_WORKSPACE));
 }
 
 static rondo_status emit_conv_integer(rondo_emitter *emitter, const rondo_operation *operation) {
   conv_shape shape = shape_in(rondo_emit_shape(emitter, operation->inputs[X]),
                               rondo_emit_shape(emitter, operation->inputs[WEIGHT]), &operation->attributes);
   shape.ending = rondo_integer_ending_of(emitter, operation, true);
+  shape.is_packed = rondo_emit_object(emitter) != NULL;
   const size_t elements = rondo_shape_elements(rondo_emit_shape(emitter, operation->results[0]));
   rondo_grid grid = rondo_emit_grid(emitter, elements, (rondo_grain){1, RONDO_CUDA_THREADS});
   if (!rondo_emit_is_cuda(emitter)) {
@@ -447,8 +579,8 @@ static rondo_status emit_conv_integer(rondo_emitter *emitter, const rondo_operat
 
 RONDO_OPERATOR(conv_integer, .types = RONDO_TYPE_BIT(RONDO_I8) | RONDO_TYPE_BIT(RONDO_U8),
                .inputs = {"x", "weight", "a_zero", "b_zero", "bias", "scale", "result_zero"}, .required = 2,
-               .result_count = 1, .infer = infer_conv_integer, .prepare = prepare_conv_integer,
-               .emit = emit_conv_integer);
+               .result_count = 1, .infer = infer_conv_integer, .prepare = prepare_conv_integer, .packed_input = WEIGHT,
+               .pack = pack_conv_integer, .emit = emit_conv_integer);
 
 rondo_status rondo_add_conv_integer(rondo_program *program, rondo_value x, rondo_value weight,
                                     const rondo_attributes *conv, const rondo_integer_product_options *products,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * matmul_integer: products of matrices of 8-bit integers, in tiles (integer_product.h), or on CUDA by a library if b is
  * one matrix (integer_library.h). On a CPU, a transposed b is multiplied as it is, row by row, with rows of a that a
- * kernel before has made 16-bit integers without their zero (integer_lanes.h). Threads: as tensor/program/operator.h
+ * kernel before has copied in the order of the products (integer_lanes.h). Threads: as tensor/program/operator.h
  * says.
  */
 #include <assert.h>
@@ -92,48 +92,64 @@ static void multiply_tile(const matmul_shape *s, void *const *args, size_t numbe
 
 /* Transposed factors ----------------------------------------------------------------------------------------------- */
 
-#define ROWS_AT_ONCE 32 /* of a: they stay in a cache while rows of b pass */
+static size_t totals_at(const matmul_shape *s) { return s->rows * rondo_integer_dot_bytes(s->k); }
 
-static size_t wide_pitch(const matmul_shape *s) { return rondo_divide_up(s->k, 32) * 32; }
-static size_t totals_at(const matmul_shape *s) { return s->rows * wide_pitch(s) * sizeof(int16_t); }
-
-/* args: shape, a, a_zero; workspace: the rows of a without their zero, and their sums. */
+/* args: shape, a; workspace: the rows of a, in the order of products (integer_lanes.h), and their sums. */
 static void matmul_integer_rows(rondo_blocks blocks, void *const *args) {
   const matmul_shape *s = args[0];
-  const void *zero = RONDO_ARG(const void *, 2);
-  unsigned char *workspace = RONDO_ARG(unsigned char *, 3);
+  unsigned char *workspace = RONDO_ARG(unsigned char *, 2);
+  const uint8_t turned = rondo_to_unsigned(s->ending.a_unsigned);
   int32_t *totals = (int32_t *)(void *)(workspace + totals_at(s));
-  const rondo_byte_form form =
-      rondo_byte_form_of(s->ending.a_unsigned, zero == NULL ? 0 : rondo_byte_at(zero, s->ending.a_unsigned, 0));
   RONDO_EACH_ITEM(row, blocks, s->rows) {
-    int16_t *to = (int16_t *)(void *)workspace + row * wide_pitch(s);
-    int32_t total = 0;
-    rondo_integer_widen(RONDO_ARG(const uint8_t *, 1) + row * s->k, s->k, form, to);
-    for (size_t k = 0; k < s->k && s->ending.zeros_b > 0; k++) total += to[k];
-    totals[row] = total;
+    const uint8_t *from = RONDO_ARG(const uint8_t *, 1) + row * s->k;
+    rondo_integer_copy_dot_row(from, s->k, turned, workspace + row * rondo_integer_dot_bytes(s->k));
+    totals[row] = s->ending.zeros_b == 0 ? 0 : rondo_unsigned_total(from, s->k, turned);
   }
 }
 
-static const rondo_kernel_options rows_code = {
-    RONDO_KERNEL_OPTIONS_INIT, .name = "matmul_integer_rows", .cpu = matmul_integer_rows,
-    .params = {RONDO_SCALAR(matmul_shape), RONDO_READS, RONDO_READS, RONDO_WRITES}};
+static const rondo_kernel_options rows_code = {RONDO_KERNEL_OPTIONS_INIT, .name = "matmul_integer_rows",
+                                               .cpu = matmul_integer_rows,
+                                               .params = {RONDO_SCALAR(matmul_shape), RONDO_READS, RONDO_WRITES}};
+
+/* The zeros of some rows of b, as they are multiplied, and what they and the zero of a add to the sums of each:
+ * (a - zero) (b - own) is a b - zero b - own a + zero own. */
+typedef struct row_zeros {
+  uint32_t own[RONDO_INTEGER_COLUMNS], added[RONDO_INTEGER_COLUMNS];
+} row_zeros;
+
+static void find_row_zeros(const matmul_shape *s, void *const *args, size_t column, size_t columns, size_t b,
+                           row_zeros *out) {
+  const rondo_integer_arrays arrays = arrays_of(args);
+  const uint8_t turned = rondo_to_signed(s->ending.b_unsigned), *zeros = arrays.b_zero;
+  const uint8_t *rows = RONDO_ARG(const uint8_t *, 2) + b;
+  const uint32_t zero = arrays.a_zero == NULL
+                            ? rondo_to_unsigned(s->ending.a_unsigned)
+                            : *(const uint8_t *)arrays.a_zero ^ rondo_to_unsigned(s->ending.a_unsigned);
+  for (size_t j = 0; j < columns; j++) {
+    const uint8_t own = zeros == NULL ? 0 : zeros[s->ending.zeros_b == 1 ? 0 : column + j];
+    out->own[j] = (uint32_t)rondo_signed_byte(own, turned);
+    out->added[j] = zero * out->own[j] * (uint32_t)s->k;
+    if (zero != 0) out->added[j] -= zero * (uint32_t)rondo_integer_total(rows + j * s->k, s->k, turned);
+  }
+}
+
+RONDO_VECTORISED(add_zeros, (const row_zeros *zeros, uint32_t total, int32_t *restrict sums, size_t count),
+                 (zeros, total, sums, count)) {
+  RONDO_EACH_LANE(j, lane, count, sums[j] = (int32_t)((uint32_t)sums[j] + zeros->added[j] - total * zeros->own[j]));
+}
 
 /* Some rows of a, from `row` of all on, with some of b, from its element `b` on. The results begin at `at`. */
 static void multiply_rows(const matmul_shape *s, void *const *args, const rondo_integer_channels *channels,
-                          size_t column, size_t columns, size_t row, size_t rows, size_t b, size_t at) {
-  const rondo_integer_arrays arrays = arrays_of(args);
+                          const row_zeros *zeros, size_t columns, size_t row, size_t rows, size_t b, size_t at) {
   const unsigned char *workspace = RONDO_ARG(const unsigned char *, 8);
   const int32_t *totals = (const int32_t *)(const void *)(workspace + totals_at(s)) + row;
-  int32_t sums[ROWS_AT_ONCE * RONDO_INTEGER_COLUMNS], zeros[RONDO_INTEGER_COLUMNS];
-  rondo_integer_find_dots((const int16_t *)(const void *)workspace + row * wide_pitch(s), rows, wide_pitch(s),
-                          RONDO_ARG(const uint8_t *, 2) + b, columns, s->ending.b_unsigned != 0, s->k, sums,
-                          RONDO_INTEGER_COLUMNS);
-  find_zeros(s, arrays.b_zero, column, columns, zeros);
+  int32_t sums[RONDO_DOT_ROWS * RONDO_INTEGER_COLUMNS];
+  rondo_integer_find_dots(workspace + row * rondo_integer_dot_bytes(s->k), rows, RONDO_ARG(const uint8_t *, 2) + b,
+                          columns, rondo_to_signed(s->ending.b_unsigned), s->k, sums, RONDO_INTEGER_COLUMNS);
   for (size_t i = 0; i < rows; i++) {
     int32_t *of_row = sums + i * RONDO_INTEGER_COLUMNS;
-    for (size_t j = 0; j < columns && s->ending.zeros_b > 0; j++)
-      of_row[j] = (int32_t)((uint32_t)of_row[j] - (uint32_t)totals[i] * (uint32_t)zeros[j]);
-    rondo_integer_store_columns(&s->ending, channels, of_row, columns, arrays.result, at + i * s->n);
+    add_zeros(zeros, (uint32_t)totals[i], of_row, columns);
+    rondo_integer_store_columns(&s->ending, channels, of_row, columns, RONDO_ARG(void *, 9), at + i * s->n);
   }
 }
 
@@ -143,11 +159,13 @@ static void multiply_transposed(const matmul_shape *s, void *const *args, size_t
   const size_t product = number / across(s), column = number % across(s) * RONDO_INTEGER_COLUMNS;
   const size_t columns = rondo_smaller(s->n - column, RONDO_INTEGER_COLUMNS);
   rondo_integer_channels channels;
+  row_zeros zeros;
   size_t a, b;
   find_matrices(s, product, &a, &b);
+  find_row_zeros(s, args, column, columns, b + column * s->k, &zeros);
   rondo_integer_find_channels(&s->ending, &arrays, column, columns, &channels);
-  for (size_t row = 0; row < s->m; row += ROWS_AT_ONCE)
-    multiply_rows(s, args, &channels, column, columns, a / s->k + row, rondo_smaller(s->m - row, ROWS_AT_ONCE),
+  for (size_t row = 0; row < s->m; row += RONDO_DOT_ROWS)
+    multiply_rows(s, args, &channels, &zeros, columns, a / s->k + row, rondo_smaller(s->m - row, RONDO_DOT_ROWS),
                   b + column * s->k, (product * s->m + row) * s->n + column);
 }
 
@@ -263,7 +281,7 @@ static matmul_shape shape_in(const rondo_program *program, const rondo_operation
 
 static rondo_status prepare_rows(const matmul_shape *s, size_t *out_workspace_bytes) {
   size_t bytes, totals;
-  if (rondo_checked_multiply(s->rows, wide_pitch(s) * sizeof(int16_t), &bytes) &&
+  if (rondo_checked_multiply(s->rows, rondo_integer_dot_bytes(s->k), &bytes) &&
       rondo_checked_multiply(s->rows, sizeof(int32_t), &totals) &&
       rondo_checked_add(bytes, totals, out_workspace_bytes))
     return RONDO_OK;
@@ -286,9 +304,9 @@ static rondo_status prepare_matmul_integer(rondo_resources *resources, const ron
 }
 
 static rondo_status emit_rows(rondo_emitter *emitter, const rondo_operation *operation, const matmul_shape *shape) {
-  return rondo_emit_operands(
-      emitter, operation, &rows_code, rondo_emit_grid(emitter, shape->rows, rondo_row_grain(shape->k)),
-      RONDO_OPERANDS(RONDO_OBJECT(*shape), RONDO_INPUT(A), RONDO_INPUT(RONDO_INTEGER_A_ZERO), RONDO_WORKSPACE));
+  return rondo_emit_operands(emitter, operation, &rows_code,
+                             rondo_emit_grid(emitter, shape->rows, rondo_row_grain(shape->k)),
+                             RONDO_OPERANDS(RONDO_OBJECT(*shape), RONDO_INPUT(A), RONDO_WORKSPACE));
 }
 
 static rondo_status emit_matmul_integer(rondo_emitter *emitter, const rondo_operation *operation) {
