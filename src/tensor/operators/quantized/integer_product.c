@@ -130,19 +130,34 @@ RONDO_INLINE uint8_t limited(float x, bool is_unsigned) {
   return (uint8_t)(int32_t)inside;
 }
 
+/* to[i] = x[i] a / b, or for all i that of x[0]. */
+RONDO_VECTORISED(rescale, (const float *restrict x, bool is_one, float a, float b, float *restrict to, size_t count),
+                 (x, is_one, a, b, to, count)) {
+  const float first = a * x[0] / b;
+  if (is_one)
+    RONDO_EACH_LANE(i, lane, count, to[i] = first);
+  else
+    RONDO_EACH_LANE(i, lane, count, to[i] = a * x[i] / b);
+}
+
+static void copy_biases(const int32_t *biases, bool is_one, uint32_t *to, size_t count) {
+  if (!is_one) memcpy(to, biases, count * sizeof *to);
+  for (size_t i = 0; i < count && is_one; i++) to[i] = (uint32_t)biases[0];
+}
+
 void rondo_integer_find_channels(const rondo_integer_ending *e, const rondo_integer_arrays *arrays, size_t first,
                                  size_t count, rondo_integer_channels *out) {
-  const float *floats = arrays->bias;
-  const int32_t *integers = arrays->bias;
+  const bool has_floats = e->biases != 0 && e->bias_float != 0, has_integers = e->biases != 0 && e->bias_float == 0;
+  const size_t bias = e->biases == 1 ? 0 : first;
   assert(count <= RONDO_INTEGER_COLUMNS);
   if (e->has_scale == 0) return;
   out->zero = arrays->result_zero == NULL ? 0 : (float)rondo_byte_at(arrays->result_zero, e->result_unsigned, 0);
-  for (size_t i = 0; i < count; i++) {
-    const size_t at = e->biases == 1 ? 0 : first + i;
-    out->factor[i] = e->a_scale * arrays->scale[e->scales == 1 ? 0 : first + i] / e->result_scale;
-    out->offset[i] = e->biases == 0 || e->bias_float == 0 ? 0 : floats[at] / e->result_scale;
-    out->added[i] = e->biases == 0 || e->bias_float != 0 ? 0 : (uint32_t)integers[at];
-  }
+  rescale(arrays->scale + (e->scales == 1 ? 0 : first), e->scales == 1, e->a_scale, e->result_scale, out->factor,
+          count);
+  memset(out->added, 0, count * sizeof *out->added);
+  memset(out->offset, 0, count * sizeof *out->offset);
+  if (has_integers) copy_biases((const int32_t *)arrays->bias + bias, e->biases == 1, out->added, count);
+  if (has_floats) rescale((const float *)arrays->bias + bias, e->biases == 1, 1, e->result_scale, out->offset, count);
 }
 
 /* A sum as a float. */
