@@ -85,6 +85,7 @@
   ROW(resize)                          \
   ROW(resize_gradient)                 \
   ROW(max_pool)                        \
+  ROW(max_pool_bytes)                  \
   ROW(max_pool_gradient)               \
   ROW(avg_pool)                        \
   ROW(avg_pool_gradient)               \

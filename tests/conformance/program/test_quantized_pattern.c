@@ -96,6 +96,22 @@ static rondo_value quantized_conv_of_quads(rondo_program *program) {
   return quantized(program, conv(program, x, weight, none), 0.05, RONDO_U8);
 }
 
+/* Maxima between numbers of this type, of one zero, whose scales are 0.02 and `scale`. */
+static rondo_value quantized_maxima(rondo_program *program, rondo_type type, double scale) {
+  const rondo_pooling_options options = {RONDO_POOLING_OPTIONS_INIT, .kernel = {3, 2}, .stride = {2, 1},
+                                         .padding = {1, 1}};
+  const rondo_value zero = named(program, 's', "zero", type, NULL, 0);
+  rondo_value y =
+      dequantized(program, named(program, 'i', "x", type, DIMS(2, 6, 9, 37)), number(program, 0.02), zero, 0);
+  assert_ok(rondo_op_max_pool(program, y, &options, &y, NULL));
+  assert_ok(rondo_op_quantize_linear(program, y, number(program, scale), zero, NULL, &y));
+  return y;
+}
+
+static rondo_value maxima_of_u8(rondo_program *program) { return quantized_maxima(program, RONDO_U8, 0.02); }
+static rondo_value maxima_of_i8(rondo_program *program) { return quantized_maxima(program, RONDO_I8, 0.02); }
+static rondo_value maxima_of_two_scales(rondo_program *program) { return quantized_maxima(program, RONDO_U8, 0.03); }
+
 /* The weight is of the input channels' scales. */
 static rondo_value conv_of_other_scales(rondo_program *program) {
   const rondo_value weight = dequantized(program, named(program, 's', "weight", RONDO_I8, DIMS(8, 3, 3, 3)),
@@ -161,6 +177,9 @@ static const pattern_case cases[] = {
     {"quantised convolution", 1, quantized_conv},
     {"quantised convolution with relu", 1, quantized_conv_with_relu},
     {"quantised convolution of quads", 1, quantized_conv_of_quads},
+    {"maxima of u8", 1, maxima_of_u8},
+    {"maxima of i8", 1, maxima_of_i8},
+    {"maxima of two scales", 0, maxima_of_two_scales},
     {"convolution", 1, conv_of_floats},
     {"convolution with scales of inputs", 0, conv_of_other_scales},
     {"product with a transposed weight", 1, transposed_product},

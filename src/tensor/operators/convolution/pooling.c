@@ -4,6 +4,9 @@
  * are those of pooling_row.c and pooling.cu. Threads: as tensor/program/operator.h says.
  */
 #include "tensor/operators/convolution/pooling.h"
+
+#include <assert.h>
+
 #include "tensor/operators/common/operator_tools.h"
 
 enum { COUNTS_PADDING = RONDO_WINDOW_ROUNDS_UP + 1 }; /* flags, after the window's */
@@ -23,6 +26,22 @@ POOL_KERNEL(max_pool, RONDO_WRITES, RONDO_WRITES);
 POOL_KERNEL(avg_pool, RONDO_WRITES);
 POOL_KERNEL(max_pool_gradient, RONDO_WRITES, RONDO_READS);
 POOL_KERNEL(avg_pool_gradient, RONDO_WRITES);
+
+/* Of bytes, on a CPU: what a pattern makes of maxima between numbers of one scale (patterns/pattern_quantized.c). */
+static void max_pool_i8(rondo_blocks blocks, void *const *args) { rondo_max_pool_bytes(RONDO_I8, blocks, args); }
+static void max_pool_u8(rondo_blocks blocks, void *const *args) { rondo_max_pool_bytes(RONDO_U8, blocks, args); }
+#define BYTES_KERNEL(function)                                                 \
+  {                                                                            \
+    RONDO_KERNEL_OPTIONS_INIT, .name = #function, .cpu = function, .params = { \
+      RONDO_SCALAR(rondo_pooling_shape),                                       \
+      RONDO_READS,                                                             \
+      RONDO_WRITES                                                             \
+    }                                                                          \
+  }
+static const rondo_kernel_options max_pool_bytes_code[] = {
+    [RONDO_I8] = BYTES_KERNEL(max_pool_i8), [RONDO_U8] = BYTES_KERNEL(max_pool_u8)};
+
+static bool is_byte(rondo_type type) { return type == RONDO_I8 || type == RONDO_U8; }
 
 #define POOL_GRAIN ((rondo_grain){2048, RONDO_CUDA_THREADS})
 
@@ -50,7 +69,9 @@ static rondo_status check_padding(const rondo_program *program, const rondo_oper
 static rondo_status infer_pool(const rondo_program *program, const rondo_operation *operation, rondo_shape *results) {
   const rondo_shape *x = rondo_operation_input(program, operation, 0);
   rondo_window w;
-  RONDO_TRY(rondo_require_float(program, operation, 0, RONDO_ANY_RANK));
+  if (operation->row != &rondo_operator_max_pool_bytes)
+    RONDO_TRY(rondo_require_float(program, operation, 0, RONDO_ANY_RANK));
+  assert(operation->row != &rondo_operator_max_pool_bytes || is_byte(x->type));
   if (!rondo_window_has_rank(x->rank))
     return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE,
                                 "x has %u dimensions; it needs 3 to 5: [n, c, w], [n, c, h, w] or [n, c, d, h, w]",
@@ -61,6 +82,7 @@ static rondo_status infer_pool(const rondo_program *program, const rondo_operati
     return rondo_fail_operation(program, operation, RONDO_REASON_SHAPE,
                                 "an image has more elements than i32 can count");
   results[0] = rondo_window_image(x->type, x->rank, x->dims[0], x->dims[1], w.out);
+  if (operation->row->result_count == 1) return RONDO_OK;
   results[1] = results[0];
   results[1].type = RONDO_I32;
   return RONDO_OK;
@@ -105,14 +127,17 @@ typedef struct pool_family {
 } pool_family;
 
 static rondo_status emit_pool(rondo_emitter *emitter, const rondo_operation *operation) {
-  const pool_family *family = operation->row->family;
-  const bool is_gradient = family->is_gradient;
+  const pool_family *family = operation->row->family; /* NULL: of bytes */
+  const bool is_gradient = family != NULL && family->is_gradient;
   const rondo_shape *image = rondo_emit_shape(emitter, is_gradient ? operation->results[0] : operation->inputs[0]);
   const rondo_pooling_shape shape = shape_of(image, &operation->attributes);
   const size_t count =
       shape.channels * (is_gradient ? rondo_window_in(&shape.window) : rondo_window_out(&shape.window));
   const void *from = rondo_emit_address(emitter, operation->inputs[0]);
   void *to = rondo_emit_address(emitter, operation->results[0]), *places = NULL;
+  if (family == NULL)
+    return rondo_emit_kernel(emitter, &max_pool_bytes_code[image->type], rondo_emit_grid(emitter, count, POOL_GRAIN),
+                             (const void *const[]){&shape, &from, &to}, 3);
   if (family->has_places)
     places = rondo_emit_address(emitter, is_gradient ? operation->inputs[1] : operation->results[1]);
   const void *const args[] = {&shape, &from, &to, &places};
@@ -130,6 +155,8 @@ RONDO_OPERATOR(max_pool, .types = RONDO_FLOATS, .inputs = {"x"}, .required = 1, 
                .emit = emit_pool);
 RONDO_OPERATOR(avg_pool, .types = RONDO_FLOATS, .inputs = {"x"}, .required = 1, .result_count = 1, .infer = infer_pool,
                .differentiate = differentiate_avg, .family = &avg_family, .emit = emit_pool);
+RONDO_OPERATOR(max_pool_bytes, .inputs = {"x"}, .required = 1, .result_count = 1, .infer = infer_pool,
+               .emit = emit_pool);
 RONDO_OPERATOR(max_pool_gradient, .inputs = {"gradient", "places"}, .required = 2, .result_count = 1,
                .infer = infer_gradient, .family = &max_gradient_family, .emit = emit_pool);
 RONDO_OPERATOR(avg_pool_gradient, .inputs = {"gradient"}, .required = 1, .result_count = 1, .infer = infer_gradient,
@@ -159,7 +186,7 @@ static rondo_status add_max_pool(rondo_program *program, uint32_t x, const rondo
                                  uint32_t *out_value, uint32_t *out_indices) {
   const rondo_type type = rondo_program_shape(program, x)->type;
   uint32_t results[2];
-  if (type == RONDO_I8 || type == RONDO_U8) RONDO_TRY(rondo_program_add_cast(program, RONDO_F32, &x));
+  if (is_byte(type)) RONDO_TRY(rondo_program_add_cast(program, RONDO_F32, &x));
   RONDO_TRY(rondo_program_add(program, &rondo_operator_max_pool, &x, 1, attributes, results));
   *out_value = results[0];
   *out_indices = results[1];

@@ -15,8 +15,12 @@ typedef struct rondo_pooling_shape {
   uint64_t divisor;        /* divides instead of that number; 0: does not */
 } rondo_pooling_shape;
 
+/* The width of images of bytes, at most. */
+#define RONDO_POOLED_BYTES 4096
+
 /* Kernels: the shape, x, y, and for maxima their indices in the channel's image, I32, which may be NULL. */
 void rondo_max_pool_cpu(rondo_type type, rondo_blocks blocks, void *const *args);
+void rondo_max_pool_bytes(rondo_type type, rondo_blocks blocks, void *const *args); /* I8 or U8; without indices */
 void rondo_avg_pool_cpu(rondo_type type, rondo_blocks blocks, void *const *args);
 
 /* The shape, dy, dx, and for maxima their indices. An element of dx adds the gradients of the windows that contain it

@@ -341,6 +341,50 @@ void rondo_max_pool_cpu(rondo_type type, rondo_blocks blocks, void *const *args)
   }
 }
 
+/* Bytes: maxima of the rows of a window, then of its columns. The lowest byte is less than any other. */
+RONDO_INLINE uint8_t larger_byte(uint8_t a, uint8_t b, uint8_t turned) { return (a ^ turned) > (b ^ turned) ? a : b; }
+
+RONDO_VECTORISED(keep_larger_bytes, (const uint8_t *restrict x, uint8_t turned, uint8_t *restrict y, size_t count),
+                 (x, turned, y, count)) {
+  RONDO_EACH_LANE(i, lane, count, y[i] = larger_byte(x[i], y[i], turned));
+}
+
+/* Row `row` of the results of a channel, whose image is x. `buffer` has room for a row of the image. */
+static void pool_bytes(const rondo_window *w, const uint8_t *x, uint8_t turned, const part *p, uint8_t *buffer,
+                       uint8_t *y) {
+  const size_t width = w->in[RONDO_WIDTH];
+  const rondo_span planes = rondo_window_taps_inside(w, RONDO_DEPTH, p->plane);
+  const rondo_span rows = rondo_window_taps_inside(w, RONDO_HEIGHT, p->row);
+  memset(buffer, turned, width);
+  for (size_t i = planes.first; i < planes.last; i++) {
+    for (size_t j = rows.first; j < rows.last; j++) {
+      size_t plane = 0, row = 0;
+      (void)rondo_window_tap(w, RONDO_DEPTH, p->plane, i, &plane);
+      (void)rondo_window_tap(w, RONDO_HEIGHT, p->row, j, &row);
+      keep_larger_bytes(x + (plane * w->in[RONDO_HEIGHT] + row) * width, turned, buffer, width);
+    }
+  }
+  memset(y, turned, w->out[RONDO_WIDTH]);
+  for (size_t tap = 0; tap < w->kernel[RONDO_WIDTH]; tap++) {
+    const rondo_span columns = rondo_window_inside(w, RONDO_WIDTH, tap);
+    for (size_t i = columns.first; i < columns.last; i++)
+      y[i] = larger_byte(buffer[i * w->stride[RONDO_WIDTH] + tap * w->dilation[RONDO_WIDTH] - w->padding[RONDO_WIDTH]],
+                         y[i], turned);
+  }
+}
+
+void rondo_max_pool_bytes(rondo_type type, rondo_blocks blocks, void *const *args) {
+  const rondo_pooling_shape *s = args[0];
+  const rondo_window *w = &s->window;
+  const uint8_t turned = type == RONDO_I8 ? 0x80 : 0;
+  uint8_t buffer[RONDO_POOLED_BYTES];
+  RONDO_EACH_ITEM(i, blocks, rows_of(s)) {
+    const part p = part_before(w, i);
+    pool_bytes(w, RONDO_ARG(const uint8_t *, 1) + p.channel * rondo_window_in(w), turned, &p, buffer,
+               RONDO_ARG(uint8_t *, 2) + i * w->out[RONDO_WIDTH]);
+  }
+}
+
 void rondo_avg_pool_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
   const rondo_pooling_shape *s = args[0];
   const void *x = RONDO_ARG(const void *, 1);

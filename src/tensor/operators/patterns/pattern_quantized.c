@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT
  * Products and convolutions of numbers that were quantised: dequantize_linear of x and of a weight, matmul or conv,
- * with bias and relu, become matmul_integer or conv_integer. A quantize_linear after them becomes its rounding. The
- * scales of x and of the result are numbers of the program; the weight is a state and has one scale, or one for each
- * column or output channel. What dequantises x and the weight may have other readers, for which it stays. Threads: any.
+ * with bias and relu, become matmul_integer or conv_integer. A quantize_linear after them becomes its rounding. Maxima
+ * of windows between a dequantize_linear and a quantize_linear with the same scale and zero are those of the integers.
+ * The scales of x and of the result are numbers of the program; the weight is a state and has one scale, or one for
+ * each column or output channel. What dequantises x and the weight may have other readers, for which it stays. Threads:
+ * any.
  */
 #include <rondo/quantized.h>
 
 #include "tensor/operators/convolution/conv.h"
+#include "tensor/operators/convolution/pooling.h"
 #include "tensor/operators/matmul/matmul_problem.h"
 #include "tensor/operators/patterns/pattern_finder.h"
 #include "tensor/operators/quantized/integer_product.h"
@@ -15,7 +18,7 @@
 enum { A, B, A_ZERO, B_ZERO, BIAS, SCALE, RESULT_ZERO }; /* values; BIAS is also an input of a conv or matmul */
 enum { KIND, ACTIVATION, TYPE };                         /* sizes; TYPE: of the result */
 enum { A_SCALE, B_SCALE, RESULT_SCALE };                 /* numbers; B_SCALE: of a sum */
-enum { CONVOLUTION, PRODUCT, SUM };                      /* kinds */
+enum { CONVOLUTION, PRODUCT, SUM, MAXIMA };              /* kinds */
 
 static bool is_byte(rondo_type type) { return type == RONDO_I8 || type == RONDO_U8; }
 
@@ -147,6 +150,35 @@ static bool take_sum(const rondo_pattern_finder *f, uint32_t value) {
   return rondo_shape_same(&a, &b);
 }
 
+/* Maxima ----------------------------------------------------------------------------------------------------------- */
+
+/* Takes a max_pool of dequantised values. */
+static bool take_maxima(const rondo_pattern_finder *f, uint32_t value) {
+  rondo_pattern_match *match = f->match;
+  const rondo_operation *pool = rondo_take(f, value, &rondo_operator_max_pool);
+  if (pool == NULL || pool->results[0] != value || !take_x(f, pool->inputs[0], A)) return false;
+  const rondo_shape *x = rondo_find_shape(f, match->values[A]);
+  match->sizes[KIND] = MAXIMA;
+  match->attributes = pool->attributes;
+  return x->dims[x->rank - 1] <= RONDO_POOLED_BYTES;
+}
+
+/* A zero as a number. */
+static bool is_same_zero(const rondo_pattern_finder *f, uint32_t a, uint32_t b) {
+  double of_a = 0, of_b = 0;
+  if (a == b) return true;
+  return (a == RONDO_NO_VALUE || rondo_program_number(f->search->program, a, &of_a)) &&
+         (b == RONDO_NO_VALUE || rondo_program_number(f->search->program, b, &of_b)) && of_a == of_b;
+}
+
+/* Whether the result is quantised as what the maxima are of. */
+static bool is_alike(const rondo_pattern_finder *f) {
+  const rondo_pattern_match *match = f->match;
+  return match->numbers[RESULT_SCALE] == match->numbers[A_SCALE] &&
+         rondo_find_shape(f, match->values[A])->type == (rondo_type)match->sizes[TYPE] &&
+         is_same_zero(f, match->values[A_ZERO], match->values[RESULT_ZERO]);
+}
+
 /* Quantised results ------------------------------------------------------------------------------------------------ */
 
 /* cast(round(y / scale) + zero): takes the operations between y and the root, a cast to an 8-bit integer; returns
@@ -178,11 +210,11 @@ static bool find_quantized(const rondo_pattern_search *search, rondo_pattern_mat
   if (root->row != &rondo_operator_cast) return take_product(&f, root->results[0]);
   if (!is_byte(rondo_find_shape(&f, root->results[0])->type)) return false;
   const uint32_t y = take_quantizing(&f, root, &zero, &scale);
-  if (y == RONDO_NO_VALUE || (!take_product(&f, y) && !take_sum(&f, y))) return false;
+  if (y == RONDO_NO_VALUE || (!take_product(&f, y) && !take_sum(&f, y) && !take_maxima(&f, y))) return false;
   match->values[RESULT_ZERO] = zero;
   match->numbers[RESULT_SCALE] = scale;
   match->sizes[TYPE] = rondo_find_shape(&f, root->results[0])->type;
-  return true;
+  return match->sizes[KIND] != MAXIMA || is_alike(&f);
 }
 
 /* Replacing -------------------------------------------------------------------------------------------------------- */
@@ -210,9 +242,15 @@ static rondo_status add_sum(rondo_program *program, const rondo_pattern_match *m
                               &options, out);
 }
 
+static rondo_status add_maxima(rondo_program *program, const rondo_pattern_match *match, rondo_value *out) {
+  const rondo_value x = rondo_program_tag(program, match->values[A]);
+  return rondo_program_apply(program, &rondo_operator_max_pool_bytes, &x, 1, &match->attributes, out);
+}
+
 static rondo_status replace_quantized(rondo_program *program, const rondo_pattern_match *match, rondo_value *out) {
   const uint32_t *values = match->values;
   if (match->sizes[KIND] == SUM) return add_sum(program, match, out);
+  if (match->sizes[KIND] == MAXIMA) return add_maxima(program, match, out);
   rondo_integer_product_options options = {
       RONDO_INTEGER_PRODUCT_OPTIONS_INIT, .result_type = (rondo_type)match->sizes[TYPE],
       .activation = (rondo_activation)match->sizes[ACTIVATION], .a_scale = match->numbers[A_SCALE],
