@@ -92,6 +92,66 @@ TEST(test_products_are_exact) {
   for (int i = 0; i < 4; i++) check_product(t, i % 2 != 0, i / 2 != 0);
 }
 
+/* Factors without zeros give what zeros of 0 give, whatever their types. */
+static void check_without_zeros(test_fixture *t, rondo_type of_a, rondo_type of_b) {
+  static int32_t sums[4][M * N], images[2][2 * 2 * 3 * 3];
+  static uint8_t image[3 * 5 * 5], weight[4 * 3 * 3 * 3], none = 0;
+  uint64_t seed = 8;
+  rondo_program *program = test_new_program();
+  const rondo_value a = input(program, "a", of_a, (size_t[]){M, K}, 2);
+  const rondo_value b = input(program, "b", of_b, (size_t[]){K, N}, 2);
+  const rondo_value rows = input(program, "rows", of_b, (size_t[]){N, K}, 2);
+  const rondo_value x = input(program, "x", of_a, (size_t[]){1, 3, 5, 5}, 4);
+  const rondo_value w = input(program, "w", of_b, (size_t[]){4, 3, 3, 3}, 4);
+  rondo_integer_product_options options = {RONDO_INTEGER_PRODUCT_OPTIONS_INIT};
+  for (int given = 0; given < 2; given++) {
+    const char *const names[][3] = {{"y0", "t0", "c0"}, {"y1", "t1", "c1"}};
+    rondo_value y[3];
+    if (given != 0) options.a_zero = input(program, "a_zero", of_a, NULL, 0);
+    if (given != 0) options.b_zero = input(program, "b_zero", of_b, NULL, 0);
+    options.transpose_b = false;
+    assert_ok(rondo_op_matmul_integer(program, a, b, &options, &y[0]));
+    assert_ok(rondo_op_conv_integer(program, x, w, NULL, &options, &y[2]));
+    options.transpose_b = true;
+    assert_ok(rondo_op_matmul_integer(program, a, rows, &options, &y[1]));
+    for (int i = 0; i < 3; i++) assert_ok(rondo_program_output(program, names[given][i], y[i]));
+  }
+  draw_all(&seed);
+  for (size_t i = 0; i < sizeof image; i++) image[i] = (uint8_t)test_random_below(&seed, 256);
+  for (size_t i = 0; i < sizeof weight; i++) weight[i] = (uint8_t)test_random_below(&seed, 256);
+  test_run_program(t, program,
+                   (const test_bytes[]){TEST_BYTES("a", bytes_a),
+                                        TEST_BYTES("b", bytes_b),
+                                        TEST_BYTES("rows", bytes_b),
+                                        TEST_BYTES("x", image),
+                                        TEST_BYTES("w", weight),
+                                        TEST_BYTES("a_zero", none),
+                                        TEST_BYTES("b_zero", none),
+                                        {.name = NULL}},
+                   (const test_bytes[]){TEST_BYTES("y0", sums[0]),
+                                        TEST_BYTES("y1", sums[1]),
+                                        TEST_BYTES("t0", sums[2]),
+                                        TEST_BYTES("t1", sums[3]),
+                                        TEST_BYTES("c0", images[0]),
+                                        TEST_BYTES("c1", images[1]),
+                                        {.name = NULL}});
+  assert_memory_equal(sums[0], sums[1], sizeof sums[0]);
+  assert_memory_equal(sums[2], sums[3], sizeof sums[2]);
+  assert_memory_equal(images[0], images[1], sizeof images[0]);
+  for (size_t i = 0; i < M * N; i++) {
+    uint32_t sum = 0;
+    for (size_t k = 0; k < K; k++)
+      sum += (uint32_t)(number_of(bytes_a[i / N * K + k], of_a == RONDO_U8) *
+                        number_of(bytes_b[i % N * K + k], of_b == RONDO_U8));
+    assert_int_equal(sums[2][i], (int32_t)sum);
+  }
+}
+
+TEST(test_on3_products_without_zeros) {
+  for (int i = 0; i < 4; i++)
+    check_without_zeros(t, i % 2 != 0 ? RONDO_U8 : RONDO_I8, i / 2 != 0 ? RONDO_U8 : RONDO_I8);
+}
+
 enum { MOST_CHANNELS = 8 };
 
 /* conv_integer has the bits of conv on the same numbers, whose sums F32 holds exactly. A weight of which four channels

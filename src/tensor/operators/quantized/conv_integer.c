@@ -324,14 +324,13 @@ static void find_totals(const conv_shape *s, const planes *p, tile *t) {
 
 /* The zero of a row of weights, as a signed one. */
 static int32_t zero_of_row(const conv_shape *s, const void *zeros, size_t row) {
-  if (zeros == NULL) return 0;
-  return rondo_signed_byte(((const uint8_t *)zeros)[s->ending.zeros_b == 1 ? 0 : row],
-                           rondo_to_signed(s->ending.b_unsigned));
+  const uint8_t given = zeros == NULL ? 0 : ((const uint8_t *)zeros)[s->ending.zeros_b == 1 ? 0 : row];
+  return rondo_signed_byte(given, rondo_to_signed(s->ending.b_unsigned));
 }
 
 static bool has_zeros(const conv_shape *s, const void *zeros, size_t group) {
   bool has = false;
-  for (size_t i = 0; zeros != NULL && i < s->out_channels; i++)
+  for (size_t i = 0; i < s->out_channels; i++)
     has = has || zero_of_row(s, zeros, group % s->groups * s->out_channels + i) != 0;
   return has;
 }

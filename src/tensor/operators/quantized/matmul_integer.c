@@ -100,10 +100,11 @@ static void matmul_integer_rows(rondo_blocks blocks, void *const *args) {
   unsigned char *workspace = RONDO_ARG(unsigned char *, 2);
   const uint8_t turned = rondo_to_unsigned(s->ending.a_unsigned);
   int32_t *totals = (int32_t *)(void *)(workspace + totals_at(s));
+  const bool has_zeros = s->ending.zeros_b != 0 || s->ending.b_unsigned != 0; /* as signed numbers */
   RONDO_EACH_ITEM(row, blocks, s->rows) {
     const uint8_t *from = RONDO_ARG(const uint8_t *, 1) + row * s->k;
     rondo_integer_copy_dot_row(from, s->k, turned, workspace + row * rondo_integer_dot_bytes(s->k));
-    totals[row] = s->ending.zeros_b == 0 ? 0 : rondo_unsigned_total(from, s->k, turned);
+    totals[row] = has_zeros ? rondo_unsigned_total(from, s->k, turned) : 0;
   }
 }
 
