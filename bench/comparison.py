@@ -54,6 +54,10 @@ HEADS = {"networks": "Networks on a CPU, beside PyTorch", "gpu networks": "Netwo
          "serving": "Models served over HTTP on a CPU, beside Triton's Python backend"}
 # Why Rondo is slower, by prefix of the table's title, then by prefix of the row's name; "" is any row.
 CAUSES = {
+    "Runs of models, on a GPU": {
+        "gpt2, f32": "attention in F32 is products, a softmax, and copies of what they read",
+        "gpt2, f16": "each layer prepares its mask, and looks for rows that see nothing, in kernels of their own",
+        "bert, f16": "each layer prepares its mask, and looks for rows that see nothing, in kernels of their own"},
     "Launching a graph": {
         "": "Rondo's launch is the driver's, after 84 instructions of its own; identical execs of the driver "
             "differ by up to 60 ns (bench/results/2026-11-21-h200-changing.md), in a line of 3200 by up to 8 % "
