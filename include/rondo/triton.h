@@ -56,8 +56,9 @@ typedef struct rondo_triton_description {
 
 /* Defined by the shared object, not by Rondo: describes its model, whose files are in `folder`. Called once when the
  * model is loaded. What the description refers to must live until `release` is called, weights included. The
- * sessions of several devices use a description at the same time, so `build` and `body` must be thread-safe. A failure,
- * with the message of rondo_last_error(), is why the model does not load; `release` is then not called. */
+ * sessions of several devices use a description at the same time, and so do two sessions of one device while sizes are
+ * chosen again. `build` and `body` are called in threads of the backend until `release`, so they must be thread-safe. A
+ * failure, with the message of rondo_last_error(), is why the model does not load; `release` is then not called. */
 RONDO_TRITON_EXPORT rondo_status rondo_triton_model(const char *folder, rondo_triton_description *out_description);
 
 RONDO_EXTERN_C_END

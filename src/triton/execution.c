@@ -174,10 +174,11 @@ static void report_batch(const rondo_triton_flight *flight, const rondo_answer *
                                                          t->ran_ns, t->ended_ns));
 }
 
-/* Under the lock. The watching thread, which frees a retired session, looks at it again soon. */
-static void leave_recorded(rondo_triton_recorded *recorded, uint32_t users) {
+/* Under the lock. The watching thread frees a retired session once nothing uses it. */
+static void leave_recorded(rondo_triton_served *served, rondo_triton_recorded *recorded, uint32_t users) {
   assert(recorded->users >= users);
   recorded->users -= users;
+  if (recorded->users == 0 && recorded == served->retired) pthread_cond_signal(&served->wake);
 }
 
 /* Returns the flight. Its instance may be gone as soon as the lock is released. */
@@ -192,7 +193,7 @@ static void end(rondo_triton_flight *flight) {
     pthread_cond_signal(&served->wake);
   }
   if (flight->options.chooses_sizes) rondo_triton_sizes_want(served);
-  if (flight->recorded != NULL) leave_recorded(flight->recorded, 1);
+  if (flight->recorded != NULL) leave_recorded(served, flight->recorded, 1);
   leave_place(flight->instance);
   pthread_mutex_unlock(&served->lock);
 }
@@ -276,7 +277,7 @@ static void submit(rondo_triton_served *served, submission *s) {
   }
   s->count = 0;
   pthread_mutex_lock(&served->lock);
-  leave_recorded(recorded, 1);
+  leave_recorded(served, recorded, 1);
   pthread_mutex_unlock(&served->lock);
 }
 

@@ -11,7 +11,7 @@ export PYTHONDONTWRITEBYTECODE=1
 
 parts=$root/bench/results/comparison
 python3 "$root/bench/comparison.py" page --cpu "$parts-cpu.json" --gpu "$parts-gpu.json" \
-  --networks "$parts-networks.json" "$parts-networks-gpu.json" --out page.md
+  --networks "$parts-networks.json" "$parts-networks-gpu.json" "$parts-serving.json" "$parts-models-gpu.json" --out page.md
 cmp page.md "$root/docs/comparison.md" || die "docs/comparison.md is not what bench/comparison.py page makes"
 cmp pictures/comparison.svg "$root/docs/pictures/comparison.svg" || die "docs/pictures/comparison.svg is another"
 

@@ -16,13 +16,13 @@
 #include "triton/sizes/size_regret.h"
 
 enum { FIRST_NEEDED = 256, MOST_NEEDED = RONDO_TRITON_MOST_COUNTED, CHECK_MS = 1000 };
-enum { DEFAULT_REGRET = 10, MOST_REGRET = 1000, DEFAULT_SIZES = 16 };
+enum { MOST_REGRET = 1000, DEFAULT_SIZES = 16 };
 _Static_assert((int)RONDO_TRITON_HISTORY_COUNTS <= (int)RONDO_TRITON_MOST_DEMANDS, "each count is a demand");
 
 rondo_status rondo_triton_sizes_init(rondo_triton_served *served) {
   const rondo_triton_config *config = &served->model->config;
   size_t percent;
-  RONDO_TRY(rondo_triton_config_number(config, "max_regret", 0, MOST_REGRET, DEFAULT_REGRET, &percent));
+  RONDO_TRY(rondo_triton_config_number(config, "max_regret", 0, MOST_REGRET, 0, &percent));
   served->choice = (rondo_triton_size_choice){
       .is_fixed = served->history == NULL || rondo_triton_config_parameter(config, "history") != NULL,
       .bound = (double)percent / 100,
@@ -104,9 +104,9 @@ static bool is_due(rondo_triton_served *served) {
 /* Under the lock, which is released meanwhile. */
 static void begin(rondo_triton_served *served) {
   rondo_triton_size_choice *choice = &served->choice;
+  if (!choice->is_wanted && choice->needed < MOST_NEEDED) choice->needed *= 2;
   choice->is_wanted = choice->is_done = false;
   choice->came = rondo_triton_history_came(served->history);
-  if (choice->needed < MOST_NEEDED) choice->needed *= 2;
   pthread_mutex_unlock(&served->lock);
   const rondo_status status = rondo_thread_start(&choice->thread, "rondo-sizes", record, served);
   if (status != RONDO_OK)
