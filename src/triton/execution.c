@@ -319,7 +319,10 @@ static void accept_request(rondo_triton_instance *instance, triton_request *hand
     return;
   }
   status = rondo_triton_bind(flight);
-  if (status == RONDO_OK && instance->served->sequences.items != NULL) status = rondo_triton_sequence_start(flight);
+  if (status == RONDO_OK && instance->served->sequences.items != NULL) {
+    if (flight->options.starts) submit(instance->served, s); /* slots are kept once they have a request */
+    status = rondo_triton_sequence_start(flight);
+  }
   if (status == RONDO_OK)
     add(s, flight);
   else if (status != RONDO_NOT_READY) /* it waits for its sequence */

@@ -227,6 +227,26 @@ UNIT_TEST(test_ts4_requests_wait_for_slots) {
   unload();
 }
 
+/* A sequence that has just been opened is not evicted for the next request of the same call. */
+UNIT_TEST(test_ts4_sequences_that_begin_together) {
+  enum { BEGUN = 3 };
+  static triton_request requests[BEGUN];
+  triton_request *together[BEGUN];
+  static const int32_t prompt[] = {1, 2};
+  load(SLOTS("1", ""));
+  for (size_t i = 0; i < BEGUN; i++) {
+    make_request(&requests[i], 7 + i, START, prompt, 2);
+    together[i] = &requests[i];
+  }
+  assert_loaded(TRITONBACKEND_ModelInstanceExecute(&instances[0], together, BEGUN));
+  for (size_t i = 0; i < BEGUN; i++) {
+    await_release(&requests[i]);
+    if (requests[i].has_error) fail_msg("%s", requests[i].message);
+    assert_int_equal(requests[i].token_count, 1);
+  }
+  unload();
+}
+
 UNIT_TEST(test_ts4_generation_ends) {
   static const int32_t prompt[] = {4, 0};
   static const int64_t three = 3;
