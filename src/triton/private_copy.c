@@ -54,7 +54,7 @@ static rondo_status copy_and_load(int from, const char *path, void **out) {
   const int length =
       snprintf(name, sizeof name, "%s/rondo-model.XXXXXX", folder == NULL || folder[0] == '\0' ? "/tmp" : folder);
   if (length < 0 || (size_t)length >= sizeof name) return fail("making a path in", "TMPDIR", ENAMETOOLONG);
-  const int to = mkstemp(name);
+  const int to = mkostemp(name, O_CLOEXEC);
   if (to < 0) return fail("creating", name, errno);
   rondo_status status = copy(from, path, to, name);
   if (close(to) != 0 && status == RONDO_OK) status = fail("closing", name, errno);

@@ -4,6 +4,7 @@
  */
 #include "triton/request_options.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,8 +50,9 @@ static rondo_status read_number(const char *key, triton_parameter_type type, con
   if (is_number) memcpy(out, value, sizeof *out);
   if (type == TRITON_PARAMETER_STRING) {
     const char *text = value;
+    errno = 0;
     *out = strtoll(text, &end, 10);
-    is_number = end != text && *end == '\0';
+    is_number = end != text && *end == '\0' && errno == 0;
   }
   if (is_number && *out >= least && *out <= most) return RONDO_OK;
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Requests are counted as if each ran alone: how many run together depends on the load, and sizes for that cost little
- * for requests alone. Between two recorded sizes, times are interpolated. Below the smallest one, half of the time is
- * taken to be the same for any rows; beyond the largest one, time grows with the rows.
+ * for requests alone. Between two recorded sizes, times are interpolated, and beyond the largest one they grow as
+ * between the last two. Below the smallest one, and of one alone, half of the time is taken to be the same for any
+ * rows.
  */
 #include "triton/sizes/size_regret.h"
 
@@ -14,13 +15,13 @@ static int by_rows(const void *a, const void *b) {
 }
 
 static double time_of(const rondo_triton_size_time *sizes, size_t count, size_t rows) {
-  const rondo_triton_size_time *first = &sizes[0], *last = &sizes[count - 1];
+  const rondo_triton_size_time *first = &sizes[0];
   size_t i = 1;
-  if (rows <= first->rows) return first->us * (1 + (double)rows / (double)first->rows) / 2;
-  if (rows >= last->rows) return last->us * (double)rows / (double)last->rows;
-  while (sizes[i].rows < rows) i++;
+  if (rows <= first->rows || count == 1) return first->us * (1 + (double)rows / (double)first->rows) / 2;
+  while (sizes[i].rows < rows && i + 1 < count) i++;
   const rondo_triton_size_time *a = &sizes[i - 1], *b = &sizes[i];
-  return a->us + (b->us - a->us) * (double)(rows - a->rows) / (double)(b->rows - a->rows);
+  const double row_us = (b->us - a->us) / (double)(b->rows - a->rows);
+  return a->us + (row_us > 0 ? row_us : 0) * (double)(rows - a->rows);
 }
 
 static rondo_status mean_cost(const rondo_size_candidate *candidates, size_t count, const rondo_size_demand *demands,

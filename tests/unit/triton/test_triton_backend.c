@@ -837,6 +837,10 @@ UNIT_TEST(test_ts2_the_regret_of_sizes) {
   rondo_triton_size_time best[] = {{7, 17}, {70, 80}};
   assert_ok(rondo_triton_size_regret(best, 2, demands, 2, 2, &regret));
   assert_true(regret == 0);
+  rondo_triton_size_time small[] = {{1, 10}, {4, 11}}; /* 64 rows in 16 graphs, or in one of 31 us */
+  const rondo_size_demand large = {.rows = 64, .requests = 5};
+  assert_ok(rondo_triton_size_regret(small, 2, &large, 1, 2, &regret));
+  assert_true(fabs(regret - (16 * 11 + 64 * 11 / 4.0) / (31 + 64 * 11 / 4.0) + 1) < 1e-9);
 }
 
 UNIT_TEST(test_ts2_a_history_of_rows) {
