@@ -336,7 +336,8 @@ typedef struct rondo_device_ops {
    * map_file: replaces the whole pages among `bytes` from `address`, which are mapped once, by those of a file that the
    *   host has mapped privately at `from` and keeps mapped, at the same offset in a page. They are read from the file
    *   when they are first accessed; what is written to them does not reach the file. The pages from *out_first on,
-   *   *out_bytes of them, are the file's; 0: it cannot, and they are as before or zero. May be NULL: it never can. */
+   *   *out_bytes of them, are the file's; 0: it cannot, and they are as before, or zero if the system failed halfway.
+   *   May be NULL: it never can. */
   rondo_status (*reserve)(rondo_device *device, size_t bytes, size_t alignment, void **out_address);
   rondo_status (*unreserve)(rondo_device *device, void *address, size_t bytes);
   rondo_status (*physical_create)(rondo_device *device, size_t bytes, rondo_physical_use use, rondo_physical **out);

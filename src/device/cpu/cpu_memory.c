@@ -6,8 +6,9 @@
  * shared memory have huge pages only where an administrator has allowed that. Pages of such memory can be replaced by
  * those of a file that the host has mapped, so that what is only read is never copied.
  *
- * Unmapping maps the reservation over the range again, so there is never a hole that another thread's mapping could
- * get. Files do not survive exec, and forked children do not inherit the mappings. Threads: any.
+ * Unmapping maps the reservation over the range again, and the mapping of a file is made elsewhere and then moved over
+ * the memory, so there is never a hole that another thread's mapping could get. Files do not survive exec, and forked
+ * children do not inherit the mappings. Threads: any.
  */
 #define _GNU_SOURCE
 #include <assert.h>
@@ -223,6 +224,12 @@ void cpu_physical_destroy(rondo_physical *base) {
 
 int cpu_physical_file(const rondo_physical *base) { return ((const cpu_physical *)base)->file; }
 
+/* About memory that was mapped. */
+static void advise(void *address, size_t bytes) {
+  (void)madvise(address, bytes, MADV_DONTFORK);
+  if (bytes >= HUGE_FROM_BYTES) (void)madvise(address, bytes, MADV_HUGEPAGE);
+}
+
 rondo_status cpu_map(rondo_device *base, void *address, rondo_physical *physical) {
   cpu_device *device = (cpu_device *)base;
   cpu_physical *own = (cpu_physical *)physical;
@@ -230,8 +237,7 @@ rondo_status cpu_map(rondo_device *base, void *address, rondo_physical *physical
   const int flags = file < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED;
   void *mapped = mmap(address, physical->bytes, PROT_READ | PROT_WRITE, flags | MAP_FIXED, file, 0);
   if (mapped == MAP_FAILED) return fail_mapping(errno, "mapping", physical->bytes);
-  (void)madvise(address, physical->bytes, MADV_DONTFORK);
-  if (physical->bytes >= HUGE_FROM_BYTES) (void)madvise(address, physical->bytes, MADV_HUGEPAGE);
+  advise(address, physical->bytes);
   if (own->use == RONDO_PHYSICAL_ONCE) close_file(own);
   atomic_fetch_add_explicit(&device->mapped_bytes, physical->bytes, memory_order_relaxed);
   atomic_fetch_add_explicit(&device->maps, 1, memory_order_relaxed);
@@ -256,19 +262,30 @@ rondo_status cpu_protect(rondo_device *device, void *address, size_t bytes, rond
 
 /* Files ------------------------------------------------------------------------------------------------------------ */
 
-/* The system maps the pages of `from` at `to` as well, and keeps the mapping at `from`. Where that fails, the range may
- * have no mapping at all, so memory is mapped there again. */
+/* Maps the pages of `from` at another place of the system's choice as well, and keeps the mapping at `from`. NULL: the
+ * system cannot. */
+static void *map_copy(void *from, size_t bytes) {
+  void *made = mremap(from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_DONTUNMAP, NULL);
+  if (made == MAP_FAILED) return NULL;
+  if (mprotect(made, bytes, PROT_READ | PROT_WRITE) == 0) return made;
+  (void)munmap(made, bytes);
+  return NULL;
+}
+
+/* The copy of the mapping is made elsewhere, because a system that cannot make it may unmap the place where it is to
+ * be. Moving the copy to `to` hardly ever fails; if it does, `to` may have no mapping, so memory is mapped there. */
 static rondo_status map_again(void *from, char *to, size_t bytes, size_t *out_bytes) {
-  const int flags = MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP;
-  const bool is_mapped = mremap(from, bytes, bytes, flags, to) != MAP_FAILED;
-  if (is_mapped && mprotect(to, bytes, PROT_READ | PROT_WRITE) == 0) {
+  void *made = map_copy(from, bytes);
+  if (made == NULL) return RONDO_OK;
+  if (mremap(made, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to) != MAP_FAILED) {
     (void)madvise(to, bytes, MADV_DONTFORK);
     *out_bytes = bytes;
     return RONDO_OK;
   }
+  (void)munmap(made, bytes);
   void *memory = mmap(to, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
   if (memory == MAP_FAILED) return fail_mapping(errno, "mapping", bytes);
-  (void)madvise(to, bytes, MADV_DONTFORK);
+  advise(to, bytes);
   return RONDO_OK;
 }
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * Unmapping in a process with the maximum number of mappings: it uses the spare mapping for that moment, and each of
  * several threads gets it. Skipped if the maximum is so high that the test would take too long. Memory whose pages are
- * replaced by those of a file.
+ * replaced by those of a file, or stay if the system refuses.
  */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "device_tests.h"
@@ -97,6 +98,20 @@ static void assert_bytes(const unsigned char *bytes, size_t count, unsigned char
 
 enum { OFFSET = 100, OLD = 0xee };
 
+/* With a limit on its addresses, a process gets no further mapping. */
+static void check_refusal(rondo_device *device, unsigned char *memory, const unsigned char *file, size_t page) {
+  struct rlimit limit;
+  size_t first, bytes;
+  assert_int_equal(getrlimit(RLIMIT_AS, &limit), 0);
+  const struct rlimit least = {.rlim_cur = page, .rlim_max = limit.rlim_max};
+  assert_int_equal(setrlimit(RLIMIT_AS, &least), 0);
+  const rondo_status status = device->ops->map_file(device, memory, file, 4 * page, &first, &bytes);
+  assert_int_equal(setrlimit(RLIMIT_AS, &limit), 0);
+  assert_ok(status);
+  assert_int_equal(bytes, 0);
+  assert_bytes(memory, 4 * page, OLD);
+}
+
 /* The whole pages alone; both keep their content when the other is written. */
 static void check_file_pages(rondo_device *device, unsigned char *memory, const unsigned char *file, size_t page) {
   size_t first, bytes;
@@ -130,6 +145,7 @@ UNIT_TEST(pages_of_a_file_replace_those_of_memory) {
   assert_ok(device->ops->map(device, memory, physical));
   assert_bytes(memory, bytes, 0);
   memset(memory, OLD, bytes);
+  check_refusal(device, memory, file, page);
   check_file_pages(device, memory, file, page);
   assert_int_equal(munmap(file, bytes), 0);
   assert_bytes((unsigned char *)memory + 2 * page, page, 3); /* also without the other mapping */
