@@ -112,6 +112,18 @@ static rondo_value maxima_of_u8(rondo_program *program) { return quantized_maxim
 static rondo_value maxima_of_i8(rondo_program *program) { return quantized_maxima(program, RONDO_I8, 0.02); }
 static rondo_value maxima_of_two_scales(rondo_program *program) { return quantized_maxima(program, RONDO_U8, 0.03); }
 
+/* The scale has a dimension more than the bytes, which the maxima are of. */
+static rondo_value maxima_with_another_dimension(rondo_program *program) {
+  const rondo_pooling_options options = {RONDO_POOLING_OPTIONS_INIT, .kernel = {3, 2}};
+  rondo_value x = named(program, 'i', "x", RONDO_U8, DIMS(8, 6, 6)), scale;
+  assert_ok(rondo_op_full(program, RONDO_F32, DIMS(1, 1, 1, 1), 0.02, &scale));
+  assert_ok(rondo_op_cast(program, x, RONDO_F32, &x));
+  assert_ok(rondo_op_mul(program, x, scale, &x));
+  assert_ok(rondo_op_max_pool(program, x, &options, &x, NULL));
+  assert_ok(rondo_op_quantize_linear(program, x, number(program, 0.02), none, NULL, &x));
+  return x;
+}
+
 /* The weight is of the input channels' scales. */
 static rondo_value conv_of_other_scales(rondo_program *program) {
   const rondo_value weight = dequantized(program, named(program, 's', "weight", RONDO_I8, DIMS(8, 3, 3, 3)),
@@ -180,6 +192,7 @@ static const pattern_case cases[] = {
     {"maxima of u8", 1, maxima_of_u8},
     {"maxima of i8", 1, maxima_of_i8},
     {"maxima of two scales", 0, maxima_of_two_scales},
+    {"maxima with another dimension", 0, maxima_with_another_dimension},
     {"convolution", 1, conv_of_floats},
     {"convolution with scales of inputs", 0, conv_of_other_scales},
     {"product with a transposed weight", 1, transposed_product},

@@ -63,10 +63,12 @@ static bool find_centred(const rondo_pattern_finder *f, uint32_t value, dequanti
 
 static bool find_dequantized(const rondo_pattern_finder *f, uint32_t value, dequantized *out) {
   const rondo_operation *product = rondo_find_made_by(f, value, &rondo_operator_mul);
-  if (product == NULL || rondo_find_shape(f, value)->type != RONDO_F32) return false;
+  rondo_shape shape = *rondo_find_shape(f, value);
+  if (product == NULL || shape.type != RONDO_F32) return false;
   out->scale = product->inputs[1];
-  return find_centred(f, product->inputs[0], out) &&
-         rondo_shape_elements(out->shape) == rondo_shape_elements(rondo_find_shape(f, value));
+  if (!find_centred(f, product->inputs[0], out)) return false;
+  shape.type = out->shape->type;
+  return rondo_shape_same(out->shape, &shape);
 }
 
 /* Whether a parameter that is broadcast to `of` has one element, or one for each index of a dimension. */
