@@ -29,9 +29,9 @@ static bool is_of(const rondo_chain_form *form, uint32_t step, const rondo_opera
 }
 
 static bool is_read_as(const rondo_chain_form *form, uint32_t input, bool has_layout) {
+  if (input >= form->input_count) return false;
   const rondo_chain_input *of = &form->inputs[input];
-  return input < form->input_count && of->type == RONDO_F32 &&
-         (has_layout ? of->reading == RONDO_CHAIN_LAYOUT : of->reading == RONDO_CHAIN_EACH);
+  return of->type == RONDO_F32 && of->reading == (has_layout ? RONDO_CHAIN_LAYOUT : RONDO_CHAIN_EACH);
 }
 
 /* The other term of a step of two; RONDO_CHAIN_INPUTS: the step does not read this one. */
