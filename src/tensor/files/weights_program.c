@@ -187,7 +187,7 @@ static rondo_status write_value(const rondo_weights *weights, rondo_compiled *co
   rondo_weights_entry *entry = rondo_weights_look_up(weights, name);
   written to = {.compiled = compiled};
   RONDO_TRY(rondo_values_find(compiled, "rondo_weights_apply", name, "sc", &to.value));
-  if (entry->mapped_bytes > 0)
+  if (moves && entry->mapped_bytes > 0)
     RONDO_TRY(write_ends(&to, entry));
   else
     RONDO_TRY(rondo_weights_read_elements(weights, entry, to.value->shape.type, 0, rondo_shape_elements(&entry->shape),
