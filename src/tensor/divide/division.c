@@ -359,10 +359,13 @@ static rondo_status declare_value(divider *d, rondo_program *program, uint32_t v
   if (of->elements != NULL) return rondo_program_constant_tensor(program, &of->shape, of->elements, &d->values[value]);
   if (of->kind == RONDO_VALUE_CONSTANT) return rondo_program_constant(program, of->initial, &d->values[value]);
   RONDO_TRY(rondo_program_declare(program, of->kind, of->name, &of->shape, of->initial, &d->values[value]));
-  program->values.items[d->values[value]].trained = of->trained;
-  program->values.items[d->values[value]].group = of->group;
-  program->values.items[d->values[value]].frozen = of->frozen;
-  program->values.items[d->values[value]].is_assigned = of->is_assigned;
+  rondo_program_value *made = &program->values.items[d->values[value]];
+  made->trained = of->trained;
+  made->group = of->group;
+  made->frozen = of->frozen;
+  made->is_assigned = of->is_assigned;
+  made->is_in_file = of->is_in_file;
+  made->file_offset = of->file_offset;
   return RONDO_OK;
 }
 
