@@ -233,6 +233,168 @@ TEST(test_convolutions_with_packed_weights_are_exact) {
   }
 }
 
+/* Images of several tiles ------------------------------------------------------------------------------------------ */
+
+enum { AXES = 3, MOST_OUT = 10, MOST_IN = 2 * 40 * 33 * 29, MOST_RESULTS = 2 * MOST_OUT * 33 * 29 };
+
+/* The sizes of the image and the window are those of its dimensions, rank - 2 of them. */
+typedef struct conv_case {
+  size_t rank, images, in_channels, out_channels, groups;
+  size_t in[AXES], kernel[AXES], stride[AXES], padding[AXES];
+} conv_case;
+
+static const conv_case conv_cases[] = {
+    {4, 2, 40, 10, 1, {33, 29}, {1, 1}, {1, 1}, {0, 0}},
+    {4, 2, 40, 10, 2, {33, 29}, {1, 1}, {1, 1}, {0, 0}},
+    {4, 2, 40, 10, 1, {33, 29}, {3, 3}, {1, 1}, {1, 1}},
+    {4, 2, 40, 10, 2, {33, 29}, {3, 3}, {1, 2}, {1, 0}},
+    {4, 2, 40, 10, 1, {33, 29}, {1, 1}, {2, 3}, {0, 1}},
+    {3, 2, 6, 7, 1, {700}, {1}, {1}, {0}},
+    {3, 2, 6, 7, 1, {700}, {5}, {1}, {2}},
+    {3, 2, 6, 4, 2, {700}, {2}, {3}, {1}},
+    {5, 1, 5, 6, 1, {4, 9, 11}, {1, 3, 2}, {1, 1, 1}, {0, 1, 1}},
+    {5, 1, 5, 6, 1, {4, 9, 11}, {1, 3, 3}, {2, 1, 3}, {0, 1, 1}},
+    {5, 1, 5, 6, 1, {4, 9, 11}, {3, 1, 2}, {1, 3, 2}, {1, 0, 1}},
+    {5, 1, 5, 6, 1, {4, 9, 11}, {1, 1, 1}, {1, 1, 1}, {0, 0, 0}},
+};
+
+/* With three axes for any image: those that it lacks are of size 1. */
+static conv_case of_three_axes(const conv_case *c) {
+  conv_case of = *c;
+  for (size_t i = 0, lacks = 5 - c->rank; i < AXES; i++) {
+    of.in[i] = i < lacks ? 1 : c->in[i - lacks];
+    of.kernel[i] = i < lacks ? 1 : c->kernel[i - lacks];
+    of.stride[i] = i < lacks ? 1 : c->stride[i - lacks];
+    of.padding[i] = i < lacks ? 0 : c->padding[i - lacks];
+  }
+  return of;
+}
+
+static size_t out_size(const conv_case *c, size_t axis) {
+  return (c->in[axis] + 2 * c->padding[axis] - c->kernel[axis]) / c->stride[axis] + 1;
+}
+
+/* The factors of a convolution and their types. */
+typedef struct conv_factors {
+  uint8_t x[MOST_IN], weight[MOST_OUT * 40 * 9], zeros[MOST_OUT], x_zero;
+  bool x_unsigned, weight_unsigned;
+} conv_factors;
+
+/* The sum at (z, y, x) of an output channel; `c` has three axes. */
+static int32_t window_sum(const conv_case *c, const conv_factors *f, size_t image, size_t channel, const size_t *at) {
+  const size_t depth = c->in_channels / c->groups, first = channel / (c->out_channels / c->groups) * depth;
+  const size_t *k = c->kernel;
+  int32_t sum = 0;
+  for (size_t i = 0; i < depth * k[0] * k[1] * k[2]; i++) {
+    const size_t tap[AXES] = {i / (k[2] * k[1]) % k[0], i / k[2] % k[1], i % k[2]};
+    size_t from = image * c->in_channels + first + i / (k[0] * k[1] * k[2]);
+    bool is_inside = true;
+    for (size_t axis = 0; axis < AXES; axis++) {
+      const size_t place = at[axis] * c->stride[axis] + tap[axis] - c->padding[axis]; /* wraps before the image */
+      is_inside = is_inside && place < c->in[axis];
+      from = from * c->in[axis] + place;
+    }
+    if (is_inside)
+      sum += (number_of(f->x[from], f->x_unsigned) - number_of(f->x_zero, f->x_unsigned)) *
+             (number_of(f->weight[channel * depth * k[0] * k[1] * k[2] + i], f->weight_unsigned) -
+              number_of(f->zeros[channel], f->weight_unsigned));
+  }
+  return sum;
+}
+
+static void check_sums(const conv_case *given, const conv_factors *f, const int32_t *sums) {
+  const conv_case c = of_three_axes(given);
+  const size_t out[AXES] = {out_size(&c, 0), out_size(&c, 1), out_size(&c, 2)}, places = out[0] * out[1] * out[2];
+  for (size_t i = 0; i < c.images * c.out_channels * places; i++) {
+    const size_t at[AXES] = {i / (out[2] * out[1]) % out[0], i / out[2] % out[1], i % out[2]};
+    assert_int_equal(sums[i], window_sum(&c, f, i / places / c.out_channels, i / places % c.out_channels, at));
+  }
+}
+
+static void check_tiles(test_fixture *t, const conv_case *c, conv_factors *f, bool is_state) {
+  static int32_t sums[MOST_RESULTS];
+  const rondo_type of_x = f->x_unsigned ? RONDO_U8 : RONDO_I8, of_weight = f->weight_unsigned ? RONDO_U8 : RONDO_I8;
+  size_t x_shape[5] = {c->images, c->in_channels}, shape[5] = {c->out_channels, c->in_channels / c->groups};
+  size_t x_bytes = x_shape[0] * x_shape[1], bytes = shape[0] * shape[1], count = c->images * c->out_channels;
+  rondo_conv_options options = {RONDO_CONV_OPTIONS_INIT, .groups = (uint32_t)c->groups};
+  rondo_integer_product_options products = {RONDO_INTEGER_PRODUCT_OPTIONS_INIT};
+  rondo_program *program = test_new_program();
+  rondo_value y;
+  for (size_t axis = 0; axis < c->rank - 2; axis++) {
+    x_bytes *= x_shape[2 + axis] = c->in[axis];
+    bytes *= shape[2 + axis] = c->kernel[axis];
+    count *= out_size(c, axis);
+    options.stride[axis] = c->stride[axis];
+    options.padding[axis] = c->padding[axis];
+  }
+  assert_true(x_bytes <= sizeof f->x && bytes <= sizeof f->weight && count * sizeof *sums <= sizeof sums);
+  products.a_zero = input(program, "x_zero", of_x, NULL, 0);
+  products.b_zero = input(program, "zeros", of_weight, &c->out_channels, 1);
+  assert_ok(rondo_op_conv_integer(program, input(program, "x", of_x, x_shape, c->rank),
+                                  is_state ? state(program, "weight", of_weight, shape, c->rank)
+                                           : input(program, "weight", of_weight, shape, c->rank),
+                                  &options, &products, &y));
+  assert_ok(rondo_program_output(program, "y", y));
+  test_run_program(t, program,
+                   (const test_bytes[]){{"x", f->x, x_bytes},
+                                        {"weight", f->weight, bytes},
+                                        TEST_BYTES("x_zero", f->x_zero),
+                                        {"zeros", f->zeros, c->out_channels},
+                                        {.name = NULL}},
+                   (const test_bytes[]){{"y", sums, count * sizeof *sums}, {.name = NULL}});
+  check_sums(c, f, sums);
+}
+
+TEST(test_on3_convolutions_of_several_tiles_are_exact) {
+  static conv_factors f;
+  uint64_t seed = 14;
+  for (size_t i = 0; i < sizeof conv_cases / sizeof *conv_cases; i++) {
+    for (size_t k = 0; k < sizeof f.x; k++) f.x[k] = (uint8_t)test_random_below(&seed, 256);
+    for (size_t k = 0; k < sizeof f.weight; k++) f.weight[k] = (uint8_t)test_random_below(&seed, 256);
+    for (size_t k = 0; k < sizeof f.zeros; k++) f.zeros[k] = (uint8_t)test_random_below(&seed, 256);
+    f.x_zero = (uint8_t)test_random_below(&seed, 256);
+    f.x_unsigned = i % 2 == 0;
+    for (int k = 0; k < 2; k++) {
+      f.weight_unsigned = k == 0;
+      check_tiles(t, &conv_cases[i], &f, k != 0);
+    }
+  }
+}
+
+/* Strides larger than the image, and planes whose size does not fit 64 bits. */
+TEST(test_convolutions_with_large_strides) {
+  enum { LARGE = 1 << 30 };
+  static const conv_case cases[] = {
+      {4, 1, 1, 1, 1, {2, 2}, {2, 2}, {LARGE, LARGE}, {0, 0}},
+      {5, 1, 1, 1, 1, {2, 2, 2}, {2, 2, 2}, {LARGE, LARGE, 16}, {0, 0, 0}},
+      {4, 1, 1, 1, 1, {2, 3}, {2, 2}, {LARGE, 7}, {0, 4}},
+  };
+  static conv_factors f = {.x = {1, 2, 3, 200, 5, 6, 7, 8},
+                           .weight = {9, 8, 7, 250, 5, 4, 3, 2},
+                           .zeros = {3},
+                           .x_zero = 4,
+                           .x_unsigned = true};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) check_tiles(t, &cases[i], &f, false);
+}
+
+TEST(test_planes_that_are_too_large_are_refused) {
+  const size_t large = (size_t)1 << 30, shape[] = {1, 1, 2, 2, 2};
+  const rondo_conv_options options = {RONDO_CONV_OPTIONS_INIT, .stride = {large, large, large},
+                                      .dilation = {large, large, large}, .padding = {large, large, large}};
+  rondo_device_info info = {.struct_size = sizeof info};
+  rondo_program *program = test_new_program();
+  rondo_compiled *compiled = NULL;
+  rondo_value y;
+  assert_ok(rondo_device_get_info(t->device, &info));
+  if (info.cuda) skip(); /* it makes no planes */
+  assert_ok(rondo_op_conv_integer(program, input(program, "x", RONDO_U8, shape, 5),
+                                  input(program, "weight", RONDO_I8, shape, 5), &options, NULL, &y));
+  assert_ok(rondo_program_output(program, "y", y));
+  assert_error(rondo_compile(program, t->device, NULL, &compiled), RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE);
+  assert_null(compiled);
+  rondo_program_destroy(program);
+}
+
 /* A transposed b, and what becomes of the sums. */
 static uint8_t b_transposed[N * K];
 

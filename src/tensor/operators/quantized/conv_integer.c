@@ -33,6 +33,7 @@ typedef struct conv_shape {
 
 /* How planes lie in the workspace, after the offsets and the weights. Sizes are numbers of quads. */
 typedef struct planes {
+  bool fit; /* their sizes fit a size_t; else `step` and `group` mean nothing */
   size_t phases[RONDO_WINDOW_AXES], sizes[RONDO_WINDOW_AXES]; /* of a plane */
   size_t plane;                                               /* elements */
   size_t step, group;        /* from four channels to the next four; elements of a group */
@@ -64,23 +65,26 @@ static size_t tile_positions(const planes *p) {
   return rondo_divide_up(rondo_divide_up(p->positions, tiles), unit) * unit;
 }
 
+static void multiply(planes *p, size_t by, size_t *size) { p->fit = rondo_checked_multiply(*size, by, size) && p->fit; }
+
 static planes planes_of(const conv_shape *s) {
   const rondo_window *w = &s->window;
-  planes p = {.plane = 1, .step = 1, .quads = rondo_divide_up(s->in_channels, QUAD), .taps = rondo_window_taps(w)};
+  planes p = {
+      .fit = true, .plane = 1, .step = 1, .quads = rondo_divide_up(s->in_channels, QUAD), .taps = rondo_window_taps(w)};
   for (int axis = 0; axis < RONDO_WINDOW_AXES; axis++) {
-    p.phases[axis] = w->kernel[axis] == 1 ? 1 : w->stride[axis];
-    p.sizes[axis] = w->out[axis] + (w->kernel[axis] - 1) * w->dilation[axis] / w->stride[axis];
+    const size_t reach = (w->kernel[axis] - 1) * w->dilation[axis]; /* of the last tap */
+    p.phases[axis] = rondo_smaller(w->stride[axis], reach + 1);
+    p.sizes[axis] = w->out[axis] + reach / w->stride[axis];
     p.positions = p.positions * p.sizes[axis] + w->out[axis] - 1;
-    p.plane *= p.sizes[axis];
-    p.step *= p.phases[axis] * p.sizes[axis];
+    p.plane *= p.sizes[axis]; /* it fits if `step` does, and so do the positions */
+    multiply(&p, p.sizes[axis], &p.step);
+    multiply(&p, p.phases[axis], &p.step);
   }
   p.positions++;
   p.depth = p.quads * p.taps;
-  p.group = p.quads * p.step;
-  if (is_image(w)) {
-    p.tile = p.step = tile_positions(&p);
-    p.group = p.quads * p.tile * rondo_divide_up(p.positions, p.tile);
-  }
+  if (p.fit && is_image(w)) p.tile = p.step = tile_positions(&p);
+  p.group = p.tile == 0 ? p.step : p.tile * rondo_divide_up(p.positions, p.tile);
+  multiply(&p, p.quads, &p.group);
   return p;
 }
 
@@ -281,7 +285,7 @@ static void store_positions(const conv_shape *s, const planes *p, const rondo_in
   const rondo_window *w = &s->window;
   const size_t bytes = rondo_integer_result_bytes(&s->ending), width = w->out[RONDO_WIDTH];
   const size_t pitch = p->sizes[RONDO_WIDTH], rows = p->sizes[RONDO_HEIGHT];
-  unsigned char made[MOST_POSITIONS * sizeof(int32_t)];
+  _Alignas(ALIGNMENT) unsigned char made[MOST_POSITIONS * sizeof(int32_t)]; /* also floats and 32-bit integers */
   if (p->plane == rondo_window_out(w)) {
     rondo_integer_store_row(&s->ending, channels, index, sums, count, to, first);
     return;
@@ -329,10 +333,10 @@ static int32_t zero_of_row(const conv_shape *s, const void *zeros, size_t row) {
 }
 
 static bool has_zeros(const conv_shape *s, const void *zeros, size_t group) {
-  bool has = false;
-  for (size_t i = 0; i < s->out_channels; i++)
-    has = has || zero_of_row(s, zeros, group % s->groups * s->out_channels + i) != 0;
-  return has;
+  const size_t count = zeros == NULL || s->ending.zeros_b == 1 ? 1 : s->out_channels; /* else all have the same */
+  for (size_t i = 0; i < count; i++)
+    if (zero_of_row(s, zeros, group % s->groups * s->out_channels + i) != 0) return true;
+  return false;
 }
 
 /* shape, x, weight, x's zero, weight's zeros, bias, scale, result_zero, workspace, result */
@@ -492,8 +496,10 @@ static conv_shape shape_in(const rondo_shape *x, const rondo_shape *weight, cons
 /* The workspace of a CPU; false if it does not fit a size_t, or an offset 32 bits. */
 static bool workspace_of(const conv_shape *s, size_t *out) {
   const planes p = planes_of(s);
-  size_t bytes;
-  if (p.group > UINT32_MAX) return false;
+  size_t weights, bytes;
+  if (!p.fit || p.group > UINT32_MAX || p.depth > UINT32_MAX) return false;
+  if (!rondo_checked_multiply(s->groups * s->out_channels, row_bytes(&p), &weights) || weights > PTRDIFF_MAX)
+    return false;
   *out = planes_at(s, &p) + AFTER_PLANES;
   return rondo_checked_multiply(p.group, QUAD, &bytes) && rondo_checked_multiply(bytes, s->images, &bytes) &&
          rondo_checked_multiply(bytes, s->groups, &bytes) && rondo_checked_add(bytes, *out, out);
