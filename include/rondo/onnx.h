@@ -14,8 +14,8 @@
  *
  * Files of IR versions 3 to 14 are read. A file is mapped, and so are the files of external data beside it: the
  * elements of tensors take memory only while they are used. The files must not be changed in place while the model
- * exists; they may be replaced or deleted. External data must be in the folder of the model or below it. Symbolic links
- * are followed.
+ * exists, nor while a program exists that maps its weights (rondo_onnx_build_move_weights); they may be replaced or
+ * deleted. External data must be in the folder of the model or below it. Symbolic links are followed.
  *
  * A model is validated when it is loaded: nesting, texts, sizes, types, names, and that each node comes after those
  * whose results it uses. Files from elsewhere are safe to load.

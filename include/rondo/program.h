@@ -653,11 +653,12 @@ typedef struct rondo_compiled_info {
   uint64_t optimizer_bytes;  /* of state_bytes, what the optimizer keeps on this rank: moments, sums of gradients */
   uint32_t reused_plans;     /* of memory, 0 to 2, that were made from those of an earlier program without a search
                                 (rondo_compiled_recompile) */
-  bool skipped_warm_up;    /* at most libraries ran: it is on a CPU, or programs that it shares with had run all of its
-                              kernels */
-  uint32_t patterns;       /* that were replaced by one operator (see Patterns) */
-  uint64_t packed_bytes;   /* of state_bytes, states that are packed (see Packed states) */
-  uint64_t constant_bytes; /* of state_bytes, what this program shares with no other: its constants */
+  bool skipped_warm_up;  /* at most libraries ran: it is on a CPU, or programs that it shares with had run all of its
+                            kernels */
+  uint32_t patterns;     /* that were replaced by one operator (see Patterns) */
+  uint64_t packed_bytes; /* of state_bytes, states that are packed (see Packed states) */
+  uint64_t
+      constant_bytes; /* of state_bytes, never shared: constants, and what index checks need to hold back updates */
 } rondo_compiled_info;
 
 /* Reads the sizes, which are fixed when the program is compiled or recompiled. Thread-safe while it is not recompiled.
