@@ -311,11 +311,14 @@ enum { X, COS, SIN, POSITIONS };
 static rondo_status table_operand(rondo_onnx_node *node, size_t index, bool interleaved, const size_t x_dims[4],
                                   rondo_value *out) {
   const rondo_onnx_shape *have = rondo_onnx_input_shape(node, index);
+  const size_t rank = rondo_onnx_has_input(node, POSITIONS) ? 2 : 3;
   rondo_program *program;
   rondo_value positions;
+  if (have->rank != rank)
+    return rondo_onnx_refuse(node, "input %zu has %zu dimensions, not %zu", index, have->rank, rank);
   RONDO_TRY(rondo_onnx_operand(node, index, out));
   RONDO_TRY(rondo_onnx_node_program(node, &program));
-  const size_t dims[] = {x_dims[0], 1, x_dims[2], have->dims[have->rank - 1], 1};
+  const size_t dims[] = {x_dims[0], 1, x_dims[2], have->dims[rank - 1], 1};
   if (rondo_onnx_has_input(node, POSITIONS)) {
     RONDO_TRY(rondo_onnx_operand(node, POSITIONS, &positions));
     RONDO_TRY(rondo_op_index_select(program, *out, positions, 0, out));

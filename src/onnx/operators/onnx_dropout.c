@@ -15,7 +15,9 @@ static rondo_status check_keeps_all(rondo_onnx_node *node) {
   size_t count;
   if (!rondo_onnx_has_input(node, 2)) return RONDO_OK;
   RONDO_TRY(rondo_onnx_known_input(node, 2, &training));
-  if (training->count != 1 || *(const unsigned char *)training->elements == 0) return RONDO_OK;
+  if (training->shape.type != RONDO_ONNX_BOOL || training->count != 1)
+    return rondo_onnx_refuse(node, "input 2 (training_mode) is not one bool");
+  if (*(const unsigned char *)training->elements == 0) return RONDO_OK;
   if (rondo_onnx_has_input(node, 1)) {
     RONDO_TRY(rondo_onnx_known_numbers(node, 1, &ratio, &count));
     if (count == 1 && ratio[0] == 0) return RONDO_OK;

@@ -275,7 +275,7 @@ static rondo_status split_values(rondo_onnx_node *node, rondo_value *out_off, ro
   rondo_value values;
   if (rondo_onnx_shape_count(rondo_onnx_input_shape(node, 2)) != 2)
     return rondo_onnx_refuse(node, "input 2 has not two elements");
-  RONDO_TRY(rondo_onnx_operand(node, 2, &values));
+  RONDO_TRY(rondo_onnx_operand_as(node, 2, (const size_t[]){2}, 1, &values));
   RONDO_TRY(rondo_onnx_node_program(node, &program));
   RONDO_TRY(rondo_op_slice(program, values, first, one, NULL, out_off));
   return rondo_op_slice(program, values, second, one, NULL, out_on);

@@ -160,7 +160,8 @@ static rondo_status gate_operand(recurrent_node *of, size_t index, size_t parts,
                                  rondo_value *out) {
   rondo_onnx_inner_node inner;
   const rondo_onnx_shape *have = rondo_onnx_input_shape(of->node, index);
-  if (have->rank < 2 || have->dims[0] != of->directions || have->dims[1] != parts * of->states)
+  const size_t rank = index < 3 ? 3 : 2; /* W and R; B and P */
+  if (have->rank != rank || have->dims[0] != of->directions || have->dims[1] != parts * of->states)
     return rondo_onnx_refuse(of->node, "input %zu does not fit %zu directions of %zu states", index, of->directions,
                              of->states);
   RONDO_TRY(rondo_onnx_inner_begin(of->node, &of->node->inputs[index], 1, &inner));

@@ -5,6 +5,7 @@
 #include <rondo/onnx.h>
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "support/rondo_test.h"
@@ -406,4 +407,63 @@ TEST(test_on3_a_remainder_of_zero_has_the_sign_of_the_divisor) {
   assert_ok(rondo_compiled_read(of, "y", y, sizeof y));
   assert_true(y[0] == 0 && !signbit(y[0]) && y[1] == 0 && !signbit(y[1]));
   assert_true(y[2] == 0 && signbit(y[2]) && y[3] == -1);
+}
+
+/* Inputs of wrong types and ranks ---------------------------------------------------------------------------------- */
+
+TEST(test_on10_dropout_whose_mode_is_a_string) {
+  enum { STRING = 8, TENSOR_STRINGS = 6 };
+  onnx_bytes graph = {0}, mode = onnx_tensor("mode", STRING, NULL, 0);
+  const onnx_bytes node = onnx_node("it", "Dropout", NAMES("x", "", "mode"), NAMES("y"));
+  onnx_text(&mode, TENSOR_STRINGS, "train");
+  onnx_add_input(&graph, "x", FLOAT, DIMS(2));
+  onnx_nest(&graph, ONNX_GRAPH_INITIALIZER, &mode);
+  assert_refused(model_of(&graph, &node), "input 2 (training_mode) is not one bool");
+  (void)t;
+}
+
+/* An LSTM of one state, with an input that has a dimension more than it needs. */
+TEST(test_on10_weights_of_a_recurrent_layer_with_a_wrong_rank) {
+  static const struct { size_t input, ranks[4]; } cases[] = {{1, {4, 3, 2, 2}}, {3, {3, 3, 3, 2}}, {7, {3, 3, 2, 3}}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    char message[64];
+    onnx_bytes graph = {0};
+    onnx_bytes node = onnx_node("it", "LSTM", NAMES("x", "w", "r", "b", "", "", "", "p"), NAMES("y"));
+    onnx_add_int(&node, "hidden_size", 1);
+    onnx_add_input(&graph, "x", FLOAT, DIMS(2, 1, 1));
+    onnx_add_input(&graph, "w", FLOAT, (const int64_t[]){1, 4, 1, 1}, cases[i].ranks[0]);
+    onnx_add_input(&graph, "r", FLOAT, (const int64_t[]){1, 4, 1, 1}, cases[i].ranks[1]);
+    onnx_add_input(&graph, "b", FLOAT, (const int64_t[]){1, 8, 1}, cases[i].ranks[2]);
+    onnx_add_input(&graph, "p", FLOAT, (const int64_t[]){1, 3, 1}, cases[i].ranks[3]);
+    (void)snprintf(message, sizeof message, "input %zu does not fit 1 directions", cases[i].input);
+    assert_refused(model_of(&graph, &node), message);
+  }
+  (void)t;
+}
+
+TEST(test_on3_one_hot_with_values_of_two_dimensions) {
+  static const int64_t depth = 3, at[] = {2, 0}, shapes[][2] = {{1, 2}, {2, 1}};
+  static const float values[] = {-1, 5}, y[] = {-1, -1, 5, 5, -1, -1};
+  const given input = {"at", at, sizeof at};
+  for (size_t i = 0; i < 2; i++) {
+    onnx_bytes graph = {0};
+    const onnx_bytes node = onnx_node("it", "OneHot", NAMES("at", "depth", "values"), NAMES("y"));
+    onnx_add_input(&graph, "at", INT64, DIMS(2));
+    onnx_add_initializer(&graph, "depth", INT64, &depth, sizeof depth, NULL, 0);
+    onnx_add_initializer(&graph, "values", FLOAT, values, sizeof values, shapes[i], 2);
+    assert_runs(t, model_of(&graph, &node), &input, 1, y, 6);
+  }
+}
+
+TEST(test_on10_a_cache_of_a_rotary_embedding_with_a_wrong_rank) {
+  for (size_t rank = 0; rank < 5; rank++) {
+    onnx_bytes graph = {0};
+    const onnx_bytes node = onnx_node("it", "RotaryEmbedding", NAMES("x", "cos", "sin"), NAMES("y"));
+    if (rank == 3) continue;
+    onnx_add_input(&graph, "x", FLOAT, DIMS(1, 1, 1, 2));
+    onnx_add_input(&graph, "cos", FLOAT, (const int64_t[]){1, 1, 1, 1}, rank);
+    onnx_add_input(&graph, "sin", FLOAT, (const int64_t[]){1, 1, 1, 1}, 3);
+    assert_refused(model_of(&graph, &node), "dimensions, not 3");
+  }
+  (void)t;
 }
