@@ -16,13 +16,13 @@
 #include "onnx/import/input_list.h"
 #include "tensor/program/program_internal.h"
 
-/* What a program has in common with those of other numbers of rows, in a session. */
+/* What a program has in common with those of other numbers of rows, in a session, or of other forms, in a tree. */
 typedef struct rondo_onnx_sharing {
-  const rondo_weights *states; /* the only ones that it may have: other constants, such as numbers of rows, are
-                                  constants of the program; NULL: any */
-  const size_t *input_rows;  /* by index among the listed inputs (input_list.h): the dimension that is the first one in
-                                the program */
-  const size_t *output_rows; /* by index in the model: likewise */
+  const rondo_weights *states;         /* the only ones that it may have: other constants, such as numbers of rows, are
+                                          constants of the program; NULL: any */
+  const rondo_onnx_input_list *listed; /* the inputs; they live longer than the result */
+  const size_t *input_rows;            /* by the same indices: the dimension that is the first one in the program */
+  const size_t *output_rows;           /* by index in the model: likewise; NULL for both: no dimension moves */
 } rondo_onnx_sharing;
 
 /* Where nodes are: in the model's graphs, or in a function that a node calls. */

@@ -46,8 +46,16 @@ static bool has_given(const rondo_onnx_build_options *options, const char *name)
   return false;
 }
 
+/* Whether an input of the model has this name: a tensor may be called "x[3]". */
+static bool is_input(const rondo_onnx_model *model, const char *name) {
+  for (size_t i = 0; i < model->info.inputs; i++)
+    if (strcmp(model->inputs[i].name, name) == 0) return true;
+  return false;
+}
+
 /* The number that the options say, as the dimension "x[]", or by the last element that they give. */
-static bool find_count(const rondo_onnx_build_options *options, const char *name, size_t *out) {
+static bool find_count(const rondo_onnx_model *model, const rondo_onnx_build_options *options, const char *name,
+                       size_t *out) {
   bool is_found = false;
   *out = 0;
   for (size_t i = 0; i < options->dimension_count; i++) {
@@ -59,6 +67,7 @@ static bool find_count(const rondo_onnx_build_options *options, const char *name
   for (size_t i = 0; i < options->input_count; i++) {
     size_t position;
     if (!parse_position(options->inputs[i].name, name, &position)) continue;
+    if (is_input(model, options->inputs[i].name)) continue;
     if (position >= *out) *out = position + 1;
     is_found = true;
   }
@@ -84,9 +93,9 @@ static bool is_sequence_of_tensors(const rondo_onnx_value *value) {
   return is_kind(value, "sequence") && value->element != NULL && value->element->element == NULL;
 }
 
-static rondo_status span_of_sequence(const rondo_onnx_build_options *options, const char *name, bool is_optional,
-                                     rondo_onnx_input_span *out) {
-  const bool is_known = find_count(options, name, &out->count);
+static rondo_status span_of_sequence(const rondo_onnx_model *model, const rondo_onnx_build_options *options,
+                                     const char *name, bool is_optional, rondo_onnx_input_span *out) {
+  const bool is_known = find_count(model, options, name, &out->count);
   out->kind = is_known ? RONDO_ONNX_SEQUENCE : RONDO_ONNX_NOTHING;
   if (!is_known && !is_optional)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE,
@@ -99,12 +108,12 @@ static rondo_status span_of_sequence(const rondo_onnx_build_options *options, co
 }
 
 /* Kinds that cannot be imported are listed as tensors, so that their import says why. */
-static rondo_status find_span(const rondo_onnx_build_options *options, const rondo_onnx_value *value,
-                              rondo_onnx_input_span *out) {
+static rondo_status find_span(const rondo_onnx_model *model, const rondo_onnx_build_options *options,
+                              const rondo_onnx_value *value, rondo_onnx_input_span *out) {
   const bool is_optional = is_kind(value, "optional") && value->element != NULL;
   *out = (rondo_onnx_input_span){.kind = RONDO_ONNX_TENSOR_VALUE, .first = out->first, .count = 1};
   if (is_sequence_of_tensors(value) || (is_optional && is_sequence_of_tensors(value->element)))
-    return span_of_sequence(options, value->name, is_optional, out);
+    return span_of_sequence(model, options, value->name, is_optional, out);
   if (!is_optional || value->element->element != NULL || has_given(options, value->name)) return RONDO_OK;
   out->kind = RONDO_ONNX_NOTHING;
   out->count = 0;
@@ -156,7 +165,7 @@ rondo_status rondo_onnx_list_inputs(rondo_scratch *scratch, const rondo_onnx_mod
   RONDO_TRY(rondo_scratch_take(scratch, count, sizeof *out->spans, &out->spans));
   for (size_t i = 0; i < count; i++) {
     out->spans[i].first = out->count;
-    RONDO_TRY(find_span(options, &model->inputs[i], &out->spans[i]));
+    RONDO_TRY(find_span(model, options, &model->inputs[i], &out->spans[i]));
     out->count += out->spans[i].count;
   }
   RONDO_TRY(rondo_scratch_take(scratch, out->count, sizeof *out->items, &out->items));

@@ -3,6 +3,7 @@
  */
 #include "onnx/import/model_interface.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -175,7 +176,9 @@ static rondo_status add_rows_first(rondo_onnx_importer *importer, rondo_onnx_imp
 rondo_status rondo_onnx_add_input(rondo_onnx_importer *importer, rondo_onnx_import_input *input, rondo_value *out) {
   rondo_type type;
   const rondo_onnx_sharing *sharing = importer->sharing;
-  const size_t rows = sharing != NULL ? sharing->input_rows[input - importer->inputs] : 0;
+  const size_t index = (size_t)(input - importer->inputs);
+  assert(index < importer->listed.count);
+  const size_t rows = sharing != NULL && sharing->input_rows != NULL ? sharing->input_rows[index] : 0;
   if (input->result.id == 0) {
     RONDO_TRY(rondo_onnx_held_type(importer, input->shape.type, &type));
     const rondo_onnx_shape held = rondo_onnx_program_shape(&input->shape);
@@ -284,9 +287,16 @@ static rondo_status import_each(rondo_onnx_importer *importer, dimension_sizes *
   return RONDO_OK;
 }
 
+static rondo_status list_inputs(rondo_onnx_importer *importer) {
+  if (importer->sharing == NULL)
+    return rondo_onnx_list_inputs(importer->kept, importer->model, importer->options, &importer->listed);
+  importer->listed = *importer->sharing->listed;
+  return RONDO_OK;
+}
+
 rondo_status rondo_onnx_import_inputs(rondo_onnx_importer *importer) {
   dimension_sizes sizes = {0};
-  RONDO_TRY(rondo_onnx_list_inputs(importer->kept, importer->model, importer->options, &importer->listed));
+  RONDO_TRY(list_inputs(importer));
   RONDO_TRY(check_options(importer));
   RONDO_TRY(
       rondo_scratch_take(&importer->scratch, importer->listed.count, sizeof *importer->inputs, &importer->inputs));
@@ -372,7 +382,7 @@ static bool is_known_only(const rondo_onnx_importer *importer, const rondo_onnx_
 /* Moves the dimension that is the rows of this output to the first place. */
 static rondo_status move_rows(rondo_onnx_importer *importer, size_t index, size_t rank, rondo_value *inout) {
   const rondo_onnx_sharing *sharing = importer->sharing;
-  const size_t rows = sharing != NULL ? sharing->output_rows[index] : 0;
+  const size_t rows = sharing != NULL && sharing->output_rows != NULL ? sharing->output_rows[index] : 0;
   size_t order[RONDO_ONNX_MOST_DIMENSIONS];
   if (rows == 0 || rows >= rank) return RONDO_OK;
   for (size_t d = 0; d < rank; d++) order[d] = d == 0 ? rows : d <= rows ? d - 1 : d;

@@ -89,6 +89,7 @@ static rondo_status build_program(const rondo_onnx_runner *runner, const input_f
                                   rondo_onnx_build **out) {
   rondo_scratch scratch = {.allocator = &runner->allocator};
   rondo_onnx_varied_options varied;
+  const rondo_onnx_sharing sharing = {.listed = &runner->listed};
   rondo_status status = rondo_onnx_vary_options(&scratch, &runner->options, &runner->listed, 0, &varied);
   for (size_t i = 0; i < runner->input_count && status == RONDO_OK; i++) {
     rondo_onnx_given_input *given = rondo_onnx_varied_input(&varied, input_name(runner, i));
@@ -96,7 +97,7 @@ static rondo_status build_program(const rondo_onnx_runner *runner, const input_f
     given->shape = forms[i].shape;
     given->rank = forms[i].rank;
   }
-  if (status == RONDO_OK) status = rondo_onnx_build_program(runner->model, &varied.options, program, out);
+  if (status == RONDO_OK) status = rondo_onnx_build_sharing(runner->model, &varied.options, &sharing, program, out);
   rondo_scratch_free(&scratch);
   return status;
 }

@@ -275,6 +275,64 @@ TEST(test_on9_elements_of_a_sequence_are_inputs_of_calls) {
   assert_ok(rondo_onnx_runner_destroy(runner));
 }
 
+/* Inputs beside each other whose names are alike: an optional sequence y and a tensor "y[3]"; a sequence x of two and
+ * an optional tensor "x[1]". Neither y nor "x[1]" has a value. */
+static rondo_onnx_model *model_of_alike_names(bool has_list) {
+  onnx_bytes graph = {0};
+  if (has_list) {
+    onnx_bytes concat = onnx_node("concat", "ConcatFromSequence", NAMES("x"), NAMES("z"));
+    onnx_add_int(&concat, "axis", 0);
+    onnx_add_list_input(&graph, "x", ONNX_SEQUENCE, FLOAT, DIMS(-1, 2));
+    onnx_add_list_input(&graph, "x[1]", ONNX_OPTIONAL, FLOAT, DIMS(-1, 2));
+    onnx_nest(&graph, ONNX_GRAPH_NODE, &concat);
+  } else {
+    onnx_add_list_input(&graph, "y", ONNX_OPTIONAL_SEQUENCE, FLOAT, DIMS(-1, 2));
+    onnx_add_input(&graph, "y[3]", FLOAT, DIMS(-1, 2));
+    onnx_add_node(&graph, "Relu", NAMES("y[3]"), NAMES("z"));
+  }
+  onnx_add_output(&graph, "z");
+  return parsed(&graph);
+}
+
+/* A call has as many inputs in each build as the builder and the runner listed. */
+static void run_alike(test_fixture *t, const rondo_onnx_model *model, const rondo_onnx_build_options *build) {
+  const rondo_onnx_runner_options options = {RONDO_ONNX_RUNNER_OPTIONS_INIT, .build = build};
+  rondo_onnx_runner *runner = NULL;
+  rondo_function *function = NULL;
+  rondo_tree *tree = NULL;
+  rondo_buffer *output;
+  void *memory;
+  assert_ok(rondo_malloc(t->device, 8, NULL, &memory));
+  const rondo_input inputs[] = {{.address = memory, .bytes = 8, .rank = 2, .shape = {1, 2}},
+                                {.address = memory, .bytes = 8, .rank = 2, .shape = {1, 2}}};
+  assert_ok(rondo_tree_create(t->device, NULL, &tree));
+  assert_ok(rondo_onnx_runner_create(model, t->stream, &options, &runner));
+  rondo_function_options of = {RONDO_FUNCTION_OPTIONS_INIT, .name = "model", .body = rondo_onnx_run, .user = runner,
+                               RONDO_INPUTS(RONDO_INPUT_MOVING, RONDO_INPUT_MOVING)};
+  of.input_count = build != NULL ? 2 : 1;
+  assert_ok(rondo_function_create(tree, &of, &function));
+  assert_ok(rondo_function_call(function, t->stream, inputs, of.input_count, &output, 1));
+  assert_ok(rondo_onnx_runner_synchronize(runner));
+  rondo_buffer_release(output);
+  assert_ok(rondo_tree_destroy(tree));
+  assert_ok(rondo_onnx_runner_destroy(runner));
+  assert_ok(rondo_free(t->device, memory));
+}
+
+TEST(test_on9_inputs_with_names_of_elements_are_no_elements) {
+  const rondo_onnx_dimension_size length = {"x[]", 2};
+  const rondo_onnx_build_options build = {RONDO_ONNX_BUILD_OPTIONS_INIT, .dimensions = &length, .dimension_count = 1};
+  for (int has_list = 0; has_list < 2; has_list++) {
+    const rondo_onnx_model *model = model_of_alike_names(has_list);
+    const rondo_onnx_builder_options options = {RONDO_ONNX_BUILDER_OPTIONS_INIT, .build = has_list ? &build : NULL};
+    rondo_onnx_builder *builder = NULL;
+    assert_ok(rondo_onnx_builder_create(model, &options, &builder));
+    (void)test_leave(destroy_builder, builder);
+    assert_ok(rondo_onnx_builder_build(builder, 3, test_new_program()));
+    run_alike(t, model, options.build);
+  }
+}
+
 /* Files ------------------------------------------------------------------------------------------------------------ */
 
 enum { OF_ELEMENTS = 2, OF_TENSORS = 3, OF_SEQUENCE = 5 }; /* fields of sequences and optionals */
