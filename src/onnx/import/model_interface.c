@@ -159,12 +159,22 @@ static rondo_status find_shape(const rondo_onnx_importer *importer, const dimens
 
 /* Inputs ----------------------------------------------------------------------------------------------------------- */
 
+/* Programs merge the dimensions of values that have more of them, so none can be moved. */
+static rondo_status check_moves(size_t rank, size_t rows) {
+  if (rank <= RONDO_MAX_DIMENSIONS) return RONDO_OK;
+  return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_SHAPE,
+                    "it has %zu dimensions, more than %d, and dimension %zu is the number of rows: make that the first "
+                    "one",
+                    rank, RONDO_MAX_DIMENSIONS, rows);
+}
+
 /* Adds an input whose dimension `rows` comes first, and moves it back to its place. */
 static rondo_status add_rows_first(rondo_onnx_importer *importer, rondo_onnx_import_input *input, rondo_type type,
                                    size_t rows) {
   const size_t rank = input->shape.rank;
   size_t dims[RONDO_ONNX_MOST_DIMENSIONS], order[RONDO_ONNX_MOST_DIMENSIONS];
   rondo_value first;
+  RONDO_TRY(check_moves(rank, rows));
   for (size_t d = 0; d < rank; d++) {
     order[d] = d == rows ? 0 : d < rows ? d + 1 : d;
     dims[order[d]] = input->shape.dims[d];
@@ -385,6 +395,7 @@ static rondo_status move_rows(rondo_onnx_importer *importer, size_t index, size_
   const size_t rows = sharing != NULL && sharing->output_rows != NULL ? sharing->output_rows[index] : 0;
   size_t order[RONDO_ONNX_MOST_DIMENSIONS];
   if (rows == 0 || rows >= rank) return RONDO_OK;
+  RONDO_TRY(check_moves(rank, rows));
   for (size_t d = 0; d < rank; d++) order[d] = d == 0 ? rows : d <= rows ? d - 1 : d;
   return rondo_op_permute(importer->program, *inout, order, inout);
 }

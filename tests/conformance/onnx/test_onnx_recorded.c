@@ -442,3 +442,25 @@ TEST(test_on9_rows_that_are_not_the_first_dimension) {
   serve_states(t, model_with_states(true), "batch");
   serve_states(t, model_with_states(false), NULL);
 }
+
+/* Values with more dimensions than programs have are merged in them. */
+TEST(test_on9_rows_that_cannot_be_moved) {
+  const int64_t inputs[][8] = {{1, -1, 2, 1, 1, 1, 1, 2}, {-1, 1, 2, 1, 1, 1, 1, 2}};
+  for (size_t i = 0; i < 2; i++) {
+    onnx_bytes graph = {0};
+    onnx_add_input(&graph, "x", FLOAT, inputs[i], 8);
+    onnx_add_node(&graph, "Relu", NAMES("x"), NAMES("y"));
+    const onnx_bytes y = onnx_value("y", FLOAT, inputs[0], 8);
+    onnx_nest(&graph, ONNX_GRAPH_OUTPUT, &y);
+    const onnx_bytes bytes = onnx_model(&graph);
+    const rondo_onnx_builder_options options = {RONDO_ONNX_BUILDER_OPTIONS_INIT, .rows = "batch"};
+    rondo_onnx_model *model = NULL;
+    rondo_onnx_builder *builder = NULL;
+    assert_ok(rondo_onnx_parse(bytes.bytes, bytes.count, NULL, &model));
+    (void)test_leave(destroy_model, model);
+    assert_error(rondo_onnx_builder_create(model, &options, &builder), RONDO_UNSUPPORTED, RONDO_REASON_NONE);
+    assert_message("it has 8 dimensions, more than 6, and dimension 1 is the number of rows");
+    assert_message(i == 0 ? "input 'x'" : "output 'y'");
+  }
+  (void)t;
+}
