@@ -39,7 +39,7 @@ static bool is_dynamic(const onnx_input *input, size_t d) {
 /* Whether the rows have this name: that of --rows, or that of a dynamic first dimension. */
 static bool names_rows(const onnx_program *p, const char *rows, const char *name) {
   if (rows) return strcmp(name, rows) == 0;
-  for (size_t i = 0; i < p->info.inputs && name[0] != '\0'; i++)
+  for (size_t i = 0; i < p->input_count && name[0] != '\0'; i++)
     if (is_dynamic(&p->inputs[i], 0) && strcmp(p->inputs[i].value.dimensions[0].name, name) == 0) return true;
   return false;
 }
