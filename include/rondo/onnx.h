@@ -186,7 +186,8 @@ typedef struct rondo_onnx_build_options {
   size_t dimension_count;
   const rondo_onnx_given_input *inputs; /* in any order, each once; at most 63 with a value */
   size_t input_count;
-  uint64_t most_folded_bytes;       /* of constants that are computed during the call; 0: 1 GiB */
+  uint64_t most_folded_bytes;       /* of constants that are computed during the call, and of what computing any of
+                                       them needs for a while; 0: 1 GiB */
   const rondo_allocator *allocator; /* copied; NULL = the C library's */
   size_t data_dependent_bound;      /* most indices of a result whose size depends on data; 0: all that there can be */
 } rondo_onnx_build_options;

@@ -103,16 +103,29 @@ static uint64_t limit_of(const rondo_onnx_importer *importer) {
   return most != 0 ? most : DEFAULT_MOST_BYTES;
 }
 
+static rondo_status fail_limit(const rondo_onnx_importer *importer) {
+  return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE,
+                    "constants that are computed at import take more than %s: raise most_folded_bytes",
+                    RONDO_SIZE(limit_of(importer)));
+}
+
 bool rondo_onnx_constant_fits(const rondo_onnx_importer *importer, size_t bytes) {
   return bytes <= limit_of(importer) - importer->kept_bytes;
 }
 
+/* Programs round up the bytes of each value, so what a small one needs does not count. */
+rondo_status rondo_onnx_check_folding(const rondo_onnx_importer *importer, uint64_t bytes, uint64_t more) {
+  enum { SMALL = 1 << 20 };
+  if (!rondo_onnx_constant_fits(importer, bytes)) return fail_limit(importer);
+  if (more <= SMALL || more <= limit_of(importer)) return RONDO_OK;
+  return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE,
+                    "constants of %s that are computed at import need %s more meanwhile, more than %s: raise "
+                    "most_folded_bytes",
+                    RONDO_SIZE(bytes), RONDO_SIZE(more), RONDO_SIZE(limit_of(importer)));
+}
+
 static rondo_status count_bytes(rondo_onnx_importer *importer, size_t bytes) {
-  const uint64_t limit = limit_of(importer);
-  if (!rondo_onnx_constant_fits(importer, bytes))
-    return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE,
-                      "constants that are computed at import take more than %s: raise most_folded_bytes",
-                      RONDO_SIZE(limit));
+  if (!rondo_onnx_constant_fits(importer, bytes)) return fail_limit(importer);
   importer->kept_bytes += bytes;
   return RONDO_OK;
 }

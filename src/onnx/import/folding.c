@@ -178,6 +178,17 @@ static rondo_status read_results(rondo_onnx_importer *importer, rondo_onnx_foldi
   return status;
 }
 
+/* States are copies of constants that exist, so they do not count. */
+static rondo_status check_memory(const rondo_onnx_importer *importer, const rondo_onnx_folding *folding,
+                                 const rondo_compiled *compiled, const rondo_onnx_constant *wanted) {
+  rondo_compiled_info info = {.struct_size = sizeof info};
+  uint64_t results = 0;
+  RONDO_TRY(rondo_compiled_get_info(compiled, &info));
+  for (size_t i = 0; i < folding->deferred.count; i++)
+    if (is_computed_with(wanted, folding->deferred.items[i])) results += folding->deferred.items[i]->bytes;
+  return rondo_onnx_check_folding(importer, results, info.arena_bytes > results ? info.arena_bytes - results : 0);
+}
+
 static rondo_status run(rondo_onnx_importer *importer, rondo_onnx_folding *folding, const rondo_onnx_constant *wanted) {
   const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .record = RONDO_RECORD_NEVER,
                                          .branches = RONDO_BRANCHES_NEVER, .without_patterns = "all"};
@@ -185,7 +196,8 @@ static rondo_status run(rondo_onnx_importer *importer, rondo_onnx_folding *foldi
   rondo_compiled *compiled;
   if (importer->device == NULL) RONDO_TRY(rondo_device_open("cpu", &device, &importer->device));
   RONDO_TRY(rondo_compile(folding->program, importer->device, &options, &compiled));
-  rondo_status status = write_states(importer, folding, compiled);
+  rondo_status status = check_memory(importer, folding, compiled, wanted);
+  if (status == RONDO_OK) status = write_states(importer, folding, compiled);
   if (status == RONDO_OK) status = rondo_compiled_run(compiled);
   if (status == RONDO_OK) status = read_results(importer, folding, compiled, wanted);
   RONDO_THEN(status, rondo_compiled_destroy(compiled));

@@ -1563,3 +1563,25 @@ TEST(test_on2_options_that_do_not_fit_are_refused) {
   assert_invalid(rondo_onnx_build_program(model, NULL, program, NULL), RONDO_REASON_NULL_ARGUMENT);
   (void)t;
 }
+
+/* The sum of many numbers is small, but they are not. */
+TEST(test_on5_what_constants_need_meanwhile_is_limited) {
+  static const int64_t range[] = {0, 2000000, 1};
+  const char *const names[] = {"start", "limit", "step"};
+  rondo_onnx_build_options options = {RONDO_ONNX_BUILD_OPTIONS_INIT, .most_folded_bytes = 4 << 20};
+  rondo_onnx_build *build = NULL;
+  onnx_bytes graph = {0}, sum = onnx_node("sum", "ReduceSum", NAMES("all"), NAMES("y"));
+  onnx_add_int(&sum, "keepdims", 0);
+  for (size_t i = 0; i < 3; i++) onnx_add_initializer(&graph, names[i], INT64, &range[i], sizeof *range, NULL, 0);
+  onnx_add_node(&graph, "Range", NAMES("start", "limit", "step"), NAMES("all"));
+  onnx_nest(&graph, ONNX_GRAPH_NODE, &sum);
+  onnx_add_output(&graph, "y");
+  assert_error(rondo_onnx_build_program(parsed(&graph), &options, test_new_program(), &build), RONDO_LIMIT_EXCEEDED,
+               RONDO_REASON_BAD_SIZE);
+  assert_message("constants of 8 B that are computed at import need 15.3 MiB more meanwhile, more than 4.0 MiB");
+  options.most_folded_bytes = 0;
+  build = built(parsed(&graph), &options, test_new_program());
+  assert_true(*(const int64_t *)output_of(build, 0).data == INT64_C(1999999000000));
+  rondo_onnx_build_destroy(build);
+  (void)t;
+}
