@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Samples of images at given places: grids, regions and boxes; and blocks that become an image.
  */
+#include <math.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -192,7 +193,7 @@ static rondo_status read_suppression(rondo_onnx_node *node, rondo_non_max_suppre
   out->iou_threshold = (float)overlap;
   out->score_threshold = (float)score;
   out->has_score_threshold = rondo_onnx_has_input(node, 4);
-  out->per_class = most >= 1 ? (size_t)most : 0;
+  out->per_class = most >= 1 ? (size_t)fmin(most, 0x1p53) : 0;
   return RONDO_OK;
 }
 

@@ -232,7 +232,9 @@ static rondo_status add_token(linear_attention *of, size_t t, rondo_value *out) 
 static rondo_status add_tokens(linear_attention *of, rondo_value *out) {
   enum { OPERATORS_OF_A_TOKEN = 16 };
   rondo_value *tokens;
-  RONDO_TRY(rondo_onnx_count_values(of->node->importer, of->tokens * OPERATORS_OF_A_TOKEN));
+  size_t values;
+  if (!rondo_checked_multiply(of->tokens, OPERATORS_OF_A_TOKEN, &values)) values = SIZE_MAX;
+  RONDO_TRY(rondo_onnx_count_values(of->node->importer, values));
   RONDO_TRY(rondo_scratch_take(&of->node->importer->scratch, of->tokens, sizeof *tokens, &tokens));
   for (size_t t = 0; t < of->tokens; t++) RONDO_TRY(add_token(of, t, &tokens[t]));
   RONDO_TRY(rondo_op_concat(of->program, tokens, of->tokens, 1, out));
