@@ -397,8 +397,8 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_onnx_runner_destroy(rondo_onnx_runne
  * Errors, besides those of rondo_onnx_build_program and rondo_compile: INVALID_ARGUMENT with NULL_ARGUMENT,
  * ARGUMENT_COUNT, TYPE, BAD_SIZE (of an input, named), OTHER_DEVICE (the call is on another stream), BAD_OPTIONS (a
  * given value that the program does not need: pass the input to calls instead); UNSUPPORTED with TYPE (an output that
- * has no elements of a size, such as texts) or SHAPE (an output whose size depends on data, see
- * rondo_onnx_built_value.count_name: a call does not return the count). */
+ * has no elements of a size, such as texts) or SHAPE (an output with more than RONDO_TREE_MAX_RANK dimensions, or one
+ * whose size depends on data, see rondo_onnx_built_value.count_name: a call does not return the count). */
 RONDO_API RONDO_MUST_USE rondo_status rondo_onnx_run(rondo_call *call, void *runner);
 
 /* Waits for all calls. Errors: asynchronous failures; EXECUTION_FAILED/OUT_OF_RANGE, naming the operator and the index,

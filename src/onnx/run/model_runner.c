@@ -102,7 +102,7 @@ static rondo_status build_program(const rondo_onnx_runner *runner, const input_f
   return status;
 }
 
-/* Whether an output depends on a run. A call has no place for a count. */
+/* Whether an output depends on a run. A call has no place for a count, and for few dimensions. */
 static rondo_status check_outputs(const rondo_onnx_build *build, bool *out_has_results) {
   *out_has_results = false;
   for (size_t i = 0; i < build->outputs.count; i++) {
@@ -113,6 +113,9 @@ static rondo_status check_outputs(const rondo_onnx_build *build, bool *out_has_r
           "the size of output '%s' depends on data, and a call does not return it: give the values of the "
           "inputs it depends on, or use rondo_onnx_build_program and read '%s'",
           output->name, output->count_name);
+    if (output->rank > RONDO_TREE_MAX_RANK)
+      return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_SHAPE, "output '%s' has %zu dimensions, and calls at most %d",
+                        output->name, output->rank, RONDO_TREE_MAX_RANK);
     *out_has_results |= output->program_name != NULL;
   }
   return RONDO_OK;
@@ -263,9 +266,6 @@ static rondo_status find_elements(const runner_program *program, size_t index, r
                                   const void **out_elements, size_t *out_bytes) {
   const rondo_onnx_built_value *value = &program->build->outputs.items[index];
   inout->type = (uint32_t)value->type;
-  if (value->rank > RONDO_TREE_MAX_RANK)
-    return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_SHAPE, "output '%s' has %zu dimensions, more than %d",
-                      value->name, value->rank, RONDO_TREE_MAX_RANK);
   if (value->program_name != NULL) {
     const rondo_named_value *result = rondo_values_look_up(program->compiled, value->program_name, "o");
     *out_elements = result->address;

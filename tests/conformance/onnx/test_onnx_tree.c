@@ -549,6 +549,31 @@ TEST(test_on9_outputs_whose_sizes_depend_on_data) {
   assert_ok(rondo_onnx_runner_destroy(runner));
 }
 
+/* It is refused before work is enqueued: no program is kept. */
+TEST(test_on9_outputs_with_more_dimensions_than_calls_have) {
+  static const float x[2] = {1};
+  static const int64_t shape[] = {1, 1, 1, 1, 1, 1, 1, 1, 2};
+  rondo_onnx_runner_info info = {.struct_size = sizeof info};
+  rondo_onnx_runner *runner = NULL;
+  rondo_buffer *output = NULL;
+  rondo_tree *tree = test_tree(t, NULL);
+  onnx_bytes graph = {0};
+  onnx_add_input(&graph, "x", FLOAT, DIMS(2));
+  onnx_add_initializer(&graph, "shape", INT64, shape, sizeof shape, DIMS(9));
+  onnx_add_node(&graph, "Reshape", NAMES("x", "shape"), NAMES("deep"));
+  onnx_add_output(&graph, "deep");
+  assert_ok(rondo_onnx_runner_create(parsed(&graph), t->stream, NULL, &runner));
+  const rondo_input input = placed_input(t, x, sizeof x);
+  assert_error(rondo_function_call(runner_function(tree, runner, 1), t->stream, &input, 1, &output, 1),
+               RONDO_UNSUPPORTED, RONDO_REASON_SHAPE);
+  assert_message("output 'deep' has 9 dimensions, and calls at most 8");
+  assert_ok(rondo_onnx_runner_get_info(runner, &info));
+  assert_int_equal(info.programs, 0);
+  assert_ok(rondo_free(t->device, input.address));
+  test_tree_destroy(tree);
+  assert_ok(rondo_onnx_runner_destroy(runner));
+}
+
 TEST(test_on9_options_of_runners_that_do_not_fit) {
   static const float mask[6] = {0};
   static const int64_t zeros[6] = {0};
