@@ -87,25 +87,25 @@ int onnx_program_fail(const onnx_program *of, const char *what) {
 
 /* Building --------------------------------------------------------------------------------------------------------- */
 
-/* Values of files are given, because the program may need them; those that are made up are not, nor those of types that
- * programs hold in wider ones. */
-static size_t give_inputs(const onnx_program *of, rondo_onnx_given_input *out) {
+rondo_onnx_given_input onnx_program_give_input(const onnx_input *input, size_t *inout_values) {
   enum { MOST_VALUES = 63 };
   static const size_t none[1] = {0};
+  const rondo_onnx_value *value = &input->value;
+  const bool has_type = value->has_type || strcmp(value->type_name, "double") == 0;
+  const bool has_value = input->has_tensor && input->is_file && has_type;
+  const bool gives_value = has_value && (*inout_values)++ < MOST_VALUES;
+  return (rondo_onnx_given_input){.name = value->name,
+                                  .shape = input->tensor.rank > 0 ? input->tensor.shape : none,
+                                  .rank = input->tensor.rank,
+                                  .data = gives_value ? input->tensor.data : NULL,
+                                  .bytes = gives_value ? input->tensor.bytes : 0};
+}
+
+static size_t give_inputs(const onnx_program *of, rondo_onnx_given_input *out) {
   size_t count = 0, values = 0;
-  for (size_t i = 0; i < of->input_count; i++) {
-    const onnx_input *input = &of->inputs[i];
-    const rondo_onnx_value *value = &input->value;
-    if (!input->has_tensor && !input->has_shape) continue;
-    const bool has_type = value->has_type || strcmp(value->type_name, "double") == 0;
-    const bool has_value = input->has_tensor && input->is_file && has_type;
-    const bool gives_value = has_value && values++ < MOST_VALUES;
-    out[count++] = (rondo_onnx_given_input){.name = input->value.name,
-                                            .shape = input->tensor.rank > 0 ? input->tensor.shape : none,
-                                            .rank = input->tensor.rank,
-                                            .data = gives_value ? input->tensor.data : NULL,
-                                            .bytes = gives_value ? input->tensor.bytes : 0};
-  }
+  for (size_t i = 0; i < of->input_count; i++)
+    if (of->inputs[i].has_tensor || of->inputs[i].has_shape)
+      out[count++] = onnx_program_give_input(&of->inputs[i], &values);
   return count;
 }
 

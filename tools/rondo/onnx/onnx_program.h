@@ -90,6 +90,11 @@ int onnx_program_fail(const onnx_program *of, const char *what);
 int onnx_program_take_inputs(onnx_program *of, const onnx_input_settings *settings, const char *folder);
 void onnx_program_free_inputs(onnx_program *of);
 
+/* An input whose shape is known, for the options of a build. Values of files are given, because the program may need
+ * them; those that are made up are not, nor those of types that programs hold in wider ones. *inout_values counts those
+ * with a value: a build takes 63. */
+rondo_onnx_given_input onnx_program_give_input(const onnx_input *input, size_t *inout_values);
+
 /* Makes the program, for this device. Nodes that are not supported are no failure if `lists_unsupported`. */
 int onnx_program_build(onnx_program *of, const rondo_device *device, bool lists_unsupported);
 

@@ -54,15 +54,11 @@ static size_t find_rows(const onnx_program *p, const char *rows, const onnx_inpu
 
 /* Files of inputs without rows: the program may need to know them. */
 static size_t list_values(const onnx_program *p, const char *rows, rondo_onnx_given_input *out) {
-  size_t count = 0;
+  size_t count = 0, given = 0;
   for (size_t i = 0; i < p->input_count; i++) {
     const onnx_input *input = &p->inputs[i];
     if (!input->is_file || !input->has_tensor || find_rows(p, rows, input) < input->value.rank) continue;
-    out[count++] = (rondo_onnx_given_input){.name = input->value.name,
-                                            .shape = input->tensor.shape,
-                                            .rank = input->tensor.rank,
-                                            .data = input->tensor.data,
-                                            .bytes = input->tensor.bytes};
+    out[count++] = onnx_program_give_input(input, &given);
   }
   return count;
 }
