@@ -94,6 +94,8 @@ json_holds '.outputs | map(.name) == ["y[0]", "y[1]", "n"]' '.outputs[1].first =
 succeeds run items.onnx --input 'x[2]=one.npy' --input 'x[0]=zeros' --check 'y[2]=one.npy' --output items/out --json
 json_holds '.outputs | map(.first)[2:] == ["1", "3"]' '.outputs | map(.checked) == [false, false, true, false]'
 [ -f items/out/y_2_.npy ] || die "no items/out/y_2_.npy"
+succeeds run items.onnx --check items --input 'x[0]=zeros' --absolute 2 --json
+json_holds '.outputs | map(.first) == ["0", "2", "2"]' '.inputs | map(.value) == ["zeros", "a file of the folder"]'
 succeeds run items.onnx --size 'x[]=0' --json
 json_holds '.outputs | map(.first) == ["0"]'
 succeeds info items.onnx --json

@@ -249,14 +249,17 @@ static bool is_tensor(const rondo_onnx_value *value) {
   return true;
 }
 
-/* An input of which no file was read yet. */
+/* Reads what was not read with a whole sequence, or what replaces an element of it. */
 static int read_input(onnx_program *of, size_t index, const option_list *inputs, const char *folder) {
   onnx_input *input = &of->inputs[index];
+  const char *given = find_value(inputs, input->value.name);
   char path[ONNX_PATH];
-  if (input->is_file) return TOOL_OK;
+  if (input->is_file && (!given || !input->element_name)) return TOOL_OK;
+  host_tensor_destroy(&input->tensor);
+  input->is_file = false;
   input->source = "none";
   if (!is_tensor(&input->value)) return TOOL_OK;
-  input->source = find_value(inputs, input->value.name);
+  input->source = given;
   if (!input->source && folder && onnx_find_file(folder, "input", input->value.name, input->value_index, path)) {
     input->source = "a file of the folder";
     input->is_file = true;
