@@ -42,6 +42,12 @@ sequence() {
   field 2 "$(field 4 "$(field 1 "$element")")"
 }
 
+# optional NAME TYPE: an input that is an optional tensor of an unknown shape.
+optional() {
+  field 1 "$(hex "$1")"
+  field 2 "$(field 9 "$(field 1 "$(field 1 "$(number 1 "$2")")")")"
+}
+
 # tensor NAME TYPE HEX DIMENSION...: a tensor with elements.
 tensor() {
   local name=$1 type=$2 data=$3 dim

@@ -113,6 +113,14 @@ fails 1 "at most 65536 elements" run items.onnx --input 'x[100000]=zeros'
 fails 1 "no such input" run items.onnx --size 'x[]=1' --input 'x[1]=zeros'
 fails 2 "the size is a whole number" run items.onnx --size 'x[]=two'
 
+# An optional whose shape the model does not say.
+write_hex optional.onnx "$(model "$(field 1 "$(node OptionalHasElement has y)")$(field 1 "$(node Identity z x)")$(
+  field 2 "$(hex optional)")$(field 11 "$(optional y 1)")$(field 11 "$(value x 1 1)")$(field 12 "$(value has 9)")$(
+  field 12 "$(value z 1 1)")")"
+fails 1 "does not say which shape this optional has; give a file" run optional.onnx --input y=random
+succeeds run optional.onnx --input y=one.npy --input x=one.npy --json
+json_holds '.outputs | map(.first) == ["1", "1"]'
+
 # Bad input.
 fails 1 'missing.onnx' run missing.onnx
 fails 1 'x.npy: ' info x.npy

@@ -169,8 +169,11 @@ static int add_elements(onnx_program *of, const rondo_onnx_value *value, size_t 
   size_t length = 0;
   while (tensor->element) tensor = tensor->element;
   if (!is_named) {
-    const bool is_given = find_value(&settings->inputs, value->name) != NULL;
-    return !is_given || add_input(of, tensor, value_index, NO_INDEX) ? TOOL_OK : tool_fail_memory("the inputs");
+    const char *given = find_value(&settings->inputs, value->name);
+    if (given && !tensor->has_shape)
+      return tool_fail("--input '%s=%s': the model does not say which shape this optional has; give a file", value->name,
+                       given);
+    return !given || add_input(of, tensor, value_index, NO_INDEX) ? TOOL_OK : tool_fail_memory("the inputs");
   }
   const int found = find_length(value, settings, &length, &is_known);
   if (found != TOOL_OK) return found;
