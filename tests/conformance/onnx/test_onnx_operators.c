@@ -12,7 +12,7 @@
 #include "support/test_onnx.h"
 #include "support/test_program.h"
 
-enum { FLOAT = 1, INT64 = 7, OPSET = 28, MOST = 32 };
+enum { FLOAT = 1, INT64 = 7, UINT64 = 13, OPSET = 28, MOST = 32 };
 
 #define NAMES(...) ((const char *[]){__VA_ARGS__, NULL})
 #define DIMS(...) (const int64_t[]){__VA_ARGS__}, sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t)
@@ -466,4 +466,57 @@ TEST(test_on10_a_cache_of_a_rotary_embedding_with_a_wrong_rank) {
     assert_refused(model_of(&graph, &node), "dimensions, not 3");
   }
   (void)t;
+}
+
+/* More dimensions than programs have ------------------------------------------------------------------------------- */
+
+TEST(test_on3_elementwise_operators_of_eight_dimensions) {
+  static const float a[] = {0, 1, -2, 3}, b[] = {2, 2, 2, 2};
+  static const struct {
+    const char *op;
+    size_t inputs;
+    float y[4];
+  } cases[] = {{"Gelu", 1, {0, 0.8413447f, -0.0455003f, 2.9959502f}},
+               {"SwiGLU", 2, {0, 1.4621172f, -0.4768117f, 5.7154448f}},
+               {"Mod", 2, {0, 1, 0, 1}},
+               {"Pow", 2, {0, 1, 4, 9}},
+               {"IsInf", 1, {0, 0, 0, 0}}};
+  const given inputs[] = {{"a", a, sizeof a}, {"b", b, sizeof b}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    const bool is_bool = strcmp(cases[i].op, "IsInf") == 0;
+    onnx_bytes graph = {0}, node = onnx_node("it", cases[i].op, NAMES("a", cases[i].inputs > 1 ? "b" : NULL),
+                                             NAMES(is_bool ? "is" : "y"));
+    onnx_add_input(&graph, "a", FLOAT, DIMS(1, 2, 1, 1, 1, 1, 1, 2));
+    if (cases[i].inputs > 1) onnx_add_input(&graph, "b", FLOAT, DIMS(1, 2, 1, 1, 1, 1, 1, 2));
+    if (is_bool) {
+      onnx_bytes cast = onnx_node("cast", "Cast", NAMES("is"), NAMES("y"));
+      onnx_add_int(&cast, "to", FLOAT);
+      onnx_nest(&graph, ONNX_GRAPH_NODE, &node);
+      node = cast;
+    }
+    assert_runs(t, model_of(&graph, &node), inputs, cases[i].inputs, cases[i].y, 4);
+  }
+}
+
+TEST(test_on3_bits_of_eight_dimensions) {
+  enum { INT32 = 6 };
+  static const uint64_t one[] = {1}, x[] = {1, 2, 3, 4};
+  static const float f[] = {1, -2, 0.5f, 3};
+  const given words = {"x", x, sizeof x}, floats = {"x", f, sizeof f};
+  onnx_bytes shifts = {0}, casts = {0};
+  onnx_bytes shift = onnx_node("shift", "BitShift", NAMES("x", "one"), NAMES("s"));
+  onnx_bytes to_float = onnx_node("it", "Cast", NAMES("s"), NAMES("y"));
+  onnx_bytes to_bits = onnx_node("bits", "BitCast", NAMES("x"), NAMES("b"));
+  onnx_bytes from_bits = onnx_node("it", "BitCast", NAMES("b"), NAMES("y"));
+  add_text(&shift, "direction", "LEFT");
+  onnx_add_int(&to_float, "to", FLOAT);
+  onnx_add_int(&to_bits, "to", INT32);
+  onnx_add_int(&from_bits, "to", FLOAT);
+  onnx_add_input(&shifts, "x", UINT64, DIMS(1, 2, 1, 1, 1, 1, 1, 2));
+  onnx_add_initializer(&shifts, "one", UINT64, one, sizeof one, DIMS(1));
+  onnx_nest(&shifts, ONNX_GRAPH_NODE, &shift);
+  assert_runs(t, model_of(&shifts, &to_float), &words, 1, (const float[]){2, 4, 6, 8}, 4);
+  onnx_add_input(&casts, "x", FLOAT, DIMS(1, 2, 1, 1, 1, 1, 1, 2));
+  onnx_nest(&casts, ONNX_GRAPH_NODE, &to_bits);
+  assert_runs(t, model_of(&casts, &from_bits), &floats, 1, f, 4);
 }
