@@ -582,9 +582,8 @@ size_t rondo_onednn_image_block(void) {
   if (!rondo_library_find(&rondo_onednn_convolutions)) return 1;
   for (size_t block = RONDO_CONV_MAX_BLOCK; found == 0 && block >= 8; block /= 2)
     if (makes_blocks(&usual, (rondo_conv_blocks){block, block}, true)) found = block;
-  if (found == 0) found = 1;
   atomic_store_explicit(&known, found, memory_order_relaxed);
-  return found;
+  return found == 0 ? 1 : found;
 }
 
 bool rondo_onednn_makes_blocks(const rondo_conv_shape *shape, bool has_bias, size_t block) {
