@@ -90,7 +90,8 @@ static rondo_status check_names(const rondo_onnx_build_options *options) {
 static bool is_kind(const rondo_onnx_value *value, const char *kind) { return strcmp(value->type_name, kind) == 0; }
 
 static bool is_sequence_of_tensors(const rondo_onnx_value *value) {
-  return is_kind(value, "sequence") && value->element != NULL && value->element->element == NULL;
+  const rondo_onnx_value *element = is_kind(value, "sequence") ? value->element : NULL;
+  return element != NULL && element->element == NULL && !is_kind(element, "map") && !is_kind(element, "sparse");
 }
 
 static rondo_status span_of_sequence(const rondo_onnx_model *model, const rondo_onnx_build_options *options,

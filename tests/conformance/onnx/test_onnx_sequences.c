@@ -178,6 +178,34 @@ TEST(test_on3_sequences_that_are_not_given_rightly) {
   assert_refused(model, &options, RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE, "100000 elements");
 }
 
+/* Elements that are maps or sparse tensors make no list of tensors. */
+TEST(test_on3_sequences_of_other_kinds) {
+  enum { VALUE_NAME = 1, VALUE_TYPE = 2, ELEMENT = 1, KEY = 1, MAPPED = 2, SEQUENCE = 4, MAP = 5, SPARSE = 8 };
+  static const int kinds[] = {MAP, SPARSE};
+  for (size_t i = 0; i < 2; i++) {
+    onnx_bytes tensor = {0}, of_tensor = {0}, inner = {0}, element = {0}, sequence = {0}, type = {0}, x = {0};
+    onnx_bytes graph = {0};
+    rondo_onnx_build *build = NULL;
+    onnx_number(&tensor, ELEMENT, FLOAT);
+    onnx_nest(&of_tensor, 1, &tensor);
+    onnx_number(&inner, KEY, kinds[i] == MAP ? 7 : FLOAT);
+    if (kinds[i] == MAP) onnx_nest(&inner, MAPPED, &of_tensor);
+    onnx_nest(&element, (unsigned)kinds[i], &inner);
+    onnx_nest(&sequence, ELEMENT, &element);
+    onnx_nest(&type, SEQUENCE, &sequence);
+    onnx_text(&x, VALUE_NAME, "x");
+    onnx_nest(&x, VALUE_TYPE, &type);
+    onnx_nest(&graph, ONNX_GRAPH_INPUT, &x);
+    onnx_add_node(&graph, "SequenceLength", NAMES("x"), NAMES("length"));
+    onnx_add_output(&graph, "length");
+    assert_error(rondo_onnx_build_program(parsed(&graph), NULL, test_new_program(), &build), RONDO_UNSUPPORTED,
+                 RONDO_REASON_NONE);
+    assert_message("input 'x': it is no tensor ('sequence')");
+    rondo_onnx_build_destroy(build);
+  }
+  (void)t;
+}
+
 static void assert_optional(onnx_list kind, const rondo_onnx_build_options *options, bool has, size_t elements,
                             const char *name) {
   rondo_onnx_build_info info = {.struct_size = sizeof info};

@@ -74,7 +74,8 @@ static bool is_kind(const rondo_onnx_value *value, const char *kind) {
 }
 
 static bool is_sequence(const rondo_onnx_value *value) {
-  return is_kind(value, "sequence") && value->element && !value->element->element;
+  const rondo_onnx_value *element = is_kind(value, "sequence") ? value->element : NULL;
+  return element && !element->element && !is_kind(element, "map") && !is_kind(element, "sparse");
 }
 
 /* Kinds that programs take: sequences and optionals of tensors, and optionals of sequences of them. */
@@ -171,8 +172,8 @@ static int add_elements(onnx_program *of, const rondo_onnx_value *value, size_t 
   if (!is_named) {
     const char *given = find_value(&settings->inputs, value->name);
     if (given && !tensor->has_shape)
-      return tool_fail("--input '%s=%s': the model does not say which shape this optional has; give a file", value->name,
-                       given);
+      return tool_fail("--input '%s=%s': the model does not say which shape this optional has; give a file",
+                       value->name, given);
     return !given || add_input(of, tensor, value_index, NO_INDEX) ? TOOL_OK : tool_fail_memory("the inputs");
   }
   const int found = find_length(value, settings, &length, &is_known);
