@@ -143,7 +143,8 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_onnx_get_operator(const rondo_onnx_m
  *
  * Inputs and outputs of a program are tensors. A sequence "x" is a tensor for each of its elements, "x[0]", "x[1]" and
  * so on, with shapes of their own. How many elements an input has is known at import: as many as the options give, up
- * to the last one, or the size of the dimension "x[]". An optional is what it holds, and an input of an optional is
+ * to the last one, or the size of the dimension "x[]"; at most 65,536. A name that an input of the model itself has
+ * says nothing of a sequence. An optional is what it holds, and an input of an optional is
  * empty if the options do not give it or an element of it. An output that is an empty sequence or optional is no
  * tensor. Sequences of sequences are not supported.
  *
@@ -204,10 +205,9 @@ typedef struct rondo_onnx_build rondo_onnx_build;
  * the program is unchanged: UNSUPPORTED: nodes that cannot be imported. The message names the first ones. *out_build is
  * then not NULL: it lists all of them (rondo_onnx_build_get_unsupported), and the caller destroys it. With other errors
  * it is NULL. INVALID_ARGUMENT with UNKNOWN_NAME, DUPLICATE_NAME (of options, or in the program), SHAPE (dynamic
- * dimensions without a size; sizes that do not fit the model's), BAD_SIZE (a value's bytes), NULL_ARGUMENT,
- * BAD_OPTIONS; LIMIT_EXCEEDED (most_folded_bytes; more than 2^18 nodes or 2^21 values of them, with those of loops
- * each time); OUT_OF_MEMORY;
- *   INVALID_DATA. */
+ * dimensions without a size; a sequence without a number of elements; sizes that do not fit the model's), BAD_SIZE (a
+ * value's bytes), NULL_ARGUMENT, BAD_OPTIONS; LIMIT_EXCEEDED (most_folded_bytes; more than 2^18 nodes or 2^21 values of
+ * them, with those of loops each time; a sequence with more than 65,536 elements); OUT_OF_MEMORY; INVALID_DATA. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_onnx_build_program(const rondo_onnx_model *model,
                                                                const rondo_onnx_build_options *options,
                                                                rondo_program *program, rondo_onnx_build **out_build);

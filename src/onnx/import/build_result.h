@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What rondo_onnx_build returns: descriptions of inputs, outputs and what is not supported, weights, and the memory of
- * constants.
+ * What rondo_onnx_build_program returns: descriptions of inputs, outputs and what is not supported, weights, and the
+ * memory of constants.
  */
 #ifndef RONDO_ONNX_IMPORT_BUILD_RESULT_H
 #define RONDO_ONNX_IMPORT_BUILD_RESULT_H

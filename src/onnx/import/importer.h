@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * The state of one import, from rondo_onnx_build's begin to its end. What lives as long as the result (texts, shapes)
- * is memory of `kept`. Elements of constants that become weights belong to the set of weights. Copies of elements of
- * the file that cannot stay there, which the caller may free earlier, are memory of build->elements. Everything else is
- * memory of `scratch`.
+ * The state of one import, from rondo_onnx_build_program's begin to its end. What lives as long as the result (texts,
+ * shapes) is memory of `kept`. Elements of constants that become weights belong to the set of weights. Copies of
+ * elements of the file that cannot stay there, which the caller may free earlier, are memory of build->elements.
+ * Everything else is memory of `scratch`.
  *
  * Names of values are those of the open scopes: the main graph, and graphs of If, Loop and Scan inside it. A call of a
  * function has names of its own. Threads: one at a time.

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The inputs and outputs of a model become those of the program, by the same names. Sizes of dynamic dimensions and
- * shapes and values of inputs come from the caller. Threads: one at a time.
+ * The inputs and outputs of a model become those of the program, by the same names; elements of sequences by theirs
+ * (input_list.h). Sizes of dynamic dimensions, and shapes and values of inputs, come from the caller. Threads: one at a
+ * time.
  */
 #ifndef RONDO_ONNX_IMPORT_MODEL_INTERFACE_H
 #define RONDO_ONNX_IMPORT_MODEL_INTERFACE_H
@@ -8,7 +9,8 @@
 #include "onnx/import/importer.h"
 
 /* Errors: INVALID_ARGUMENT with UNKNOWN_NAME (a name that the model lacks), SHAPE (sizes that are missing, or do not
- * fit), BAD_SIZE (bytes of a value); UNSUPPORTED/TYPE (an input that is no tensor). */
+ * fit), BAD_SIZE (bytes of a value), DUPLICATE_NAME, BAD_OPTIONS (too many values); those of rondo_onnx_list_inputs.
+ * An input that is neither a tensor nor a list of tensors is reported, and is no error. */
 RONDO_MUST_USE rondo_status rondo_onnx_import_inputs(rondo_onnx_importer *importer);
 
 /* Adds inputs that no node read to the program, except frozen ones, and describes all in the result. */

@@ -32,11 +32,11 @@ typedef struct rondo_onnx_row {
 
 typedef enum rondo_onnx_row_flag {
   RONDO_ONNX_ROW_ONCE = 1,    /* the handler imports graphs, or handles values of any kind: it is called once */
+  RONDO_ONNX_ROW_COUNTED = 2, /* input 0 may have a size that depends on data: the handler keeps the count */
   RONDO_ONNX_ROW_WIDE = 4,    /* inputs may have types that programs lack, and are held in wider ones; a result of such
                                  a wider type that is set without a type has the type of the first of these inputs */
   RONDO_ONNX_ROW_MERGED = 8,  /* element-wise: the shape of the result is that of all inputs, broadcast, and they may
-                                 have  more dimensions than values of programs */
-  RONDO_ONNX_ROW_COUNTED = 2, /* input 0 may have a size that depends on data: the handler keeps the count */
+                                 have more dimensions than values of programs */
 } rondo_onnx_row_flag;
 
 typedef struct rondo_onnx_family {

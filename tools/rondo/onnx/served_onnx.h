@@ -20,8 +20,8 @@ typedef struct served_onnx_settings {
  * any result. */
 int served_onnx_open(const char *path, const served_onnx_settings *settings, served_model *out);
 
-/* Writes so many rows of an input of the session's model: those of a file, again from its first one on, or random ones.
- */
+/* Writes so many rows of an input of the session's model: those of a file, again from its first one on, zeros if the
+ * settings say so, or random ones. */
 int served_onnx_fill_input(const served_onnx *model, const rondo_model_value *value, size_t rows, uint64_t seed,
                            void *out);
 

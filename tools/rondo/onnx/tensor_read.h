@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Tensors in files: .npy (NumPy, npy_file.h) and .pb (a tensor in ONNX's format).
+ * Tensors in files: .npy (NumPy, npy_file.h) and .pb (in ONNX's format: a tensor, a sequence of tensors, or an optional
+ * of either).
  */
 #ifndef RONDO_TOOL_TENSOR_READ_H
 #define RONDO_TOOL_TENSOR_READ_H
