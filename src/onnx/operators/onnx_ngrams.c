@@ -82,7 +82,7 @@ static rondo_status check_pool(const ngrams *of) {
 /* Columns ---------------------------------------------------------------------------------------------------------- */
 
 /* For each column of the result, the n-gram that is counted there; `counted`, the number of those that are counted,
- * where there is none. N-grams of other lengths than the wanted ones are not counted. */
+ * where there is none. N-grams of other lengths are not counted. */
 static rondo_status find_sources(ngrams *of, size_t counted, int64_t **out) {
   size_t begin, id = 0, at = 0;
   for (size_t i = 0; i < of->column_count; i++) {
