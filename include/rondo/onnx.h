@@ -139,7 +139,8 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_onnx_get_operator(const rondo_onnx_m
  * that size. If not, it has memory for all that can be selected, or for data_dependent_bound, and the program counts
  * what is used. Such a result may be cast and transposed, and be an output of the model: the output has the larger
  * shape, and count_name of rondo_onnx_built_value says how much of it is used. Other nodes that read it are not
- * supported.
+ * supported in one program: rondo_onnx_unsupported.needs_data marks them. A runner runs such a model in parts (see
+ * Models in trees). Sessions do not, because a request cannot wait between two parts.
  *
  * Inputs and outputs of a program are tensors. A sequence "x" is a tensor for each of its elements, "x[0]", "x[1]" and
  * so on, with shapes of their own. How many elements an input has is known at import: as many as the options give, up
@@ -267,7 +268,9 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_onnx_build_get_output(const rondo_on
 /* A node that cannot be imported. Nodes that lack its results are not listed, unless there is no such operator. */
 typedef struct rondo_onnx_unsupported {
   uint32_t struct_size;
-  uint32_t reserved;
+  bool
+      needs_data; /* the node must know a value, or the size of a result, that depends on data: a runner waits for it */
+  bool reserved[3];
   const char *node;      /* "node 'conv1' (Conv)", "input 'x'", "initializer 'w'" */
   const char *domain;    /* of its operator, "" for ONNX's own */
   const char *op;        /* its operator; "" if it is no node */
@@ -364,13 +367,25 @@ RONDO_API const rondo_weights *rondo_onnx_builder_weights(const rondo_onnx_build
  * Indices of a model that are out of range, such as ids of words, are not found during a call.
  * rondo_onnx_runner_synchronize reports them.
  *
+ * Parts. Some nodes must know a value before their results have a shape: the sizes of Reshape, the ends of Slice, the
+ * trip count of Loop. The sizes of some results depend on data: those of NonZero, Compress and NonMaxSuppression. Where
+ * another node needs such a value or size, and it depends on data, the runner cuts the model: it runs what comes before
+ * in one part, waits, reads the value or the count on the host, and goes on with a part that is made for it. Large
+ * values stay on the device: they are handed on, cut to the count. Outputs have the size that is used. A loop whose
+ * condition the body computes is cut in each iteration; a call has at most 4096 parts.
+ *
+ * Each part is a program, which is kept for the values that were read before it, and counts for max_programs. Its first
+ * run is eager; later runs replay a recording of the part. The tree does not record the call (HOST_WORK), and a strict
+ * tree refuses it. If values change often, such as the number of objects in an image, parts are compiled again and
+ * again beyond max_programs: data_dependent_bound, or a model that selects a fixed number, keeps it fast.
+ *
  * A runner is thread-compatible, together with its stream. Several functions may use one runner. */
 typedef struct rondo_onnx_runner rondo_onnx_runner;
 
 typedef struct rondo_onnx_runner_options {
   uint32_t struct_size;
-  uint32_t max_programs; /* forms of inputs whose programs are kept; 0: 64. A call with another form compiles a program
-                            for this call alone, and is not recorded (UNKNOWN_SHAPE) */
+  uint32_t max_programs; /* programs that are kept, for forms of inputs and for parts; 0: 64. A call that needs another
+                            one compiles it for this call alone, and is not recorded (UNKNOWN_SHAPE) */
   const rondo_onnx_build_options *build; /* for all programs: sizes of dimensions that inputs do not have, values of
                                             inputs; copied with what it refers to. NULL: none */
   const rondo_compile_options *compile;  /* likewise, read during the call; record, share, staged and stream are the
@@ -397,8 +412,10 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_onnx_runner_destroy(rondo_onnx_runne
  * Errors, besides those of rondo_onnx_build_program and rondo_compile: INVALID_ARGUMENT with NULL_ARGUMENT,
  * ARGUMENT_COUNT, TYPE, BAD_SIZE (of an input, named), OTHER_DEVICE (the call is on another stream), BAD_OPTIONS (a
  * given value that the program does not need: pass the input to calls instead); UNSUPPORTED with TYPE (an output that
- * has no elements of a size, such as texts) or SHAPE (an output with more than RONDO_TREE_MAX_RANK dimensions, or one
- * whose size depends on data, see rondo_onnx_built_value.count_name: a call does not return the count). */
+ * has no elements of a size, such as texts) or SHAPE (an output with more than RONDO_TREE_MAX_RANK dimensions). Of a
+ * model in parts: LIMIT_EXCEEDED (more parts than a call may have); INVALID_STATE/NOT_RECORDED (the stream captures);
+ * EXECUTION_FAILED/OUT_OF_RANGE (a part before the last one found an index out of range), and other failures of the
+ * runs before. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_onnx_run(rondo_call *call, void *runner);
 
 /* Waits for all calls. Errors: asynchronous failures; EXECUTION_FAILED/OUT_OF_RANGE, naming the operator and the index,
@@ -413,6 +430,10 @@ typedef struct rondo_onnx_runner_info {
   uint64_t arena_bytes;     /* of all arenas */
   uint64_t planned_bytes;   /* of the largest program's plan */
   uint64_t unplanned_bytes; /* what the values of this program would take without sharing memory */
+  uint64_t handed_bytes;    /* of values that parts of the model hand on to later ones, besides the arenas */
+  uint64_t waits;           /* of all calls, for values between two parts */
+  uint32_t parts;           /* programs that are kept, and are those of a part */
+  uint32_t reserved;
 } rondo_onnx_runner_info;
 
 /* Errors: INVALID_ARGUMENT. Thread-compatible. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Lets host allocations fail while a builder of a model makes programs, and while a runner runs the model in a tree:
- * eagerly, recorded, replayed, and beyond its limit of programs (ON-9). The error is OUT_OF_MEMORY, nothing is left,
- * and calls that succeed give the right results.
+ * eagerly, recorded, replayed, in parts, and beyond its limit of programs (ON-9). The error is OUT_OF_MEMORY, nothing
+ * is left, and calls that succeed give the right results.
  */
 #include <rondo/onnx.h>
 #include <string.h>
@@ -157,8 +157,70 @@ static rondo_status run_sequences(fault_rig *rig) {
   return rondo_onnx_builder_build(made.builder, 3, made.program);
 }
 
+/* y = the rows of x whose places a part finds, doubled; n = -x, handed on; k, a constant of the shape of a result. */
+static rondo_status parse_parts(const rondo_allocator *allocator) {
+  static const int64_t first[] = {0};
+  const rondo_onnx_options options = {RONDO_ONNX_OPTIONS_INIT, .allocator = allocator};
+  onnx_bytes graph = {0};
+  onnx_bytes list = onnx_node("list", "SequenceConstruct", NAMES("n", "x"), NAMES("l"));
+  onnx_add_input(&graph, "x", FLOAT, DIMS(-1, 2));
+  onnx_add_initializer(&graph, "first", INT64, first, sizeof first, NULL, 0);
+  onnx_add_node(&graph, "Neg", NAMES("x"), NAMES("n"));
+  onnx_nest(&graph, ONNX_GRAPH_NODE, &list);
+  onnx_add_node(&graph, "Shape", NAMES("n"), NAMES("k"));
+  onnx_add_node(&graph, "NonZero", NAMES("x"), NAMES("places"));
+  onnx_add_node(&graph, "Gather", NAMES("places", "first"), NAMES("rows"));
+  onnx_add_node(&graph, "Gather", NAMES("n", "rows"), NAMES("selected"));
+  onnx_add_node(&graph, "SequenceAt", NAMES("l", "first"), NAMES("same"));
+  onnx_add_node(&graph, "Gather", NAMES("same", "rows"), NAMES("again"));
+  onnx_add_node(&graph, "Add", NAMES("selected", "again"), NAMES("y"));
+  onnx_add_output(&graph, "y");
+  onnx_add_output(&graph, "n");
+  onnx_add_output(&graph, "k");
+  const onnx_bytes bytes = onnx_model(&graph);
+  return rondo_onnx_parse(bytes.bytes, bytes.count, &options, &made.model);
+}
+
+/* Two rows, with one place that is not 0 each, or with three in all: y has a row for each. */
+static rondo_status call_parts(rondo_function *function, bool has_more) {
+  const float x[] = {1, 0, 0, 2}, more[] = {1, 5, 0, 2};
+  const float expected[] = {-2, 0, 0, -4}, expected_more[] = {-2, -10, -2, -10, 0, -4};
+  const size_t rows = has_more ? 3 : 2;
+  float y[6];
+  rondo_buffer *output = NULL;
+  const rondo_input input = {.address = made.memory, .bytes = sizeof x, .rank = 2, .shape = {2, 2}};
+  TRY(rondo_copy_async(made.stream, made.memory, has_more ? more : x, sizeof x));
+  TRY(rondo_function_call(function, made.stream, &input, 1, &output, 1));
+  rondo_status status = rondo_buffer_copy(output, made.stream, 0, y, rows * 8);
+  const rondo_status waited = rondo_stream_synchronize(made.stream);
+  rondo_buffer_release(output);
+  if (status == RONDO_OK) status = waited;
+  if (status == RONDO_OK) assert_near(y, has_more ? expected_more : expected, rows * 2, 1e-6f);
+  return status;
+}
+
+/* Eagerly, recorded, and beyond the limit of programs. */
+static rondo_status run_parts(fault_rig *rig) {
+  const rondo_allocator *allocator = &rig->allocator.table;
+  const rondo_onnx_runner_options options = {RONDO_ONNX_RUNNER_OPTIONS_INIT, .max_programs = 2, .allocator = allocator};
+  rondo_function *function = NULL;
+  made.device = rig->device;
+  TRY(parse_parts(allocator));
+  TRY(rondo_stream_create(made.device, NULL, &made.stream));
+  TRY(rondo_tree_create(made.device, NULL, &made.tree));
+  TRY(rondo_malloc(made.device, MOST_ROWS * 8, NULL, &made.memory));
+  TRY(rondo_onnx_runner_create(made.model, made.stream, &options, &made.runner));
+  const rondo_function_options of = {RONDO_FUNCTION_OPTIONS_INIT, .name = "model", .body = rondo_onnx_run,
+                                     .user = made.runner, RONDO_INPUTS(RONDO_INPUT_MOVING)};
+  TRY(rondo_function_create(made.tree, &of, &function));
+  for (size_t i = 0; i < 3; i++) TRY(call_parts(function, i == 2));
+  TRY(call_parts(function, false));
+  return rondo_onnx_runner_synchronize(made.runner);
+}
+
 static const fault_work work = {.run = run, .destroy = destroy};
 static const fault_work sequences = {.run = run_sequences, .destroy = destroy};
+static const fault_work parts = {.run = run_parts, .destroy = destroy};
 
 UNIT_TEST(test_on9_an_allocation_fails) { fault_allocations(&work, false, 5); }
 
@@ -167,4 +229,9 @@ UNIT_TEST(test_on9_all_allocations_fail_from_then_on) { fault_allocations(&work,
 UNIT_TEST(test_on9_an_allocation_for_sequences_fails) {
   fault_allocations(&sequences, false, 1);
   fault_allocations(&sequences, true, 3);
+}
+
+UNIT_TEST(test_on9_an_allocation_for_parts_fails) {
+  fault_allocations(&parts, false, 7);
+  fault_allocations(&parts, true, 13);
 }

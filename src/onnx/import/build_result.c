@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "base/versioned_struct.h"
 #include "onnx/format/model_check.h"
+#include "onnx/import/model_part.h"
 #include "tensor/files/weights_program.h"
 
 #define LABEL_BYTES 320
@@ -22,6 +23,7 @@ void rondo_onnx_build_destroy(rondo_onnx_build *build) {
   rondo_array_free(&allocator, &build->inputs);
   rondo_array_free(&allocator, &build->outputs);
   rondo_array_free(&allocator, &build->unsupported);
+  rondo_onnx_part_destroy(&allocator, build->part);
   rondo_scratch_free(&build->scratch);
   rondo_release(&allocator, build, 1, sizeof *build);
 }
@@ -49,7 +51,8 @@ rondo_status rondo_onnx_report_node(rondo_onnx_importer *importer, const RondoOn
   else
     (void)snprintf(label, sizeof label, "%s", plain);
   return report(importer, label,
-                (rondo_onnx_unsupported){.domain = rondo_onnx_node_domain(node),
+                (rondo_onnx_unsupported){.needs_data = importer->need.is_set,
+                                         .domain = rondo_onnx_node_domain(node),
                                          .op = rondo_onnx_text(node->op_type),
                                          .attribute = rondo_onnx_text(attribute),
                                          .opset = opset});

@@ -16,6 +16,7 @@ struct rondo_onnx_build {
   RONDO_ARRAY(rondo_onnx_built_value) inputs;
   RONDO_ARRAY(rondo_onnx_built_value) outputs;
   RONDO_ARRAY(rondo_onnx_unsupported) unsupported;
+  rondo_onnx_model_part *part; /* that was built; NULL: the model is not divided */
 };
 
 /* Adds the thread's last error to the list, as the reason why this node cannot be imported; or, without a node, as one

@@ -10,6 +10,7 @@
 #include "onnx/import/build_result.h"
 #include "onnx/import/constant.h"
 #include "onnx/import/folding.h"
+#include "onnx/import/model_part.h"
 #include "onnx/import/node_attributes.h"
 
 /* Names ------------------------------------------------------------------------------------------------------------ */
@@ -151,7 +152,8 @@ static rondo_status import_body(rondo_onnx_importer *importer, const RondoOnnx__
   RONDO_TRY(rondo_onnx_import_nodes(importer, function->node, function->n_node));
   for (size_t i = 0; i < function->n_output; i++)
     rondo_onnx_set_value(node, i, rondo_onnx_look_up(importer, function->output[i]));
-  return RONDO_OK;
+  const size_t set = function->n_output < node->message->n_output ? function->n_output : node->message->n_output;
+  return rondo_onnx_trace_outputs(importer, node->outputs, set);
 }
 
 /* With names of its own: a function does not see those of its caller. */
@@ -202,10 +204,16 @@ static rondo_status find_operator(rondo_onnx_node *node) {
 }
 
 static rondo_status import_reported(rondo_onnx_node *node, size_t index) {
-  const rondo_status status = find_inputs(node) ? import_known(node) : find_operator(node);
+  bool is_cut;
+  const bool is_known = find_inputs(node);
+  const rondo_status status = is_known ? import_known(node) : find_operator(node);
+  if (!is_known) node->is_unknown = true;
   if (!is_refusal(status)) return status;
+  node->is_unknown = true;
   if (node->message->n_output > 0) memset(node->outputs, 0, node->message->n_output * sizeof *node->outputs);
-  return rondo_onnx_report_node(node->importer, node->message, index, node->opset, node->refused_attribute);
+  RONDO_TRY(rondo_onnx_cut_at_node(node, &is_cut));
+  return is_cut ? RONDO_OK
+                : rondo_onnx_report_node(node->importer, node->message, index, node->opset, node->refused_attribute);
 }
 
 static rondo_status count_node(rondo_onnx_importer *importer) {
@@ -231,7 +239,14 @@ static rondo_status import_node(rondo_onnx_importer *importer, const RondoOnnx__
   RONDO_TRY(rondo_onnx_count_values(importer, message->n_input + message->n_output));
   RONDO_TRY(rondo_scratch_take(&importer->scratch, message->n_input, sizeof *node.inputs, &node.inputs));
   RONDO_TRY(rondo_scratch_take(&importer->scratch, message->n_output, sizeof *node.outputs, &node.outputs));
-  RONDO_TRY(import_reported(&node, index));
+  importer->need = (rondo_onnx_need){.is_set = false};
+  if (rondo_onnx_is_traced(importer)) {
+    RONDO_TRY(rondo_onnx_take_traced(&node));
+  } else {
+    RONDO_TRY(import_reported(&node, index));
+    RONDO_TRY(rondo_onnx_note_traced(&node));
+  }
+  importer->need = (rondo_onnx_need){.is_set = false};
   for (size_t i = 0; i < message->n_output; i++)
     RONDO_TRY(rondo_onnx_define(importer, message->output[i], &node.outputs[i]));
   return RONDO_OK;
@@ -239,8 +254,13 @@ static rondo_status import_node(rondo_onnx_importer *importer, const RondoOnnx__
 
 rondo_status rondo_onnx_import_nodes(rondo_onnx_importer *importer, RondoOnnx__Node *const *nodes, size_t count) {
   char label[RONDO_ONNX_NODE_LABEL];
-  for (size_t i = 0; i < count; i++)
+  rondo_onnx_trace outer;
+  RONDO_TRY(rondo_onnx_trace_begin(importer, count, &outer));
+  for (size_t i = 0; i < count; i++) {
+    rondo_onnx_trace_node(importer, i);
     RONDO_TRY(rondo_fail_context(import_node(importer, nodes[i], i), "%s", rondo_onnx_node_label(label, nodes[i], i)));
+  }
+  rondo_onnx_trace_end(importer, &outer);
   return RONDO_OK;
 }
 
@@ -289,7 +309,7 @@ static rondo_status import_scope(rondo_onnx_importer *importer, const RondoOnnx_
   RONDO_TRY(rondo_onnx_import_initializers(importer, graph, false));
   RONDO_TRY(rondo_onnx_import_nodes(importer, graph->node, graph->n_node));
   for (size_t i = 0; i < graph->n_output; i++) out_outputs[i] = *rondo_onnx_look_up(importer, graph->output[i]->name);
-  return RONDO_OK;
+  return rondo_onnx_trace_outputs(importer, out_outputs, graph->n_output);
 }
 
 rondo_status rondo_onnx_import_graph(rondo_onnx_importer *importer, const RondoOnnx__Graph *graph,

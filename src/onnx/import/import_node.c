@@ -12,6 +12,7 @@
 #include "onnx/import/constant.h"
 #include "onnx/import/folding.h"
 #include "onnx/import/model_interface.h"
+#include "onnx/import/model_part.h"
 #include "onnx/import/scaled_image.h"
 #include "onnx/import/widened_value.h"
 
@@ -70,6 +71,7 @@ static rondo_status check_operand(rondo_onnx_node *node, size_t index) {
 
 rondo_status rondo_onnx_check_counted(rondo_onnx_node *node, size_t index) {
   if (node->inputs[index].count.id == 0 || (node->row->flags & RONDO_ONNX_ROW_COUNTED) != 0) return RONDO_OK;
+  rondo_onnx_need_value(node->importer, &node->inputs[index]);
   return rondo_onnx_refuse(node,
                            "the size of input %zu depends on data, and then it can only be cast, transposed and an "
                            "output: give the values of the model's inputs that it depends on",
@@ -169,11 +171,13 @@ static void freeze(rondo_onnx_importer *importer, uint64_t given) {
 rondo_status rondo_onnx_known_value(rondo_onnx_node *node, const rondo_onnx_import_value *value, const char *name,
                                     const rondo_onnx_constant **out) {
   rondo_onnx_constant *constant = value->constant;
-  if (constant == NULL)
+  if (constant == NULL) {
+    rondo_onnx_need_value(node->importer, value);
     return rondo_onnx_refuse(node,
                              "the value of '%s' must be known at import: give the values of the model's inputs that it "
                              "depends on",
                              name);
+  }
   if (!node->folds) freeze(node->importer, constant->given);
   RONDO_TRY(rondo_onnx_folding_compute(node->importer, constant));
   RONDO_TRY(rondo_onnx_constant_align(node->importer, constant));

@@ -22,7 +22,8 @@ struct rondo_onnx_node {
   rondo_onnx_import_value *inputs, *outputs; /* as many as the message has; one that is left out is NOTHING */
   uint64_t read_attributes;                  /* bit i: attribute i of the message */
   const char *refused_attribute;             /* the reason of a refusal; NULL: none */
-  bool is_unknown; /* its results are unknown because of nodes in its graphs, which are reported */
+  bool is_unknown; /* its results are unknown: it cannot be imported, or others that it depends on cannot, or nodes in
+                      its graphs. They are reported, or come after a cut */
 };
 
 /* Refusals -------------------------------------------------------------------------------------------------------- */

@@ -58,13 +58,18 @@ typedef struct rondo_onnx_constant {
   rondo_value folding_state;              /* and this state */
 } rondo_onnx_constant;
 
+/* Models that are divided, and what later parts may read (model_part.h). */
+typedef struct rondo_onnx_model_part rondo_onnx_model_part;
+typedef struct rondo_onnx_handed rondo_onnx_handed;
+
 /* An input of the model. It becomes an input of the program when it is first read there. */
 typedef struct rondo_onnx_import_input {
   const char *name;
   rondo_onnx_shape shape;
-  rondo_value result; /* zero: not yet */
-  bool is_frozen;     /* the caller gave its value, and the program depends on it */
-  int given;          /* which of the given values it is; -1: none */
+  rondo_value result;              /* zero: not yet */
+  bool is_frozen;                  /* the caller gave its value, and the program depends on it */
+  int given;                       /* which of the given values it is; -1: none */
+  const rondo_onnx_handed *handed; /* it is a value of an earlier part; NULL: it is one of the model */
 } rondo_onnx_import_input;
 
 /* An image that is added to the program when it is first read (scaled_image.h). */
@@ -101,6 +106,7 @@ typedef struct rondo_onnx_import_value {
   rondo_onnx_constant *transposed;       /* of a constant matrix: the one whose transpose it is; or NULL */
   rondo_value count;   /* of a result whose size depends on data: an integer of the program, how many indices of */
   size_t counted_axis; /* ... this dimension are used, from the first on; zero: all */
+  rondo_onnx_handed *handed;  /* of a result in a divided model: what later parts know it by; else NULL */
   rondo_onnx_item_list *list; /* of a sequence: the first item_count items of it */
   size_t item_count;
 } rondo_onnx_import_value;

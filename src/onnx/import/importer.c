@@ -10,19 +10,34 @@
 #include "onnx/import/folding.h"
 #include "onnx/import/graph_import.h"
 #include "onnx/import/model_interface.h"
+#include "onnx/import/model_part.h"
 #include "onnx/import/scaled_image.h"
 #include "tensor/program/program.h"
+
+/* Outputs of a part may be inputs of the model that no node has read. */
+static rondo_status import_interface(rondo_onnx_importer *importer) {
+  RONDO_TRY(rondo_onnx_part_end(importer));
+  if (!rondo_onnx_is_cut(importer->part)) {
+    if (importer->part == NULL || importer->part->before == NULL) {
+      RONDO_TRY(rondo_onnx_finish_inputs(importer));
+      return rondo_onnx_import_outputs(importer);
+    }
+    RONDO_TRY(rondo_onnx_import_outputs(importer));
+  }
+  return rondo_onnx_finish_inputs(importer);
+}
 
 static rondo_status import_model(rondo_onnx_importer *importer) {
   const RondoOnnx__Graph *graph = importer->model->message->graph;
   RONDO_TRY(rondo_onnx_import_initializers(importer, graph, true));
+  RONDO_TRY(rondo_onnx_part_begin(importer));
   RONDO_TRY(rondo_onnx_import_inputs(importer));
   RONDO_TRY(rondo_onnx_count_readers(importer));
   RONDO_TRY(rondo_onnx_import_nodes(importer, graph->node, graph->n_node));
-  RONDO_TRY(rondo_onnx_finish_inputs(importer));
-  RONDO_TRY(rondo_onnx_import_outputs(importer));
+  RONDO_TRY(import_interface(importer));
   importer->build->info.nodes = importer->nodes;
   RONDO_TRY(rondo_onnx_summarize(importer->build));
+  RONDO_TRY(rondo_onnx_part_finish(importer));
   return rondo_onnx_collect_weights(importer, importer->build->weights);
 }
 
@@ -32,6 +47,7 @@ static rondo_status release(rondo_onnx_importer *importer) {
   rondo_onnx_name_table_free(&importer->allocator, &importer->names);
   rondo_onnx_free_readers(importer);
   rondo_array_free(&importer->allocator, &importer->values);
+  rondo_array_free(&importer->allocator, &importer->handed_inputs);
   rondo_array_free(&importer->allocator, &importer->states);
   rondo_scratch_free(&importer->scratch);
   return status;

@@ -23,6 +23,9 @@ typedef struct rondo_onnx_sharing {
   const rondo_onnx_input_list *listed; /* the inputs; they live longer than the result */
   const size_t *input_rows;            /* by the same indices: the dimension that is the first one in the program */
   const size_t *output_rows;           /* by index in the model: likewise; NULL for both: no dimension moves */
+  bool divides;                        /* the program is that of a part where the model must be cut (model_part.h); */
+  const rondo_onnx_model_part *before; /* ... the part before it; NULL: it is the first, */
+  const void *known;                   /* ... and the values of the cuts of that part, with cut_bytes bytes */
 } rondo_onnx_sharing;
 
 /* Where nodes are: in the model's graphs, or in a function that a node calls. */
@@ -31,6 +34,21 @@ typedef struct rondo_onnx_scope {
   const RondoOnnx__Node *call;          /* the node that calls the function, */
   const struct rondo_onnx_scope *outer; /* which is in this scope */
 } rondo_onnx_scope;
+
+/* Where an import is, among what it traces (model_part.h). */
+typedef struct rondo_onnx_trace {
+  struct rondo_onnx_traced_graph *graph;         /* NULL: the model is not divided, or no node was imported */
+  const struct rondo_onnx_traced_graph *earlier; /* the same graph in the part before; NULL: that did not come here */
+  size_t node;
+  struct rondo_onnx_traced_graph *last_child;       /* of the node, */
+  const struct rondo_onnx_traced_graph *next_child; /* ... and the next one of it in the part before */
+} rondo_onnx_trace;
+
+/* Why the current node is refused: it needs to know a value, or the count of it. */
+typedef struct rondo_onnx_need {
+  bool is_set, is_count;
+  rondo_onnx_handed *handed; /* NULL: the model is not divided */
+} rondo_onnx_need;
 
 typedef struct rondo_onnx_importer {
   const rondo_onnx_model *model;
@@ -57,6 +75,12 @@ typedef struct rondo_onnx_importer {
   size_t input_count;
   RONDO_ARRAY(rondo_onnx_constant *) states; /* constants that became states of the program */
   const rondo_onnx_sharing *sharing;         /* NULL: the program is for itself */
+
+  rondo_onnx_model_part *part; /* that is imported; NULL: the model is not divided */
+  rondo_onnx_trace trace;
+  rondo_onnx_need need;
+  rondo_onnx_import_value *input_values;                /* of a divided model, by the indices in `listed` */
+  RONDO_ARRAY(rondo_onnx_import_input *) handed_inputs; /* of earlier parts, that nodes of this one may read */
 
   rondo_device *device;             /* that folds; NULL: not opened yet */
   rondo_onnx_folding *folding;      /* to which operators are added; NULL: the next one begins another */

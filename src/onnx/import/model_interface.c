@@ -15,6 +15,7 @@
 #include "onnx/import/constant.h"
 #include "onnx/import/folding.h"
 #include "onnx/import/graph_import.h"
+#include "onnx/import/model_part.h"
 #include "onnx/import/scaled_image.h"
 #include "tensor/program/program.h"
 
@@ -186,9 +187,8 @@ static rondo_status add_rows_first(rondo_onnx_importer *importer, rondo_onnx_imp
 rondo_status rondo_onnx_add_input(rondo_onnx_importer *importer, rondo_onnx_import_input *input, rondo_value *out) {
   rondo_type type;
   const rondo_onnx_sharing *sharing = importer->sharing;
-  const size_t index = (size_t)(input - importer->inputs);
-  assert(index < importer->listed.count);
-  const size_t rows = sharing != NULL && sharing->input_rows != NULL ? sharing->input_rows[index] : 0;
+  const bool has_rows = input->handed == NULL && sharing != NULL && sharing->input_rows != NULL;
+  const size_t rows = has_rows ? sharing->input_rows[input - importer->inputs] : 0;
   if (input->result.id == 0) {
     RONDO_TRY(rondo_onnx_held_type(importer, input->shape.type, &type));
     const rondo_onnx_shape held = rondo_onnx_program_shape(&input->shape);
@@ -241,7 +241,8 @@ static rondo_status make_value(rondo_onnx_importer *importer, rondo_onnx_import_
     return RONDO_OK;
   }
   out->input = input;
-  return input->given >= 0 ? RONDO_OK : rondo_onnx_add_input(importer, input, &result);
+  const bool is_later = importer->part != NULL && importer->part->before != NULL;
+  return input->given >= 0 || is_later ? RONDO_OK : rondo_onnx_add_input(importer, input, &result);
 }
 
 static rondo_status import_tensor(rondo_onnx_importer *importer, const dimension_sizes *sizes,
@@ -266,7 +267,8 @@ static rondo_status import_item(rondo_onnx_importer *importer, const dimension_s
   const char *name = listed->value.name;
   *out = (rondo_onnx_import_value){0};
   importer->inputs[importer->input_count++] = (rondo_onnx_import_input){.name = name, .given = -1};
-  const rondo_status status = import_tensor(importer, sizes, listed, values, out);
+  rondo_status status = import_tensor(importer, sizes, listed, values, out);
+  if (status == RONDO_OK) status = rondo_onnx_part_add_input(importer, importer->input_count - 1, out);
   return status == RONDO_UNSUPPORTED ? rondo_onnx_report_value(importer, "input", name) : status;
 }
 
@@ -335,9 +337,10 @@ static rondo_status keep_shape(rondo_onnx_importer *importer, const rondo_onnx_s
 
 rondo_status rondo_onnx_finish_inputs(rondo_onnx_importer *importer) {
   rondo_value result;
+  const bool is_part = rondo_onnx_is_cut(importer->part) || (importer->part != NULL && importer->part->before != NULL);
   for (size_t i = 0; i < importer->input_count; i++) {
     rondo_onnx_import_input *input = &importer->inputs[i];
-    if (!input->is_frozen && input->given >= 0 && !is_constant_only(importer, &input->shape))
+    if (!is_part && !input->is_frozen && input->given >= 0 && !is_constant_only(importer, &input->shape))
       RONDO_TRY(rondo_onnx_add_input(importer, input, &result));
     rondo_onnx_built_value built = {.name = input->name,
                                     .is_frozen = input->is_frozen,
@@ -374,8 +377,8 @@ static rondo_status name_output(rondo_onnx_importer *importer, const char *name,
   return rondo_program_has_name(importer->program, name) ? add_suffix(importer, name, ".output", out) : RONDO_OK;
 }
 
-static rondo_status output_value(rondo_onnx_importer *importer, const rondo_onnx_import_value *value,
-                                 rondo_value *out) {
+rondo_status rondo_onnx_output_value(rondo_onnx_importer *importer, const rondo_onnx_import_value *value,
+                                     rondo_value *out) {
   if (value->input != NULL) return rondo_onnx_add_input(importer, value->input, out);
   if (value->scaled != NULL) return rondo_onnx_add_scaled(importer, value->scaled, out);
   *out = value->result;
@@ -404,7 +407,11 @@ static rondo_status add_output(rondo_onnx_importer *importer, const rondo_onnx_i
                                rondo_onnx_built_value *built) {
   rondo_value result;
   if (is_known_only(importer, value)) return RONDO_OK;
-  RONDO_TRY(output_value(importer, value, &result));
+  if (rondo_onnx_is_handed(importer, value)) {
+    built->program_name = value->handed->name;
+    return RONDO_OK;
+  }
+  RONDO_TRY(rondo_onnx_output_value(importer, value, &result));
   RONDO_TRY(move_rows(importer, built->value_index, value->shape.rank, &result));
   RONDO_TRY(name_output(importer, built->name, &built->program_name));
   return rondo_program_output(importer->program, built->program_name, result);
@@ -453,6 +460,7 @@ static rondo_status import_tensor_output(rondo_onnx_importer *importer, const ro
     RONDO_TRY(rondo_onnx_report_value(importer, "output", built.name));
   else
     RONDO_TRY(status);
+  RONDO_TRY(rondo_onnx_part_add_output(importer, built.program_name != NULL ? value : NULL));
   return rondo_array_push(&importer->build->allocator, &importer->build->outputs, &built);
 }
 

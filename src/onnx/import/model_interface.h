@@ -18,6 +18,10 @@ RONDO_MUST_USE rondo_status rondo_onnx_finish_inputs(rondo_onnx_importer *import
 
 RONDO_MUST_USE rondo_status rondo_onnx_import_outputs(rondo_onnx_importer *importer);
 
+/* A value that is not only a constant, or is one that programs have, in the model's program. */
+RONDO_MUST_USE rondo_status rondo_onnx_output_value(rondo_onnx_importer *importer, const rondo_onnx_import_value *value,
+                                                    rondo_value *out);
+
 /* The value of an input in the model's program. */
 RONDO_MUST_USE rondo_status rondo_onnx_add_input(rondo_onnx_importer *importer, rondo_onnx_import_input *input,
                                                  rondo_value *out);

@@ -130,8 +130,10 @@ static rondo_status build_rows(const rondo_onnx_builder *builder, size_t rows, r
   rondo_onnx_varied_options varied;
   rondo_status status =
       rondo_onnx_vary_options(&scratch, &builder->options, &builder->listed, builder->listed.count, &varied);
-  const rondo_onnx_sharing sharing = {rondo_onnx_build_weights(builder->first), &builder->listed, builder->input_rows,
-                                      builder->output_rows};
+  const rondo_onnx_sharing sharing = {.states = rondo_onnx_build_weights(builder->first),
+                                      .listed = &builder->listed,
+                                      .input_rows = builder->input_rows,
+                                      .output_rows = builder->output_rows};
   if (status == RONDO_OK) status = give_rows(&scratch, builder, rows, &varied);
   if (status == RONDO_OK) status = rondo_onnx_build_sharing(builder->model, &varied.options, &sharing, program, out);
   rondo_scratch_free(&scratch);

@@ -529,26 +529,6 @@ TEST(test_on9_calls_that_do_not_fit_the_model) {
   assert_ok(rondo_onnx_runner_destroy(runner));
 }
 
-/* A call has no place for how much of the output is used. */
-TEST(test_on9_outputs_whose_sizes_depend_on_data) {
-  static const float x[6] = {1};
-  rondo_onnx_runner *runner = NULL;
-  rondo_buffer *output = NULL;
-  rondo_tree *tree = test_tree(t, NULL);
-  onnx_bytes graph = {0};
-  onnx_add_input(&graph, "x", FLOAT, DIMS(2, 3));
-  onnx_add_node(&graph, "NonZero", NAMES("x"), NAMES("places"));
-  onnx_add_output(&graph, "places");
-  assert_ok(rondo_onnx_runner_create(parsed(&graph), t->stream, NULL, &runner));
-  const rondo_input input = placed_input(t, x, sizeof x);
-  assert_error(rondo_function_call(runner_function(tree, runner, 1), t->stream, &input, 1, &output, 1),
-               RONDO_UNSUPPORTED, RONDO_REASON_SHAPE);
-  assert_message("the size of output 'places' depends on data");
-  assert_ok(rondo_free(t->device, input.address));
-  test_tree_destroy(tree);
-  assert_ok(rondo_onnx_runner_destroy(runner));
-}
-
 /* It is refused before work is enqueued: no program is kept. */
 TEST(test_on9_outputs_with_more_dimensions_than_calls_have) {
   static const float x[2] = {1};
