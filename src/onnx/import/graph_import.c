@@ -9,6 +9,7 @@
 #include "onnx/format/model_check.h"
 #include "onnx/import/build_result.h"
 #include "onnx/import/constant.h"
+#include "onnx/import/empty_result.h"
 #include "onnx/import/folding.h"
 #include "onnx/import/model_part.h"
 #include "onnx/import/node_attributes.h"
@@ -123,6 +124,27 @@ static rondo_status add_known(rondo_onnx_node *node) {
   return is_refusal(status) ? RONDO_OK : status;
 }
 
+static rondo_status try_operators(rondo_onnx_node *node) { return add_operators(node, true); }
+
+static bool has_empty_input(const rondo_onnx_node *node) {
+  for (size_t i = 0; i < rondo_onnx_input_count(node); i++)
+    if (rondo_onnx_has_input(node, i) && rondo_onnx_shape_count(rondo_onnx_input_shape(node, i)) == 0) return true;
+  return false;
+}
+
+/* A refused node may still have results, if they have no elements. */
+static rondo_status add_empty_results(rondo_onnx_node *node, rondo_status refused) {
+  rondo_saved_error before;
+  bool is_set;
+  if (!is_refusal(refused) || node->importer->need.is_set || !has_empty_input(node)) return refused;
+  rondo_error_save(&before);
+  const rondo_status status = rondo_onnx_set_empty_results(node, try_operators, &is_set);
+  node->importer->need = (rondo_onnx_need){.is_set = false};
+  if (status != RONDO_OK && !is_refusal(status)) return status;
+  rondo_error_restore(&before);
+  return is_set ? RONDO_OK : refused;
+}
+
 static rondo_status import_operator(rondo_onnx_node *node) {
   RONDO_TRY(
       rondo_onnx_find_row(rondo_onnx_node_domain(node->message), node->message->op_type, node->opset, &node->row));
@@ -130,7 +152,9 @@ static rondo_status import_operator(rondo_onnx_node *node) {
   const bool is_constant = has_constants_only(node);
   const bool is_given = has_results(node->inputs, rondo_onnx_input_count(node));
   const bool once = (node->row->flags & RONDO_ONNX_ROW_ONCE) != 0;
-  RONDO_TRY(add_operators(node, is_constant && !is_given && !once));
+  rondo_status status = add_operators(node, is_constant && !is_given && !once);
+  if (status != RONDO_OK && !once) status = add_empty_results(node, status);
+  RONDO_TRY(status);
   if (!is_constant || !is_given || once || !has_results(node->outputs, rondo_onnx_output_count(node))) return RONDO_OK;
   return add_known(node);
 }

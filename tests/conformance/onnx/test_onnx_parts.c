@@ -176,6 +176,17 @@ TEST(test_on9_a_count_of_zero) {
   divided_close(&of);
 }
 
+/* No row is selected: the product has no elements, too. */
+TEST(test_on9_a_product_without_rows) {
+  const onnx_bytes graph = selected_rows();
+  divided of;
+  divided_open(t, &graph, 2, NULL, &of);
+  const tensor inputs[] = {{FLOATS(1, 2, 3, 4), 2, {2, 2}}, {FLOATS(0, -1), 1, {2}}};
+  const tensor expected[] = {{"", 0, 2, {0, 2}}, {"", 0, 1, {0}}, {FLOATS(2, 4, 6, 8), 2, {2, 2}}};
+  assert_gives(&of, inputs, 2, expected, 3);
+  divided_close(&of);
+}
+
 /* The rows of a counted result are not one after the other in its memory: they are handed on without gaps. */
 TEST(test_on9_an_output_is_cut_to_its_count) {
   onnx_bytes graph = {0};
