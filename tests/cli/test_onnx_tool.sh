@@ -177,6 +177,23 @@ write_hex ids.pb "$(tensor ids 4 01000000 2)"
 succeeds run rows.onnx --input ids=ids.pb --json
 json_holds '.outputs[0].first == "3, 4, 1, 2"'
 
+# A node that reads such a result: the model runs in parts, and 'info' says where it is cut.
+write_hex parts.onnx "$(model "$(field 1 "$(node NonZero p x)")$(field 1 "$(node Neg n p)")$(field 1 "$(node Abs y n)")$(
+  field 2 "$(hex parts)")$(field 11 "$(value x 1 batch 2)")$(field 12 "$(value y 7 2 n)")")"
+succeeds info parts.onnx --json
+json_holds '.supported' '.in_parts' '.unsupported == []' '.cuts | length == 1' '.cuts[0].node | contains("Neg")' \
+  '.cuts[0].reason | contains("depends on data")'
+succeeds run parts.onnx --output results --json
+json_holds '.identical' '.parts == 2' '.waits == 2' '.outputs[0].shape == "[2, 2]"' \
+  '.outputs[0].first == "0, 0, 0, 1"'
+succeeds run parts.onnx --input x=zeros --device cpu:check --json
+json_holds '.outputs[0].shape == "[2, 0]"'
+succeeds run parts.onnx --check y=results/y.npy --json
+json_holds '.outputs[0].checked'
+succeeds bench model parts.onnx --seconds 0.05 --json
+json_holds '.recorded.total_us > 0' '.parts == 2' '.eager == null'
+fails 1 "parts.onnx: .*depends on data.*a runner runs the model in parts" serve parts.onnx --load --seconds 0.1
+
 # Inputs of types that programs do not have are named, whatever their sizes.
 write_hex wide.onnx "$(model "$(field 1 "$(node Identity y x)")$(field 2 "$(hex wide)")$(field 11 "$(value x 14 batch 2)")$(
   field 12 "$(value y 12 batch 2)")")"

@@ -64,6 +64,12 @@ rondo_status rondo_onnx_report_value(rondo_onnx_importer *importer, const char *
   return report(importer, label, (rondo_onnx_unsupported){.domain = "", .op = "", .attribute = ""});
 }
 
+static bool needs_only_data(const rondo_onnx_build *build) {
+  for (size_t i = 0; i < build->unsupported.count; i++)
+    if (!build->unsupported.items[i].needs_data) return false;
+  return true;
+}
+
 rondo_status rondo_onnx_summarize(const rondo_onnx_build *build) {
   char text[RONDO_ERROR_MESSAGE_BYTES] = "";
   size_t at = 0;
@@ -75,8 +81,8 @@ rondo_status rondo_onnx_summarize(const rondo_onnx_build *build) {
                            entry->reason);
   }
   if (count > MOST_NAMED) (void)snprintf(text + at, sizeof text - at, "; and %zu more", count - MOST_NAMED);
-  return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_NONE, "%zu of the model's nodes cannot be imported: %s", count,
-                    text);
+  return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_NONE, "%zu of the model's nodes cannot be imported: %s%s", count,
+                    text, needs_only_data(build) ? "; a runner runs the model in parts (rondo_onnx_run)" : "");
 }
 
 /* Public calls ----------------------------------------------------------------------------------------------------- */

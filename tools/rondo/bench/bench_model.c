@@ -6,6 +6,7 @@
 
 #include "bench/tool_benchmarks.h"
 #include "common/tool.h"
+#include "onnx/onnx_parts.h"
 #include "onnx/onnx_program.h"
 
 enum { MOST_ROUNDS = 100000, FEWEST_ROUNDS = 3, WARM_UPS = 3 };
@@ -28,7 +29,7 @@ static int prepare(void *bench) {
   if (result == TOOL_OK) result = onnx_program_take_inputs(&b->program, &b->source, NULL);
   if (result == TOOL_OK) result = onnx_program_build(&b->program, b->base.device, false);
   if (result == TOOL_OK) result = onnx_program_compile(&b->program, b->base.device, &options);
-  if (result == TOOL_OK && !b->program.compiled)
+  if (result == TOOL_OK && !b->program.compiled && !b->program.parts)
     result = tool_fail("%s: its outputs are constants, so there is nothing to measure", b->base.operand);
   if (result == TOOL_OK) result = onnx_program_run(&b->program, false);
   b->first_seconds = (double)(clock_ns() - begin) / 1e9;
@@ -43,29 +44,51 @@ static rondo_status measure_rounds(model_bench *b) {
   return RONDO_OK;
 }
 
+/* Parts run eagerly once, so their recordings are measured alone. */
+static int measure_parts(model_bench *b) {
+  cost *recorded = &b->costs[RECORDED];
+  int result = TOOL_OK;
+  for (size_t i = 0; i < WARM_UPS && result == TOOL_OK; i++) result = onnx_parts_run(&b->program);
+  for (rounds r = rounds_begin(b->base.seconds, FEWEST_ROUNDS, MOST_ROUNDS); result == TOOL_OK && rounds_next(&r);) {
+    const uint64_t begin = clock_ns();
+    result = onnx_parts_run(&b->program);
+    const uint64_t end = clock_ns();
+    cost_add(recorded, begin, end, end);
+  }
+  return result;
+}
+
 static int measure(void *bench) {
   model_bench *b = bench;
   tool_show_progress("measuring");
+  if (b->program.parts) return measure_parts(b);
   return measure_rounds(b) ? tool_fail_status("a run") : TOOL_OK;
+}
+
+static void write_way(json *out, const char *name, const cost *of) {
+  json_begin_object(out, name);
+  cost_to_json(out, of);
+  json_real(out, "runs_per_second", bench_ratio(1e6, of->result[COST_TOTAL].median));
+  json_end(out);
 }
 
 static void report(void *bench, json *out) {
   model_bench *b = bench;
   struct rusage usage = {0};
-  costs_summarize(b->costs, WAYS);
-  const summary *eager = &b->costs[EAGER].result[COST_TOTAL], *recorded = &b->costs[RECORDED].result[COST_TOTAL];
+  const size_t first = b->program.parts ? RECORDED : EAGER;
+  costs_summarize(b->costs + first, WAYS - first);
   onnx_program_to_json(&b->program, out);
   json_real(out, "first_answer_seconds", b->first_seconds);
-  json_begin_object(out, "eager");
-  cost_to_json(out, &b->costs[EAGER]);
-  json_real(out, "runs_per_second", bench_ratio(1e6, eager->median));
-  json_end(out);
-  json_begin_object(out, "recorded");
-  cost_to_json(out, &b->costs[RECORDED]);
-  json_real(out, "runs_per_second", bench_ratio(1e6, recorded->median));
-  json_end(out);
-  json_real(out, "gain", bench_ratio(eager->median, recorded->median));
-  memory_to_json(&b->program.memory, out);
+  if (b->program.parts) {
+    (void)onnx_parts_to_json(&b->program, out);
+    write_way(out, "recorded", &b->costs[RECORDED]);
+  } else {
+    write_way(out, "eager", &b->costs[EAGER]);
+    write_way(out, "recorded", &b->costs[RECORDED]);
+    json_real(out, "gain",
+              bench_ratio(b->costs[EAGER].result[COST_TOTAL].median, b->costs[RECORDED].result[COST_TOTAL].median));
+    memory_to_json(&b->program.memory, out);
+  }
   if (getrusage(RUSAGE_SELF, &usage) == 0) json_integer(out, "peak_process_bytes", (uint64_t)usage.ru_maxrss << 10);
 }
 
@@ -87,7 +110,8 @@ const benchmark bench_model = {
     .description =
         "Measures a model: the time of a run, eagerly and recorded, in alternation, from the call until the outputs\n"
         "are computed; inputs stay in the device's memory. Also the time to load, build and compile it, the time\n"
-        "until the first answer, and its memory. Times are microseconds, medians, unless they are called seconds.",
+        "until the first answer, and its memory. Times are microseconds, medians, unless they are called seconds.\n"
+        "A model in which shapes depend on data runs in parts, of which recorded runs alone are measured.",
     BENCH_STATE(defaults),
     BENCH_OPTIONS(rows),
     .prepare = prepare,

@@ -35,7 +35,8 @@ static const option_table table = {
     .description =
         "Describes a model: its inputs and outputs with their types and dimensions, its operators and how many nodes\n"
         "use each, its parameters, the patterns of operators that one operator replaces, the memory that it takes\n"
-        "for the given sizes, and all nodes that are not supported, with the reasons. Nothing is run.",
+        "for the given sizes, and all nodes that are not supported, with the reasons. A model in which shapes depend\n"
+        "on data runs in parts: its cuts are the nodes before which the host reads values. Nothing is run.",
     OPTION_ROWS(rows, defaults),
 };
 
@@ -88,10 +89,12 @@ static void write_patterns(const onnx_program *p, json *out) {
   json_end(out);
 }
 
-static void write_unsupported(const onnx_program *p, json *out) {
+/* The nodes that only need data are where the model is cut. Others, after the cuts, may be found when it runs. */
+static void write_refused(const onnx_program *p, json *out, const char *name, bool needs_data) {
   rondo_onnx_unsupported item = {.struct_size = sizeof item};
-  json_begin_array(out, "unsupported");
+  json_begin_array(out, name);
   for (size_t i = 0; p->build && rondo_onnx_build_get_unsupported(p->build, i, &item) == RONDO_OK; i++) {
+    if (item.needs_data != needs_data) continue;
     json_begin_object(out, NULL);
     json_text(out, "node", item.node);
     json_text(out, "reason", item.reason);
@@ -126,12 +129,14 @@ static int show(const info_settings *settings, const onnx_program *p) {
   json_text(&out, "producer", p->info.producer_name);
   json_text(&out, "graph", p->info.graph_name);
   json_integer(&out, "weight_bytes", p->info.weight_bytes);
-  json_boolean(&out, "supported", p->built.unsupported == 0);
+  json_boolean(&out, "supported", p->built.unsupported == 0 || p->needs_parts);
+  json_boolean(&out, "in_parts", p->needs_parts);
   write_values(p, &out);
   write_operators(p, &out);
   write_patterns(p, &out);
   write_memory(p, &out);
-  write_unsupported(p, &out);
+  write_refused(p, &out, "cuts", true);
+  write_refused(p, &out, "unsupported", false);
   tool_clear_progress();
   return settings->json ? json_print(&out) : table_print(&out);
 }

@@ -13,6 +13,7 @@
 #include "commands/commands.h"
 #include "common/table.h"
 #include "common/tool.h"
+#include "onnx/onnx_parts.h"
 #include "onnx/onnx_program.h"
 #include "onnx/tensor_read.h"
 
@@ -52,6 +53,9 @@ static const option_table table = {
     .description =
         "Runs a model, eagerly and then recorded, and compares the bits of both. Shows the type, the shape and the\n"
         "first elements of each output, and the times of both runs; 'rondo bench model' measures them well.\n\n"
+        "A model in which shapes depend on data runs in parts, between which the host reads values. Its eager run "
+        "also\n"
+        "compiles the parts.\n\n"
         "With --check, outputs are compared with files. If one is not as expected, the exit status is 1.",
     OPTION_ROWS(rows, defaults),
 };
@@ -90,14 +94,14 @@ static int timed_run(const onnx_program *p, bool eager, double *out_us) {
 
 static int read_outputs(model_run *r) {
   int result = TOOL_OK;
-  for (size_t i = 0; i < r->program.built.outputs && result == TOOL_OK; i++)
+  for (size_t i = 0; i < onnx_program_outputs(&r->program) && result == TOOL_OK; i++)
     result = onnx_program_read_output(&r->program, i, &r->outputs[i].value);
   return result;
 }
 
 /* Reads the outputs again, and compares their bits. */
 static int compare_runs(model_run *r) {
-  for (size_t i = 0; i < r->program.built.outputs; i++) {
+  for (size_t i = 0; i < onnx_program_outputs(&r->program); i++) {
     run_output *output = &r->outputs[i];
     onnx_output again = {0};
     const int result = onnx_program_read_output(&r->program, i, &again);
@@ -113,7 +117,7 @@ static int compare_runs(model_run *r) {
 }
 
 static int run_both(model_run *r) {
-  r->outputs = calloc(r->program.built.outputs + 1, sizeof *r->outputs);
+  r->outputs = calloc(onnx_program_outputs(&r->program) + 1, sizeof *r->outputs);
   if (!r->outputs) return tool_fail_memory("the outputs");
   int result = timed_run(&r->program, true, &r->eager_us);
   if (result == TOOL_OK) result = read_outputs(r);
@@ -126,7 +130,7 @@ static int run_both(model_run *r) {
 
 static int write_outputs(const model_run *r) {
   int result = TOOL_OK;
-  for (size_t i = 0; r->settings->output && i < r->program.built.outputs && result == TOOL_OK; i++)
+  for (size_t i = 0; r->settings->output && i < onnx_program_outputs(&r->program) && result == TOOL_OK; i++)
     result = onnx_program_write_output(&r->program, i, &r->outputs[i].value, r->settings->output);
   return result;
 }
@@ -220,7 +224,8 @@ static int check_length(const model_run *r, size_t value_index, const rondo_onnx
   bool exists;
   size_t count = 0;
   if (!value->element || !find_expected(r, value->name, value_index, path)) return TOOL_OK;
-  for (size_t i = 0; i < r->program.built.outputs; i++) count += r->outputs[i].value.value_index == value_index;
+  for (size_t i = 0; i < onnx_program_outputs(&r->program); i++)
+    count += r->outputs[i].value.value_index == value_index;
   if (tensor_read_element(path, value, count, &more, &exists) != TOOL_OK) return TOOL_FAILURE;
   ++*inout_checked;
   if (!exists) return TOOL_OK;
@@ -234,7 +239,7 @@ static int check_names(const model_run *r) {
   for (size_t i = 0; i < checks->count; i++) {
     rondo_onnx_value value = {.struct_size = sizeof value};
     bool is_found = checks->items[i] == r->folder;
-    for (size_t k = 0; k < r->program.built.outputs; k++)
+    for (size_t k = 0; k < onnx_program_outputs(&r->program); k++)
       is_found |= option_value_of(checks->items[i], r->outputs[k].value.name) != NULL;
     for (size_t k = 0; rondo_onnx_get_output(r->program.model, k, &value) == RONDO_OK; k++)
       is_found |= option_value_of(checks->items[i], value.name) != NULL;
@@ -247,7 +252,7 @@ static int check_outputs(const model_run *r) {
   rondo_onnx_value value = {.struct_size = sizeof value};
   size_t checked = 0;
   if (check_names(r) != TOOL_OK) return TOOL_FAILURE;
-  for (size_t i = 0; i < r->program.built.outputs; i++) {
+  for (size_t i = 0; i < onnx_program_outputs(&r->program); i++) {
     bool is_checked;
     if (compare_output(r, &r->outputs[i], &is_checked) != TOOL_OK) return TOOL_FAILURE;
     checked += is_checked;
@@ -317,12 +322,13 @@ static int show(const model_run *r) {
   json_begin(&out);
   onnx_program_to_json(&r->program, &out);
   json_text(&out, "device", r->settings->device);
+  if (r->program.parts && onnx_parts_to_json(&r->program, &out) != TOOL_OK) return TOOL_FAILURE;
   json_real(&out, "eager_us", r->eager_us);
   json_real(&out, "recorded_us", r->recorded_us);
   json_boolean(&out, "identical", true);
   write_inputs(r, &out);
   json_begin_array(&out, "outputs");
-  for (size_t i = 0; i < r->program.built.outputs; i++) write_one(&out, &r->outputs[i]);
+  for (size_t i = 0; i < onnx_program_outputs(&r->program); i++) write_one(&out, &r->outputs[i]);
   json_end(&out);
   tool_clear_progress();
   return r->settings->json ? json_print(&out) : table_print(&out);
@@ -345,7 +351,8 @@ static int run(model_run *r, const char *path) {
 }
 
 static int destroy_all(model_run *r) {
-  for (size_t i = 0; r->outputs && i < r->program.built.outputs; i++) host_tensor_destroy(&r->outputs[i].value.tensor);
+  for (size_t i = 0; r->outputs && i < onnx_program_outputs(&r->program); i++)
+    host_tensor_destroy(&r->outputs[i].value.tensor);
   free(r->outputs);
   const int destroyed = onnx_program_destroy(&r->program);
   const int closed = rondo_device_close(r->device) ? tool_fail_status("the device") : TOOL_OK;

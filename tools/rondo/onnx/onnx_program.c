@@ -15,6 +15,7 @@
 #include "common/timing.h"
 #include "common/tool.h"
 #include "onnx/npy_file.h"
+#include "onnx/onnx_parts.h"
 
 static double seconds_since(uint64_t begin) { return (double)(clock_ns() - begin) / 1e9; }
 
@@ -114,6 +115,15 @@ static int fail_unsupported(const onnx_program *of, rondo_status status) {
   return tool_fail("%s: %s; 'rondo info' lists all of them%s", of->path, rondo_last_error()->message, of->hint);
 }
 
+/* Whether all that is not supported runs in parts. */
+static bool needs_parts(const onnx_program *of) {
+  rondo_onnx_unsupported item = {.struct_size = sizeof item};
+  size_t count = 0;
+  for (; of->build && rondo_onnx_build_get_unsupported(of->build, count, &item) == RONDO_OK; count++)
+    if (!item.needs_data) return false;
+  return count > 0;
+}
+
 bool onnx_program_is_cuda(const rondo_device *device) {
   rondo_device_info info = {.struct_size = sizeof info};
   return device && rondo_device_get_info(device, &info) == RONDO_OK && info.cuda;
@@ -134,7 +144,9 @@ int onnx_program_build(onnx_program *of, const rondo_device *device, bool lists_
   if (!status) status = rondo_onnx_build_program(of->model, &options, of->program, &of->build);
   free(given);
   of->build_seconds = seconds_since(begin);
-  if (status && !(status == RONDO_UNSUPPORTED && lists_unsupported && of->build)) return fail_unsupported(of, status);
+  of->needs_parts = status == RONDO_UNSUPPORTED && needs_parts(of);
+  const bool may_go_on = of->needs_parts || (status == RONDO_UNSUPPORTED && lists_unsupported && of->build);
+  if (status && !may_go_on) return fail_unsupported(of, status);
   return rondo_onnx_build_get_info(of->build, &of->built) ? tool_fail_status("%s", of->path) : TOOL_OK;
 }
 
@@ -150,6 +162,7 @@ static bool has_program_output(const onnx_program *of) {
 
 int onnx_program_compile(onnx_program *of, rondo_device *device, const rondo_compile_options *options) {
   const uint64_t begin = clock_ns();
+  if (of->needs_parts) return onnx_parts_open(of, device, options);
   if (!has_program_output(of)) return TOOL_OK;
   tool_show_progress("compiling %zu nodes", of->built.nodes);
   if (rondo_compile(of->program, device, options, &of->compiled)) return onnx_program_fail(of, of->path);
@@ -190,6 +203,7 @@ int onnx_program_write_inputs(const onnx_program *of) {
 }
 
 int onnx_program_run(const onnx_program *of, bool eager) {
+  if (of->parts) return onnx_parts_run(of);
   if (!of->compiled) return TOOL_OK;
   rondo_status status = eager ? rondo_compiled_run_eager(of->compiled) : rondo_compiled_run(of->compiled);
   if (!status) status = rondo_compiled_synchronize(of->compiled);
@@ -210,7 +224,10 @@ static int read_computed(const onnx_program *of, const rondo_onnx_built_value *b
   return TOOL_OK;
 }
 
+size_t onnx_program_outputs(const onnx_program *of) { return of->parts ? of->info.outputs : of->built.outputs; }
+
 int onnx_program_read_output(const onnx_program *of, size_t index, onnx_output *out) {
+  if (of->parts) return onnx_parts_read_output(of, index, out);
   rondo_onnx_built_value built = {.struct_size = sizeof built};
   if (rondo_onnx_build_get_output(of->build, index, &built)) return tool_fail_status("%s", of->path);
   *out = (onnx_output){.name = built.name,
@@ -261,7 +278,8 @@ void onnx_program_to_json(const onnx_program *of, json *out) {
 }
 
 int onnx_program_destroy(onnx_program *of) {
-  const int result = of->compiled && rondo_compiled_destroy(of->compiled) ? tool_fail_status("the program") : TOOL_OK;
+  int result = of->compiled && rondo_compiled_destroy(of->compiled) ? tool_fail_status("the program") : TOOL_OK;
+  if (onnx_parts_close(of) != TOOL_OK) result = TOOL_FAILURE;
   rondo_onnx_build_destroy(of->build);
   rondo_program_destroy(of->program);
   onnx_program_free_inputs(of);

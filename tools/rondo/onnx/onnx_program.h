@@ -74,7 +74,9 @@ typedef struct onnx_program {
   rondo_program *program;
   rondo_onnx_build *build; /* also if nodes are not supported */
   rondo_onnx_build_info built;
-  rondo_compiled *compiled; /* NULL if no output depends on a run */
+  rondo_compiled *compiled; /* NULL if no output depends on a run, or the model runs in parts */
+  bool needs_parts;         /* shapes depend on data, and nothing else is unsupported: it runs in parts */
+  struct onnx_parts *parts; /* that were opened (onnx_parts.h); NULL: none */
   rondo_compiled_info memory;
   double load_seconds, build_seconds, compile_seconds;
   char hint[300]; /* "; ...": that sizes of dimensions are not given, for messages of failures; or "" */
@@ -95,15 +97,20 @@ void onnx_program_free_inputs(onnx_program *of);
  * with a value: a build takes 63. */
 rondo_onnx_given_input onnx_program_give_input(const onnx_input *input, size_t *inout_values);
 
-/* Makes the program, for this device. Nodes that are not supported are no failure if `lists_unsupported`. */
+/* Makes the program, for this device. Nodes that are not supported are no failure if `lists_unsupported`, nor if they
+ * only need data (needs_parts). */
 int onnx_program_build(onnx_program *of, const rondo_device *device, bool lists_unsupported);
 
-/* Compiles it for a device, and writes weights and inputs. NULL: the default options. */
+/* Compiles it for a device, and writes weights and inputs. NULL: the default options. If it needs parts, they are
+ * compiled by the first run. */
 int onnx_program_compile(onnx_program *of, rondo_device *device, const rondo_compile_options *options);
 int onnx_program_write_inputs(const onnx_program *of);
 
-/* Runs and waits, if there is something to run. */
+/* Runs and waits, if there is something to run. Parts run eagerly the first time, and only then. */
 int onnx_program_run(const onnx_program *of, bool eager);
+
+/* How many outputs there are: with elements of sequences. */
+size_t onnx_program_outputs(const onnx_program *of);
 
 /* Reads an output, with its name. The tensor has no type, and no data, if programs do not have the type: `is_shown` is
  * then false. The caller destroys it. */
