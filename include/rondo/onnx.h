@@ -14,8 +14,9 @@
  *
  * Files of IR versions 3 to 14 are read. A file is mapped, and so are the files of external data beside it: the
  * elements of tensors take memory only while they are used. The files must not be changed in place while the model
- * exists, nor while a program exists that maps its weights (rondo_onnx_build_move_weights); they may be replaced or
- * deleted. External data must be in the folder of the model or below it. Symbolic links are followed.
+ * exists, nor while a program exists that maps its weights (rondo_onnx_build_move_weights), or a session's model; they
+ * may be replaced or deleted. External data must be in the folder of the model or below it. Symbolic links are
+ * followed.
  *
  * A model is validated when it is loaded: nesting, texts, sizes, types, names, and that each node comes after those
  * whose results it uses. Files from elsewhere are safe to load.
@@ -344,8 +345,9 @@ RONDO_API void rondo_onnx_builder_destroy(rondo_onnx_builder *builder);
  * rondo_onnx_build_program; INVALID_ARGUMENT with NULL_ARGUMENT, SHAPE (no rows). */
 RONDO_API RONDO_MUST_USE rondo_status rondo_onnx_builder_build(void *builder, size_t rows, rondo_program *program);
 
-/* The values of the states of all its programs. They refer to the files of the model, and belong to the builder. NULL
- * for NULL. */
+/* The values of the states of all its programs. They refer to the files of the model, and belong to the builder. On the
+ * device `cpu`, a session does not copy large ones that are in a file of external data, but maps their pages, which all
+ * its graphs and streams read (as rondo_onnx_build_move_weights). NULL for NULL. */
 RONDO_API const rondo_weights *rondo_onnx_builder_weights(const rondo_onnx_builder *builder);
 
 /* Models in trees ---------------------------------------------------------------------------------------------------

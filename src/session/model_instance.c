@@ -110,10 +110,11 @@ static rondo_status compile(const rondo_model_instance *instance, size_t rows, r
   return rondo_error_raise(&error);
 }
 
-/* Applies the weights and waits, because other instances use the states on other streams. Caches begin as zeros. */
+/* Applies the weights and waits, because other instances use the states on other streams. Caches begin as zeros. The
+ * set is the caller's, who may apply it again, so nothing is freed. */
 static rondo_status apply(const rondo_model_instance *instance, const rondo_weights *weights) {
   const rondo_cache_slots *slots = instance->model->slots;
-  rondo_kept_values kept = {.only = NULL};
+  rondo_kept_values kept = {.maps = true};
   if (slots != NULL) {
     kept.except = (const char *const *)slots->caches.items;
     kept.except_count = slots->caches.count;

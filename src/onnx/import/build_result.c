@@ -99,7 +99,7 @@ void rondo_onnx_build_free_weights(rondo_onnx_build *build) {
 }
 
 static rondo_status move_weights(rondo_onnx_build *build, rondo_compiled *compiled) {
-  const rondo_kept_values moved = {.moves = true};
+  const rondo_kept_values moved = {.maps = true, .moves = true};
   if (build->weights == NULL)
     return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_NONE, "the weights of this build were freed or moved before");
   RONDO_TRY(rondo_weights_check_kept(build->weights, compiled, &moved));

@@ -55,7 +55,7 @@ static bool is_new_state(const char *name, void *user) {
 }
 
 static rondo_status load_weights(rondo_onnx_runner *runner, const rondo_onnx_runner_program *program) {
-  const rondo_kept_values fresh = {.only = is_new_state, .user = runner, .moves = true};
+  const rondo_kept_values fresh = {.only = is_new_state, .user = runner, .maps = true, .moves = true};
   RONDO_TRY(rondo_weights_check_kept(program->build->weights, program->compiled, &fresh));
   return rondo_weights_apply_kept(program->build->weights, program->compiled, &fresh);
 }

@@ -22,9 +22,8 @@ typedef struct rondo_weights_entry {
   rondo_shape shape;
   void *data; /* NULL while a file is read: the caller did not request the tensor; and after it was moved */
   bool owns_data;
-  bool is_repeated;                  /* the data are one element, which all elements are equal to */
-  bool is_transposed;                /* the data have the last two dimensions in the other order */
-  size_t first_mapped, mapped_bytes; /* while the set is moved: bytes that the program has mapped from the file */
+  bool is_repeated;   /* the data are one element, which all elements are equal to */
+  bool is_transposed; /* the data have the last two dimensions in the other order */
 } rondo_weights_entry;
 
 typedef struct rondo_weights_pair {

@@ -11,9 +11,9 @@
 #include "tensor/run/named_values.h"
 
 /* The states of a compiled program come first among its values, then the cells. */
-static const rondo_named_value *value_at(const rondo_compiled *compiled, size_t index, const rondo_kept_values *kept) {
+static rondo_named_value *value_at(const rondo_compiled *compiled, size_t index, const rondo_kept_values *kept) {
   if (index >= compiled->values.count) return NULL;
-  const rondo_named_value *value = &compiled->values.items[index];
+  rondo_named_value *value = &compiled->values.items[index];
   return value->kind == 's' || (value->kind == 'c' && kept->cells) ? value : NULL;
 }
 
@@ -153,56 +153,58 @@ static rondo_status write_piece(void *user, size_t offset, const void *data, siz
 }
 
 /* Maps the pages of the file that hold the elements of a state, unless they must be copied. */
-static rondo_status map_value(const rondo_weights *weights, rondo_compiled *compiled, const rondo_named_value *value) {
-  rondo_device *const device = compiled->device;
-  rondo_weights_entry *entry = rondo_weights_look_up(weights, value->name);
+static rondo_status map_value(const rondo_weights *weights, rondo_device *device, rondo_named_value *value) {
+  const rondo_weights_entry *entry = rondo_weights_look_up(weights, value->name);
+  value->first_mapped = value->mapped_bytes = 0;
   const size_t bytes = rondo_shape_bytes(&value->shape);
   if (value->kind != 's' || value->packed != NULL || bytes < RONDO_LEAST_MAPPED || entry == NULL ||
       entry->shape.type != value->shape.type || !rondo_weights_is_in_file(weights, entry))
     return RONDO_OK;
-  return device->ops->map_file(device, value->address, entry->data, bytes, &entry->first_mapped, &entry->mapped_bytes);
+  return device->ops->map_file(device, value->address, entry->data, bytes, &value->first_mapped, &value->mapped_bytes);
 }
 
 /* Before anything is written: the system may give what is written huge pages, which would be taken back in part. */
 static rondo_status map_values(const rondo_weights *weights, rondo_compiled *compiled, const rondo_kept_values *kept) {
-  const rondo_named_value *value = NULL;
+  rondo_named_value *value = NULL;
   if (compiled->device->ops->map_file == NULL) return RONDO_OK;
   RONDO_TRY(rondo_compiled_synchronize(compiled));
   for (size_t i = 0; (value = value_at(compiled, i, kept)) != NULL; i++)
-    if (accepted(value, kept)) RONDO_TRY(map_value(weights, compiled, value));
+    if (accepted(value, kept)) RONDO_TRY(map_value(weights, compiled->device, value));
   return RONDO_OK;
 }
 
 /* The bytes before and after those that are mapped. */
 static rondo_status write_ends(const written *to, const rondo_weights_entry *entry) {
   const unsigned char *data = entry->data;
-  const size_t end = entry->first_mapped + entry->mapped_bytes, bytes = rondo_shape_bytes(&entry->shape);
-  if (entry->first_mapped > 0)
-    RONDO_TRY(rondo_values_write_part(to->compiled, to->value, 0, data, entry->first_mapped));
+  const rondo_named_value *value = to->value;
+  const size_t end = value->first_mapped + value->mapped_bytes, bytes = rondo_shape_bytes(&entry->shape);
+  if (value->first_mapped > 0)
+    RONDO_TRY(rondo_values_write_part(to->compiled, to->value, 0, data, value->first_mapped));
   return end == bytes ? RONDO_OK : rondo_values_write_part(to->compiled, to->value, end, data + end, bytes - end);
 }
 
 /* In pieces: the set and the program together never take much more memory than one of them. */
-static rondo_status write_value(const rondo_weights *weights, rondo_compiled *compiled, const char *name, bool moves) {
+static rondo_status write_value(const rondo_weights *weights, rondo_compiled *compiled, const char *name,
+                                const rondo_kept_values *kept) {
   rondo_weights_entry *entry = rondo_weights_look_up(weights, name);
   written to = {.compiled = compiled};
   RONDO_TRY(rondo_values_find(compiled, "rondo_weights_apply", name, "sc", &to.value));
-  if (moves && entry->mapped_bytes > 0)
+  if (kept->maps && to.value->mapped_bytes > 0)
     RONDO_TRY(write_ends(&to, entry));
   else
     RONDO_TRY(rondo_weights_read_elements(weights, entry, to.value->shape.type, 0, rondo_shape_elements(&entry->shape),
                                           write_piece, &to));
-  if (moves) rondo_weights_free_data(weights, entry);
+  if (kept->moves) rondo_weights_free_data(weights, entry);
   return RONDO_OK;
 }
 
 rondo_status rondo_weights_apply_kept(const rondo_weights *weights, rondo_compiled *compiled,
                                       const rondo_kept_values *kept) {
   const rondo_named_value *value = NULL;
-  if (kept->moves) RONDO_TRY(map_values(weights, compiled, kept));
+  if (kept->maps) RONDO_TRY(map_values(weights, compiled, kept));
   for (size_t i = 0; (value = value_at(compiled, i, kept)) != NULL; i++) {
     if (accepted(value, kept) && !rondo_weights_leave_out(weights, value, value->name))
-      RONDO_TRY(write_value(weights, compiled, value->name, kept->moves));
+      RONDO_TRY(write_value(weights, compiled, value->name, kept));
   }
   RONDO_TRY(rondo_shards_apply(weights, compiled, kept));
   rondo_weights_drop_all(weights);

@@ -15,6 +15,7 @@ typedef struct rondo_kept_values {
   void *user;                /* of `only` */
   const char *const *except; /* and no value with one of these names */
   size_t except_count;
+  bool maps;           /* apply maps large states from files of the set that do not change while the program exists */
   bool moves;          /* apply frees each tensor of the set as soon as it is written */
   bool between_rounds; /* and none that has a meaning only within a round of accumulated runs; set by gather */
 } rondo_kept_values;

@@ -53,6 +53,8 @@ typedef struct rondo_named_value {
   bool of_round;          /* a state that has no meaning between two rounds of accumulated runs */
   bool in_arena;
   bool is_lost; /* another program has used the arena since this value was written or computed */
+  size_t first_mapped,
+      mapped_bytes; /* of a state: bytes that are mapped from a file (tensor/files/weights_program.h) */
 } rondo_named_value;
 
 struct rondo_compiled {
