@@ -23,6 +23,10 @@ typedef void (*set_threads_function)(int threads);
 #define ONEDNN_LEAST 524288.0
 #define ONEDNN_LEAST_TRANSPOSED 131072.0
 
+/* The same with AVX-512. OpenBLAS has kernels for it by the names of processors, and runs those of AVX2, which are half
+ * as fast, on others that it does not know. oneDNN asks for the instructions. */
+#define ONEDNN_LEAST_AVX512 32768.0
+
 /* With fewer multiplications of BF16, a call takes longer than converting the factors. */
 #define BF16_LEAST 32768.0
 
@@ -61,17 +65,18 @@ void rondo_gemm_prepare(void) {
 
 static bool fits_int(size_t value) { return value <= INT_MAX; }
 
-/* oneDNN reads a transposed a, and a b that is not transposed, down its columns. If rows are a multiple of half a page
- * apart, their elements share a few sets of the cache: with a page, oneDNN takes twice as long as OpenBLAS, with half a
- * page 1.3 times as long. */
+/* Without AVX-512, oneDNN reads a transposed a, and a b that is not transposed, down its columns. If rows are a
+ * multiple of half a page apart, their elements share a few sets of the cache: with a page, oneDNN takes twice as long
+ * as OpenBLAS, with half a page 1.3 times as long. */
 #define ONEDNN_SLOW_STRIDE 512
 
 static bool is_for_onednn(const rondo_gemm *gemm) {
-  const double least = gemm->b.is_transposed ? ONEDNN_LEAST_TRANSPOSED : ONEDNN_LEAST;
+  const double products = (double)gemm->m * (double)gemm->n * (double)gemm->k;
   if (!has_onednn || !has_cblas) return has_onednn;
+  if (rondo_vectors_used() == RONDO_VECTORS_AVX512) return products >= ONEDNN_LEAST_AVX512;
   if (gemm->a.is_transposed && gemm->a.stride % ONEDNN_SLOW_STRIDE == 0) return false;
   if (!gemm->b.is_transposed && gemm->b.stride % ONEDNN_SLOW_STRIDE == 0) return false;
-  return (double)gemm->m * (double)gemm->n * (double)gemm->k >= least;
+  return products >= (gemm->b.is_transposed ? ONEDNN_LEAST_TRANSPOSED : ONEDNN_LEAST);
 }
 
 size_t rondo_gemm_tiles(const rondo_gemm *gemm) {
