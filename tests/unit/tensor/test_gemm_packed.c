@@ -17,7 +17,7 @@
 
 enum { MOST_ROWS = 20, MOST_COLUMNS = 100, MOST_DEPTH = 40, WIDER = 3 };
 
-static float a[MOST_ROWS * (MOST_DEPTH + WIDER)], b[MOST_COLUMNS * (MOST_DEPTH + MOST_COLUMNS)];
+static float a[MOST_DEPTH * (MOST_ROWS + WIDER)], b[MOST_COLUMNS * (MOST_DEPTH + MOST_COLUMNS)];
 static float packed[(MOST_COLUMNS + RONDO_PANEL) * MOST_DEPTH], c[MOST_ROWS * (MOST_COLUMNS + WIDER)];
 
 static void fill(float *values, size_t count, uint64_t seed) {
@@ -42,19 +42,21 @@ static void pack_all(const rondo_gemm_factor *factor, size_t k, size_t n) {
   for (size_t i = 0; i < rondo_gemm_panels(n); i++) rondo_gemm_pack(factor, k, n, i, packed);
 }
 
+/* Element [row, column] of the factor, or of its transpose. */
+static double element(const rondo_gemm_factor *factor, size_t row, size_t column) {
+  return (double)factor->at[factor->is_transposed ? column * factor->stride + row : row * factor->stride + column];
+}
+
 static double exact(const rondo_gemm_packed *g, const rondo_gemm_factor *factor, size_t row, size_t column) {
   double sum = 0;
-  for (size_t p = 0; p < g->k; p++) {
-    const size_t at = factor->is_transposed ? column * factor->stride + p : p * factor->stride + column;
-    sum += (double)g->a.at[row * g->a.stride + p] * (double)factor->at[at];
-  }
+  for (size_t p = 0; p < g->k; p++) sum += element(&g->a, row, p) * element(factor, p, column);
   return sum;
 }
 
-static void check(size_t m, size_t n, size_t k, bool across, bool accumulates) {
+static void check(size_t m, size_t n, size_t k, bool across_a, bool across, bool accumulates) {
   float before[sizeof c / sizeof *c];
   const rondo_gemm_factor factor = {b, (across ? k : n) + WIDER, across};
-  const rondo_gemm_packed g = {m, n, k, {a, k + WIDER, false}, packed, {c, n + WIDER, accumulates}};
+  const rondo_gemm_packed g = {m, n, k, {a, (across_a ? m : k) + WIDER, across_a}, packed, {c, n + WIDER, accumulates}};
   FILL(c, 3);
   memcpy(before, c, sizeof c);
   pack_all(&factor, k, n);
@@ -78,8 +80,8 @@ UNIT_TEST(test_every_form) {
     use_vectors(widths[i]);
     for (size_t m = 1; m <= MOST_ROWS; m++) {
       for (size_t j = 0; j < sizeof columns / sizeof columns[0]; j++) {
-        check(m, columns[j], 1 + (m * 7 + j) % MOST_DEPTH, j % 2 == 0, m % 2 == 0);
-        check(m, columns[j], MOST_DEPTH, j % 2 != 0, m % 2 != 0);
+        check(m, columns[j], 1 + (m * 7 + j) % MOST_DEPTH, (m + j) % 2 == 0, j % 2 == 0, m % 2 == 0);
+        check(m, columns[j], MOST_DEPTH, (m + j) % 3 == 0, j % 2 != 0, m % 2 != 0);
       }
     }
   }
@@ -94,17 +96,16 @@ static float deep_a[SMALL_ROWS * DEEP], deep_b[DEEP * (SMALL_COLUMNS + WIDER)];
 
 static double small_result(const rondo_gemm_small *g, size_t row, size_t column, double before) {
   double sum = (g->c.accumulates ? before : 0) + (g->bias == NULL ? 0 : (double)g->bias[row]);
-  for (size_t p = 0; p < g->k; p++)
-    sum += (double)g->a.at[row * g->a.stride + p] * (double)g->b.at[p * g->b.stride + column];
+  for (size_t p = 0; p < g->k; p++) sum += element(&g->a, row, p) * element(&g->b, p, column);
   return g->rectifies && sum < 0 ? 0 : sum;
 }
 
-static void check_small(size_t m, size_t n, size_t k, bool has_bias, bool accumulates, bool rectifies) {
+static void check_small(size_t m, size_t n, size_t k, bool across, bool has_bias, bool accumulates, bool rectifies) {
   float before[sizeof c / sizeof *c], bias[SMALL_ROWS];
   const rondo_gemm_small g = {m,
                               n,
                               k,
-                              {deep_a, k, false},
+                              {deep_a, across ? m : k, across},
                               {deep_b, n + WIDER, false},
                               {c, n + WIDER, accumulates},
                               has_bias ? bias : NULL,
@@ -129,7 +130,7 @@ static void check_all_small(void) {
   for (size_t m = 1; m <= SMALL_ROWS; m++)
     for (size_t j = 0; j < sizeof columns / sizeof columns[0]; j++)
       for (size_t k = 0; k < sizeof depths / sizeof depths[0]; k++, number++)
-        check_small(m, columns[j], depths[k], number % 2 == 0, number % 3 == 0, number % 5 < 3);
+        check_small(m, columns[j], depths[k], number % 7 < 3, number % 2 == 0, number % 3 == 0, number % 5 < 3);
 }
 
 UNIT_TEST(test_small_products_in_every_form) {

@@ -42,9 +42,10 @@ typedef struct panel_tile {
   const float *a, *b;
   const float *bias; /* of each row; NULL: none */
   float *c;
-  size_t k, a_stride, c_stride;
-  size_t b_row, b_panel; /* from a row of b' to the next one, and from a panel */
-  size_t columns;        /* that c has; the panels may have more */
+  size_t k, c_stride;
+  size_t a_row, a_column; /* from a row of a' to the next one, and from a column */
+  size_t b_row, b_panel;  /* from a row of b' to the next one, and from a panel */
+  size_t columns;         /* that c has; the panels may have more */
   bool accumulates, rectifies;
 } panel_tile;
 
@@ -72,12 +73,13 @@ RONDO_INLINE void store_part(const panel_tile *t, float *row, size_t at, const f
     FULL_UNROLL for (size_t i = 0; i < (rows); i++) {                                                                \
       FULL_UNROLL for (size_t v = 0; v < VECTORS; v++) sums[i][v] = form##_all(t->bias == NULL ? 0.0f : t->bias[i]); \
     }                                                                                                                \
-    for (size_t p = 0; p < t->k; p++) {                                                                              \
+    const float *column = t->a, *b_row = t->b;                                                                       \
+    for (size_t p = 0; p < t->k; p++, column += t->a_column, b_row += t->b_row) {                                    \
       form##_vector b[VECTORS];                                                                                      \
       FULL_UNROLL for (size_t v = 0; v < VECTORS; v++) b[v] =                                                        \
-          form##_load(t->b + p * t->b_row + v / EACH * t->b_panel + v % EACH * form##_lanes);                        \
+          form##_load(b_row + v / EACH * t->b_panel + v % EACH * form##_lanes);                                      \
       FULL_UNROLL for (size_t i = 0; i < (rows); i++) {                                                              \
-        const form##_vector a = form##_all(t->a[i * t->a_stride + p]);                                               \
+        const form##_vector a = form##_all(column[i * t->a_row]);                                                    \
         FULL_UNROLL for (size_t v = 0; v < VECTORS; v++) sums[i][v] = form##_multiply_add(a, b[v], sums[i][v]);      \
       }                                                                                                              \
     }                                                                                                                \
@@ -221,16 +223,19 @@ typedef struct product {
   bool rectifies;
 } product;
 
+static size_t a_row_of(const product *g) { return g->a.is_transposed ? 1 : g->a.stride; }
+
 /* Multiplies `rows` rows with some panels. */
 static void run_rows(const product *g, const tile_form *form, size_t row, size_t panel, size_t panels) {
   const size_t column = panel * PANEL;
-  const panel_tile tile = {.a = g->a.at + row * g->a.stride,
+  const panel_tile tile = {.a = g->a.at + row * a_row_of(g),
                            .b = g->b + panel * g->b_panel,
                            .bias = g->bias == NULL ? NULL : g->bias + row,
                            .c = g->c.at + row * g->c.stride + column,
                            .k = g->k,
-                           .a_stride = g->a.stride,
                            .c_stride = g->c.stride,
+                           .a_row = a_row_of(g),
+                           .a_column = g->a.is_transposed ? g->a.stride : 1,
                            .b_row = g->b_row,
                            .b_panel = g->b_panel,
                            .columns = rondo_smaller(panels * PANEL, g->n - column),
@@ -244,7 +249,7 @@ static void run_rows(const product *g, const tile_form *form, size_t row, size_t
 static void run_product(const product *g) {
   const tile_form *forms = chosen_tiles();
   const size_t all = rondo_gemm_panels(g->n), tiles = rondo_divide_up(g->m, MOST_ROWS);
-  assert(!g->a.is_transposed && g->a.stride >= g->k && g->c.stride >= g->n);
+  assert(g->a.stride >= (g->a.is_transposed ? g->m : g->k) && g->c.stride >= g->n);
   const size_t together = g->m == 0 ? 1 : forms[g->m / tiles].panels;
   for (size_t panel = 0, count; panel < all; panel += count) {
     count = all - panel < together ? 1 : together;
@@ -280,15 +285,16 @@ void rondo_gemm_run_small(const rondo_gemm_small *g) {
   assert(!g->b.is_transposed && g->b.stride >= g->n);
   for (size_t first = 0; first < g->k; first += RONDO_GEMM_SMALL_DEPTH) {
     const rondo_gemm_factor b = {g->b.at + first * g->b.stride, g->b.stride, false};
-    product part = {.m = g->m,
-                    .n = g->n,
-                    .k = rondo_smaller(g->k - first, RONDO_GEMM_SMALL_DEPTH),
-                    .a = {g->a.at + first, g->a.stride, g->a.is_transposed},
-                    .b = b.at,
-                    .b_row = b.stride,
-                    .b_panel = PANEL,
-                    .c = g->c,
-                    .bias = first == 0 ? g->bias : NULL};
+    product part = {
+        .m = g->m,
+        .n = g->n,
+        .k = rondo_smaller(g->k - first, RONDO_GEMM_SMALL_DEPTH),
+        .a = {g->a.at + (g->a.is_transposed ? first * g->a.stride : first), g->a.stride, g->a.is_transposed},
+        .b = b.at,
+        .b_row = b.stride,
+        .b_panel = PANEL,
+        .c = g->c,
+        .bias = first == 0 ? g->bias : NULL};
     part.c.accumulates |= first > 0;
     part.rectifies = g->rectifies && first + part.k == g->k;
     run_last_columns(&part, &b);

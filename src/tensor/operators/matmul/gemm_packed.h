@@ -19,7 +19,7 @@ static inline size_t rondo_gemm_panels(size_t n) { return n / RONDO_PANEL + (n %
 /* Packs one panel of b' [k, n] into `packed`, where the first panel begins. */
 void rondo_gemm_pack(const rondo_gemm_factor *b, size_t k, size_t n, size_t panel, float *packed);
 
-/* c [m, n] = a · b', or c + a · b' if c accumulates. a is not transposed; b' is packed, with all its panels. */
+/* c [m, n] = a' · b', or c + a' · b' if c accumulates. b' is packed, with all its panels. */
 typedef struct rondo_gemm_packed {
   size_t m, n, k;
   rondo_gemm_factor a;
@@ -29,8 +29,8 @@ typedef struct rondo_gemm_packed {
 
 void rondo_gemm_run_packed(const rondo_gemm_packed *gemm);
 
-/* c = a · b' + bias, or c + a · b' + bias, for products so small that a library would take as long to pack b' as to
- * multiply it: b' is read in place, except for the columns after the last whole panel. Neither factor is transposed.
+/* c = a' · b' + bias, or c + a' · b' + bias, for products so small that a library would take as long to pack b' as to
+ * multiply it: b' is read in place, except for the columns after the last whole panel. b is not transposed.
  * `bias` has one number for each row; NULL: none. With `rectifies`, negative results become 0. k is at least 1. */
 typedef struct rondo_gemm_small {
   size_t m, n, k;
