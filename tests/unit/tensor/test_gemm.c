@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Matrix products of a tile: plain C and libraries compared with the definition in double precision, for every storage
- * order, sizes around the edges of blocks, rows that are longer than the tile, and accumulation.
+ * Matrix products of a tile: plain C, libraries and the kernel for few rows compared with the definition in double
+ * precision, for every storage order, sizes around the edges of blocks, rows that are longer than the tile, and
+ * accumulation.
  */
 #define _GNU_SOURCE
 #include "tensor/operators/matmul/gemm.h"
@@ -86,6 +87,55 @@ UNIT_TEST(test_products_in_use) {
   check_all(rondo_gemm_run);
 }
 
+static void use_vectors(const char *widest) {
+  assert_int_equal(widest == NULL ? unsetenv("RONDO_CPU_VECTORS") : setenv("RONDO_CPU_VECTORS", widest, 1), 0);
+  rondo_options_reload();
+  (void)rondo_vectors_choose();
+}
+
+static size_t check_thin(size_t m, size_t n, size_t k, bool accumulates) {
+  const rondo_gemm g = {m, n, k, .a = {a, k + 2, false}, .b = {b, k + 3, true}, .c = {c, n + 1, accumulates}};
+  if (!rondo_gemm_is_thin(&g)) return 0;
+  check(&g, rondo_gemm_thin);
+  return 1;
+}
+
+/* All numbers of rows of a tile, columns that make no whole tile, and depths that make no whole vector. */
+UNIT_TEST(test_products_of_few_rows) {
+  static const char *const widths[] = {"avx2", "avx512"};
+  static const size_t columns[] = {1, 3, 4, 7, 12}, depths[] = {32, 39, 48, 300};
+  size_t checked = 0;
+  fill(a, 1);
+  fill(b, 2);
+  for (size_t i = 0; i < 2; i++) {
+    use_vectors(widths[i]);
+    for (size_t m = 1; m <= 33; m++)
+      for (size_t j = 0; j < 5; j++) checked += check_thin(m, columns[j], depths[(m + j) % 4], (m + j) % 3 == 0);
+  }
+  use_vectors(NULL);
+  if (checked == 0) print_message("the processor has neither AVX2 nor AVX-512\n");
+}
+
+/* Others are left to libraries, and so are all without vectors. */
+UNIT_TEST(test_which_products_have_few_rows) {
+  rondo_gemm g = {8, 16, 64, .a = {a, 64, false}, .b = {b, 64, true}, .c = {c, 16, false}};
+  const bool has = rondo_gemm_is_thin(&g);
+  g.m = 33;
+  assert_false(rondo_gemm_is_thin(&g));
+  g.m = 8;
+  g.k = 31;
+  assert_false(rondo_gemm_is_thin(&g));
+  g.k = 64;
+  g.b = (rondo_gemm_factor){b, 16, false};
+  assert_false(rondo_gemm_is_thin(&g));
+  g.b = (rondo_gemm_factor){b, 64, true};
+  assert_int_equal(rondo_gemm_is_thin(&g), has);
+  use_vectors("plain");
+  const bool has_plain = rondo_gemm_is_thin(&g);
+  use_vectors(NULL);
+  assert_false(has_plain);
+}
+
 static uint16_t halves[2][MOST];
 
 static void multiply_bf16(const rondo_gemm *g) {
@@ -123,13 +173,9 @@ UNIT_TEST(test_products_of_bf16) {
 UNIT_TEST(test_bf16_of_narrower_vectors_is_converted) {
   rondo_gemm_prepare();
   const bool has = rondo_gemm_is_for_bf16(64, 64, 64);
-  assert_int_equal(setenv("RONDO_CPU_VECTORS", "avx2", 1), 0);
-  rondo_options_reload();
-  (void)rondo_vectors_choose();
+  use_vectors("avx2");
   const bool has_narrow = rondo_gemm_is_for_bf16(64, 64, 64);
-  unsetenv("RONDO_CPU_VECTORS");
-  rondo_options_reload();
-  (void)rondo_vectors_choose();
+  use_vectors(NULL);
   assert_false(has_narrow);
   assert_int_equal(rondo_gemm_is_for_bf16(64, 64, 64), has);
   assert_false(rondo_gemm_is_for_bf16(8, 8, 8)); /* too small */

@@ -31,7 +31,8 @@ typedef void (*set_threads_function)(int threads);
 #define BF16_LEAST 32768.0
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static bool has_onednn, has_cblas, has_bf16; /* written once, before any thread reads them; so is the next one */
+/* Written once, before any thread reads them. uses_all: the user named a CBLAS, which computes all products. */
+static bool has_onednn, has_cblas, has_bf16, uses_all;
 static size_t cblas_tiles = RONDO_GEMM_TILES;
 
 static void limit_tiles(void) {
@@ -51,6 +52,7 @@ static void settle(void) {
   has_onednn = rondo_library_find(&rondo_onednn_products);
   has_cblas = rondo_library_find(&rondo_cblas);
   has_bf16 = has_onednn && rondo_onednn_product_api.gemm_bf16 != NULL;
+  uses_all = rondo_library_asked(&rondo_cblas)[0] != '\0';
   if (has_cblas) use_one_thread();
   limit_tiles();
 }
@@ -79,8 +81,10 @@ static bool is_for_onednn(const rondo_gemm *gemm) {
   return products >= (gemm->b.is_transposed ? ONEDNN_LEAST_TRANSPOSED : ONEDNN_LEAST);
 }
 
+static bool is_thin(const rondo_gemm *gemm) { return !uses_all && rondo_gemm_is_thin(gemm); }
+
 size_t rondo_gemm_tiles(const rondo_gemm *gemm) {
-  return has_cblas && !is_for_onednn(gemm) ? cblas_tiles : RONDO_GEMM_TILES;
+  return has_cblas && !is_thin(gemm) && !is_for_onednn(gemm) ? cblas_tiles : RONDO_GEMM_TILES;
 }
 
 static void run_cblas(const rondo_gemm *gemm) {
@@ -107,6 +111,10 @@ void rondo_gemm_run(const rondo_gemm *gemm) {
   assert(gemm->a.at != NULL && gemm->b.at != NULL && gemm->c.at != NULL && gemm->c.stride >= gemm->n);
   assert(gemm->a.stride >= (gemm->a.is_transposed ? gemm->m : gemm->k));
   assert(gemm->b.stride >= (gemm->b.is_transposed ? gemm->k : gemm->n));
+  if (is_thin(gemm)) {
+    rondo_gemm_thin(gemm);
+    return;
+  }
   if (is_for_onednn(gemm) && run_onednn(gemm)) return;
   if (!has_cblas || !fits) {
     rondo_gemm_plain(gemm);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Matrix products of one tile, on the calling thread: by oneDNN or CBLAS if these libraries are found, else in plain C.
+ * Matrix products of one tile, on the calling thread: by oneDNN or CBLAS if these libraries are found, else in plain C;
+ * of few rows by a kernel of Rondo's.
  * The libraries are found once in a process, and the shape of a product alone decides which one computes it, so all
  * products of a shape are computed alike. Threads: any, after rondo_gemm_prepare.
  */
@@ -74,5 +75,10 @@ bool rondo_gemm_run_bf16(const rondo_gemm_bf16 *gemm);
 
 /* Plain C, blocked: the reference for the libraries. */
 void rondo_gemm_plain(const rondo_gemm *gemm);
+
+/* A product of few rows with a transposed b, which is read in place. Only if rondo_gemm_is_thin: its shape is one that
+ * this is faster for than a library, and the processor has AVX2 with fused multiply-adds, or AVX-512. */
+bool rondo_gemm_is_thin(const rondo_gemm *gemm);
+void rondo_gemm_thin(const rondo_gemm *gemm);
 
 #endif
