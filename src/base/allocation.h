@@ -41,8 +41,8 @@ RONDO_PRIVATE RONDO_MUST_USE rondo_status rondo_allocate_items(const rondo_alloc
 
 /* Memory that is not zeroed, with an alignment (a power of two, at least 16). For memory that users request: it may be
  * large, and has no pages until it is touched. */
-RONDO_MUST_USE rondo_status rondo_allocate_untouched(const rondo_allocator *allocator, size_t bytes, size_t alignment,
-                                                     void **out);
+RONDO_PRIVATE RONDO_MUST_USE rondo_status rondo_allocate_untouched(const rondo_allocator *allocator, size_t bytes,
+                                                                   size_t alignment, void **out);
 
 /* As rondo_allocate with an alignment (a power of two, at least 16). */
 RONDO_PRIVATE RONDO_MUST_USE rondo_status rondo_allocate_aligned(const rondo_allocator *allocator, size_t count,

@@ -130,11 +130,11 @@ static rondo_status count_bytes(rondo_onnx_importer *importer, size_t bytes) {
   return RONDO_OK;
 }
 
-/* Gives a constant memory of its own for its elements, which are zero. */
+/* Gives a constant memory of its own for its elements, which the caller writes. */
 static rondo_status make_elements(rondo_onnx_importer *importer, rondo_onnx_constant *constant) {
   rondo_onnx_elements *made;
   RONDO_TRY(rondo_scratch_take(&importer->scratch, 1, sizeof *made, &made));
-  RONDO_TRY(rondo_allocate_aligned(&importer->allocator, constant->bytes, 1, ALIGNMENT, &made->memory));
+  RONDO_TRY(rondo_allocate_untouched(&importer->allocator, constant->bytes, ALIGNMENT, &made->memory));
   made->bytes = constant->bytes;
   made->previous = importer->elements;
   importer->elements = constant->owner = made;
@@ -154,7 +154,9 @@ rondo_status rondo_onnx_constant_make(rondo_onnx_importer *importer, const rondo
   RONDO_TRY(rondo_scratch_take(&importer->scratch, 1, sizeof **out, out));
   **out = (rondo_onnx_constant){
       .shape = *shape, .count = rondo_onnx_shape_count(shape), .bytes = rondo_onnx_shape_bytes(shape)};
-  return rondo_onnx_constant_make_elements(importer, *out, out_elements);
+  RONDO_TRY(rondo_onnx_constant_make_elements(importer, *out, out_elements));
+  if ((*out)->bytes > 0) memset(*out_elements, 0, (*out)->bytes);
+  return RONDO_OK;
 }
 
 rondo_status rondo_onnx_constant_make_elements(rondo_onnx_importer *importer, rondo_onnx_constant *constant,

@@ -22,21 +22,22 @@
 
 #define NAME_BYTES 32
 
-/* Of states, and of results, in a folding program. The time to add to a program and to compile it grows faster than its
- * size, and a loop may compute many constants. */
+/* Of constants, and of results, in a folding program. The time to add to a program and to compile it grows faster than
+ * its size, and a loop may compute many constants. */
 #define MOST_VALUES 1024
 
 struct rondo_onnx_folding {
   rondo_program *program;
   RONDO_ARRAY(rondo_onnx_constant *) deferred; /* those that are still to be computed */
   RONDO_ARRAY(rondo_onnx_constant *) states;   /* the state "state.<index>" of the program is each of these */
+  size_t borrowed;                             /* constants of the program, whose elements are read in place */
   rondo_onnx_folding *previous;
 };
 
 /* Programs --------------------------------------------------------------------------------------------------------- */
 
 static bool is_full(const rondo_onnx_folding *folding) {
-  return folding->states.count >= MOST_VALUES || folding->deferred.count >= MOST_VALUES;
+  return folding->states.count + folding->borrowed >= MOST_VALUES || folding->deferred.count >= MOST_VALUES;
 }
 
 rondo_status rondo_onnx_folding_open(rondo_onnx_importer *importer, rondo_onnx_folding **out) {
@@ -53,17 +54,31 @@ rondo_status rondo_onnx_folding_open(rondo_onnx_importer *importer, rondo_onnx_f
 
 rondo_program *rondo_onnx_folding_program(const rondo_onnx_folding *folding) { return folding->program; }
 
-static rondo_status add_state(rondo_onnx_importer *importer, rondo_onnx_folding *folding,
-                              rondo_onnx_constant *constant) {
+static rondo_status add_state(rondo_onnx_importer *importer, rondo_onnx_folding *folding, rondo_onnx_constant *constant,
+                              rondo_type type) {
   char name[NAME_BYTES];
-  rondo_type type;
-  RONDO_TRY(rondo_onnx_held_type(importer, constant->shape.type, &type));
   RONDO_TRY(rondo_array_reserve(&importer->allocator, &folding->states, folding->states.count + 1));
   (void)snprintf(name, sizeof name, "state.%zu", folding->states.count);
   const rondo_onnx_shape held = rondo_onnx_program_shape(&constant->shape);
   RONDO_TRY(rondo_program_state(folding->program, name, type, held.dims, held.rank, &constant->folding_state));
   constant->last_folding = folding;
   return rondo_array_push(&importer->allocator, &folding->states, &constant);
+}
+
+/* Elements that are in the file at any offset, or in a type that programs lack, are copied. */
+static rondo_status add_held(rondo_onnx_importer *importer, rondo_onnx_folding *folding,
+                             rondo_onnx_constant *constant) {
+  rondo_type type;
+  RONDO_TRY(rondo_onnx_held_type(importer, constant->shape.type, &type));
+  const bool is_plain = rondo_onnx_widened_type(constant->shape.type) == 0 && constant->elements != NULL;
+  if (!is_plain || (uintptr_t)constant->elements % rondo_type_bytes(type) != 0)
+    return add_state(importer, folding, constant, type);
+  const rondo_onnx_shape held = rondo_onnx_program_shape(&constant->shape);
+  RONDO_TRY(rondo_program_add_borrowed(folding->program, type, held.dims, held.rank, constant->elements,
+                                       &constant->folding_state));
+  constant->last_folding = folding;
+  folding->borrowed++;
+  return RONDO_OK;
 }
 
 /* Programs have a number where all elements are equal. */
@@ -90,7 +105,7 @@ rondo_status rondo_onnx_folding_operand(rondo_onnx_importer *importer, rondo_onn
   const bool is_number = rondo_onnx_constant_is_number(constant, &type, &number);
   if (!is_number) RONDO_TRY(rondo_onnx_folding_compute(importer, constant));
   if (constant->last_folding != folding)
-    RONDO_TRY(is_number ? add_number(folding, constant, type, number) : add_state(importer, folding, constant));
+    RONDO_TRY(is_number ? add_number(folding, constant, type, number) : add_held(importer, folding, constant));
   *out = constant->folding_state;
   return RONDO_OK;
 }

@@ -35,7 +35,8 @@ typedef struct compiler {
   rondo_layout layout;
   rondo_compiled *compiled;
   bool is_plan;        /* only the layout is made */
-  bool has_new_states; /* the memory of states is zero until the warm-up */
+  bool has_new_states; /* the memory of states is zero until the warm-up, */
+  bool has_new_arena;  /* and so is the arena */
 } compiler;
 
 /* Memory ---------------------------------------------------------------------------------------------------------- */
@@ -50,12 +51,14 @@ static rondo_status allocate_block(const compiler *c, size_t bytes, const char *
   return RONDO_OK;
 }
 
-static rondo_status take_arena(const compiler *c, size_t bytes) {
+static rondo_status take_arena(compiler *c, size_t bytes) {
   rondo_compiled *compiled = c->compiled;
   if (bytes == 0) return RONDO_OK;
   const rondo_status status = rondo_sharing_take_arena(compiled->sharing, bytes, &compiled->arena);
   RONDO_TRY(rondo_compiled_fail_memory(compiled, status, "arena", bytes));
   if (compiled->arena->users > 1) compiled->info.shared_bytes += bytes;
+  c->has_new_arena =
+      compiled->arena->users == 1 && rondo_memory_is_zero_at_first(compiled->device, compiled->arena->memory);
   return RONDO_OK;
 }
 
@@ -160,12 +163,13 @@ static rondo_status initialise(const compiler *c) {
     RONDO_TRY(fill(c, c->compiled->states, c->layout.state_bytes, 0));
   RONDO_TRY(fill(c, c->compiled->own, c->layout.own_bytes, 0));
   RONDO_TRY(rondo_feeds_clear(c->compiled));
-  RONDO_TRY(clear_arena(c));
+  if (!c->has_new_arena || !c->compiled->info.skipped_warm_up) RONDO_TRY(clear_arena(c));
   for (uint32_t i = 0; i < c->program->values.count; i++) {
     const rondo_program_value *value = &c->program->values.items[i];
-    const bool is_shared = c->layout.locations[i].block == RONDO_BLOCK_SHARED;
+    const rondo_block block = c->layout.locations[i].block;
+    const bool is_elsewhere = block == RONDO_BLOCK_SHARED || block == RONDO_BLOCK_BORROWED;
     const bool is_zeros = value->initial == 0 && value->elements == NULL;
-    if (!rondo_value_is_transient(c->program, i) && !is_shared && !is_zeros) RONDO_TRY(write_initial(c, i));
+    if (!rondo_value_is_transient(c->program, i) && !is_elsewhere && !is_zeros) RONDO_TRY(write_initial(c, i));
   }
   RONDO_TRY(rondo_stream_synchronize(c->compiled->stream));
   rondo_index_checks_clear(&c->compiled->checks);
@@ -385,13 +389,15 @@ static rondo_status make_guarded_recording(const compiler *c) {
 }
 
 /* If all kernels are warm, at most calls of libraries run, which change no state, so none needs to be kept. */
-static rondo_status warm_up_and_record(const compiler *c) {
+static rondo_status warm_up_and_record(compiler *c) {
   rondo_compiled *compiled = c->compiled;
   const bool measures = compiled->policy == RONDO_RECORD_AUTO || compiled->executed.executor != NULL;
   compiled->info.skipped_warm_up = !measures && compiled->ranks.count == 0 && rondo_is_warm(compiled);
   if (!compiled->info.skipped_warm_up) return make_guarded_recording(c);
   if (compiled->arena != NULL) compiled->arena->holder = compiled;
-  RONDO_TRY(rondo_warm_up_calls(compiled));
+  bool any;
+  RONDO_TRY(rondo_warm_up_calls(compiled, &any));
+  c->has_new_arena = c->has_new_arena && !any;
   return record(c);
 }
 

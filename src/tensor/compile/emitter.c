@@ -28,6 +28,8 @@ void *rondo_location_address(const rondo_location *location, const rondo_compile
       return location->packed == NULL ? compiled->sharing->values.items[location->offset].address
              : location->reads_rows   ? location->packed->plain
                                       : location->packed->address;
+    case RONDO_BLOCK_BORROWED:
+      return (void *)(uintptr_t)location->offset;
     case RONDO_BLOCK_ARENA:
       return compiled->arena->memory + location->offset;
   }

@@ -77,6 +77,11 @@ static rondo_status count_packed(const rondo_program *program, const rondo_locat
   return location->reads_rows ? append(program, bytes, &layout->rows_bytes, &at) : RONDO_OK;
 }
 
+/* Whether kernels can read memory that is not the device's. */
+static bool is_read_in_place(const rondo_layout_options *options) {
+  return options->resources != NULL && !options->resources->is_cuda && !options->resources->is_guarded;
+}
+
 static rondo_status place_value(const rondo_program *program, const rondo_layout_options *options, size_t index,
                                 rondo_layout *layout) {
   const rondo_sharing *sharing = options->sharing;
@@ -84,6 +89,10 @@ static rondo_status place_value(const rondo_program *program, const rondo_layout
   rondo_location *location = &layout->locations[index];
   assert(!rondo_value_is_transient(program, (uint32_t)index) && location->block == RONDO_BLOCK_NONE);
   const size_t bytes = rondo_shape_bytes(&value->shape);
+  if (value->is_borrowed && is_read_in_place(options)) {
+    *location = (rondo_location){.block = RONDO_BLOCK_BORROWED, .offset = (size_t)(uintptr_t)value->elements};
+    return RONDO_OK;
+  }
   if (value->kind == RONDO_VALUE_CONSTANT) {
     location->block = RONDO_BLOCK_OWN;
     return append(program, bytes, &layout->own_bytes, &location->offset);

@@ -23,14 +23,15 @@ typedef enum rondo_block {
   RONDO_BLOCK_NONE, /* a result of an operation that does not run */
   RONDO_BLOCK_STATES,
   RONDO_BLOCK_OWN,
-  RONDO_BLOCK_SHARED, /* a state or cell that exists already */
+  RONDO_BLOCK_SHARED,   /* a state or cell that exists already */
+  RONDO_BLOCK_BORROWED, /* the elements of a constant, which are the caller's */
   RONDO_BLOCK_ARENA
 } rondo_block;
 
 /* The block of memory and the offset in it at which a value or a workspace lives. */
 typedef struct rondo_location {
   rondo_block block;
-  size_t offset;        /* SHARED: the index of the shared value */
+  size_t offset;        /* SHARED: the index of the shared value; BORROWED: the address */
   size_t bytes;         /* ARENA: as planned, rounded up */
   uint32_t first, last; /* ARENA: the live range, as positions of the order, both included; the end of the run is one
                            past the last position */

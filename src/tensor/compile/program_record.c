@@ -83,15 +83,15 @@ static rondo_status check_kernels(const rondo_compiled *compiled) {
 }
 
 /* No such call writes to a state (rondo_emit_call). */
-rondo_status rondo_warm_up_calls(rondo_compiled *compiled) {
+rondo_status rondo_warm_up_calls(rondo_compiled *compiled, bool *out_any) {
   const size_t capacity = compiled->steps.count;
   const rondo_product **products;
-  bool any;
+  *out_any = false;
   RONDO_TRY(check_kernels(compiled));
   RONDO_TRY(rondo_allocate_items(&compiled->allocator, capacity, sizeof *products, &products));
-  const rondo_status status = enqueue_calls(compiled, products, &any);
+  const rondo_status status = enqueue_calls(compiled, products, out_any);
   rondo_release(&compiled->allocator, products, capacity, sizeof *products);
-  return status == RONDO_OK && any ? rondo_stream_synchronize(compiled->stream) : status;
+  return status == RONDO_OK && *out_any ? rondo_stream_synchronize(compiled->stream) : status;
 }
 
 /* Capture --------------------------------------------------------------------------------------------------------- */

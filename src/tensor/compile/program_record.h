@@ -18,9 +18,9 @@ RONDO_MUST_USE rondo_status rondo_warm_up(rondo_compiled *compiled);
  * shares with have run them all. Never on a guarded device. */
 bool rondo_is_warm(const rondo_compiled *compiled);
 
-/* Runs the calls of libraries alone, one of each shape, which prepare for their sizes, and waits. Changes the arena,
- * but no state. Errors: UNSUPPORTED as rondo_warm_up; what the calls return. */
-RONDO_MUST_USE rondo_status rondo_warm_up_calls(rondo_compiled *compiled);
+/* Runs the calls of libraries alone, one of each shape, which prepare for their sizes, and waits. *out_any: there were
+ * some, and they changed the arena, but no state. Errors: UNSUPPORTED as rondo_warm_up; what the calls return. */
+RONDO_MUST_USE rondo_status rondo_warm_up_calls(rondo_compiled *compiled, bool *out_any);
 
 /* Captures all steps. Errors: INVALID_STATE/UNPREPARED, with the operator and what the warm-up should have done:
  * prepare something, allocate memory, or a call that a capture refuses. */

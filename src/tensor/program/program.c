@@ -85,7 +85,7 @@ void rondo_program_roll_back(rondo_program *program, rondo_program_mark mark) {
   while (program->values.count > mark.values) {
     const rondo_program_value *last = &program->values.items[--program->values.count];
     rondo_release_text(&program->allocator, last->name);
-    rondo_release(&program->allocator, last->elements, rondo_shape_bytes(&last->shape), 1);
+    if (!last->is_borrowed) rondo_release(&program->allocator, last->elements, rondo_shape_bytes(&last->shape), 1);
   }
   program->ranks.turn = (uint32_t)mark.turn;
   if (program->optimizer != NULL) return;
@@ -215,6 +215,29 @@ rondo_status rondo_program_add_tensor(rondo_program *program, rondo_type type, c
   *out_value = (rondo_value){0};
   RONDO_TRY(rondo_shape_make("a constant", type, dims, rank, &shape));
   RONDO_TRY(rondo_program_constant_tensor(program, &shape, elements, &index));
+  *out_value = rondo_program_tag(program, index);
+  return RONDO_OK;
+}
+
+rondo_status rondo_program_constant_borrowed(rondo_program *program, const rondo_shape *shape, const void *elements,
+                                             uint32_t *out_index) {
+  rondo_program_value value = {.kind = RONDO_VALUE_CONSTANT,
+                               .shape = *shape,
+                               .is_borrowed = true,
+                               .operation = RONDO_NO_VALUE,
+                               .view_of = RONDO_NO_VALUE};
+  assert((uintptr_t)elements % rondo_type_bytes(shape->type) == 0);
+  memcpy(&value.elements, &elements, sizeof elements); /* nobody writes to them */
+  return push_value(program, &value, out_index);
+}
+
+rondo_status rondo_program_add_borrowed(rondo_program *program, rondo_type type, const size_t *dims, size_t rank,
+                                        const void *elements, rondo_value *out_value) {
+  rondo_shape shape;
+  uint32_t index = 0;
+  *out_value = (rondo_value){0};
+  RONDO_TRY(rondo_shape_make("a constant", type, dims, rank, &shape));
+  RONDO_TRY(rondo_program_constant_borrowed(program, &shape, elements, &index));
   *out_value = rondo_program_tag(program, index);
   return RONDO_OK;
 }

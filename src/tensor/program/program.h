@@ -34,6 +34,14 @@ RONDO_PRIVATE RONDO_MUST_USE rondo_status rondo_program_add_tensor(rondo_program
                                                                    const size_t *dims, size_t rank,
                                                                    const void *elements, rondo_value *out_value);
 
+/* The same with elements that stay where they are, and do not change as long as the program and what is compiled from
+ * it exist. They are aligned to their type. Programs that are compiled for a CPU without checks read them there. */
+RONDO_MUST_USE rondo_status rondo_program_constant_borrowed(rondo_program *program, const rondo_shape *shape,
+                                                            const void *elements, uint32_t *out_index);
+RONDO_PRIVATE RONDO_MUST_USE rondo_status rondo_program_add_borrowed(rondo_program *program, rondo_type type,
+                                                                     const size_t *dims, size_t rank,
+                                                                     const void *elements, rondo_value *out_value);
+
 /* Whether an input, state, cell or output has this name. */
 RONDO_PRIVATE bool rondo_program_has_name(const rondo_program *program, const char *name);
 

@@ -24,6 +24,7 @@ static void check_value(const rondo_program *program, uint32_t index) {
   assert(value->kind == RONDO_VALUE_STATE ||
          (!value->trained && !value->frozen && !value->is_assigned && !value->is_sparse && value->place == 0));
   assert(is_constant || value->elements == NULL);
+  assert(!value->is_borrowed || value->elements != NULL);
   assert(!value->trained || (!value->frozen && !value->is_assigned));
 }
 

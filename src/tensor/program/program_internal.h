@@ -40,7 +40,8 @@ typedef struct rondo_program_value {
   rondo_shape shape;
   char *name;            /* inputs, states and cells; else NULL */
   float initial;         /* of F32 states, cells and scalar constants: all elements; else 0 */
-  void *elements;        /* of a constant that is a tensor, the program's own; else NULL */
+  void *elements;        /* of a constant that is a tensor; else NULL */
+  bool is_borrowed;      /* they are the caller's, and do not change; else they are the program's own */
   bool trained;          /* a state that an optimizer updates, */
   uint32_t group;        /* and its group: 0 is that of the optimizer's own options */
   bool frozen;           /* a state that no optimizer may update */

@@ -172,15 +172,20 @@ enum { COUNT = 6 };
 static const float constant_elements[COUNT] = {1, 2, 3, 4, 5, 6};
 
 /* y = relu(x + c) and z = x * d, where d has the bits of c; a pattern replaces relu and the sum. */
-static rondo_program *program_with_constants(void) {
+static rondo_program *program_with_constants(bool are_borrowed) {
   const size_t shape[] = {2, 3};
   float elements[COUNT];
   rondo_value x, c, d, y, z;
   rondo_program *program = test_new_program();
   memcpy(elements, constant_elements, sizeof elements);
   assert_ok(rondo_program_input(program, "x", RONDO_F32, shape, 2, &x));
-  assert_ok(rondo_program_add_tensor(program, RONDO_F32, shape, 2, elements, &c));
-  assert_ok(rondo_program_add_tensor(program, RONDO_F32, shape, 2, elements, &d));
+  if (are_borrowed) {
+    assert_ok(rondo_program_add_borrowed(program, RONDO_F32, shape, 2, constant_elements, &c));
+    assert_ok(rondo_program_add_borrowed(program, RONDO_F32, shape, 2, constant_elements, &d));
+  } else {
+    assert_ok(rondo_program_add_tensor(program, RONDO_F32, shape, 2, elements, &c));
+    assert_ok(rondo_program_add_tensor(program, RONDO_F32, shape, 2, elements, &d));
+  }
   memset(elements, 0, sizeof elements); /* they were copied */
   assert_ok(rondo_op_add(program, x, c, &y));
   assert_ok(rondo_op_relu(program, y, &y));
@@ -199,14 +204,14 @@ static void assert_computed(const float *x, const float *y, const float *z) {
 }
 
 /* Constants of equal bits are one. They are memory of the compiled program, and are what they were in each run. */
-TEST(test_on9_constants_are_tensors) {
+static void check_constants(test_fixture *t, bool are_borrowed, uint64_t bytes) {
   static const float x[COUNT] = {-7, 2, -1, 0.5f, -9, 4};
   float y[COUNT], z[COUNT];
   rondo_compiled_info info = {.struct_size = sizeof info};
-  rondo_compiled *of = test_compile_kept(program_with_constants(), t->device, NULL);
+  rondo_compiled *of = test_compile_kept(program_with_constants(are_borrowed), t->device, NULL);
   assert_ok(rondo_compiled_get_info(of, &info));
-  assert_int_equal(info.constant_bytes, 256);
-  assert_int_equal(info.state_bytes, 256);
+  assert_int_equal(info.constant_bytes, bytes);
+  assert_int_equal(info.state_bytes, bytes);
   assert_int_equal(info.parameters, 0);
   for (size_t run = 0; run < 3; run++) {
     assert_ok(rondo_compiled_write(of, "x", x, sizeof x));
@@ -217,6 +222,14 @@ TEST(test_on9_constants_are_tensors) {
   }
 }
 
+TEST(test_on9_constants_are_tensors) { check_constants(t, false, 256); }
+
+/* A program on a CPU without checks reads them where they are. */
+TEST(test_on9_constants_are_borrowed) {
+  const bool is_read_in_place = test_device_is("cpu") && !test_is_guarded(t);
+  check_constants(t, true, is_read_in_place ? 0 : 256);
+}
+
 /* Each part of a divided program has the constants that it reads. */
 TEST(test_on9_divided_programs_have_constants) {
   static const float x[COUNT] = {-7, 2, -1, 0.5f, -9, 4};
@@ -225,7 +238,7 @@ TEST(test_on9_divided_programs_have_constants) {
   rondo_divided *divided = NULL;
   assert_ok(rondo_device_open("cpu", NULL, &other));
   rondo_device *const devices[] = {t->device, other};
-  assert_ok(rondo_compile_divided(program_with_constants(), devices, 2, NULL, &divided));
+  assert_ok(rondo_compile_divided(program_with_constants(false), devices, 2, NULL, &divided));
   assert_ok(rondo_divided_write(divided, "x", x, sizeof x));
   assert_ok(rondo_divided_run(divided));
   assert_ok(rondo_divided_read(divided, "y", y, sizeof y));

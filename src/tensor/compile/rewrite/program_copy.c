@@ -12,6 +12,8 @@
 static rondo_status copy_named_value(rondo_program_copier *c, uint32_t number) {
   rondo_program_value value = c->from->values.items[number];
   if (value.kind == RONDO_VALUE_RESULT) return RONDO_OK;
+  if (value.is_borrowed)
+    return rondo_program_constant_borrowed(c->to, &value.shape, value.elements, &c->values[number]);
   if (value.elements != NULL)
     return rondo_program_constant_tensor(c->to, &value.shape, value.elements, &c->values[number]);
   value.readers = 0;
