@@ -93,6 +93,32 @@ static void use_vectors(const char *widest) {
   (void)rondo_vectors_choose();
 }
 
+/* The product of a row and a matrix, at every vector width. */
+UNIT_TEST(test_products_of_a_row) {
+  static const char *const widths[] = {"plain", "avx2", "avx512"};
+  static const size_t sizes[][2] = {{1, 1}, {3, 5}, {70, 33}, {33, 70}, {100, 101}};
+  fill(a, 1);
+  fill(b, 2);
+  for (size_t i = 0; i < sizeof widths / sizeof *widths; i++) {
+    use_vectors(widths[i]);
+    for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
+      for (unsigned way = 0; way < 8; way++) {
+        const size_t n = sizes[s][0], k = sizes[s][1];
+        const bool across_a = (way & 1) != 0, across_b = (way & 2) != 0;
+        const rondo_gemm g = {1,
+                              n,
+                              k,
+                              .a = {a, across_a ? 1 : k + 2, across_a},
+                              .b = {b, (across_b ? k : n) + 3, across_b},
+                              .c = {c, n, (way & 4) != 0}};
+        assert_true(rondo_gemm_is_own(&g));
+        check(&g, rondo_gemm_row);
+      }
+    }
+  }
+  use_vectors(NULL);
+}
+
 static size_t check_thin(size_t m, size_t n, size_t k, bool accumulates) {
   const rondo_gemm g = {m, n, k, .a = {a, k + 2, false}, .b = {b, k + 3, true}, .c = {c, n + 1, accumulates}};
   if (!rondo_gemm_is_thin(&g)) return 0;

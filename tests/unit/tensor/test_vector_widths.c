@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Kernels that are compiled for several vector widths give the same bits with each width that the processor has: unary
- * and broadcast operators on all kinds of numbers, and training steps of a network with the other operators.
+ * and broadcast operators on all kinds of numbers, and training steps of a network with the other operators. Products
+ * are plain C: other kernels of products multiply and add in one rounding.
  */
 #define _GNU_SOURCE
 #include <stdlib.h>
@@ -19,6 +20,7 @@ enum { PLAIN, WIDTHS = sizeof widths / sizeof widths[0] };
 /* False: the processor does not have it. */
 static bool use(size_t width) {
   assert_int_equal(setenv("RONDO_CPU_VECTORS", widths[width], 1), 0);
+  assert_int_equal(setenv("RONDO_CBLAS_LIBRARY", "none", 1), 0);
   rondo_options_reload();
   return rondo_vectors_choose() == (rondo_vectors)(RONDO_VECTORS_PLAIN + width);
 }

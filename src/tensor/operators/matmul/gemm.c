@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "tensor/operators/common/vectors.h"
+#include "tensor/operators/matmul/gemm_packed.h"
 #include "tensor/vendor/onednn.h"
 
 typedef void (*set_threads_function)(int threads);
@@ -23,16 +24,12 @@ typedef void (*set_threads_function)(int threads);
 #define ONEDNN_LEAST 524288.0
 #define ONEDNN_LEAST_TRANSPOSED 131072.0
 
-/* The same with AVX-512. OpenBLAS has kernels for it by the names of processors, and runs those of AVX2, which are half
- * as fast, on others that it does not know. oneDNN asks for the instructions. */
-#define ONEDNN_LEAST_AVX512 32768.0
-
 /* With fewer multiplications of BF16, a call takes longer than converting the factors. */
 #define BF16_LEAST 32768.0
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-/* Written once, before any thread reads them. uses_all: the user named a CBLAS, which computes all products. */
-static bool has_onednn, has_cblas, has_bf16, uses_all;
+/* Written once, before any thread reads them. */
+static bool has_onednn, has_cblas, has_bf16;
 static size_t cblas_tiles = RONDO_GEMM_TILES;
 
 static void limit_tiles(void) {
@@ -48,19 +45,25 @@ static void use_one_thread(void) {
   set_threads(1);
 }
 
+/* With AVX-512, oneDNN and own kernels compute all products. OpenBLAS has kernels for it by the names of processors,
+ * and runs those of AVX2, which are half as fast, on others that it does not know; and loading it takes milliseconds
+ * and megabytes. */
+static bool find_cblas(void) {
+  const bool is_needed = !rondo_library_find(&rondo_onednn_products) || rondo_vectors_used() != RONDO_VECTORS_AVX512;
+  return is_needed && rondo_library_find(&rondo_cblas);
+}
+
 static void settle(void) {
   has_onednn = rondo_library_find(&rondo_onednn_products);
-  has_cblas = rondo_library_find(&rondo_cblas);
+  has_cblas = find_cblas();
   has_bf16 = has_onednn && rondo_onednn_product_api.gemm_bf16 != NULL;
-  uses_all = rondo_library_asked(&rondo_cblas)[0] != '\0';
   if (has_cblas) use_one_thread();
   limit_tiles();
 }
 
 /* The search, which may log, comes first: no thread may wait in pthread_once for the user's log function. */
 void rondo_gemm_prepare(void) {
-  (void)rondo_library_find(&rondo_onednn_products);
-  (void)rondo_library_find(&rondo_cblas);
+  (void)find_cblas();
   const int failed = pthread_once(&once, settle);
   (void)failed; /* it has no errors but those of a wrong argument */
 }
@@ -75,16 +78,23 @@ static bool fits_int(size_t value) { return value <= INT_MAX; }
 static bool is_for_onednn(const rondo_gemm *gemm) {
   const double products = (double)gemm->m * (double)gemm->n * (double)gemm->k;
   if (!has_onednn || !has_cblas) return has_onednn;
-  if (rondo_vectors_used() == RONDO_VECTORS_AVX512) return products >= ONEDNN_LEAST_AVX512;
   if (gemm->a.is_transposed && gemm->a.stride % ONEDNN_SLOW_STRIDE == 0) return false;
   if (!gemm->b.is_transposed && gemm->b.stride % ONEDNN_SLOW_STRIDE == 0) return false;
   return products >= (gemm->b.is_transposed ? ONEDNN_LEAST_TRANSPOSED : ONEDNN_LEAST);
 }
 
-static bool is_thin(const rondo_gemm *gemm) { return !uses_all && rondo_gemm_is_thin(gemm); }
+/* With fewer multiplications, packing a factor and making the code of the library's kernels take longer. */
+#define LIBRARY_LEAST 131072.0
+
+bool rondo_gemm_is_own(const rondo_gemm *gemm) {
+  if (rondo_library_asked(&rondo_cblas)[0] != '\0') return false;
+  const bool is_small = (double)gemm->m * (double)gemm->n * (double)gemm->k < LIBRARY_LEAST;
+  return rondo_gemm_is_thin(gemm) || rondo_gemm_is_row(gemm) ||
+         (is_small && gemm->k > 0 && !gemm->b.is_transposed && rondo_vectors_used() == RONDO_VECTORS_AVX512);
+}
 
 size_t rondo_gemm_tiles(const rondo_gemm *gemm) {
-  return has_cblas && !is_thin(gemm) && !is_for_onednn(gemm) ? cblas_tiles : RONDO_GEMM_TILES;
+  return has_cblas && !rondo_gemm_is_own(gemm) && !is_for_onednn(gemm) ? cblas_tiles : RONDO_GEMM_TILES;
 }
 
 static void run_cblas(const rondo_gemm *gemm) {
@@ -105,14 +115,23 @@ static bool run_onednn(const rondo_gemm *g) {
   return status == ONEDNN_OK;
 }
 
+static void run_own(const rondo_gemm *gemm) {
+  if (rondo_gemm_is_thin(gemm))
+    rondo_gemm_thin(gemm);
+  else if (rondo_gemm_is_row(gemm))
+    rondo_gemm_row(gemm);
+  else
+    rondo_gemm_run_small(&(rondo_gemm_small){gemm->m, gemm->n, gemm->k, gemm->a, gemm->b, gemm->c, NULL, false});
+}
+
 void rondo_gemm_run(const rondo_gemm *gemm) {
   const bool fits = fits_int(gemm->m) && fits_int(gemm->n) && fits_int(gemm->k) && fits_int(gemm->a.stride) &&
                     fits_int(gemm->b.stride) && fits_int(gemm->c.stride);
   assert(gemm->a.at != NULL && gemm->b.at != NULL && gemm->c.at != NULL && gemm->c.stride >= gemm->n);
   assert(gemm->a.stride >= (gemm->a.is_transposed ? gemm->m : gemm->k));
   assert(gemm->b.stride >= (gemm->b.is_transposed ? gemm->k : gemm->n));
-  if (is_thin(gemm)) {
-    rondo_gemm_thin(gemm);
+  if (rondo_gemm_is_own(gemm)) {
+    run_own(gemm);
     return;
   }
   if (is_for_onednn(gemm) && run_onednn(gemm)) return;

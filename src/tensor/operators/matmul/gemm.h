@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Matrix products of one tile, on the calling thread: by oneDNN or CBLAS if these libraries are found, else in plain C;
- * of few rows by a kernel of Rondo's.
+ * Matrix products of one tile, on the calling thread: by oneDNN or CBLAS if these libraries are found, else in plain C.
+ * Some products need no library (rondo_gemm_is_own).
  * The libraries are found once in a process, and the shape of a product alone decides which one computes it, so all
  * products of a shape are computed alike. Threads: any, after rondo_gemm_prepare.
  */
@@ -35,7 +35,7 @@ typedef struct rondo_gemm {
 } rondo_gemm;
 
 /* Looks for oneDNN (tensor/vendor/onednn.h), unless RONDO_CBLAS_LIBRARY is set: then that library computes all products
- * ("none": plain C). Looks for a library with cblas_sgemm (rondo_cblas), and sets
+ * ("none": plain C). Looks for a library with cblas_sgemm (rondo_cblas) if it would be used, and sets
  * OpenBLAS to one thread, for the whole process and permanently: the number belongs to all threads
  * (openblas_set_num_threads), so restoring it after each product would race. Users of other BLAS libraries must set
  * theirs. Later calls do nothing. Thread-safe. */
@@ -49,7 +49,7 @@ void rondo_gemm_prepare(void);
  * rondo_gemm_prepare. */
 size_t rondo_gemm_tiles(const rondo_gemm *gemm);
 
-/* After rondo_gemm_prepare. Any thread. */
+/* After rondo_gemm_prepare, unless rondo_gemm_is_own. Any thread. */
 void rondo_gemm_run(const rondo_gemm *gemm);
 
 /* The same with factors of BF16, as bits; sums are F32. */
@@ -80,5 +80,18 @@ void rondo_gemm_plain(const rondo_gemm *gemm);
  * this is faster for than a library, and the processor has AVX2 with fused multiply-adds, or AVX-512. */
 bool rondo_gemm_is_thin(const rondo_gemm *gemm);
 void rondo_gemm_thin(const rondo_gemm *gemm);
+
+/* Whether the product is that of a row and a matrix. */
+static inline bool rondo_gemm_is_row(const rondo_gemm *gemm) {
+  return gemm->m == 1 && (!gemm->a.is_transposed || gemm->a.stride == 1);
+}
+
+/* Such a product. */
+void rondo_gemm_row(const rondo_gemm *gemm);
+
+/* Whether own kernels compute the product and each of its tiles: few rows with a transposed b, a row and a matrix, and
+ * with AVX-512 small products; none if RONDO_CBLAS_LIBRARY is set. These do not need rondo_gemm_prepare. The addresses
+ * do not matter. */
+bool rondo_gemm_is_own(const rondo_gemm *gemm);
 
 #endif

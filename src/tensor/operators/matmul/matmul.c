@@ -182,11 +182,18 @@ static size_t singles_of(const rondo_shape *shape) {
   return fits && bytes <= MOST_SINGLES ? bytes : 0;
 }
 
+static bool needs_library(const rondo_matmul_problem *p, rondo_type type) {
+  const bool across_a = p->transpose_a != 0, across_b = p->transpose_b != 0;
+  const rondo_gemm whole = {p->m, p->n, p->k, .a = {NULL, across_a ? p->m : p->k, across_a},
+                            .b = {NULL, across_b ? p->k : p->n, across_b}};
+  return type != RONDO_F32 || !rondo_gemm_is_own(&whole);
+}
+
 static matmul_plan plan_matmul(const rondo_operation *operation, const rondo_shape *a, const rondo_shape *b,
                                bool is_cuda) {
   const bool *flags = operation->attributes.flags;
   matmul_plan plan = {.problem = rondo_matmul_problem_of(a, b, flags[TRANSPOSE_A], flags[TRANSPOSE_B])};
-  rondo_gemm_prepare();
+  if (needs_library(&plan.problem, a->type)) rondo_gemm_prepare();
   plan.problem.activation = activation_of(operation);
   plan.problem.is_for_bf16 =
       !is_cuda && a->type == RONDO_BF16 && rondo_gemm_is_for_bf16(plan.problem.m, plan.problem.n, plan.problem.k);
