@@ -155,7 +155,8 @@ typedef struct rondo_row_value {
  * outputs. A request names its length, and each of its rows may be shorter. The model has a few lengths, which are
  * given or are chosen from a history of rows and lengths. A request runs with the smallest length that is large enough;
  * the other positions are padding, which is zeros. The network reads how many positions of each row are valid from an
- * input that the session writes (rondo_row_inputs), and must not let the others change its results.
+ * input that the session writes (rondo_row_inputs) or that requests give, such as a mask, and must not let the others
+ * change its results. A network for which that is not so has exact lengths (rondo_model_options).
  *
  * Each length has graphs, times and a dispatch table of its own, as a model without lengths has. Its name is that of
  * the model with the length: length 64 of "gpt" is "gpt[64]", and functions that take the name of a model take this
@@ -264,6 +265,12 @@ typedef struct rondo_model_options {
   /* The network that reads sources (see Sources): build_sized, user, row_inputs, and lengths and sizes as for a model.
    * slots, weights and source are those of this model. Read during the call; NULL: there is none. */
   const struct rondo_model_options *source;
+  /* The network is never padded: for one whose results the padding of positions would change. A request whose length is
+   * one of the model's runs by the graphs of this length. One of another length, up to the longest, runs eagerly with a
+   * program for exactly its rows and its length (max_eager_programs). All rows of a request have its length. Lengths
+   * that are chosen are those of the most positions in the history, and the longest. With build_sized and without
+   * slots. */
+  bool exact_lengths;
 } rondo_model_options;
 #define RONDO_MODEL_OPTIONS_INIT .struct_size = sizeof(rondo_model_options)
 
@@ -277,11 +284,11 @@ typedef struct rondo_model_options {
  * without devices), and as rondo_compile_divided; UNSUPPORTED/OTHER_DEVICE, with names, for a division in which nothing
  * runs on the session's device, or in which another device reads a result or a state of a different device. Captures
  * and eager runs fail with UNSUPPORTED/SHAPE if the division differs for other rows. With build_sized: INVALID_ARGUMENT
- * with BAD_OPTIONS (sequences without slot_positions; devices; lengths without build_sized), UNKNOWN_NAME (a row input
- * that the network does not have), TYPE or SHAPE (of a row input), OUT_OF_RANGE (a length of 0, too many of them, a
- * length above slot_positions, more than 2^31 - 1 slots or positions), DUPLICATE_NAME (a length that is given twice);
- * of a source BAD_OPTIONS (a model without slots; options that it does not have) and SHAPE (no caches of the model);
- * LIMIT_EXCEEDED (budget_slot_bytes is too small for one slot). */
+ * with BAD_OPTIONS (sequences without slot_positions or with exact_lengths; devices; lengths without build_sized),
+ * UNKNOWN_NAME (a row input that the network does not have), TYPE or SHAPE (of a row input), OUT_OF_RANGE (a length of
+ * 0, too many of them, a length above slot_positions, more than 2^31 - 1 slots or positions), DUPLICATE_NAME (a length
+ * that is given twice); of a source BAD_OPTIONS (a model without slots; options that it does not have) and SHAPE (no
+ * caches of the model); LIMIT_EXCEEDED (budget_slot_bytes is too small for one slot). */
 RONDO_API RONDO_MUST_USE rondo_status rondo_session_add_model(rondo_session *session, const char *name,
                                                               const rondo_model_options *options);
 
@@ -301,8 +308,10 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_session_write(rondo_session *session
 typedef struct rondo_model_value {
   uint32_t struct_size;
   rondo_type type;
-  const char *name; /* owned by the model */
-  size_t row_bytes; /* of one row of a request */
+  const char *name;      /* owned by the model */
+  size_t row_bytes;      /* of one row of a request */
+  size_t position_bytes; /* of one position of a row, in models with lengths: a row has as many as the request's length;
+                            0: the value does not have the length */
 } rondo_model_value;
 
 /* Errors: NOT_FOUND with UNKNOWN_NAME (the model), OUT_OF_RANGE (past the last); INVALID_ARGUMENT. */
@@ -506,7 +515,8 @@ typedef enum rondo_run_mode {
 typedef enum rondo_run_reason {
   RONDO_RUN_CHEAPEST = 0,
   RONDO_RUN_REQUESTED = 1, /* rondo_request.mode */
-  RONDO_RUN_NO_GRAPH = 2,  /* the model has no graphs, or it changes states and no graph has so many rows */
+  RONDO_RUN_NO_GRAPH = 2,  /* the model has no graphs, or none of an exact length, or it changes states and no graph has
+                              so many rows */
   RONDO_RUN_RETRY = 3,     /* its batch failed, and it ran again, alone or with at most half of the batch */
   RONDO_RUN_CAPTURING = 4, /* capture mode */
   RONDO_RUN_TRIAL = 5      /* one graph, to measure it (see Times that change) */
@@ -587,12 +597,13 @@ struct rondo_answer {
  * later step of it, and the session is strict or the request asks for a graph); EXECUTION_FAILED/OUT_OF_RANGE and other
  * failures of its work. About lengths and sequences: INVALID_ARGUMENT with SHAPE (a length that the model does not
  * have, a sequence with several rows), OUT_OF_RANGE (a length of a row), NULL_ARGUMENT (no sequence), BAD_OPTIONS (a
- * sequence, lengths or `next` for a model that has none), OTHER_DEVICE (a sequence of another session or model);
- * INVALID_STATE with STALE_SEQUENCE (it was closed or evicted), STILL_IN_USE (another request uses it);
- * LIMIT_EXCEEDED/OUT_OF_RANGE (its slot has not enough free positions, at first or for a later step);
- * INVALID_STATE/CALL_ORDER (a sequence without the source that its model needs); INVALID_ARGUMENT/BAD_OPTIONS (`done`,
- * which is for submitted requests). About memory of the device: UNSUPPORTED/WRONG_MEMORY (a divided model, or one with
- * lengths); INVALID_ARGUMENT/WRONG_MEMORY (the driver says that a value is not memory of a device). */
+ * sequence, lengths or `next` for a model that has none; a row shorter than the request in a model of exact lengths),
+ * OTHER_DEVICE (a sequence of another session or model); INVALID_STATE with STALE_SEQUENCE (it was closed or evicted),
+ * STILL_IN_USE (another request uses it); LIMIT_EXCEEDED/OUT_OF_RANGE (its slot has not enough free positions, at first
+ * or for a later step); INVALID_STATE/CALL_ORDER (a sequence without the source that its model needs);
+ * INVALID_ARGUMENT/BAD_OPTIONS (`done`, which is for submitted requests). About memory of the device:
+ * UNSUPPORTED/WRONG_MEMORY (a divided model, or one with lengths); INVALID_ARGUMENT/WRONG_MEMORY (the driver says that
+ * a value is not memory of a device). */
 RONDO_API RONDO_MUST_USE rondo_status rondo_session_run(rondo_session *session, const char *model,
                                                         const rondo_request *request, rondo_answer *out_answer);
 

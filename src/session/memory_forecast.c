@@ -51,7 +51,7 @@ static rondo_status plan_divided(const rondo_model_instance *instance, const ron
 
 static rondo_status plan_rows(const rondo_model_instance *instance, size_t rows, planned *p, rondo_model_bytes *inout) {
   rondo_program *program = NULL;
-  RONDO_TRY(rondo_model_make_program(instance->model, rows, &program));
+  RONDO_TRY(rondo_model_make_program(instance->model, rows, instance->model->length, &program));
   const rondo_status status = instance->model->devices == NULL ? plan_part(instance, program, 0, p, inout)
                                                                : plan_divided(instance, program, rows, p, inout);
   rondo_program_destroy(program);

@@ -19,8 +19,10 @@
 static rondo_status write_value(const char *call, const rondo_session_value *values, size_t count, size_t index,
                                 rondo_model_value *out) {
   if (index >= count) return rondo_session_fail_range(call, "value", index, count);
-  const rondo_model_value value = {
-      .type = values[index].type, .name = values[index].name, .row_bytes = values[index].row_bytes};
+  const rondo_model_value value = {.type = values[index].type,
+                                   .name = values[index].name,
+                                   .row_bytes = values[index].row_bytes,
+                                   .position_bytes = values[index].position_bytes};
   return rondo_versioned_write("rondo_model_value", &value, out, sizeof value);
 }
 

@@ -92,11 +92,12 @@ static void drop_instance_program(const rondo_model_instance *instance, rondo_in
   *placed = (rondo_instance_program){.compiled = NULL};
 }
 
-static rondo_status compile(const rondo_model_instance *instance, size_t rows, rondo_instance_program *out) {
+static rondo_status compile(const rondo_model_instance *instance, size_t rows, size_t length,
+                            rondo_instance_program *out) {
   rondo_program *program = NULL;
   *out = (rondo_instance_program){.compiled = NULL};
   rondo_session_model *model = instance->model;
-  RONDO_TRY(rondo_model_make_program(model, rows, &program));
+  RONDO_TRY(rondo_model_make_program(model, rows, length, &program));
   rondo_status status = RONDO_OK;
   if (instance->anchor.compiled == NULL && model->head == model) status = rondo_model_add_source_states(model, program);
   if (status == RONDO_OK)
@@ -136,7 +137,7 @@ rondo_status rondo_model_instance_open(rondo_model_instance *instance, rondo_ses
                                  &instance->programs));
   RONDO_TRY(rondo_array_reserve(&model->session->allocator, &instance->graphs, RONDO_SESSION_MAX_SIZES));
   if (model->body != NULL) return rondo_function_instance_open(instance);
-  RONDO_TRY(compile(instance, 1, &anchor));
+  RONDO_TRY(compile(instance, 1, model->length, &anchor));
   instance->anchor = anchor;
   instance->stream = rondo_compiled_stream(anchor.compiled);
   count_arenas(instance);
@@ -168,22 +169,22 @@ static void count_program(rondo_model_instance *instance, const rondo_instance_p
   pthread_mutex_unlock(&session->lock);
 }
 
-rondo_status rondo_model_instance_find_program(rondo_model_instance *instance, size_t rows,
+rondo_status rondo_model_instance_find_program(rondo_model_instance *instance, size_t rows, size_t length,
                                                rondo_instance_program *out) {
   for (uint32_t i = 0; i < instance->model->session->options.max_eager_programs; i++) {
     rondo_cached_program *program = &instance->programs[i];
-    if (program->rows != rows) continue;
+    if (program->rows != rows || program->length != length) continue;
     program->last_use = ++instance->uses;
     *out = program->program;
     return RONDO_OK;
   }
   rondo_instance_program compiled;
-  RONDO_TRY(compile(instance, rows, &compiled));
+  RONDO_TRY(compile(instance, rows, length, &compiled));
   rondo_status status = RONDO_OK;
   rondo_cached_program *victim = choose_victim(instance);
   count_program(instance, &compiled, victim->rows != 0, &status);
   drop_program(instance, victim, &status);
-  *victim = (rondo_cached_program){.rows = rows, .program = compiled, .last_use = ++instance->uses};
+  *victim = (rondo_cached_program){.rows = rows, .length = length, .program = compiled, .last_use = ++instance->uses};
   *out = compiled;
   count_arenas(instance);
   return status;
@@ -209,7 +210,7 @@ static rondo_status enqueue_all(const rondo_model_instance *instance, const rond
   RONDO_TRY(rondo_stage_copy_inputs(model, &g->stage, g->rows, p->addresses, stream));
   if (p->upstream != NULL) RONDO_TRY(rondo_upstream_copy_results(p->upstream, stream, g->transfer));
   RONDO_TRY(rondo_compiled_record_into(p->compiled));
-  return rondo_stage_copy_outputs(model, &g->stage, g->rows, p->addresses, stream);
+  return rondo_stage_copy_outputs(model, &g->stage, g->rows, g->length, p->addresses, stream);
 }
 
 static rondo_status record_work(const rondo_model_instance *instance, rondo_instance_graph *g) {
@@ -291,7 +292,7 @@ static rondo_status make_exec(rondo_model_instance *instance, rondo_instance_gra
 static rondo_status make_graph(rondo_model_instance *instance, rondo_instance_graph *g) {
   rondo_session_model *model = instance->model;
   RONDO_TRY(rondo_allocate_items(&model->session->allocator, model->inputs.count, sizeof *g->copies, &g->copies));
-  if (model->body == NULL) RONDO_TRY(compile(instance, g->rows, &g->program));
+  if (model->body == NULL) RONDO_TRY(compile(instance, g->rows, g->length, &g->program));
   RONDO_TRY(rondo_model_instance_find_stage(instance, g->rows, &g->stage));
   if (model->body != NULL) return rondo_function_instance_record(instance, g);
   if (g->program.upstream != NULL) {
@@ -312,7 +313,7 @@ static void drop_graph(rondo_model_instance *instance, rondo_instance_graph *g, 
 }
 
 rondo_status rondo_model_instance_capture(rondo_model_instance *instance, size_t rows) {
-  rondo_instance_graph g = {.rows = rows};
+  rondo_instance_graph g = {.rows = rows, .length = instance->model->length};
   RONDO_TRY(rondo_array_reserve(&instance->model->session->allocator, &instance->graphs, instance->graphs.count + 1));
   const rondo_status status = make_graph(instance, &g);
   if (status == RONDO_OK) {

@@ -21,9 +21,10 @@ RONDO_MUST_USE rondo_status rondo_model_instance_write_zeros(rondo_model_instanc
 RONDO_MUST_USE rondo_status rondo_model_instance_describe(const rondo_model_instance *instance, size_t graph,
                                                           rondo_session_graph *out);
 
-/* Finds or compiles the program for eager runs of exactly this number of rows. It is valid until the next call. */
+/* Finds or compiles the program for eager runs of exactly this number of rows and this length. It is valid until the
+ * next call. */
 RONDO_MUST_USE rondo_status rondo_model_instance_find_program(rondo_model_instance *instance, size_t rows,
-                                                              rondo_instance_program *out);
+                                                              size_t length, rondo_instance_program *out);
 
 /* Writes a state or cell on every device that has it, and waits. */
 RONDO_MUST_USE rondo_status rondo_model_instance_write_state(rondo_model_instance *instance, const char *name,

@@ -29,10 +29,10 @@ static bool has_row_inputs(const rondo_row_inputs *names) {
 }
 
 static rondo_status check_unsized(const rondo_model_options *o) {
-  if (o->length_count == 0 && o->history_lengths == NULL && o->slots == 0 && o->source == NULL &&
+  if (o->length_count == 0 && o->history_lengths == NULL && o->slots == 0 && o->source == NULL && !o->exact_lengths &&
       !has_row_inputs(&o->row_inputs))
     return RONDO_OK;
-  return fail_options("lengths, slots, source and row_inputs need build_sized (rondo_model_options)");
+  return fail_options("lengths, exact_lengths, slots, source and row_inputs need build_sized (rondo_model_options)");
 }
 
 /* What only the model itself has. */
@@ -44,6 +44,7 @@ static rondo_status check_source(const rondo_model_options *o) {
   if (source->build_sized == NULL) return fail_options("the options of the source need build_sized");
   if (source->row_inputs.slot == NULL || source->row_inputs.length == NULL)
     return fail_options("the options of the source need the inputs `slot` and `length` (row_inputs)");
+  if (source->exact_lengths) return fail_options("a source has padding: leave out exact_lengths of its options");
   if (source->slots == 0 && source->source == NULL && source->row_inputs.source == NULL && source->weights == NULL)
     return RONDO_OK;
   return fail_options("slots, source and weights are those of the model: leave them out of the options of its source");
@@ -51,6 +52,7 @@ static rondo_status check_source(const rondo_model_options *o) {
 
 static rondo_status check_slots(const rondo_model_options *o) {
   if (o->slots == 0) return RONDO_OK;
+  if (o->exact_lengths) return fail_options("a model with slots has padding: leave out exact_lengths");
   if (o->slot_positions == 0)
     return fail_options("a model with slots needs slot_positions, the maximum number of positions of a sequence");
   if (o->row_inputs.slot == NULL || o->row_inputs.length == NULL)
@@ -114,7 +116,11 @@ static rondo_status choose(const rondo_session *session, const rondo_model_optio
   for (size_t i = 0; i < o->history_count; i++)
     demands[i] = (rondo_length_demand){.length = o->history_lengths[i], .rows = (double)o->history[i]};
   const uint32_t most = o->max_lengths == 0 ? DEFAULT_LENGTHS : o->max_lengths;
-  const rondo_status status = rondo_lengths_choose(allocator, demands, o->history_count, most, out->items, &out->count);
+  rondo_status status = RONDO_OK;
+  if (o->exact_lengths)
+    out->count = rondo_lengths_choose_exact(demands, o->history_count, most, out->items);
+  else
+    status = rondo_lengths_choose(allocator, demands, o->history_count, most, out->items, &out->count);
   rondo_release(allocator, demands, o->history_count, sizeof *demands);
   return status;
 }
@@ -128,18 +134,20 @@ static rondo_status find_lengths(const rondo_session *session, const rondo_model
 
 /* Making ----------------------------------------------------------------------------------------------------------- */
 
-/* The rows of the requests that length `index` runs. A longer request of a sequence runs in parts, with the longest
- * length. Without requests, one of one row. */
+/* Whether the graphs of length `index` run requests of this length. A longer request of a sequence runs in parts, with
+ * the longest length. */
+static bool runs(const rondo_model_options *o, const length_choice *lengths, size_t index, size_t length) {
+  size_t at = 0;
+  if (o->exact_lengths) return lengths->items[index] == length;
+  while (at + 1 < lengths->count && lengths->items[at] < length) at++;
+  return at == index;
+}
+
+/* The rows of the requests that length `index` runs. Without requests, one of one row. */
 static size_t list_history(const rondo_model_options *o, const length_choice *lengths, size_t index, size_t *out) {
   size_t count = 0;
-  for (size_t i = 0; i < o->history_count; i++) {
-    size_t at = 0;
-    if (o->history_lengths == NULL)
-      at = index;
-    else
-      while (at + 1 < lengths->count && lengths->items[at] < o->history_lengths[i]) at++;
-    if (at == index) out[count++] = o->history[i];
-  }
+  for (size_t i = 0; i < o->history_count; i++)
+    if (o->history_lengths == NULL || runs(o, lengths, index, o->history_lengths[i])) out[count++] = o->history[i];
   if (count == 0) out[count++] = 1;
   return count;
 }

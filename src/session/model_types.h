@@ -49,6 +49,11 @@ typedef struct rondo_session_value {
   size_t shape[RONDO_TREE_MAX_RANK];
 } rondo_session_value;
 
+/* Bytes of a row of so many positions. */
+static inline size_t rondo_session_value_bytes(const rondo_session_value *value, size_t length) {
+  return value->position_bytes > 0 ? value->position_bytes * length : value->row_bytes;
+}
+
 /* Instances -------------------------------------------------------------------------------------------------------- */
 
 /* Staging memory: host memory for `rows` rows of all inputs and outputs, each at its own offset. Functions also have
@@ -75,17 +80,18 @@ typedef struct rondo_instance_graph {
   rondo_instance_program program;
   rondo_graph *graph;
   rondo_exec *exec;
-  size_t rows;
-  rondo_stage stage;       /* of the instance */
+  size_t rows,
+      length;        /* the length is that of the model, or a shorter one of an eager run of a model with exact ones */
+  rondo_stage stage; /* of the instance */
   unsigned char *transfer; /* of the instance */
   rondo_function *function;
   struct rondo_recorded_call *recorded;
   rondo_input_copy *copies; /* the input map, by input */
 } rondo_instance_graph;
 
-/* A program for eager runs of exactly `rows` rows; 0: unused. */
+/* A program for eager runs of exactly `rows` rows of this length; 0: unused. */
 typedef struct rondo_cached_program {
-  size_t rows;
+  size_t rows, length;
   rondo_instance_program program;
   uint64_t last_use;
 } rondo_cached_program;
@@ -139,6 +145,7 @@ struct rondo_session_model {
   rondo_session_model *head;
   rondo_session_model *network;    /* the shortest length of the same network: the head, unless it reads sources */
   size_t length;                   /* 0: the model has no lengths */
+  bool has_exact_lengths;          /* nothing is padded to `length`: shorter requests run eagerly */
   struct rondo_cache_slots *slots; /* of the head; NULL: the model has no sequences */
   rondo_model_build_sized build_sized;
   rondo_model_build_sized build_source; /* of the head: the network that reads sources; NULL: there is none */

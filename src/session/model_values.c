@@ -296,8 +296,8 @@ rondo_status rondo_model_probe(rondo_session_model *model, const rondo_row_input
   probed_programs p = {.length = model->length > 1 ? model->length - 1 : 2, .row_inputs = row_inputs};
   const rondo_model_size other = {
       .rows = FEW_ROWS, .length = p.length, .slots = model->head->slots == NULL ? 0 : model->head->slots->count};
-  rondo_status status = rondo_model_make_program(model, FEW_ROWS, &p.few);
-  if (status == RONDO_OK) status = rondo_model_make_program(model, MORE_ROWS, &p.more);
+  rondo_status status = rondo_model_make_program(model, FEW_ROWS, model->length, &p.few);
+  if (status == RONDO_OK) status = rondo_model_make_program(model, MORE_ROWS, model->length, &p.more);
   if (status == RONDO_OK && model->length > 0) status = rondo_model_make_sized_program(model, &other, &p.longer);
   if (status == RONDO_OK) status = compare_all(model, &p);
   if (status == RONDO_OK) status = find_changed(model, p.few);

@@ -30,6 +30,7 @@ typedef struct rondo_slot {
   rondo_session_model *model;
   rondo_slot_state state;
   rondo_run_mode mode;
+  bool has_no_graph; /* `mode` is EAGER, because no graph has the exact length */
   size_t rows;
   uint64_t accepted_ns, deadline_ns; /* no deadline: UINT64_MAX */
   const void *inputs[RONDO_SESSION_MAX_VALUES];
@@ -76,6 +77,12 @@ typedef struct rondo_batch {
   rondo_status status;
   rondo_saved_error error;
 } rondo_batch;
+
+/* Positions of a row of what runs the batch. Requests that run eagerly because no graph has their exact length run
+ * alone. */
+static inline size_t rondo_batch_length(const rondo_batch *batch) {
+  return batch->model->has_exact_lengths ? batch->requests[0]->positions : batch->model->length;
+}
 
 #define RONDO_EAGER_PART UINT32_MAX
 

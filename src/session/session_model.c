@@ -57,9 +57,9 @@ rondo_status rondo_model_make_sized_program(rondo_session_model *model, const ro
   return make_program(model, false, size, out);
 }
 
-rondo_status rondo_model_make_program(rondo_session_model *model, size_t rows, rondo_program **out) {
+rondo_status rondo_model_make_program(rondo_session_model *model, size_t rows, size_t length, rondo_program **out) {
   const rondo_cache_slots *slots = model->head->slots;
-  const rondo_model_size size = {.rows = rows, .length = model->length, .slots = slots == NULL ? 0 : slots->count};
+  const rondo_model_size size = {.rows = rows, .length = length, .slots = slots == NULL ? 0 : slots->count};
   return rondo_model_make_sized_program(model, &size, out);
 }
 
@@ -180,6 +180,7 @@ static rondo_status fill_model(rondo_session_model *model, const rondo_model_par
   model->head = part->head == NULL ? model : part->head;
   model->network = part->network == NULL ? model : part->network;
   model->length = part->length;
+  model->has_exact_lengths = o->exact_lengths;
   model->build_sized = o->build_sized;
   model->build = o->build;
   model->body = o->body;

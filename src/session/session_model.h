@@ -6,8 +6,10 @@
 
 #include "session/session_internal.h"
 
-/* Makes a program for this number of rows, or for this size, by calling `build` or `build_sized`. */
-RONDO_MUST_USE rondo_status rondo_model_make_program(rondo_session_model *model, size_t rows, rondo_program **out);
+/* Makes a program for this number of rows and this length, which is 0 without lengths, or for this size, by calling
+ * `build` or `build_sized`. */
+RONDO_MUST_USE rondo_status rondo_model_make_program(rondo_session_model *model, size_t rows, size_t length,
+                                                     rondo_program **out);
 RONDO_MUST_USE rondo_status rondo_model_make_sized_program(rondo_session_model *model, const rondo_model_size *size,
                                                            rondo_program **out);
 

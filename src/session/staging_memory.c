@@ -58,12 +58,12 @@ rondo_status rondo_stage_copy_inputs(const rondo_session_model *model, const ron
 }
 
 rondo_status rondo_stage_copy_outputs(const rondo_session_model *model, const rondo_stage *stage, size_t rows,
-                                      void *const *addresses, rondo_stream *stream) {
+                                      size_t length, void *const *addresses, rondo_stream *stream) {
   for (size_t i = 0; i < model->outputs.count; i++) {
     const void *address = addresses[model->inputs.count + i];
     if (address == NULL) continue;
     RONDO_TRY(rondo_copy_async(stream, rondo_stage_output(model, stage, i), address,
-                               model->outputs.items[i].row_bytes * rows));
+                               rondo_session_value_bytes(&model->outputs.items[i], length) * rows));
   }
   return RONDO_OK;
 }

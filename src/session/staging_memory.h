@@ -30,11 +30,12 @@ unsigned char *rondo_stage_output(const rondo_session_model *model, const rondo_
 rondo_host_range rondo_stage_range(const rondo_session_model *model, const rondo_stage *stage, size_t index,
                                    size_t rows);
 
-/* Enqueues copies of rows between the staging memory and a compiled program. `addresses` is that of its
- * rondo_instance_program. */
+/* Enqueues copies of rows between the staging memory and a compiled program, of outputs with so many positions.
+ * `addresses` is that of its rondo_instance_program. */
 RONDO_MUST_USE rondo_status rondo_stage_copy_inputs(const rondo_session_model *model, const rondo_stage *stage,
                                                     size_t rows, void *const *addresses, rondo_stream *stream);
 RONDO_MUST_USE rondo_status rondo_stage_copy_outputs(const rondo_session_model *model, const rondo_stage *stage,
-                                                     size_t rows, void *const *addresses, rondo_stream *stream);
+                                                     size_t rows, size_t length, void *const *addresses,
+                                                     rondo_stream *stream);
 
 #endif

@@ -66,6 +66,40 @@ static rondo_status serve_function(void) {
   return rondo_session_remove_model(made.session, "copy");
 }
 
+/* y = x + x [rows, length]. */
+static rondo_status build_doubled(void *user, const rondo_model_size *size, rondo_program *program) {
+  const size_t shape[] = {size->rows, size->length};
+  rondo_value x, y;
+  (void)user;
+  TRY(rondo_program_input(program, "x", RONDO_F32, shape, 2, &x));
+  TRY(rondo_op_add(program, x, x, &y));
+  return rondo_program_output(program, "y", y);
+}
+
+static rondo_status double_rows(size_t rows, size_t length) {
+  float x[16], y[16] = {0};
+  const rondo_request request = {RONDO_REQUEST_INIT, .rows = rows, .length = length, .inputs = (const void *[]){x},
+                                 .outputs = (void *[]){y}};
+  for (size_t i = 0; i < rows * length; i++) x[i] = (float)i;
+  TRY(rondo_session_run(made.session, "doubled", &request, NULL));
+  for (size_t i = 0; i < rows * length; i++) assert_true(y[i] == 2 * x[i]);
+  return RONDO_OK;
+}
+
+/* The lengths are exact: the second request has a graph, the others have programs of their own. */
+static rondo_status serve_lengths(void) {
+  static const size_t history[] = {2, 1, 1}, lengths[] = {4, 5, 3};
+  const rondo_model_options model = {RONDO_MODEL_OPTIONS_INIT, .build_sized = build_doubled,
+                                     .history = history,       .history_lengths = lengths,
+                                     .history_count = 3,       .max_lengths = 2,
+                                     .max_sizes = 1,           .max_batch_rows = 1,
+                                     .exact_lengths = true};
+  TRY(rondo_session_add_model(made.session, "doubled", &model));
+  TRY(rondo_session_capture(made.session, "doubled"));
+  for (size_t length = 3; length <= 5; length++) TRY(double_rows(2, length));
+  return rondo_session_remove_model(made.session, "doubled");
+}
+
 static rondo_status do_all(fault_rig *rig) {
   const size_t history[] = {3, 9, 27};
   const rondo_executor_options executor = {RONDO_EXECUTOR_OPTIONS_INIT, .threads = RONDO_EXECUTOR_NO_THREADS};
@@ -86,6 +120,7 @@ static rondo_status do_all(fault_rig *rig) {
   TRY(rondo_session_destroy_graphs(made.session, "scorer"));
   TRY(rondo_session_capture(made.session, "scorer"));
   TRY(run(27, RONDO_RUN_RECORDED));
+  TRY(serve_lengths());
   return serve_function();
 }
 

@@ -132,7 +132,7 @@ static rondo_status copy_results(const rondo_upstream *upstream, uint32_t number
     const rondo_transfer *t = &upstream->transfers.items[i];
     if (t->part == number) RONDO_TRY(rondo_copy_async(stream, transfer + t->offset, t->source, t->bytes));
   }
-  return rondo_stage_copy_outputs(upstream->model, stage, upstream->rows, part->addresses, stream);
+  return rondo_stage_copy_outputs(upstream->model, stage, upstream->rows, 0, part->addresses, stream);
 }
 
 /* Copies the inputs, runs the work and copies the results, on the stream of the part. */

@@ -187,7 +187,7 @@ static void dispatch(rondo_batch *batch) {
   batch->is_eager = table == NULL;
   batch->parts = 1;
   if (table == NULL) {
-    if (leader->mode != RONDO_RUN_EAGER) batch->reason = RONDO_RUN_NO_GRAPH;
+    if (leader->mode != RONDO_RUN_EAGER || leader->has_no_graph) batch->reason = RONDO_RUN_NO_GRAPH;
     return;
   }
   const rondo_dispatch found = look_up(batch, table);
@@ -318,7 +318,7 @@ static rondo_answer answer_of(const rondo_batch *batch, const rondo_stream_worke
                         .padding_rows = batch->padding,
                         .queue_us = (double)(request->began_ns - request->accepted_ns) / 1e3,
                         .run_us = (double)(now - request->began_ns) / 1e3,
-                        .length = batch->model->length,
+                        .length = rondo_batch_length(batch),
                         .steps = request->sequence == NULL ? 0 : request->steps + 1};
 }
 

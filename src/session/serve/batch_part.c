@@ -64,51 +64,61 @@ static size_t position_offset(const piece *p, const rondo_session_value *value, 
   return ((p->row + row) * p->request->length + p->request->from) * value->position_bytes;
 }
 
-static void gather_positions(const piece *p, size_t input, const rondo_session_value *value, unsigned char *to) {
-  const unsigned char *from = p->request->inputs[input];
-  for (size_t i = 0; i < p->rows; i++) {
-    const size_t bytes = valid_of(p->request, p->row + i) * value->position_bytes;
-    unsigned char *row = to + (p->at + i) * value->row_bytes;
-    memcpy(row, from + position_offset(p, value, i), bytes);
-    memset(row + bytes, 0, value->row_bytes - bytes);
-  }
-}
-
-static void gather(const rondo_part *part, size_t input, const rondo_session_value *value, unsigned char *to) {
-  piece p;
-  for (size_t i = 0; next_piece(part, &i, &p);) {
-    if (value->position_bytes > 0)
-      gather_positions(&p, input, value, to);
-    else
-      memcpy(to + p.at * value->row_bytes, source_of(&p, input, value->row_bytes), p.rows * value->row_bytes);
-  }
-}
-
-static void scatter_positions(const piece *p, const rondo_session_value *value, const unsigned char *from,
-                              unsigned char *to) {
+static void scatter_positions(const piece *p, const rondo_session_value *value, size_t row_bytes,
+                              const unsigned char *from, unsigned char *to) {
   for (size_t i = 0; i < p->rows; i++)
-    memcpy(to + position_offset(p, value, i), from + (p->at + i) * value->row_bytes,
+    memcpy(to + position_offset(p, value, i), from + (p->at + i) * row_bytes,
            p->request->positions * value->position_bytes);
 }
 
-static void scatter(const rondo_part *part, size_t output, const rondo_session_value *value,
+/* The rows of an output of a graph with so many positions. */
+static void scatter(const rondo_part *part, size_t output, const rondo_session_value *value, size_t length,
                     const unsigned char *from) {
+  const size_t row_bytes = rondo_session_value_bytes(value, length);
   piece p;
   for (size_t i = 0; next_piece(part, &i, &p);) {
     unsigned char *to = p.request->outputs[output];
     if (to == NULL || (p.request->device_outputs >> output & 1) != 0) continue;
     if (value->position_bytes > 0)
-      scatter_positions(&p, value, from, to);
+      scatter_positions(&p, value, row_bytes, from, to);
     else
-      memcpy(to + p.row * value->row_bytes, from + p.at * value->row_bytes, p.rows * value->row_bytes);
+      memcpy(to + p.row * row_bytes, from + p.at * row_bytes, p.rows * row_bytes);
+  }
+}
+
+/* The destination of an input: `rows` rows of `length` positions at `address`, and the staging memory. */
+typedef struct input_target {
+  unsigned char *address;
+  unsigned char *stage;
+  const rondo_session_value *value;
+  size_t rows, length, row_bytes;
+} input_target;
+
+static void gather_positions(const piece *p, size_t input, const input_target *to) {
+  const unsigned char *from = p->request->inputs[input];
+  for (size_t i = 0; i < p->rows; i++) {
+    const size_t bytes = valid_of(p->request, p->row + i) * to->value->position_bytes;
+    unsigned char *row = to->stage + (p->at + i) * to->row_bytes;
+    memcpy(row, from + position_offset(p, to->value, i), bytes);
+    memset(row + bytes, 0, to->row_bytes - bytes);
+  }
+}
+
+static void gather(const rondo_part *part, size_t input, const input_target *to) {
+  piece p;
+  for (size_t i = 0; next_piece(part, &i, &p);) {
+    if (to->value->position_bytes > 0)
+      gather_positions(&p, input, to);
+    else
+      memcpy(to->stage + p.at * to->row_bytes, source_of(&p, input, to->row_bytes), p.rows * to->row_bytes);
   }
 }
 
 /* Inputs that the session writes ----------------------------------------------------------------------------------- */
 
 /* Row `at` of the graph, which is row `row` of the request. */
-static void write_row(const rondo_slot *request, const rondo_session_model *model, rondo_row_role role, size_t row,
-                      size_t at, int32_t *to) {
+static void write_row(const rondo_slot *request, size_t length, rondo_row_role role, size_t row, size_t at,
+                      int32_t *to) {
   const size_t valid = valid_of(request, row);
   switch (role) {
     case RONDO_ROW_LENGTH:
@@ -124,10 +134,10 @@ static void write_row(const rondo_slot *request, const rondo_session_model *mode
       to[at] = (int32_t)request->source;
       break;
     case RONDO_ROW_LAST:
-      to[at] = (int32_t)(at * model->length + valid - 1);
+      to[at] = (int32_t)(at * length + valid - 1);
       break;
     case RONDO_ROW_POSITIONS:
-      for (size_t i = 0; i < valid; i++) to[at * model->length + i] = (int32_t)(request->start + i);
+      for (size_t i = 0; i < valid; i++) to[at * length + i] = (int32_t)(request->start + i);
       break;
     case RONDO_ROW_GIVEN:
     case RONDO_ROW_ROLES:
@@ -136,25 +146,18 @@ static void write_row(const rondo_slot *request, const rondo_session_model *mode
   }
 }
 
-/* Writes all `rows` rows of the graph, including the padding. */
-static void write_rows(const rondo_part *part, const rondo_session_value *value, size_t rows, int32_t *to) {
-  const rondo_session_model *model = part->batch->model;
+/* Writes all rows of the graph, including the padding. */
+static void write_rows(const rondo_part *part, const input_target *target) {
+  const rondo_row_role role = target->value->role;
+  int32_t *to = (int32_t *)(void *)target->stage;
   piece p;
-  memset(to, 0, rows * value->row_bytes);
-  for (size_t i = 0; i < rows && value->role == RONDO_ROW_LAST; i++) to[i] = (int32_t)(i * model->length);
+  memset(to, 0, target->rows * target->row_bytes);
+  for (size_t i = 0; i < target->rows && role == RONDO_ROW_LAST; i++) to[i] = (int32_t)(i * target->length);
   for (size_t i = 0; next_piece(part, &i, &p);)
-    for (size_t row = 0; row < p.rows; row++) write_row(p.request, model, value->role, p.row + row, p.at + row, to);
+    for (size_t row = 0; row < p.rows; row++) write_row(p.request, target->length, role, p.row + row, p.at + row, to);
 }
 
 /* Copying inputs --------------------------------------------------------------------------------------------------- */
-
-/* The destination of an input: `rows` rows at `address`, and the staging memory. */
-typedef struct input_target {
-  unsigned char *address;
-  unsigned char *stage;
-  const rondo_session_value *value;
-  size_t rows, row_bytes;
-} input_target;
 
 /* Whether the rows of each request are copied from where they are; those of some may be collected even so. */
 static bool is_direct(const rondo_part *part, size_t input) {
@@ -198,12 +201,12 @@ static rondo_status fill_padding(const input_target *to, rondo_copy_list *list, 
 /* Includes the padding. */
 static void write_stage(const input_target *to, const rondo_part *part, size_t input) {
   if (to->value->role != RONDO_ROW_GIVEN) {
-    write_rows(part, to->value, to->rows, (int32_t *)(void *)to->stage);
+    write_rows(part, to);
     return;
   }
   const size_t first = part->is_by_slot ? 0 : part->rows; /* row of padding */
   memset(to->stage + first * to->row_bytes, 0, (to->rows - first) * to->row_bytes);
-  gather(part, input, to->value, to->stage);
+  gather(part, input, to);
 }
 
 static rondo_status copy_stage(const input_target *to, rondo_copy_list *list) {
@@ -240,8 +243,9 @@ static input_target input_target_of(const rondo_model_instance *instance, const 
   const rondo_session_model *model = instance->model;
   input_target to = {.stage = rondo_stage_input(model, &g->stage, input),
                      .rows = g->rows,
+                     .length = g->length,
                      .value = &model->inputs.items[input],
-                     .row_bytes = model->inputs.items[input].row_bytes};
+                     .row_bytes = rondo_session_value_bytes(&model->inputs.items[input], g->length)};
   if (is_recorded)
     to.address = g->copies[input].copy.dst;
   else
@@ -296,7 +300,8 @@ static rondo_status run_upstream_and_copy_inputs(const rondo_model_instance *ins
 static rondo_status launch(rondo_model_instance *instance, const rondo_instance_graph *g, bool is_recorded) {
   RONDO_TRY(rondo_model_instance_launch(instance, g, is_recorded));
   if (is_recorded || instance->tree != NULL) return RONDO_OK;
-  return rondo_stage_copy_outputs(instance->model, &g->stage, g->rows, g->program.addresses, instance->stream);
+  return rondo_stage_copy_outputs(instance->model, &g->stage, g->rows, g->length, g->program.addresses,
+                                  instance->stream);
 }
 
 static rondo_status enqueue(rondo_model_instance *instance, const rondo_instance_graph *g, bool is_recorded,
@@ -366,14 +371,16 @@ static rondo_status run(rondo_model_instance *instance, const rondo_instance_gra
   worker->sample_end_ns = rondo_clock_ns();
   rondo_utilisation_keep(worker);
   for (size_t i = 0; i < model->outputs.count; i++)
-    scatter(part, i, &model->outputs.items[i], rondo_stage_output(model, &g->stage, i));
+    scatter(part, i, &model->outputs.items[i], g->length, rondo_stage_output(model, &g->stage, i));
   return copy_device_outputs(instance, g, part);
 }
 
-/* Runs the part as a graph of exactly its rows, which is not recorded. */
+/* Runs the part as a graph of exactly its rows, which is not recorded. It has the length of the model, or if lengths
+ * are exact, that of the request. */
 static rondo_status run_eager(rondo_model_instance *instance, const rondo_part *part) {
-  rondo_instance_graph g = {.rows = part->rows};
-  if (instance->tree == NULL) RONDO_TRY(rondo_model_instance_find_program(instance, part->rows, &g.program));
+  const rondo_batch *batch = part->batch;
+  rondo_instance_graph g = {.rows = part->rows, .length = rondo_batch_length(batch)};
+  if (instance->tree == NULL) RONDO_TRY(rondo_model_instance_find_program(instance, part->rows, g.length, &g.program));
   RONDO_TRY(rondo_model_instance_reserve_eager(instance, part->rows, g.program.upstream));
   g.stage = instance->eager_stage;
   g.transfer = instance->eager_transfer.memory;

@@ -63,12 +63,24 @@ static rondo_status fail_length(const char *call, const rondo_session_model *mod
                     call, length, model->name, model->length);
 }
 
+/* A row that is shorter than its request would be padded. */
+static rondo_status check_exact(const char *call, const rondo_session_model *model, const rondo_request *r) {
+  for (size_t i = 0; model->has_exact_lengths && r->lengths != NULL && i < r->rows; i++)
+    if ((size_t)r->lengths[i] < r->length)
+      return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
+                        "%s: row %zu has %d valid positions of %zu, and model '%s' cannot be padded "
+                        "(rondo_model_options.exact_lengths): make a request for each length",
+                        call, i, (int)r->lengths[i], r->length, model->name);
+  return RONDO_OK;
+}
+
 rondo_status rondo_request_find_length(const char *call, rondo_session_model *named, const char *name,
                                        const rondo_request *r, rondo_session_model **out) {
   const bool is_whole = rondo_model_is_whole(named, name);
   *out = named;
   if (named->length == 0) return check_unsized(call, named, r);
   RONDO_TRY(check_next(call, named, r));
+  RONDO_TRY(check_exact(call, named, r));
   if (r->length == 0 && is_whole && rondo_model_lengths_end(named) != named->next)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE,
                       "%s: model '%s' has several lengths: give that of the request (rondo_request.length)", call,
@@ -88,13 +100,24 @@ static const rondo_session_model *last_length(rondo_session_model *first, size_t
   return rondo_model_lengths_find(first->network, positions % first->length);
 }
 
+/* Whether no graph of the model fits the length, because lengths are exact. */
+static bool is_inexact(const rondo_session_model *model, size_t positions) {
+  return model->has_exact_lengths && model->length != positions;
+}
+
 /* UNSUPPORTED if the request must not run eagerly, and a part of the step has no graph. */
 static rondo_status require_graphs(const char *call, rondo_session_model *first, rondo_run_mode mode, size_t rows,
                                    size_t positions) {
   const bool is_strict = first->session->options.strict && mode == RONDO_RUN_AUTO;
   const rondo_session_model *last = first->length == 0 ? first : last_length(first, positions);
-  if ((mode != RONDO_RUN_RECORDED && !is_strict) || (first->idle.any != NULL && last->idle.any != NULL))
-    return RONDO_OK;
+  if (mode != RONDO_RUN_RECORDED && !is_strict) return RONDO_OK;
+  if (is_inexact(first, positions))
+    return rondo_fail(
+        RONDO_UNSUPPORTED, RONDO_REASON_NOT_RECORDED,
+        "%s: model '%s' has no graph of exactly %zu positions, and it cannot be padded: give it the length "
+        "(rondo_model_options.lengths), or let the request run eagerly (RONDO_RUN_AUTO)",
+        call, first->name, positions);
+  if (first->idle.any != NULL && last->idle.any != NULL) return RONDO_OK;
   return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_NOT_RECORDED,
                     "%s: model '%s' has no graph for %zu rows: capture it (rondo_session_capture), or let the "
                     "request run eagerly (RONDO_RUN_AUTO)",
@@ -146,6 +169,8 @@ void rondo_steps_begin(rondo_slot *slot, const rondo_request *r, rondo_cache_slo
   slot->is_cancelled = false;
   if (sequence != NULL) rondo_cache_slot_begin_use(sequence);
   begin_part(slot, slot->model);
+  slot->has_no_graph = slot->mode == RONDO_RUN_AUTO && is_inexact(slot->model, slot->length);
+  if (slot->has_no_graph) slot->mode = RONDO_RUN_EAGER;
 }
 
 void rondo_steps_end(rondo_slot *slot) {

@@ -109,3 +109,28 @@ rondo_status rondo_lengths_choose(const rondo_allocator *allocator, rondo_length
   rondo_release(allocator, p.rows, p.count + 1, sizeof *p.rows);
   return status;
 }
+
+/* Exact lengths ---------------------------------------------------------------------------------------------------- */
+
+static int by_positions(const void *a, const void *b) {
+  const rondo_length_demand *x = a, *y = b;
+  const double more = (double)y->length * y->rows - (double)x->length * x->rows;
+  return more != 0 ? (more > 0) - (more < 0) : by_length(a, b);
+}
+
+static int ascending(const void *a, const void *b) {
+  const size_t x = *(const size_t *)a, y = *(const size_t *)b;
+  return (x > y) - (x < y);
+}
+
+size_t rondo_lengths_choose_exact(rondo_length_demand *demands, size_t count, uint32_t max_lengths,
+                                  size_t out[RONDO_SESSION_MAX_LENGTHS]) {
+  assert(count > 0 && max_lengths > 0 && max_lengths <= RONDO_SESSION_MAX_LENGTHS);
+  const size_t others = merge(demands, count) - 1;
+  const size_t chosen = others < max_lengths - 1 ? others : max_lengths - 1;
+  out[chosen] = demands[others].length;
+  qsort(demands, others, sizeof *demands, by_positions);
+  for (size_t i = 0; i < chosen; i++) out[i] = demands[i].length;
+  qsort(out, chosen, sizeof *out, ascending);
+  return chosen + 1;
+}

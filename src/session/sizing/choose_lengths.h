@@ -22,4 +22,9 @@ RONDO_MUST_USE rondo_status rondo_lengths_choose(const rondo_allocator *allocato
                                                  size_t count, uint32_t max_lengths,
                                                  size_t out[RONDO_SESSION_MAX_LENGTHS], size_t *out_count);
 
+/* Chooses at most max_lengths lengths that are not padded, ascending: those of the most positions in all, and the
+ * longest. Sorts and joins the demands likewise. Returns how many there are. */
+size_t rondo_lengths_choose_exact(rondo_length_demand *demands, size_t count, uint32_t max_lengths,
+                                  size_t out[RONDO_SESSION_MAX_LENGTHS]);
+
 #endif

@@ -282,3 +282,142 @@ TEST(test_pr5_lengths_that_are_refused) {
   assert_invalid(rondo_session_add_model(session, "m", &options), RONDO_REASON_BAD_OPTIONS);
   assert_message("need build_sized");
 }
+
+/* Exact lengths ---------------------------------------------------------------------------------------------------- */
+
+/* y [rows, 2]: the means of all positions, which padding would change; z [rows, length, 2]: x minus the mean. */
+static rondo_status build_plain_mean(void *user, const rondo_model_size *size, rondo_program *program) {
+  const size_t shape[] = {size->rows, size->length, WIDTH}, one[] = {1};
+  rondo_value x, y, z;
+  (void)user;
+  TRY(rondo_program_input(program, "x", RONDO_F32, shape, 3, &x));
+  TRY(rondo_op_mean(program, x, one, 1, true, &y));
+  TRY(rondo_op_sub(program, x, y, &z));
+  TRY(rondo_op_reshape(program, y, (size_t[]){size->rows, WIDTH}, 2, &y));
+  TRY(rondo_program_output(program, "z", z));
+  return rondo_program_output(program, "y", y);
+}
+
+static rondo_model_options exact_options_of(const size_t *lengths, size_t count) {
+  return (rondo_model_options){RONDO_MODEL_OPTIONS_INIT, .build_sized = build_plain_mean, .lengths = lengths,
+                               .length_count = count, .exact_lengths = true};
+}
+
+TEST(test_pr5_exact_lengths_are_not_padded) {
+  static const size_t lengths[] = {8, MOST_LENGTH};
+  const rondo_model_options options = exact_options_of(lengths, 2);
+  rondo_session *session = open_with(t, &options);
+  assert_ok(rondo_session_capture(session, "mean"));
+  for (size_t length = 1; length <= MOST_LENGTH; length++) {
+    const bool has_graph = length == 8 || length == MOST_LENGTH;
+    const rondo_run_mode mode = has_graph ? RONDO_RUN_RECORDED : RONDO_RUN_AUTO;
+    const rondo_answer answer = run(session, 1 + length % 3, length, false, mode);
+    assert_int_equal(answer.length, length);
+    assert_int_equal(answer.mode == RONDO_RUN_EAGER, !has_graph);
+    if (!has_graph || answer.reason != RONDO_RUN_TRIAL) /* a graph is measured again now and then */
+      assert_int_equal(answer.reason, has_graph ? RONDO_RUN_REQUESTED : RONDO_RUN_NO_GRAPH);
+    run(session, 1 + length % 3, length, false, RONDO_RUN_EAGER);
+  }
+}
+
+/* Programs of other lengths are among those that a stream caches: one for each number of rows and length. */
+TEST(test_pr5_programs_of_exact_lengths_are_cached) {
+  static const size_t lengths[] = {MOST_LENGTH};
+  const rondo_model_options options = exact_options_of(lengths, 1);
+  rondo_session *session = test_session_open(t->device, (rondo_session_options){.max_eager_programs = 2});
+  rondo_model_info info = {.struct_size = sizeof info};
+  assert_ok(rondo_session_add_model(session, "mean", &options));
+  for (size_t i = 0; i < 8; i++) run(session, 2, 5 + i % 2, false, RONDO_RUN_AUTO);
+  assert_ok(rondo_session_get_model_info(session, "mean[40]", &info));
+  assert_int_equal(info.eager_programs, 2);
+  assert_int_equal(info.evicted, 0);
+  run(session, 3, 5, false, RONDO_RUN_AUTO);
+  assert_ok(rondo_session_get_model_info(session, "mean[40]", &info));
+  assert_int_equal(info.eager_programs, 3);
+  assert_int_equal(info.evicted, 1);
+}
+
+/* The lengths of the most positions, and the longest; the sizes of a length are for the requests of exactly this one.
+ */
+TEST(test_pr5_exact_lengths_come_from_a_history) {
+  static const size_t rows[] = {4, 1, 1, 1, 1, 2, 1}, lengths[] = {6, 7, 7, 7, 9, 12, 33};
+  rondo_model_options options = exact_options_of(NULL, 0);
+  options.history = rows;
+  options.history_lengths = lengths;
+  options.history_count = 7;
+  options.max_lengths = 3;
+  options.max_sizes = 1;
+  options.max_batch_rows = 1;
+  rondo_session *session = open_with(t, &options);
+  static const size_t expected[] = {6, 12, 33}, most_rows[] = {4, 2, 1};
+  assert_ok(rondo_session_capture(session, "mean"));
+  for (size_t i = 0; i < 3; i++) {
+    rondo_model_length found = {.struct_size = sizeof found};
+    rondo_model_graph graph = {.struct_size = sizeof graph};
+    assert_ok(rondo_session_get_length(session, "mean", i, &found));
+    assert_int_equal(found.length, expected[i]);
+    assert_ok(rondo_session_get_graph(session, found.name, 0, &graph));
+    assert_int_equal(graph.rows, most_rows[i]);
+  }
+}
+
+TEST(test_pr5_exact_lengths_that_are_refused) {
+  static const size_t lengths[] = {8, MOST_LENGTH};
+  rondo_model_options options = exact_options_of(lengths, 2);
+  rondo_session *session = open_with(t, &options);
+  static mean_request r;
+  assert_ok(rondo_session_capture(session, "mean"));
+  fill(&r, 2, 7, false, 1);
+  r.request.mode = RONDO_RUN_RECORDED;
+  assert_error(rondo_session_run(session, "mean", &r.request, NULL), RONDO_UNSUPPORTED, RONDO_REASON_NOT_RECORDED);
+  assert_message("no graph of exactly 7 positions");
+  r.request.lengths = (int32_t[]){7, 5};
+  assert_invalid(rondo_session_run(session, "mean", &r.request, NULL), RONDO_REASON_BAD_OPTIONS);
+  assert_message("row 1 has 5 valid positions of 7");
+  r.request.lengths = (int32_t[]){7, 7};
+  r.request.mode = RONDO_RUN_AUTO;
+  assert_ok(rondo_session_run(session, "mean", &r.request, NULL));
+  assert_true(is_right(&r));
+  options.slots = 2;
+  options.slot_positions = MOST_LENGTH;
+  assert_invalid(rondo_session_add_model(session, "m", &options), RONDO_REASON_BAD_OPTIONS);
+  assert_message("leave out exact_lengths");
+  options = exact_options_of(NULL, 0);
+  options.build_sized = NULL;
+  options.build = test_build_scorer;
+  assert_invalid(rondo_session_add_model(session, "m", &options), RONDO_REASON_BAD_OPTIONS);
+  assert_message("need build_sized");
+}
+
+static void serve_exact(void *user) {
+  client *c = user;
+  for (uint32_t i = 0; i < c->rounds; i++) {
+    fill(&c->request, 1 + test_random_below(&c->seed, 4), 6 + test_random_below(&c->seed, 4), false, c->seed);
+    const rondo_status status = rondo_session_run(c->session, "mean", &c->request.request, NULL);
+    c->failed += status != RONDO_OK;
+    c->wrong += status == RONDO_OK && !is_right(&c->request);
+  }
+}
+
+/* Requests that wait together: those of a length with graphs are batched, others run alone. */
+TEST(test_pr5_exact_lengths_of_many_threads) {
+  enum { CLIENTS = 4 };
+  static const size_t lengths[] = {8, MOST_LENGTH};
+  static client clients[CLIENTS];
+  test_thread threads[CLIENTS];
+  rondo_model_options options = exact_options_of(lengths, 2);
+  options.history = (const size_t[]){1, 2, 8};
+  options.history_lengths = (const size_t[]){8, 8, 8};
+  options.history_count = 3;
+  rondo_session *session = open_with(t, &options);
+  assert_ok(rondo_session_capture(session, "mean"));
+  for (size_t i = 0; i < CLIENTS; i++) {
+    clients[i] = (client){.session = session, .rounds = (uint32_t)test_effort(60), .seed = i + 1};
+    threads[i] = (test_thread){serve_exact, &clients[i]};
+  }
+  test_on_threads(threads, CLIENTS);
+  for (size_t i = 0; i < CLIENTS; i++) {
+    assert_int_equal(clients[i].failed, 0);
+    assert_int_equal(clients[i].wrong, 0);
+  }
+}
