@@ -50,10 +50,9 @@ static void fill(float x[FLOATS], size_t run) {
 
 static rondo_status start_session(app *a) {
   static const size_t history[] = {1, 2, 3};
+  rondo_model_options options = {RONDO_MODEL_OPTIONS_INIT, .history = history, .history_count = 3};
   TRY(rondo_onnx_builder_create(a->model, NULL, &a->builder));
-  const rondo_model_options options = {RONDO_MODEL_OPTIONS_INIT, .build = rondo_onnx_builder_build,
-                                       .user = a->builder,       .weights = rondo_onnx_builder_weights(a->builder),
-                                       .history = history,       .history_count = 3};
+  TRY(rondo_onnx_builder_fill_model(a->builder, &options));
   TRY(rondo_session_create(a->device, NULL, &a->session));
   TRY(rondo_session_add_model(a->session, "layer", &options));
   return rondo_session_capture(a->session, "layer");

@@ -305,20 +305,34 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_onnx_build_get_info(const rondo_onnx
  * A *builder* makes the programs of a model for numbers of rows, as a session asks for them (<rondo/session.h>). All of
  * them have the same weights:
  *
+ *   rondo_model_options options = {RONDO_MODEL_OPTIONS_INIT, .history = rows_of_requests, .history_count = n};
  *   TRY(rondo_onnx_load("model.onnx", NULL, &model));
  *   TRY(rondo_onnx_builder_create(model, NULL, &builder));
- *   const rondo_model_options options = {RONDO_MODEL_OPTIONS_INIT, .build = rondo_onnx_builder_build, .user = builder,
- *                                        .weights = rondo_onnx_builder_weights(builder), ...};
+ *   TRY(rondo_onnx_builder_fill_model(builder, &options));
  *   TRY(rondo_session_add_model(session, "ranker", &options));
  *
  * The inputs and outputs of the session's model are those of the ONNX model, in its order and by their names. Each must
  * have the rows, which come first: where they are another dimension of the ONNX model, such as that of the states of a
- * recurrent network, [layers, rows, width], an input of the session's model is [rows, layers, width]. Constants that
- * are others for other numbers of rows, such as the numbers of the rows, are constants of each program
- * (rondo_compiled_info.constant_bytes); all else is shared.
+ * recurrent network, [layers, rows, width], an input of the session's model is [rows, layers, width]. Which dimension
+ * of an output is the rows is found by comparing programs of one row and of two. Outputs that are the same in each run
+ * are left out. Constants that are others for other numbers of rows, such as the numbers of the rows, are constants of
+ * each program (rondo_compiled_info.constant_bytes); all else is shared.
+ *
+ * Lengths. A second dynamic dimension may vary from request to request, such as the tokens of a text: it is the length
+ * of the session's model (<rondo/session.h>, Lengths), and comes second in the inputs and outputs that have it. What
+ * padding does to a model, its file does not say. So by default, a model is not padded (rondo_model_options
+ * .exact_lengths): the session has graphs of a few lengths, and requests of others run eagerly. A model is padded to
+ * the next length of the session's model if the options say that this is safe: `mask` or is_causal. The padding is
+ * zeros in all inputs, and outputs are cut to the length of the request.
+ *
+ *   const rondo_onnx_builder_options bert = {RONDO_ONNX_BUILDER_OPTIONS_INIT, .mask = "attention_mask"};
+ *   TRY(rondo_onnx_builder_create(model, &bert, &builder));
+ *   options.history_lengths = lengths_of_requests;
  *
  * A builder is immutable and thread-safe, except for its destruction. */
 typedef struct rondo_onnx_builder rondo_onnx_builder;
+struct rondo_model_options; /* of <rondo/session.h>, as is the next */
+struct rondo_model_size;
 
 typedef struct rondo_onnx_builder_options {
   uint32_t struct_size;
@@ -328,22 +342,47 @@ typedef struct rondo_onnx_builder_options {
   const rondo_onnx_build_options *build; /* for all programs: sizes of other dimensions, values of inputs; copied with
                                             what it refers to. NULL: none */
   const rondo_allocator *allocator;      /* copied; NULL = the C library's */
+  const char *length; /* the name of the dynamic dimension that is the length; NULL: if the inputs have exactly one more
+                         dynamic dimension, by its name, whose size `build` does not give, that one; else there is none.
+                         A size that `build` gives for the name is an example, for which the first program is made; by
+                         default 8. Every other length that is used must be possible, too */
+  const char *mask;   /* an input [rows, length] that is 0 (or false) at padded positions and else not, such as BERT's
+                         attention mask, by which the model ignores them: results at valid positions, and outputs without
+                         the length, are the same with any padding. The session pads it with zeros, as all inputs */
+  bool is_causal; /* a position's results depend only on positions before it, as in GPT; each output has the length */
 } rondo_onnx_builder_options;
 #define RONDO_ONNX_BUILDER_OPTIONS_INIT .struct_size = sizeof(rondo_onnx_builder_options)
 
-/* Creates a builder, and builds a program for one row, whose weights it keeps. options may be NULL. The caller destroys
- * the builder after the session's model, and before the model. Errors: those of rondo_onnx_build_program;
- * INVALID_ARGUMENT with UNKNOWN_NAME (no input has the dimension `rows`) or SHAPE (`rows` is NULL and no input has a
- * dynamic first dimension). */
+/* Creates a builder, and builds programs for one row, whose weights it keeps, for two rows, and for another length.
+ * options may be NULL. The caller destroys the builder after the session's model, and before the model. Errors: those
+ * of rondo_onnx_build_program; INVALID_ARGUMENT with UNKNOWN_NAME (no input has the dimension `rows` or `length`, or is
+ * `mask`), BAD_OPTIONS (mask or is_causal without a length) or SHAPE (`rows` is NULL and no input has a dynamic first
+ * dimension; more dynamic dimensions without a size, whose names are in the message; a mask that is not [rows, length];
+ * an output without rows, or whose rows or length are not exactly one dimension; with is_causal, one without the
+ * length). */
 RONDO_API RONDO_MUST_USE rondo_status rondo_onnx_builder_create(const rondo_onnx_model *model,
                                                                 const rondo_onnx_builder_options *options,
                                                                 rondo_onnx_builder **out_builder);
 /* NULL is fine. */
 RONDO_API void rondo_onnx_builder_destroy(rondo_onnx_builder *builder);
 
+/* Sets what the builder says of a session's model: build or build_sized, user, weights, and exact_lengths. The caller
+ * sets the rest. Errors: INVALID_ARGUMENT with NULL_ARGUMENT, BAD_OPTIONS (struct_size). */
+RONDO_API RONDO_MUST_USE rondo_status rondo_onnx_builder_fill_model(rondo_onnx_builder *builder,
+                                                                    struct rondo_model_options *inout_options);
+
 /* Adds the network for so many rows to a program: a rondo_model_build callback, whose `user` is the builder. Errors: as
- * rondo_onnx_build_program; INVALID_ARGUMENT with NULL_ARGUMENT, SHAPE (no rows). */
+ * rondo_onnx_build_program; INVALID_ARGUMENT with NULL_ARGUMENT, SHAPE (no rows), BAD_OPTIONS (the model has a length).
+ */
 RONDO_API RONDO_MUST_USE rondo_status rondo_onnx_builder_build(void *builder, size_t rows, rondo_program *program);
+
+/* The same for a model with a length: a rondo_model_build_sized callback. Errors: as rondo_onnx_build_program;
+ * INVALID_ARGUMENT with NULL_ARGUMENT, SHAPE (no rows or no length), BAD_OPTIONS (the model has no length; slots). */
+RONDO_API RONDO_MUST_USE rondo_status rondo_onnx_builder_build_sized(void *builder, const struct rondo_model_size *size,
+                                                                     rondo_program *program);
+
+/* The name of the dimension that is the length, which belongs to the builder; NULL: there is none. NULL for NULL. */
+RONDO_API const char *rondo_onnx_builder_length(const rondo_onnx_builder *builder);
 
 /* The values of the states of all its programs. They refer to the files of the model, and belong to the builder. On the
  * device `cpu`, a session does not copy large ones that are in a file of external data, but maps their pages, which all

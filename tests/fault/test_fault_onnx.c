@@ -4,6 +4,7 @@
  * is left, and calls that succeed give the right results.
  */
 #include <rondo/onnx.h>
+#include <rondo/session.h>
 #include <string.h>
 
 #include "fault/fault_allocations.h"
@@ -218,9 +219,29 @@ static rondo_status run_parts(fault_rig *rig) {
   return rondo_onnx_runner_synchronize(made.runner);
 }
 
+/* y = x + x [batch, length, 2], with a length. */
+static rondo_status run_lengths(fault_rig *rig) {
+  const rondo_allocator *allocator = &rig->allocator.table;
+  const rondo_onnx_options options = {RONDO_ONNX_OPTIONS_INIT, .allocator = allocator};
+  const rondo_onnx_builder_options of = {RONDO_ONNX_BUILDER_OPTIONS_INIT, .rows = "batch", .is_causal = true,
+                                         .allocator = allocator};
+  const rondo_program_options program = {RONDO_PROGRAM_OPTIONS_INIT, .allocator = allocator};
+  const rondo_model_size size = {.rows = 3, .length = 2};
+  onnx_bytes graph = {0};
+  onnx_add_input(&graph, "x", FLOAT, DIMS(-2, -1, 2));
+  onnx_add_node(&graph, "Add", NAMES("x", "x"), NAMES("y"));
+  onnx_add_output(&graph, "y");
+  const onnx_bytes bytes = onnx_model(&graph);
+  TRY(rondo_onnx_parse(bytes.bytes, bytes.count, &options, &made.model));
+  TRY(rondo_onnx_builder_create(made.model, &of, &made.builder));
+  TRY(rondo_program_create(&program, &made.program));
+  return rondo_onnx_builder_build_sized(made.builder, &size, made.program);
+}
+
 static const fault_work work = {.run = run, .destroy = destroy};
 static const fault_work sequences = {.run = run_sequences, .destroy = destroy};
 static const fault_work parts = {.run = run_parts, .destroy = destroy};
+static const fault_work lengths = {.run = run_lengths, .destroy = destroy};
 
 UNIT_TEST(test_on9_an_allocation_fails) { fault_allocations(&work, false, 5); }
 
@@ -234,4 +255,9 @@ UNIT_TEST(test_on9_an_allocation_for_sequences_fails) {
 UNIT_TEST(test_on9_an_allocation_for_parts_fails) {
   fault_allocations(&parts, false, 7);
   fault_allocations(&parts, true, 13);
+}
+
+UNIT_TEST(test_on9_an_allocation_for_lengths_fails) {
+  fault_allocations(&lengths, false, 1);
+  fault_allocations(&lengths, true, 3);
 }

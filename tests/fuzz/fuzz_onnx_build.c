@@ -5,6 +5,7 @@
  * and leaves the program as it was. The corpus has valid models, so that most mutations are of one field.
  */
 #include <rondo/onnx.h>
+#include <rondo/session.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -118,7 +119,10 @@ static void build_rows(const rondo_onnx_model *model, const rondo_onnx_build_opt
   REQUIRE(created == RONDO_OK || rondo_last_error()->message[0] != '\0');
   if (created != RONDO_OK) return;
   REQUIRE(rondo_program_create(NULL, &program) == RONDO_OK);
-  const rondo_status status = rondo_onnx_builder_build(builder, 3, program);
+  const rondo_model_size size = {.rows = 3, .length = 2};
+  const rondo_status status = rondo_onnx_builder_length(builder) == NULL
+                                  ? rondo_onnx_builder_build(builder, 3, program)
+                                  : rondo_onnx_builder_build_sized(builder, &size, program);
   REQUIRE(status == RONDO_OK || rondo_last_error()->message[0] != '\0');
   rondo_program_destroy(program);
   rondo_onnx_builder_destroy(builder);

@@ -71,7 +71,7 @@ static onnx_bytes tensor_type(int type, const int64_t *dims, size_t rank) {
   for (size_t i = 0; i < rank; i++) {
     onnx_bytes dimension = {0};
     if (dims[i] < 0)
-      onnx_text(&dimension, 2, dims[i] == -1 ? "batch" : "length");
+      onnx_text(&dimension, 2, dims[i] == -1 ? "batch" : dims[i] == -2 ? "length" : "other");
     else
       onnx_number(&dimension, 1, (uint64_t)dims[i]);
     onnx_nest(&shape, 1, &dimension);

@@ -23,7 +23,8 @@ void onnx_nest(onnx_bytes *message, unsigned field, const onnx_bytes *nested);
 onnx_bytes onnx_model(const onnx_bytes *graph); /* IR version 8, operator set 17 */
 onnx_bytes onnx_node(const char *name, const char *op, const char *const *inputs, const char *const *outputs);
 onnx_bytes onnx_tensor(const char *name, int type, const int64_t *dims, size_t rank); /* without elements */
-onnx_bytes onnx_value(const char *name, int type, const int64_t *dims, size_t rank);  /* -1: "batch"; -2: "length" */
+onnx_bytes onnx_value(const char *name, int type, const int64_t *dims,
+                      size_t rank); /* -1: "batch"; -2: "length"; -3: "other" */
 
 /* A sequence or an optional of such a tensor: ONNX_SEQUENCE, ONNX_OPTIONAL, or an optional of a sequence. */
 typedef enum onnx_list { ONNX_SEQUENCE = 4, ONNX_OPTIONAL = 9, ONNX_OPTIONAL_SEQUENCE = 10 } onnx_list;

@@ -16,13 +16,19 @@
 #include "onnx/import/input_list.h"
 #include "tensor/program/program_internal.h"
 
+/* The dimensions of an input or output of the model that come first in the program, in this order. */
+typedef struct rondo_onnx_row_dimensions {
+  size_t rows, length; /* RONDO_ONNX_NO_DIMENSION: there is none */
+} rondo_onnx_row_dimensions;
+#define RONDO_ONNX_NO_DIMENSION SIZE_MAX
+
 /* What a program has in common with those of other numbers of rows, in a session, or of other forms, in a tree. */
 typedef struct rondo_onnx_sharing {
   const rondo_weights *states;         /* the only ones that it may have: other constants, such as numbers of rows, are
                                           constants of the program; NULL: any */
   const rondo_onnx_input_list *listed; /* the inputs; they live longer than the result */
-  const size_t *input_rows;            /* by the same indices: the dimension that is the first one in the program */
-  const size_t *output_rows;           /* by index in the model: likewise; NULL for both: no dimension moves */
+  const rondo_onnx_row_dimensions *inputs;  /* by the same indices: dimensions that move; NULL: none */
+  const rondo_onnx_row_dimensions *outputs; /* by index in the model: likewise */
   bool divides;                        /* the program is that of a part where the model must be cut (model_part.h); */
   const rondo_onnx_model_part *before; /* ... the part before it; NULL: it is the first, */
   const void *known;                   /* ... and the values of the cuts of that part, with cut_bytes bytes */

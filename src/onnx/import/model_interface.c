@@ -160,40 +160,60 @@ static rondo_status find_shape(const rondo_onnx_importer *importer, const dimens
 
 /* Inputs ----------------------------------------------------------------------------------------------------------- */
 
-/* Programs merge the dimensions of values that have more of them, so none can be moved. */
-static rondo_status check_moves(size_t rank, size_t rows) {
-  if (rank <= RONDO_MAX_DIMENSIONS) return RONDO_OK;
+rondo_status rondo_onnx_check_moves(const rondo_onnx_row_dimensions *first, size_t rank) {
+  const bool moves_rows = first->rows < rank && first->rows != 0;
+  const bool moves_length = first->length < rank && first->length != (first->rows < rank ? 1 : 0);
+  if (rank <= RONDO_MAX_DIMENSIONS || (!moves_rows && !moves_length)) return RONDO_OK;
   return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_SHAPE,
-                    "it has %zu dimensions, more than %d, and dimension %zu is the number of rows: make that the first "
-                    "one",
-                    rank, RONDO_MAX_DIMENSIONS, rows);
+                    "it has %zu dimensions, more than %d, and dimension %zu is the %s: make that the %s one", rank,
+                    RONDO_MAX_DIMENSIONS, moves_rows ? first->rows : first->length,
+                    moves_rows ? "number of rows" : "length", moves_rows ? "first" : "second");
 }
 
-/* Adds an input whose dimension `rows` comes first, and moves it back to its place. */
-static rondo_status add_rows_first(rondo_onnx_importer *importer, rondo_onnx_import_input *input, rondo_type type,
-                                   size_t rows) {
-  const size_t rank = input->shape.rank;
-  size_t dims[RONDO_ONNX_MOST_DIMENSIONS], order[RONDO_ONNX_MOST_DIMENSIONS];
-  rondo_value first;
-  RONDO_TRY(check_moves(rank, rows));
+/* Where each dimension of the model is in the program. */
+typedef struct moved_order {
+  size_t order[RONDO_ONNX_MOST_DIMENSIONS];
+  bool moves; /* some dimension */
+} moved_order;
+
+/* `all` may be NULL. */
+static rondo_status find_order(const rondo_onnx_row_dimensions *all, size_t index, size_t rank, moved_order *out) {
+  const rondo_onnx_row_dimensions none = {RONDO_ONNX_NO_DIMENSION, RONDO_ONNX_NO_DIMENSION};
+  const rondo_onnx_row_dimensions *first = all == NULL ? &none : &all[index];
+  size_t at = 0;
+  out->moves = false;
+  if (first->rows < rank) out->order[first->rows] = at++;
+  if (first->length < rank) out->order[first->length] = at++;
   for (size_t d = 0; d < rank; d++) {
-    order[d] = d == rows ? 0 : d < rows ? d + 1 : d;
-    dims[order[d]] = input->shape.dims[d];
+    if (d != first->rows && d != first->length) out->order[d] = at++;
+    out->moves |= out->order[d] != d;
   }
+  return rondo_onnx_check_moves(first, rank);
+}
+
+/* Adds an input whose rows and length come first, and moves them back to their places. */
+static rondo_status add_moved(rondo_onnx_importer *importer, rondo_onnx_import_input *input, rondo_type type,
+                              const size_t *order) {
+  const size_t rank = input->shape.rank;
+  size_t dims[RONDO_ONNX_MOST_DIMENSIONS];
+  rondo_value first;
+  for (size_t d = 0; d < rank; d++) dims[order[d]] = input->shape.dims[d];
   RONDO_TRY(rondo_program_input(importer->program, input->name, type, dims, rank, &first));
   return rondo_op_permute(importer->program, first, order, &input->result);
 }
 
 rondo_status rondo_onnx_add_input(rondo_onnx_importer *importer, rondo_onnx_import_input *input, rondo_value *out) {
   rondo_type type;
+  moved_order moved;
   const rondo_onnx_sharing *sharing = importer->sharing;
-  const bool has_rows = input->handed == NULL && sharing != NULL && sharing->input_rows != NULL;
-  const size_t rows = has_rows ? sharing->input_rows[input - importer->inputs] : 0;
+  const bool is_handed = input->handed != NULL;
+  const size_t index = is_handed ? 0 : (size_t)(input - importer->inputs);
   if (input->result.id == 0) {
     RONDO_TRY(rondo_onnx_held_type(importer, input->shape.type, &type));
+    RONDO_TRY(find_order(sharing == NULL || is_handed ? NULL : sharing->inputs, index, input->shape.rank, &moved));
     const rondo_onnx_shape held = rondo_onnx_program_shape(&input->shape);
-    RONDO_TRY(rows > 0
-                  ? add_rows_first(importer, input, type, rows)
+    RONDO_TRY(moved.moves
+                  ? add_moved(importer, input, type, moved.order)
                   : rondo_program_input(importer->program, input->name, type, held.dims, held.rank, &input->result));
   }
   *out = input->result;
@@ -392,15 +412,15 @@ static bool is_known_only(const rondo_onnx_importer *importer, const rondo_onnx_
   return !rondo_onnx_has_result(value) && (is_held || is_constant_only(importer, &value->shape));
 }
 
-/* Moves the dimension that is the rows of this output to the first place. */
-static rondo_status move_rows(rondo_onnx_importer *importer, size_t index, size_t rank, rondo_value *inout) {
+/* Moves the rows and the length of this output to the first places. */
+static rondo_status move_output(rondo_onnx_importer *importer, size_t index, size_t rank, rondo_value *inout) {
   const rondo_onnx_sharing *sharing = importer->sharing;
-  const size_t rows = sharing != NULL && sharing->output_rows != NULL ? sharing->output_rows[index] : 0;
-  size_t order[RONDO_ONNX_MOST_DIMENSIONS];
-  if (rows == 0 || rows >= rank) return RONDO_OK;
-  RONDO_TRY(check_moves(rank, rows));
-  for (size_t d = 0; d < rank; d++) order[d] = d == 0 ? rows : d <= rows ? d - 1 : d;
-  return rondo_op_permute(importer->program, *inout, order, inout);
+  size_t from[RONDO_ONNX_MOST_DIMENSIONS];
+  moved_order moved;
+  RONDO_TRY(find_order(sharing == NULL ? NULL : sharing->outputs, index, rank, &moved));
+  if (!moved.moves) return RONDO_OK;
+  for (size_t d = 0; d < rank; d++) from[moved.order[d]] = d;
+  return rondo_op_permute(importer->program, *inout, from, inout);
 }
 
 static rondo_status add_output(rondo_onnx_importer *importer, const rondo_onnx_import_value *value,
@@ -412,7 +432,7 @@ static rondo_status add_output(rondo_onnx_importer *importer, const rondo_onnx_i
     return RONDO_OK;
   }
   RONDO_TRY(rondo_onnx_output_value(importer, value, &result));
-  RONDO_TRY(move_rows(importer, built->value_index, value->shape.rank, &result));
+  RONDO_TRY(move_output(importer, built->value_index, value->shape.rank, &result));
   RONDO_TRY(name_output(importer, built->name, &built->program_name));
   return rondo_program_output(importer->program, built->program_name, result);
 }

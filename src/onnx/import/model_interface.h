@@ -26,4 +26,8 @@ RONDO_MUST_USE rondo_status rondo_onnx_output_value(rondo_onnx_importer *importe
 RONDO_MUST_USE rondo_status rondo_onnx_add_input(rondo_onnx_importer *importer, rondo_onnx_import_input *input,
                                                  rondo_value *out);
 
+/* Programs merge the dimensions of values that have more than RONDO_MAX_DIMENSIONS, so none of them can be moved: then
+ * UNSUPPORTED/SHAPE, unless the rows and the length are the first ones already. */
+RONDO_MUST_USE rondo_status rondo_onnx_check_moves(const rondo_onnx_row_dimensions *first, size_t rank);
+
 #endif

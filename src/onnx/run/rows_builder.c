@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: MIT
- * Programs of a model for numbers of rows, as sessions ask for them. Which dimensions are the rows is known once the
- * builder exists; each build has options of its own, so a builder is not changed after its creation.
+ * Programs of a model for numbers of rows and lengths, as sessions ask for them. Which dimensions these are is known
+ * once the builder exists; each build has options of its own, so a builder is not changed after its creation. Of the
+ * session, only the types of its public header are used.
  */
+#include <rondo/session.h>
+
 #include <string.h>
 
 #include "base/error.h"
 #include "base/versioned_struct.h"
 #include "onnx/import/build_result.h"
 #include "onnx/run/kept_options.h"
+#include "onnx/run/row_dimensions.h"
+#include "tensor/files/weights_internal.h"
 #include "tensor/program/program.h"
 
 struct rondo_onnx_builder {
@@ -15,149 +20,173 @@ struct rondo_onnx_builder {
   rondo_scratch scratch; /* of the options */
   const rondo_onnx_model *model;
   rondo_onnx_build_options options;
-  rondo_onnx_input_list listed;     /* the inputs of the model */
-  const char *rows;                 /* NULL: first dimensions */
-  size_t *input_rows, *output_rows; /* by index in `listed`, and in the model: the dimension that is the rows */
-  rondo_onnx_build *first;          /* for one row: it has the weights, which are the states of all programs */
+  rondo_onnx_input_list listed; /* the inputs of the model */
+  rondo_onnx_row_names names;
+  const char *mask; /* NULL: none */
+  bool is_causal;
+  rondo_onnx_row_dimensions *inputs;  /* by index in `listed` */
+  rondo_onnx_row_dimensions *outputs; /* by index in the model; NULL while they are being found */
+  rondo_onnx_build *first;            /* of one row: it has the weights, which are the states of all programs */
 };
 
-/* Rows ------------------------------------------------------------------------------------------------------------- */
-
-static bool is_first_rows(const rondo_onnx_builder *builder, const rondo_onnx_value *input) {
-  return input->has_shape && input->rank > 0 && input->dimensions[0].is_dynamic &&
-         !rondo_onnx_has_given_value(&builder->options, input->name);
-}
-
-/* Whether the rows have this name: that of the options, or that of a dynamic first dimension. */
-static bool names_rows(const rondo_onnx_builder *builder, const char *name) {
-  if (builder->rows != NULL) return strcmp(name, builder->rows) == 0;
-  for (size_t i = 0; i < builder->listed.count && name[0] != '\0'; i++) {
-    const rondo_onnx_value *input = &builder->listed.items[i].value;
-    if (is_first_rows(builder, input) && strcmp(input->dimensions[0].name, name) == 0) return true;
-  }
-  return false;
-}
-
-static bool is_rows(const rondo_onnx_builder *builder, const rondo_onnx_value *input, size_t index) {
-  const rondo_onnx_dimension *dimension = &input->dimensions[index];
-  if (!dimension->is_dynamic) return false;
-  if (index == 0 && builder->rows == NULL) return is_first_rows(builder, input);
-  return names_rows(builder, dimension->name);
-}
-
-static bool has_rows(const rondo_onnx_builder *builder) {
-  for (size_t i = 0; i < builder->listed.count; i++) {
-    const rondo_onnx_value *input = &builder->listed.items[i].value;
-    for (size_t d = 0; input->has_shape && d < input->rank; d++)
-      if (is_rows(builder, input, d)) return true;
-  }
-  return false;
-}
-
-static rondo_status require_rows(const rondo_onnx_builder *builder) {
-  if (has_rows(builder)) return RONDO_OK;
-  if (builder->rows != NULL)
-    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_UNKNOWN_NAME,
-                      "no input of the model has a dynamic dimension '%s': name the one that is the number of rows",
-                      builder->rows);
-  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE,
-                    "no input of the model has a dynamic first dimension, so it has one number of rows: export it with "
-                    "a dynamic batch size");
-}
-
-/* Of an output, exporters do not always name the dimensions: then it is the first dynamic one. */
-static size_t find_output_rows(const rondo_onnx_builder *builder, const rondo_onnx_value *output) {
-  size_t found = output->rank;
-  for (size_t d = output->has_shape ? output->rank : 0; d > 0; d--)
-    if (output->dimensions[d - 1].is_dynamic && names_rows(builder, output->dimensions[d - 1].name)) found = d - 1;
-  for (size_t d = 0; output->has_shape && d < output->rank && found == output->rank; d++)
-    if (output->dimensions[d].is_dynamic) found = d;
-  return found < output->rank ? found : 0;
-}
-
-static rondo_status find_rows(rondo_onnx_builder *builder) {
-  const rondo_onnx_model *model = builder->model;
-  const size_t inputs = builder->listed.count, outputs = model->info.outputs;
-  RONDO_TRY(rondo_scratch_take(&builder->scratch, inputs, sizeof *builder->input_rows, &builder->input_rows));
-  RONDO_TRY(rondo_scratch_take(&builder->scratch, outputs, sizeof *builder->output_rows, &builder->output_rows));
-  for (size_t i = 0; i < inputs; i++) {
-    const rondo_onnx_value *input = &builder->listed.items[i].value;
-    for (size_t d = input->has_shape ? input->rank : 0; d > 0; d--)
-      if (is_rows(builder, input, d - 1)) builder->input_rows[i] = d - 1;
-  }
-  for (size_t i = 0; i < outputs; i++) builder->output_rows[i] = find_output_rows(builder, &model->outputs[i]);
-  return RONDO_OK;
-}
-
 /* Sizes ------------------------------------------------------------------------------------------------------------ */
+
+/* The size of a dimension of an input, if rows or length; else *out stays. */
+static bool find_size(const rondo_onnx_builder *builder, const rondo_onnx_value *input, size_t index,
+                      const rondo_model_size *size, size_t *out) {
+  if (rondo_onnx_is_rows(&builder->names, input, index))
+    *out = size->rows;
+  else if (rondo_onnx_is_length(&builder->names, input, index))
+    *out = size->length;
+  else
+    return false;
+  return true;
+}
 
 /* A dimension without a name has no entry in the list of sizes: then the shape says it. Other dynamic dimensions
  * without names are for rondo_onnx_build_program to refuse. */
 static rondo_status give_shape(rondo_scratch *scratch, const rondo_onnx_builder *builder, const rondo_onnx_value *input,
-                               size_t rows, rondo_onnx_given_input *out) {
+                               const rondo_model_size *size, rondo_onnx_given_input *out) {
   size_t *shape;
   const bool is_given = out->shape != NULL;
   if (is_given && out->rank != input->rank) return RONDO_OK;
   RONDO_TRY(rondo_scratch_take(scratch, input->rank, sizeof *shape, &shape));
   for (size_t d = 0; d < input->rank; d++) {
     const rondo_onnx_dimension *dimension = &input->dimensions[d];
-    if (!is_given && dimension->is_dynamic && !is_rows(builder, input, d)) return RONDO_OK;
-    shape[d] = is_rows(builder, input, d) ? rows : is_given ? out->shape[d] : dimension->size;
+    if (find_size(builder, input, d, size, &shape[d])) continue;
+    if (!is_given && dimension->is_dynamic) return RONDO_OK;
+    shape[d] = is_given ? out->shape[d] : dimension->size;
   }
   out->shape = shape;
   out->rank = input->rank;
   return RONDO_OK;
 }
 
-static rondo_status give_rows(rondo_scratch *scratch, const rondo_onnx_builder *builder, size_t rows,
-                              rondo_onnx_varied_options *varied) {
+/* The last entry is that of the length. */
+static rondo_status give_sizes(rondo_scratch *scratch, const rondo_onnx_builder *builder, const rondo_model_size *size,
+                               rondo_onnx_varied_options *varied) {
+  const char *length = builder->names.length;
   for (size_t i = 0; i < builder->listed.count; i++) {
     const rondo_onnx_value *input = &builder->listed.items[i].value;
     rondo_onnx_given_input *given = rondo_onnx_varied_input(varied, input->name);
     const char *name = "";
     for (size_t d = 0; input->has_shape && d < input->rank; d++)
-      if (is_rows(builder, input, d)) name = input->dimensions[d].name;
-    varied->dimensions[i] = (rondo_onnx_dimension_size){.name = name, .size = rows};
+      if (rondo_onnx_is_rows(&builder->names, input, d)) name = input->dimensions[d].name;
+    varied->dimensions[i] = (rondo_onnx_dimension_size){.name = name, .size = size->rows};
     if (input->has_shape && input->rank > 0 && given->data == NULL)
-      RONDO_TRY(give_shape(scratch, builder, input, rows, given));
+      RONDO_TRY(give_shape(scratch, builder, input, size, given));
   }
+  varied->dimensions[builder->listed.count] =
+      (rondo_onnx_dimension_size){.name = length == NULL ? "" : length, .size = size->length};
   return RONDO_OK;
 }
 
-static rondo_status build_rows(const rondo_onnx_builder *builder, size_t rows, rondo_program *program,
+static rondo_status build_size(const rondo_onnx_builder *builder, const rondo_model_size *size, rondo_program *program,
                                rondo_onnx_build **out) {
   rondo_scratch scratch = {.allocator = &builder->allocator};
   rondo_onnx_varied_options varied;
   rondo_status status =
-      rondo_onnx_vary_options(&scratch, &builder->options, &builder->listed, builder->listed.count, &varied);
+      rondo_onnx_vary_options(&scratch, &builder->options, &builder->listed, builder->listed.count + 1, &varied);
   const rondo_onnx_sharing sharing = {.states = rondo_onnx_build_weights(builder->first),
                                       .listed = &builder->listed,
-                                      .input_rows = builder->input_rows,
-                                      .output_rows = builder->output_rows};
-  if (status == RONDO_OK) status = give_rows(&scratch, builder, rows, &varied);
+                                      .inputs = builder->inputs,
+                                      .outputs = builder->outputs};
+  if (status == RONDO_OK) status = give_sizes(&scratch, builder, size, &varied);
   if (status == RONDO_OK) status = rondo_onnx_build_sharing(builder->model, &varied.options, &sharing, program, out);
   rondo_scratch_free(&scratch);
   return status;
 }
 
-/* Lifetime --------------------------------------------------------------------------------------------------------- */
+/* Outputs ---------------------------------------------------------------------------------------------------------- */
 
-static rondo_status build_first(rondo_onnx_builder *builder) {
+enum { USUAL_LENGTH = 8 };
+
+static rondo_status build_alone(const rondo_onnx_builder *builder, size_t rows, size_t length, rondo_onnx_build **out) {
   const rondo_program_options options = {RONDO_PROGRAM_OPTIONS_INIT, .allocator = &builder->allocator};
+  const rondo_model_size size = {.rows = rows, .length = length};
   rondo_program *program;
   RONDO_TRY(rondo_program_create(&options, &program));
-  const rondo_status status = build_rows(builder, 1, program, &builder->first);
+  const rondo_status status = build_size(builder, &size, program, out);
   rondo_program_destroy(program);
+  const char *what = rows == 1 ? "row" : "rows";
+  if (length == 0) return rondo_fail_context(status, "%zu %s", rows, what);
+  return rondo_fail_context(status, "%zu %s of length %zu", rows, what, length);
+}
+
+/* The length of the first program: that of the options, which is an example. */
+static size_t first_length(const rondo_onnx_builder *builder) {
+  for (size_t i = 0; builder->names.length != NULL && i < builder->options.dimension_count; i++)
+    if (strcmp(builder->options.dimensions[i].name, builder->names.length) == 0)
+      return builder->options.dimensions[i].size;
+  return builder->names.length == NULL ? 0 : USUAL_LENGTH;
+}
+
+/* Programs of one row and of two, and of another length. Constants that depend on the length are no states: a program
+ * of the first length would have them, and others would not. */
+static rondo_status find_outputs(rondo_onnx_builder *builder) {
+  const size_t length = first_length(builder), other = length > 1 ? length - 1 : 2;
+  rondo_onnx_build *more = NULL, *longer = NULL;
+  rondo_onnx_row_dimensions *outputs;
+  RONDO_TRY(rondo_scratch_take(&builder->scratch, builder->model->info.outputs, sizeof *outputs, &outputs));
+  RONDO_TRY(build_alone(builder, 1, length, &builder->first));
+  rondo_status status = build_alone(builder, 2, length, &more);
+  if (status == RONDO_OK && length > 0) status = build_alone(builder, 1, other, &longer);
+  const rondo_onnx_sized_build builds[] = {{builder->first, 1, length}, {more, 2, length}, {longer, 1, other}};
+  if (status == RONDO_OK)
+    status = rondo_onnx_find_output_dimensions(&builds[0], &builds[1], length > 0 ? &builds[2] : NULL,
+                                               builder->is_causal, outputs);
+  if (status == RONDO_OK && longer != NULL) rondo_weights_keep_common(builder->first->weights, longer->weights);
+  rondo_onnx_build_destroy(more);
+  rondo_onnx_build_destroy(longer);
+  builder->outputs = outputs;
   return status;
 }
 
+/* Lifetime --------------------------------------------------------------------------------------------------------- */
+
+static rondo_status check_mask(const rondo_onnx_builder *builder) {
+  size_t at = 0;
+  if (builder->mask == NULL) return RONDO_OK;
+  while (at < builder->listed.count && strcmp(builder->listed.items[at].value.name, builder->mask) != 0) at++;
+  if (at == builder->listed.count)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_UNKNOWN_NAME,
+                      "the model has no input '%s': name the one that says which positions are valid (mask)",
+                      builder->mask);
+  const rondo_onnx_row_dimensions *found = &builder->inputs[at];
+  if (found->rows != RONDO_ONNX_NO_DIMENSION && found->length != RONDO_ONNX_NO_DIMENSION &&
+      builder->listed.items[at].value.rank == 2)
+    return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE,
+                    "the mask '%s' does not have the rows and the length as its two dimensions", builder->mask);
+}
+
+static rondo_status check_padding(const rondo_onnx_builder *builder) {
+  if (builder->names.length == NULL && (builder->mask != NULL || builder->is_causal))
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
+                      "mask and is_causal are about the padding of a length, and the inputs have no dynamic dimension "
+                      "besides the rows whose size is not given: name the length");
+  return check_mask(builder);
+}
+
+static rondo_status find_names(rondo_onnx_builder *builder, const rondo_onnx_builder_options *options) {
+  rondo_onnx_row_names *names = &builder->names;
+  *names = (rondo_onnx_row_names){.listed = &builder->listed, .options = &builder->options};
+  RONDO_TRY(rondo_scratch_text(&builder->scratch, options->rows, &names->rows));
+  RONDO_TRY(rondo_scratch_text(&builder->scratch, options->length, &names->length));
+  RONDO_TRY(rondo_scratch_text(&builder->scratch, options->mask, &builder->mask));
+  builder->is_causal = options->is_causal;
+  RONDO_TRY(rondo_onnx_choose_length(names));
+  return rondo_onnx_check_row_names(names);
+}
+
 static rondo_status fill_builder(rondo_onnx_builder *builder, const rondo_onnx_builder_options *options) {
-  RONDO_TRY(rondo_scratch_text(&builder->scratch, options->rows, &builder->rows));
   RONDO_TRY(rondo_onnx_keep_options(&builder->scratch, options->build, &builder->options));
   RONDO_TRY(rondo_onnx_list_inputs(&builder->scratch, builder->model, &builder->options, &builder->listed));
-  RONDO_TRY(require_rows(builder));
-  RONDO_TRY(find_rows(builder));
-  return build_first(builder);
+  RONDO_TRY(find_names(builder, options));
+  RONDO_TRY(rondo_scratch_take(&builder->scratch, builder->listed.count, sizeof *builder->inputs, &builder->inputs));
+  rondo_onnx_find_input_dimensions(&builder->names, builder->inputs);
+  RONDO_TRY(check_padding(builder));
+  return find_outputs(builder);
 }
 
 rondo_status rondo_onnx_builder_create(const rondo_onnx_model *model, const rondo_onnx_builder_options *options,
@@ -193,17 +222,63 @@ void rondo_onnx_builder_destroy(rondo_onnx_builder *builder) {
 
 /* Building --------------------------------------------------------------------------------------------------------- */
 
-rondo_status rondo_onnx_builder_build(void *builder, size_t rows, rondo_program *program) {
-  static const char call[] = "rondo_onnx_builder_build";
+static rondo_status build_for_session(const rondo_onnx_builder *builder, const rondo_model_size *size,
+                                      rondo_program *program) {
   rondo_onnx_build *build = NULL;
-  RONDO_TRY(rondo_require(call, "builder", builder));
-  RONDO_TRY(rondo_require(call, "program", program));
-  if (rows == 0) return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE, "%s: no rows", call);
-  const rondo_status status = build_rows(builder, rows, program, &build);
+  const rondo_status status = build_size(builder, size, program, &build);
   rondo_onnx_build_destroy(build);
   return status;
 }
 
+rondo_status rondo_onnx_builder_build(void *builder, size_t rows, rondo_program *program) {
+  static const char call[] = "rondo_onnx_builder_build";
+  const rondo_onnx_builder *known = builder;
+  RONDO_TRY(rondo_require(call, "builder", builder));
+  RONDO_TRY(rondo_require(call, "program", program));
+  if (rows == 0) return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE, "%s: no rows", call);
+  if (known->names.length != NULL)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
+                      "%s: the length '%s' of the model varies: use rondo_onnx_builder_build_sized, or give its size "
+                      "(rondo_onnx_build_options.dimensions)",
+                      call, known->names.length);
+  return build_for_session(builder, &(rondo_model_size){.rows = rows}, program);
+}
+
+rondo_status rondo_onnx_builder_build_sized(void *builder, const rondo_model_size *size, rondo_program *program) {
+  static const char call[] = "rondo_onnx_builder_build_sized";
+  const rondo_onnx_builder *known = builder;
+  RONDO_TRY(rondo_require(call, "builder", builder));
+  RONDO_TRY(rondo_require(call, "size", size));
+  RONDO_TRY(rondo_require(call, "program", program));
+  if (size->rows == 0 || size->length == 0)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE, "%s: no rows, or no length", call);
+  if (known->names.length == NULL || size->slots > 0)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS, "%s: the model has no %s", call,
+                      size->slots > 0 ? "caches of sequences: leave out rondo_model_options.slots"
+                                      : "length: use rondo_onnx_builder_build, or name the length");
+  return build_for_session(builder, size, program);
+}
+
+/* For sessions ----------------------------------------------------------------------------------------------------- */
+
 const rondo_weights *rondo_onnx_builder_weights(const rondo_onnx_builder *builder) {
   return builder != NULL ? rondo_onnx_build_weights(builder->first) : NULL;
+}
+
+const char *rondo_onnx_builder_length(const rondo_onnx_builder *builder) {
+  return builder != NULL ? builder->names.length : NULL;
+}
+
+rondo_status rondo_onnx_builder_fill_model(rondo_onnx_builder *builder, rondo_model_options *inout_options) {
+  static const char call[] = "rondo_onnx_builder_fill_model";
+  RONDO_TRY(rondo_require(call, "builder", builder));
+  RONDO_TRY(rondo_require(call, "inout_options", inout_options));
+  RONDO_TRY(rondo_versioned_check("rondo_model_options", inout_options, sizeof *inout_options));
+  const bool has_length = builder->names.length != NULL;
+  inout_options->build = has_length ? NULL : rondo_onnx_builder_build;
+  inout_options->build_sized = has_length ? rondo_onnx_builder_build_sized : NULL;
+  inout_options->user = builder;
+  inout_options->weights = rondo_onnx_builder_weights(builder);
+  inout_options->exact_lengths = has_length && builder->mask == NULL && !builder->is_causal;
+  return RONDO_OK;
 }

@@ -233,6 +233,16 @@ rondo_weights_entry *rondo_weights_look_up(const rondo_weights *weights, const c
   return entry_is_at(weights, at, name) ? &weights->entries.items[at] : NULL;
 }
 
+void rondo_weights_keep_common(rondo_weights *weights, const rondo_weights *other) {
+  for (size_t i = 0; i < weights->entries.count; i++) {
+    rondo_weights_entry *entry = &weights->entries.items[i];
+    if (rondo_weights_look_up(other, entry->name) != NULL) continue;
+    rondo_weights_free_data(weights, entry);
+    entry->data = NULL;
+  }
+  rondo_weights_remove_unwanted(weights);
+}
+
 rondo_status rondo_weights_skip(rondo_weights *weights, const char *name, rondo_reason reason, const char *why) {
   rondo_weights_skipped skipped = {.reason = reason};
   rondo_status status = rondo_allocate_text(&weights->allocator, name, &skipped.name);

@@ -79,6 +79,9 @@ RONDO_MUST_USE rondo_status rondo_weights_append_metadata(rondo_weights *weights
 /* Removes the entries without data. */
 void rondo_weights_remove_unwanted(rondo_weights *weights);
 
+/* Removes the entries whose names the other set lacks, with their data. Both sets are sorted. */
+RONDO_PRIVATE void rondo_weights_keep_common(rondo_weights *weights, const rondo_weights *other);
+
 /* Replaces the name of an entry, which the set then owns. Errors: as append. */
 RONDO_MUST_USE rondo_status rondo_weights_rename(rondo_weights *weights, rondo_weights_entry *entry, const char *name);
 

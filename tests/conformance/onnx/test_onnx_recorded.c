@@ -395,6 +395,41 @@ TEST(test_on9_programs_count_their_constants) {
   }
 }
 
+/* y = x x^T, the sum of the rows of x, or x without its zeros. */
+static rondo_onnx_model *model_without_rows(const char *operator_name) {
+  static const int64_t zero[] = {0};
+  const bool is_sum = strcmp(operator_name, "ReduceSum") == 0, is_product = strcmp(operator_name, "MatMul") == 0;
+  onnx_bytes graph = {0};
+  onnx_add_input(&graph, "x", FLOAT, DIMS(-1, 2));
+  onnx_add_initializer(&graph, "axes", 7, zero, sizeof zero, DIMS(1));
+  onnx_add_node(&graph, "Transpose", NAMES("x"), NAMES("turned"));
+  onnx_add_node(&graph, operator_name,
+                is_product ? NAMES("x", "turned")
+                : is_sum   ? NAMES("x", "axes")
+                           : NAMES("x"),
+                NAMES("y"));
+  onnx_add_output(&graph, "y");
+  const onnx_bytes bytes = onnx_model(&graph);
+  rondo_onnx_model *model = NULL;
+  assert_ok(rondo_onnx_parse(bytes.bytes, bytes.count, NULL, &model));
+  return test_leave(destroy_model, model);
+}
+
+/* What an output is for one row and for two says whether it has rows. */
+TEST(test_on9_outputs_without_rows_are_refused) {
+  static const char *const models[][2] = {
+      {"MatMul", "'y' is [1, 1] for 1 row and [2, 2] for 2 rows: one dimension must be the number of rows"},
+      {"ReduceSum", "'y' is [1, 2] for 1 row and [1, 2] for 2 rows: it does not have the number of rows"},
+      {"NonZero", "the size of the output 'y' depends on data"}};
+  for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
+    rondo_onnx_builder *builder = NULL;
+    assert_invalid(rondo_onnx_builder_create(model_without_rows(models[i][0]), NULL, &builder), RONDO_REASON_SHAPE);
+    assert_message(models[i][1]);
+    assert_null(builder);
+  }
+  (void)t;
+}
+
 /* y is the sum of x + h over the layers, and h_out = h + h. The rows of h and h_out, [layers, rows, 2], are the second
  * dimension, as those of a recurrent network's states; exporters do not always give that of an output the name. */
 static rondo_onnx_model *model_with_states(bool has_name) {
@@ -443,22 +478,26 @@ TEST(test_on9_rows_that_are_not_the_first_dimension) {
   serve_states(t, model_with_states(false), NULL);
 }
 
-/* Values with more dimensions than programs have are merged in them. */
+/* Values with more dimensions than programs have are merged in them. The output gets its dimensions from Unsqueeze. */
 TEST(test_on9_rows_that_cannot_be_moved) {
-  const int64_t inputs[][8] = {{1, -1, 2, 1, 1, 1, 1, 2}, {-1, 1, 2, 1, 1, 1, 1, 2}};
+  static const int64_t axes[] = {0, 2, 4, 5, 6, 7};
   for (size_t i = 0; i < 2; i++) {
     onnx_bytes graph = {0};
-    onnx_add_input(&graph, "x", FLOAT, inputs[i], 8);
-    onnx_add_node(&graph, "Relu", NAMES("x"), NAMES("y"));
-    const onnx_bytes y = onnx_value("y", FLOAT, inputs[0], 8);
-    onnx_nest(&graph, ONNX_GRAPH_OUTPUT, &y);
+    if (i == 0)
+      onnx_add_input(&graph, "x", FLOAT, DIMS(1, -1, 2, 1, 1, 1, 1, 2));
+    else
+      onnx_add_input(&graph, "x", FLOAT, DIMS(-1, 2));
+    onnx_add_initializer(&graph, "axes", 7, axes, sizeof axes, DIMS(6));
+    onnx_add_node(&graph, i == 0 ? "Relu" : "Unsqueeze", i == 0 ? NAMES("x") : NAMES("x", "axes"), NAMES("y"));
+    onnx_add_output(&graph, "y");
     const onnx_bytes bytes = onnx_model(&graph);
     const rondo_onnx_builder_options options = {RONDO_ONNX_BUILDER_OPTIONS_INIT, .rows = "batch"};
     rondo_onnx_model *model = NULL;
     rondo_onnx_builder *builder = NULL;
     assert_ok(rondo_onnx_parse(bytes.bytes, bytes.count, NULL, &model));
     (void)test_leave(destroy_model, model);
-    assert_error(rondo_onnx_builder_create(model, &options, &builder), RONDO_UNSUPPORTED, RONDO_REASON_NONE);
+    assert_error(rondo_onnx_builder_create(model, &options, &builder), RONDO_UNSUPPORTED,
+                 i == 0 ? RONDO_REASON_NONE : RONDO_REASON_SHAPE);
     assert_message("it has 8 dimensions, more than 6, and dimension 1 is the number of rows");
     assert_message(i == 0 ? "input 'x'" : "output 'y'");
   }

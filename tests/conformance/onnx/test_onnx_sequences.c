@@ -32,8 +32,8 @@ static rondo_onnx_model *parsed(const onnx_bytes *graph) {
   return test_leave(destroy_model, model);
 }
 
-/* For a sequence x of tensors [batch, 2]: joined = all rows; doubled, a sequence = x + x; length. */
-static rondo_onnx_model *sequence_model(void) {
+/* For a sequence x of tensors [batch, 2]: joined = all rows; doubled, a sequence = x + x; and perhaps its length. */
+static rondo_onnx_model *sequence_model_of(bool has_length) {
   onnx_bytes graph = {0}, body = {0};
   onnx_bytes concat = onnx_node("concat", "ConcatFromSequence", NAMES("x"), NAMES("joined"));
   onnx_bytes map = onnx_node("map", "SequenceMap", NAMES("x"), NAMES("doubled"));
@@ -48,9 +48,11 @@ static rondo_onnx_model *sequence_model(void) {
   onnx_add_node(&graph, "SequenceLength", NAMES("x"), NAMES("length"));
   onnx_add_output(&graph, "joined");
   onnx_add_output(&graph, "doubled");
-  onnx_add_output(&graph, "length");
+  if (has_length) onnx_add_output(&graph, "length");
   return parsed(&graph);
 }
+
+static rondo_onnx_model *sequence_model(void) { return sequence_model_of(true); }
 
 /* has = whether the optional x has a value; same = x. */
 static rondo_onnx_model *optional_model(onnx_list kind) {
@@ -252,7 +254,9 @@ TEST(test_on9_elements_of_a_sequence_have_the_rows_of_a_session) {
   const size_t shape[] = {3, 2};
   rondo_onnx_builder *builder = NULL;
   rondo_program *program = test_new_program();
-  assert_ok(rondo_onnx_builder_create(sequence_model(), &options, &builder));
+  assert_invalid(rondo_onnx_builder_create(sequence_model(), &options, &builder), RONDO_REASON_SHAPE);
+  assert_message("the output 'length' is [] for 1 row and [] for 2 rows");
+  assert_ok(rondo_onnx_builder_create(sequence_model_of(false), &options, &builder));
   (void)test_leave(destroy_builder, builder);
   assert_ok(rondo_onnx_builder_build(builder, 3, program));
   rondo_compiled *compiled = test_compile_kept(program, t->device, NULL);
