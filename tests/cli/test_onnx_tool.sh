@@ -253,6 +253,28 @@ succeeds serve second.onnx "${few[@]}" --rows batch --input x=x.npy --json
 json_holds '.answers.checked >= 1' '.answers.identical == .answers.checked'
 fails 1 'no input of the model has a dynamic first dimension' serve second.onnx --load
 
+# Lengths: padded where the option says that it is safe, exact elsewhere. Padding changes what Softmax gives.
+for name in Relu Softmax; do
+  write_hex $name.onnx "$(model "$(field 1 "$(node $name y x)")$(field 2 "$(hex $name)")$(field 11 "$(value x 1 batch words)")$(
+    field 12 "$(value y 1 batch words)")")"
+done
+texts=("${few[@]}" --length words --longest 5 --streams 1)
+succeeds serve Relu.onnx "${texts[@]}" --causal --json
+json_holds '.answers.checked >= 1' '.answers.largest_difference == 0' '.graph_lengths | max == 5' \
+  '(.graph_lengths | length) == (.graph_rows | length)' '.closed_recorded | .answered > 0 and .failed == 0'
+succeeds serve Relu.onnx "${texts[@]}" --mask x
+grep -Eq '^rows +[1-9].* of length [1-9][0-9]*; [1-9].* of length 5: of the graphs$' out || die "no lengths in: $(cat out)"
+succeeds serve Softmax.onnx "${texts[@]}" --json
+json_holds '.answers.checked >= 1' '.answers.largest_difference < 1e-6' '.closed_recorded | .answered > 0 and .failed == 0'
+fails 1 "differ from an eager run without padding of the length" serve Softmax.onnx "${few[@]}" --length words \
+  --longest 30 --streams 1 --causal
+succeeds serve Relu.onnx "${few[@]}" --length words --longest 2 --input x=x.npy
+fails 1 "no input of the model has a dynamic dimension 'tokens'" serve Relu.onnx --load --length tokens
+fails 1 "the model has no input 'z'" serve Relu.onnx --load --length words --mask z
+fails 2 'name it with --length' serve Relu.onnx --load --causal
+fails 2 'do not support lengths' serve Relu.onnx --load --length words --regret
+fails 2 'are for models in files' serve dense --load --length words
+
 # A size that nothing gives, and that does not fit.
 write_hex wide.onnx "$(model "$(field 1 "$(node MatMul y x v)")$(field 2 "$(hex wide)")$(field 5 "$(tensor v 1 $x 2 2)")$(
   field 11 "$(value x 1 batch wide)")$(field 12 "$(value y 1 batch 2)")")"

@@ -22,6 +22,7 @@ static const serve_settings defaults = {.device = "cpu",
                                         .clients = 4,
                                         .requests = 64,
                                         .seed = 1,
+                                        .longest = 64,
                                         .table_rows = 10000,
                                         .batch_rows = 0,
                                         .seconds = 3,
@@ -72,6 +73,14 @@ static const option_row rows[] = {
      "the size of another dynamic dimension of such a model; others have that of a file, or 1"},
     {"rows", "NAME", OPTION_TEXT, OFFSET(file.rows), 0, 0,
      "the dynamic dimension of such a model that is the number of rows; by default the first one of each input"},
+    {"length", "NAME", OPTION_TEXT, OFFSET(file.length), 0, 0,
+     "another dynamic dimension of such a model that each request has its own size of, such as the tokens of a text"},
+    {"longest", "N", OPTION_COUNT, OFFSET(longest), 1, TRAFFIC_MAX_ROWS,
+     "length of the longest request; lengths are random, with a median of half of that"},
+    {"mask", "NAME", OPTION_TEXT, OFFSET(file.mask), 0, 0,
+     "the input that is 0 where a length is padded, so that requests are padded; it is 1 elsewhere"},
+    {"causal", NULL, OPTION_FLAG, OFFSET(file.causal), 0, 0,
+     "positions depend on earlier ones only, so that requests are padded to larger lengths"},
     {"table-rows", "N", OPTION_COUNT, OFFSET(table_rows), 1, 10000000, "rows of each table of the recommender"},
     {"seed", "N", OPTION_COUNT, OFFSET(seed), 0, 0, "seed of sizes, states, inputs and arrivals"},
     OPTION_ROW_JSON(serve_settings),
@@ -89,7 +98,8 @@ static const option_table table = {
         "Recorded and eager runs serve the same requests, and recorded answers are compared with eager ones. Prints\n"
         "requests per second, response times, the share of padding, and memory.\n\n"
         "A model in a file needs a dynamic batch size: each input and output has the "
-        "rows, as its first dimension or as the one that --rows names.",
+        "rows, as its first dimension or as the one that --rows names. Of a length, a few sizes are recorded. With\n"
+        "--mask or --causal, requests are padded to the next of them; without, other lengths run eagerly.",
     OPTION_ROWS(rows, defaults),
 };
 
@@ -108,10 +118,14 @@ static rondo_status add_model(serving *s, const char *name, bool divided) {
   const rondo_model_options options = {RONDO_MODEL_OPTIONS_INIT,
                                        .max_sizes = (uint32_t)s->settings.sizes,
                                        .build = s->model.build,
+                                       .build_sized = s->model.build_sized,
                                        .user = s->model.user,
                                        .weights = s->model.weights,
                                        .history = s->history.rows,
                                        .history_count = s->history.count,
+                                       .history_lengths = s->history.lengths,
+                                       .max_lengths = s->model.exact_lengths ? RONDO_SESSION_MAX_LENGTHS : 0,
+                                       .exact_lengths = s->model.exact_lengths,
                                        .max_batch_rows = (size_t)s->settings.batch_rows,
                                        .devices = devices,
                                        .device_count = divided ? 2 : 0,
@@ -167,8 +181,9 @@ static rondo_status start(serving *s) {
 static rondo_status run_all_sizes(const serving *s) {
   for (size_t i = 0; i < s->traffic.count; i++) {
     void *const outputs[RONDO_SESSION_MAX_VALUES] = {NULL};
-    const rondo_request request = {RONDO_REQUEST_INIT, .mode = RONDO_RUN_EAGER, .rows = s->traffic.rows[i],
-                                   .inputs = s->model.inputs, .outputs = outputs};
+    const rondo_request request = {RONDO_REQUEST_INIT,         .mode = RONDO_RUN_EAGER,
+                                   .rows = s->traffic.rows[i], .length = traffic_length(&s->traffic, i),
+                                   .inputs = s->model.inputs,  .outputs = outputs};
     TOOL_TRY(rondo_session_run(s->session, s->name, &request, NULL));
   }
   return RONDO_OK;
@@ -197,7 +212,8 @@ static rondo_status warm_up(const serving *s) {
 
 /* Loads ----------------------------------------------------------------------------------------------------------- */
 
-/* The load of the requests from index `first` on. A rate of 0 is the closed loop. */
+/* The load of the requests from index `first` on. A rate of 0 is the closed loop. Recorded runs of a model with exact
+ * lengths are eager where no graph has the length. */
 static load load_of(const serving *s, const char *model, rondo_run_mode mode, size_t first, double rate,
                     double seconds) {
   return (load){.session = s->session,
@@ -205,7 +221,7 @@ static load load_of(const serving *s, const char *model, rondo_run_mode mode, si
                 .served = &s->model,
                 .traffic = &s->traffic,
                 .most_rows = s->most_rows,
-                .mode = mode,
+                .mode = mode == RONDO_RUN_RECORDED && s->model.exact_lengths ? RONDO_RUN_AUTO : mode,
                 .seconds = seconds,
                 .first = first,
                 .rate = rate,
@@ -336,16 +352,42 @@ static rondo_status time_decisions(serving *s) {
   return RONDO_OK;
 }
 
+/* Adds the graphs of a model without lengths, or of a length, to those that are listed. */
+static rondo_status list_graphs(serving *s, const char *name, size_t length, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    rondo_model_graph graph = {.struct_size = sizeof graph};
+    TOOL_TRY(rondo_session_get_graph(s->session, name, i, &graph));
+    const size_t at = s->info.graphs++;
+    s->sizes[at] = graph.rows;
+    s->lengths[at] = length;
+    s->run_us[at] = graph.run_us;
+    s->current_us[at] = graph.current_us;
+  }
+  return RONDO_OK;
+}
+
+/* Lengths share states and arenas. */
+static rondo_status add_length(serving *s, const rondo_model_length *length) {
+  rondo_model_info info = {.struct_size = sizeof info};
+  TOOL_TRY(rondo_session_get_model_info(s->session, length->name, &info));
+  s->info.trials += info.trials;
+  s->info.renewals += info.renewals;
+  s->info.exec_bytes += info.exec_bytes;
+  s->info.staging_bytes += info.staging_bytes;
+  if (info.arena_bytes > s->info.arena_bytes) s->info.arena_bytes = info.arena_bytes;
+  return list_graphs(s, length->name, length->length, info.graphs);
+}
+
 static rondo_status look_at_model(serving *s) {
+  rondo_model_length length = {.struct_size = sizeof length};
   s->info.struct_size = sizeof s->info;
   TOOL_TRY(rondo_session_get_model_info(s->session, s->name, &s->info));
-  for (size_t i = 0; i < s->info.graphs; i++) {
-    rondo_model_graph graph = {.struct_size = sizeof graph};
-    TOOL_TRY(rondo_session_get_graph(s->session, s->name, i, &graph));
-    s->sizes[i] = graph.rows;
-    s->run_us[i] = graph.run_us;
-    s->current_us[i] = graph.current_us;
-  }
+  const uint32_t graphs = s->info.graphs;
+  s->info.graphs = 0;
+  if (!s->model.build_sized) return list_graphs(s, s->name, 0, graphs);
+  s->info.trials = s->info.renewals = s->info.exec_bytes = s->info.staging_bytes = 0;
+  for (size_t i = 0; rondo_session_get_length(s->session, s->name, i, &length) == RONDO_OK; i++)
+    TOOL_TRY(add_length(s, &length));
   return RONDO_OK;
 }
 
@@ -354,7 +396,9 @@ static int open_model(serving *s) {
   if (recommender_find(s->name, &built_in))
     return served_model_open_built_in(s->name, &built_in, s->settings.seed, &s->model);
   s->settings.file.device = s->device;
-  return served_onnx_open(s->name, &s->settings.file, &s->model);
+  const int result = served_onnx_open(s->name, &s->settings.file, &s->model);
+  if (s->settings.file.length) s->model.longest = (size_t)s->settings.longest;
+  return result;
 }
 
 static int fail_model(const serving *s) {
@@ -404,13 +448,17 @@ static int check_built_in(const serving *s) {
                            s->name);
   if (o->look_ups[0] != '\0' && !built_in.has_tables)
     return tool_fail_usage("model '%s' has no tables: --look-ups requires recommender", s->name);
-  if (o->file.inputs.count > 0 || o->file.sizes.count > 0 || o->file.rows)
-    return tool_fail_usage("--input, --size and --rows are for models in files, not for '%s'", s->name);
+  if (o->file.inputs.count > 0 || o->file.sizes.count > 0 || o->file.rows || o->file.length)
+    return tool_fail_usage("--input, --size, --rows and --length are for models in files, not for '%s'", s->name);
   return TOOL_OK;
 }
 
 static int check_file(const serving *s) {
   const serve_settings *o = &s->settings;
+  if (!o->file.length && (o->file.mask || o->file.causal))
+    return tool_fail_usage("--mask and --causal are about the padding of a length: name it with --length");
+  if (o->file.length && (o->regret || o->report || o->history))
+    return tool_fail_usage("--regret, --report and --history do not support lengths: use them without --length");
   if (o->look_ups[0] != '\0') return tool_fail_usage("--look-ups requires recommender");
   if (o->soak > 0)
     return tool_fail_usage("--soak requires dense or recommender: it sends requests that are wrong for these");
@@ -455,8 +503,19 @@ static int find_traffic(serving *s) {
   return result == TOOL_OK ? draw(o, (size_t)o->requests, o->seed + 1, &s->traffic) : result;
 }
 
+/* Random lengths have seeds of their own. */
+static int find_lengths(serving *s) {
+  const serve_settings *o = &s->settings;
+  if (!o->file.length) return TOOL_OK;
+  const int result = traffic_draw_lengths(&s->history, (size_t)o->longest, o->spread, o->seed + 2);
+  if (result != TOOL_OK) return result;
+  s->history.lengths[0] = (size_t)o->longest; /* so that it is one of the lengths */
+  return traffic_draw_lengths(&s->traffic, (size_t)o->longest, o->spread, o->seed + 3);
+}
+
 static int prepare(serving *s) {
-  const int result = find_traffic(s);
+  int result = find_traffic(s);
+  if (result == TOOL_OK) result = find_lengths(s);
   if (result != TOOL_OK) return result;
   const size_t sent = traffic_most_rows(&s->traffic), earlier = traffic_most_rows(&s->history);
   s->most_rows = sent > earlier ? sent : earlier;

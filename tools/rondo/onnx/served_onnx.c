@@ -11,22 +11,27 @@
 
 /* A tensor of doubles is one of F32 in a program. */
 struct served_onnx {
-  onnx_program program; /* the model, and its inputs for one row or for the rows of files */
-  const char *rows;     /* of the options */
+  onnx_program program;             /* the model, and its inputs for one row or for the rows of files */
+  const char *rows, *length, *mask; /* of the options */
   rondo_onnx_builder *builder;
 };
 
 /* Options ---------------------------------------------------------------------------------------------------------- */
 
-/* The sizes of the dynamic dimensions in the inputs. Those that are the rows do not count: the builder has them. */
-static size_t list_sizes(const onnx_program *p, rondo_onnx_dimension_size *out) {
+static bool is_unknown_length(const onnx_input *input, size_t d, const char *length) {
+  return length && strcmp(input->value.dimensions[d].name, length) == 0 && input->tensor.shape[d] == 1;
+}
+
+/* The sizes of the dynamic dimensions in the inputs. Those that are the rows do not count: the builder has them. That
+ * of the length is an example, if it is not 1 because nothing is known of it. */
+static size_t list_sizes(const onnx_program *p, const char *length, rondo_onnx_dimension_size *out) {
   size_t count = 0;
   for (; count < p->length_count; count++) out[count] = p->lengths[count];
   for (size_t i = 0; i < p->input_count; i++) {
     const onnx_input *input = &p->inputs[i];
     const size_t rank = input->has_tensor && input->value.has_shape ? input->value.rank : 0;
     for (size_t d = 0; d < rank && d < input->tensor.rank; d++)
-      if (input->value.dimensions[d].name[0] != '\0')
+      if (input->value.dimensions[d].name[0] != '\0' && !is_unknown_length(input, d, length))
         out[count++] = (rondo_onnx_dimension_size){input->value.dimensions[d].name, input->tensor.shape[d]};
   }
   return count;
@@ -63,19 +68,22 @@ static size_t list_values(const onnx_program *p, const char *rows, rondo_onnx_gi
   return count;
 }
 
-static int create_builder(served_onnx *model, const rondo_device *device, const char *rows) {
+static int create_builder(served_onnx *model, const served_onnx_settings *settings) {
   const onnx_program *p = &model->program;
+  const char *rows = settings->rows;
   rondo_onnx_dimension_size *sizes = calloc(p->input_count * RONDO_MAX_DIMENSIONS + p->length_count + 1, sizeof *sizes);
   rondo_onnx_given_input *values = calloc(p->input_count + 1, sizeof *values);
   int result = sizes && values ? TOOL_OK : tool_fail_memory("the inputs");
   if (result == TOOL_OK) {
     const rondo_onnx_build_options build = {RONDO_ONNX_BUILD_OPTIONS_INIT,
-                                            .for_cuda = onnx_program_is_cuda(device),
+                                            .for_cuda = onnx_program_is_cuda(settings->device),
                                             .dimensions = sizes,
-                                            .dimension_count = list_sizes(p, sizes),
+                                            .dimension_count = list_sizes(p, settings->length, sizes),
                                             .inputs = values,
                                             .input_count = list_values(p, rows, values)};
-    const rondo_onnx_builder_options options = {RONDO_ONNX_BUILDER_OPTIONS_INIT, .rows = rows, .build = &build};
+    const rondo_onnx_builder_options options = {
+        RONDO_ONNX_BUILDER_OPTIONS_INIT, .rows = rows,           .build = &build,
+        .length = settings->length,      .mask = settings->mask, .is_causal = settings->causal};
     tool_show_progress("building the program of %zu nodes", p->info.nodes);
     if (rondo_onnx_builder_create(p->model, &options, &model->builder)) result = onnx_program_fail(p, p->path);
   }
@@ -92,13 +100,20 @@ int served_onnx_open(const char *path, const served_onnx_settings *settings, ser
   *out = (served_model){.name = path, .file = model};
   if (!model) return tool_fail_memory("the model");
   model->rows = settings->rows;
+  model->length = settings->length;
+  model->mask = settings->mask;
   int result = onnx_program_load(path, &model->program);
   if (result == TOOL_OK) result = onnx_program_take_inputs(&model->program, &inputs, NULL);
-  if (result == TOOL_OK) result = create_builder(model, settings->device, settings->rows);
+  if (result == TOOL_OK) result = create_builder(model, settings);
+  rondo_model_options options = {RONDO_MODEL_OPTIONS_INIT};
+  if (result == TOOL_OK && rondo_onnx_builder_fill_model(model->builder, &options))
+    result = tool_fail_status("%s", path);
   if (result != TOOL_OK) return result;
-  out->build = rondo_onnx_builder_build;
-  out->user = model->builder;
-  out->weights = rondo_onnx_builder_weights(model->builder);
+  out->build = options.build;
+  out->build_sized = options.build_sized;
+  out->exact_lengths = options.exact_lengths;
+  out->user = options.user;
+  out->weights = options.weights;
   out->hint = model->program.hint;
   return TOOL_OK;
 }
@@ -141,15 +156,57 @@ static int repeat_rows(const served_onnx *model, onnx_input *input, const rondo_
   return TOOL_OK;
 }
 
-int served_onnx_fill_input(const served_onnx *model, const rondo_model_value *value, size_t rows, uint64_t seed,
-                           void *out) {
-  onnx_input *input = find_input(model, value->name);
-  const size_t shape[] = {rows, value->row_bytes / rondo_type_bytes(value->type)};
-  host_tensor drawn;
-  if (input && input->is_file) return repeat_rows(model, input, value, rows, out);
-  if (host_tensor_create(value->name, value->type, shape, 2, &drawn) != TOOL_OK) return TOOL_FAILURE;
-  if (!input || strcmp(input->source, "zeros") != 0) host_tensor_draw(&drawn, seed);
-  memcpy(out, drawn.data, drawn.bytes);
-  host_tensor_destroy(&drawn);
+/* The positions of the file, again and again. The rows and the length must be its first dimensions. */
+static int repeat_positions(const served_onnx *model, onnx_input *input, const rondo_model_value *value, size_t bytes,
+                            unsigned char *out) {
+  if (host_tensor_convert(value->name, value->type, &input->tensor) != TOOL_OK) return TOOL_FAILURE;
+  const host_tensor *from = &input->tensor;
+  if (find_rows(&model->program, model->rows, input) != 0 || input->value.rank < 2 || !is_dynamic(input, 1) ||
+      strcmp(input->value.dimensions[1].name, model->length) != 0)
+    return tool_fail("input '%s': the rows and the length are not its first dimensions: leave out its file",
+                     value->name);
+  if (from->bytes == 0 || from->bytes % value->position_bytes != 0)
+    return tool_fail("input '%s': the file has %zu bytes of elements, and a position of a request %zu", value->name,
+                     from->bytes, value->position_bytes);
+  for (size_t at = 0; at < bytes; at += value->position_bytes)
+    memcpy(out + at, (const unsigned char *)from->data + at % from->bytes, value->position_bytes);
   return TOOL_OK;
+}
+
+static int write_ones(host_tensor *inout) {
+  static const float one = 1;
+  static const int64_t integer = 1; /* its first bytes are those of a smaller one */
+  const size_t bytes = inout->bytes / inout->count;
+  const bool is_float = inout->type == RONDO_F32;
+  const bool is_integer = inout->type == RONDO_I64 || inout->type == RONDO_I32 || inout->type == RONDO_I8 ||
+                          inout->type == RONDO_U8 || inout->type == RONDO_BOOL;
+  if (!is_float && !is_integer) return tool_fail("the mask is neither float nor integer: give a file for it (--input)");
+  for (size_t i = 0; i < inout->count; i++)
+    memcpy((unsigned char *)inout->data + i * bytes, is_float ? (const void *)&one : (const void *)&integer, bytes);
+  return TOOL_OK;
+}
+
+/* Ones, or random elements. */
+static int make_up(const rondo_model_value *value, size_t bytes, const char *source, bool is_mask, uint64_t seed,
+                   void *out) {
+  const size_t shape[] = {bytes / rondo_type_bytes(value->type)};
+  host_tensor made;
+  if (host_tensor_create(value->name, value->type, shape, 1, &made) != TOOL_OK) return TOOL_FAILURE;
+  const int result = is_mask ? write_ones(&made) : TOOL_OK;
+  if (!is_mask && strcmp(source, "zeros") != 0) host_tensor_draw(&made, seed);
+  memcpy(out, made.data, made.bytes);
+  host_tensor_destroy(&made);
+  return result;
+}
+
+int served_onnx_fill_input(const served_model *model, const rondo_model_value *value, size_t rows, uint64_t seed,
+                           void *out) {
+  const served_onnx *file = model->file;
+  onnx_input *input = find_input(file, value->name);
+  const size_t bytes = served_model_bytes(value, rows, model->longest);
+  if (input && input->is_file)
+    return value->position_bytes > 0 ? repeat_positions(file, input, value, bytes, out)
+                                     : repeat_rows(file, input, value, rows, out);
+  const bool is_mask = file->mask && strcmp(file->mask, value->name) == 0;
+  return make_up(value, bytes, input ? input->source : "random", is_mask, seed, out);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Comparing the answers of a session. All requests have the same inputs, of which each uses the first rows, so there is
- * one right answer for each number of rows.
+ * Comparing the answers of a session. All requests have the same inputs, of which each uses the first bytes, so there
+ * is one right answer for each number of rows and each length.
  */
 #include "serve/answer_check.h"
 
@@ -17,8 +17,19 @@
 #define ABSOLUTE 1e-5
 
 static int ascending(const void *a, const void *b) {
-  const size_t x = *(const size_t *)a, y = *(const size_t *)b;
-  return (x > y) - (x < y);
+  const answer_size *x = a, *y = b;
+  if (x->length != y->length) return x->length > y->length ? 1 : -1;
+  return (x->rows > y->rows) - (x->rows < y->rows);
+}
+
+/* "3 row(s)", "3 row(s) of length 7". */
+#define SIZE_TEXT 64
+static const char *size_text(char out[SIZE_TEXT], const answer_size *size) {
+  if (size->length > 0)
+    snprintf(out, SIZE_TEXT, "%zu row(s) of length %zu", size->rows, size->length);
+  else
+    snprintf(out, SIZE_TEXT, "%zu row(s)", size->rows);
+  return out;
 }
 
 /* Expected answers ------------------------------------------------------------------------------------------------- */
@@ -26,24 +37,29 @@ static int ascending(const void *a, const void *b) {
 static int list_sizes(answer_check *check, const traffic *requests) {
   check->sizes = malloc(requests->count * sizeof *check->sizes);
   if (!check->sizes) return tool_fail_memory("%zu requests", requests->count);
-  memcpy(check->sizes, requests->rows, requests->count * sizeof *check->sizes);
+  for (size_t i = 0; i < requests->count; i++)
+    check->sizes[i] = (answer_size){requests->rows[i], traffic_length(requests, i)};
   qsort(check->sizes, requests->count, sizeof *check->sizes, ascending);
   for (size_t i = 0; i < requests->count; i++)
-    if (i == 0 || check->sizes[check->count - 1] != check->sizes[i]) check->sizes[check->count++] = check->sizes[i];
+    if (i == 0 || ascending(&check->sizes[check->count - 1], &check->sizes[i]) != 0)
+      check->sizes[check->count++] = check->sizes[i];
   check->memory = calloc(check->count, sizeof *check->memory);
   check->expected = calloc(check->count, sizeof *check->expected);
   return check->memory && check->expected ? TOOL_OK : tool_fail_memory("%zu answers", check->count);
 }
 
-static int run(const answer_check *check, rondo_session *session, rondo_run_mode mode, size_t rows,
-               void *const *outputs) {
-  const rondo_request request = {RONDO_REQUEST_INIT, .mode = mode, .rows = rows, .inputs = check->model->inputs,
-                                 .outputs = outputs};
-  return rondo_session_run(session, check->model->name, &request, NULL) ? tool_fail_status("%zu rows", rows) : TOOL_OK;
+static int run(const answer_check *check, rondo_session *session, const char *model, rondo_run_mode mode,
+               const answer_size *size, void *const *outputs) {
+  char text[SIZE_TEXT];
+  const rondo_request request = {
+      RONDO_REQUEST_INIT, .mode = mode, .rows = size->rows, .length = size->length, .inputs = check->model->inputs,
+      .outputs = outputs};
+  if (rondo_session_run(session, model, &request, NULL) == RONDO_OK) return TOOL_OK;
+  return tool_fail_status("%s", size_text(text, size));
 }
 
-static host_tensor view_of(const rondo_model_value *value, size_t rows, void *data) {
-  const size_t bytes = rows * value->row_bytes;
+static host_tensor view_of(const rondo_model_value *value, const answer_size *size, void *data) {
+  const size_t bytes = served_model_bytes(value, size->rows, size->length);
   return (host_tensor){
       .type = value->type, .count = bytes / rondo_type_bytes(value->type), .bytes = bytes, .data = data};
 }
@@ -56,39 +72,66 @@ static double largest_of(const host_tensor *tensor) {
 
 /* Whether the outputs are those of the same rows in a larger request. Rounding may differ, also that to integers of
  * eight bits; elements that are integers may then be others. */
-static int compare_rows(const answer_check *check, size_t rows, void *const *few, size_t most, void *const *more) {
+static int compare_rows(const answer_check *check, const answer_size *size, void *const *few, size_t most,
+                        void *const *more) {
   static const double far = 0.1; /* of the largest element */
+  char text[SIZE_TEXT];
   for (size_t i = 0; i < check->model->counts[SERVED_OUTPUTS]; i++) {
     const rondo_model_value *value = &check->model->values[SERVED_OUTPUTS][i];
-    const host_tensor is = view_of(value, rows, few[i]), should = view_of(value, rows, more[i]);
+    const host_tensor is = view_of(value, size, few[i]), should = view_of(value, size, more[i]);
     if (value->type != RONDO_F32 || memcmp(is.data, should.data, is.bytes) == 0) continue;
     if (host_tensor_compare(&is, &should, 0, far * largest_of(&should)).wrong > 0)
       return tool_fail(
-          "model '%s' mixes the rows of a batch, so it cannot be served: output '%s' of a request of %zu "
-          "row(s) is not that of the first rows of %zu",
-          check->model->name, value->name, rows, most);
+          "model '%s' mixes the rows of a batch, so it cannot be served: output '%s' of a request of %s is not that of "
+          "the first rows of %zu",
+          check->model->name, value->name, size_text(text, size), most);
   }
   return TOOL_OK;
 }
 
-/* The padding of a graph, and the other requests of a batch, are rows, too. */
+/* The padding of a graph, and the other requests of a batch, are rows, too. Only requests of one length have the same
+ * rows. */
 static int check_rows(const answer_check *check) {
-  const size_t last = check->count - 1;
   int result = TOOL_OK;
-  for (size_t i = 0; i < last && result == TOOL_OK; i++)
-    result = compare_rows(check, check->sizes[i], check->expected[i], check->sizes[last], check->expected[last]);
+  size_t last = check->count - 1;
+  for (size_t i = check->count; i-- > 0 && result == TOOL_OK;) {
+    if (check->sizes[i].length != check->sizes[last].length) last = i;
+    result = compare_rows(check, &check->sizes[i], check->expected[i], check->sizes[last].rows, check->expected[last]);
+  }
+  return result;
+}
+
+static int run_eagerly(answer_check *check, rondo_session *session, const char *model) {
+  int result = TOOL_OK;
+  for (size_t i = 0; i < check->count && result == TOOL_OK; i++) {
+    tool_show_progress("running size %zu of %zu eagerly", i + 1, check->count);
+    check->memory[i] = served_model_make_outputs(check->model, check->sizes[i].rows, check->expected[i]);
+    result = check->memory[i] ? run(check, session, model, RONDO_RUN_EAGER, &check->sizes[i], check->expected[i])
+                              : tool_fail_memory("the outputs of %zu rows", check->sizes[i].rows);
+  }
+  return result;
+}
+
+/* Eager runs of a padded model are padded, too. */
+static int run_unpadded(answer_check *check, rondo_session *session) {
+  static const char name[] = "unpadded";
+  const served_model *model = check->model;
+  const rondo_model_options options = {RONDO_MODEL_OPTIONS_INIT,   .build_sized = model->build_sized,
+                                       .user = model->user,        .weights = model->weights,
+                                       .lengths = &model->longest, .length_count = 1,
+                                       .exact_lengths = true};
+  if (rondo_session_add_model(session, name, &options))
+    return tool_fail_status("model '%s' without padding", model->name);
+  const int result = run_eagerly(check, session, name);
+  if (rondo_session_remove_model(session, name) && result == TOOL_OK) return tool_fail_status("model '%s'", name);
   return result;
 }
 
 int answer_check_create(const served_model *model, rondo_session *session, const traffic *requests, answer_check *out) {
   *out = (answer_check){.model = model};
+  const bool is_padded = model->build_sized && !model->exact_lengths;
   int result = list_sizes(out, requests);
-  for (size_t i = 0; i < out->count && result == TOOL_OK; i++) {
-    tool_show_progress("running size %zu of %zu eagerly", i + 1, out->count);
-    out->memory[i] = served_model_make_outputs(model, out->sizes[i], out->expected[i]);
-    result = out->memory[i] ? run(out, session, RONDO_RUN_EAGER, out->sizes[i], out->expected[i])
-                            : tool_fail_memory("the outputs of %zu rows", out->sizes[i]);
-  }
+  if (result == TOOL_OK) result = is_padded ? run_unpadded(out, session) : run_eagerly(out, session, model->name);
   return result == TOOL_OK ? check_rows(out) : result;
 }
 
@@ -102,27 +145,31 @@ void answer_check_destroy(answer_check *check) {
 
 /* Comparing -------------------------------------------------------------------------------------------------------- */
 
-static void note_wrong(const rondo_model_value *value, size_t rows, const host_tensor *actual,
+static void note_wrong(const rondo_model_value *value, const answer_size *size, const host_tensor *actual,
                        const host_tensor *expected, const tensor_difference *found, answer_tally *inout) {
   const size_t at = found->first_wrong;
+  char text[SIZE_TEXT];
   if (inout->wrong++ > 0) return;
   snprintf(inout->message, sizeof inout->message,
-           "of a request of %zu rows, %zu of %zu elements of output '%.100s' differ from an eager run; element %zu is "
+           "of a request of %s, %zu of %zu elements of output '%.100s' differ from an eager run%s; element %zu is "
            "%.9g, not %.9g",
-           rows, found->wrong, actual->count, value->name, at, host_tensor_at(actual, at),
+           size_text(text, size), found->wrong, actual->count, value->name,
+           size->length > 0 ? " without padding of the length" : "", at, host_tensor_at(actual, at),
            host_tensor_at(expected, at));
 }
 
-void answer_check_compare(const answer_check *check, size_t rows, void *const *outputs, answer_tally *inout) {
-  const size_t *size = bsearch(&rows, check->sizes, check->count, sizeof rows, ascending);
+void answer_check_compare(const answer_check *check, size_t rows, size_t length, void *const *outputs,
+                          answer_tally *inout) {
+  const answer_size key = {rows, length};
+  const answer_size *size = bsearch(&key, check->sizes, check->count, sizeof key, ascending);
   void *const *expected = check->expected[size - check->sizes];
   bool is_identical = true;
   for (size_t i = 0; i < check->model->counts[SERVED_OUTPUTS]; i++) {
     const rondo_model_value *value = &check->model->values[SERVED_OUTPUTS][i];
-    const host_tensor is = view_of(value, rows, outputs[i]), should = view_of(value, rows, expected[i]);
+    const host_tensor is = view_of(value, size, outputs[i]), should = view_of(value, size, expected[i]);
     if (memcmp(is.data, should.data, is.bytes) == 0) continue;
     const tensor_difference found = host_tensor_compare(&is, &should, RELATIVE, ABSOLUTE);
-    if (found.wrong > 0) note_wrong(value, rows, &is, &should, &found, inout);
+    if (found.wrong > 0) note_wrong(value, size, &is, &should, &found, inout);
     if (found.largest > inout->largest) inout->largest = found.largest;
     is_identical = false;
   }
@@ -130,15 +177,17 @@ void answer_check_compare(const answer_check *check, size_t rows, void *const *o
   inout->identical += is_identical;
 }
 
+/* No graph may have an exact length. */
 int answer_check_recorded(const answer_check *check, rondo_session *session, answer_tally *inout) {
+  const rondo_run_mode mode = check->model->exact_lengths ? RONDO_RUN_AUTO : RONDO_RUN_RECORDED;
   void *outputs[RONDO_SESSION_MAX_VALUES];
   int result = TOOL_OK;
   for (size_t i = 0; i < check->count && result == TOOL_OK; i++) {
-    const size_t rows = check->sizes[i];
-    void *memory = served_model_make_outputs(check->model, rows, outputs);
+    const answer_size *size = &check->sizes[i];
+    void *memory = served_model_make_outputs(check->model, size->rows, outputs);
     tool_show_progress("checking size %zu of %zu", i + 1, check->count);
-    result = memory ? run(check, session, RONDO_RUN_RECORDED, rows, outputs) : tool_fail_memory("the outputs");
-    if (result == TOOL_OK) answer_check_compare(check, rows, outputs, inout);
+    result = memory ? run(check, session, check->model->name, mode, size, outputs) : tool_fail_memory("the outputs");
+    if (result == TOOL_OK) answer_check_compare(check, size->rows, size->length, outputs, inout);
     free(memory);
   }
   return result;

@@ -24,8 +24,10 @@ static void count(load_tally *t, const rondo_answer *answer, size_t rows, double
 }
 
 static rondo_request request_of(const load *l, size_t index, void *const *outputs) {
-  return (rondo_request){RONDO_REQUEST_INIT, .mode = l->mode, .rows = l->traffic->rows[index % l->traffic->count],
-                         .inputs = l->served->inputs, .outputs = outputs};
+  const size_t at = index % l->traffic->count;
+  return (rondo_request){RONDO_REQUEST_INIT,           .mode = l->mode,
+                         .rows = l->traffic->rows[at], .length = traffic_length(l->traffic, at),
+                         .inputs = l->served->inputs,  .outputs = outputs};
 }
 
 /* Closed loop ----------------------------------------------------------------------------------------------------- */
@@ -54,7 +56,7 @@ static void *run_client(void *user) {
     else
       c->tally.failed++;
     if (status == RONDO_OK && l->check != NULL)
-      answer_check_compare(l->check, request.rows, outputs, &c->tally.answers);
+      answer_check_compare(l->check, request.rows, request.length, outputs, &c->tally.answers);
   }
   free(memory);
   return NULL;

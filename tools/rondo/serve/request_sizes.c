@@ -63,6 +63,16 @@ int traffic_draw(size_t count, size_t least, size_t most, double median, double 
   return TOOL_OK;
 }
 
+int traffic_draw_lengths(traffic *inout, size_t longest, double spread, uint64_t seed) {
+  traffic lengths;
+  const double median = longest > 1 ? (double)longest / 2 : 1;
+  const int result = traffic_draw(inout->count, 1, longest, median, spread, seed, &lengths);
+  inout->lengths = lengths.rows;
+  return result;
+}
+
+size_t traffic_length(const traffic *t, size_t index) { return t->lengths ? t->lengths[index] : 0; }
+
 int traffic_copy(const traffic *t, traffic *out) {
   *out = (traffic){.rows = malloc((t->count == 0 ? 1 : t->count) * sizeof *out->rows), .count = t->count};
   if (out->rows == NULL) return tool_fail_memory("%zu requests", t->count);
@@ -72,6 +82,7 @@ int traffic_copy(const traffic *t, traffic *out) {
 
 void traffic_destroy(traffic *t) {
   free(t->rows);
+  free(t->lengths);
   *t = (traffic){0};
 }
 

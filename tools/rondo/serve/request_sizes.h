@@ -12,6 +12,7 @@
 /* The rows of each request, in the order of arrival. */
 typedef struct traffic {
   size_t *rows;
+  size_t *lengths; /* positions of its rows; NULL: the model has no lengths */
   size_t count;
 } traffic;
 
@@ -27,7 +28,13 @@ int traffic_parse(const char *path, char *text, size_t bytes, traffic *out);
  * to `most`: most requests are small and some are large. Each takes bounded time. Returns the same as traffic_read. */
 int traffic_draw(size_t count, size_t least, size_t most, double median, double spread, uint64_t seed, traffic *out);
 
-/* Returns the same as traffic_read. */
+/* Draws a length for each request likewise, from 1 to `longest`, with a median of half of that. */
+int traffic_draw_lengths(traffic *inout, size_t longest, double spread, uint64_t seed);
+
+/* The length of a request; 0 without lengths. */
+size_t traffic_length(const traffic *t, size_t index);
+
+/* Of requests without lengths. Returns the same as traffic_read. */
 int traffic_copy(const traffic *t, traffic *out);
 
 void traffic_destroy(traffic *t);

@@ -13,7 +13,7 @@
 typedef struct serve_settings {
   const char *device, *look_ups, *history, *report;
   served_onnx_settings file;
-  uint64_t streams, sizes, delay_us, clients, requests, least, most, seed, table_rows, batch, batch_rows;
+  uint64_t streams, sizes, delay_us, clients, requests, least, most, longest, seed, table_rows, batch, batch_rows;
   double seconds, rate, median, spread, soak, answer_seconds;
   bool load, json, regret;
 } serve_settings;
@@ -35,6 +35,8 @@ enum { SERVE_WAYS = 4 };
 /* Points of the latency curve, as parts of the saturation rate. */
 enum { SERVE_POINTS = 8 };
 
+enum { SERVE_SIZES = RONDO_SESSION_MAX_SIZES * RONDO_SESSION_MAX_LENGTHS };
+
 typedef struct serving {
   serve_settings settings;
   const char *name;
@@ -49,10 +51,10 @@ typedef struct serving {
   rondo_session *session;
   rondo_device_info device_info, look_ups_info;
   rondo_model_info info;
-  size_t sizes[RONDO_SESSION_MAX_SIZES]; /* rows of graphs */
-  /* Of these sizes: measured at the start, and at the end. */
-  double run_us[RONDO_SESSION_MAX_SIZES], current_us[RONDO_SESSION_MAX_SIZES];
-  double start_seconds; /* until all graphs were recorded */
+  size_t sizes[SERVE_SIZES];                           /* rows of graphs, */
+  size_t lengths[SERVE_SIZES];                         /* ... and the positions of a row; 0: the model has no lengths */
+  double run_us[SERVE_SIZES], current_us[SERVE_SIZES]; /* of these graphs: measured at the start, and at the end */
+  double start_seconds;                                /* until all graphs were recorded */
   double rate;
   double saturation; /* requests per second, recorded, before the soak */
   double decide_ns;  /* to choose what runs a request, including the look-up of the model by name */

@@ -154,6 +154,11 @@ static void model_to_json(const serving *s, json *out) {
   json_begin_array(out, "graph_rows");
   for (size_t i = 0; i < s->info.graphs; i++) json_integer(out, NULL, s->sizes[i]);
   json_end(out);
+  if (s->settings.file.length) {
+    json_begin_array(out, "graph_lengths");
+    for (size_t i = 0; i < s->info.graphs; i++) json_integer(out, NULL, s->lengths[i]);
+    json_end(out);
+  }
   times_to_json(s, "run_us", s->run_us, out);
   times_to_json(s, "current_us", s->current_us, out);
   json_integer(out, "trials", s->info.trials);
@@ -198,8 +203,13 @@ int serve_show_json(const serving *s) {
 
 static void print_sizes(const serving *s) {
   printf("rows             ");
-  for (size_t i = 0; i < s->info.graphs; i++) printf("%s%zu", i > 0 ? ", " : "", s->sizes[i]);
-  printf(" of the graphs\n");
+  for (size_t i = 0; i < s->info.graphs; i++) {
+    const bool is_first = i == 0 || s->lengths[i] != s->lengths[i - 1];
+    printf("%s%zu", i == 0 ? "" : is_first ? "; " : ", ", s->sizes[i]);
+    const bool is_last = i + 1 == s->info.graphs || s->lengths[i] != s->lengths[i + 1];
+    if (is_last && s->lengths[i] > 0) printf(" of length %zu", s->lengths[i]);
+  }
+  printf("%s of the graphs\n", s->settings.file.length ? ":" : "");
 }
 
 static void print_loads(const serving *s) {

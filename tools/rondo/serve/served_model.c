@@ -46,15 +46,19 @@ int served_model_find_values(served_model *model, rondo_session *session) {
   return result == TOOL_OK ? find_values(model, session, SERVED_OUTPUTS, rondo_session_get_output) : result;
 }
 
+size_t served_model_bytes(const rondo_model_value *value, size_t rows, size_t length) {
+  return rows * (value->position_bytes > 0 ? value->position_bytes * length : value->row_bytes);
+}
+
 /* Inputs ----------------------------------------------------------------------------------------------------------- */
 
 static int make_file_inputs(served_model *model, rondo_device *device, size_t rows, uint64_t seed) {
   for (size_t i = 0; i < model->counts[SERVED_INPUTS]; i++) {
     const rondo_model_value *value = &model->values[SERVED_INPUTS][i];
-    if (rondo_host_malloc(device, rows * value->row_bytes, &model->memory[i]))
+    if (rondo_host_malloc(device, served_model_bytes(value, rows, model->longest), &model->memory[i]))
       return tool_fail_status("memory for %zu rows of input '%s'", rows, value->name);
     model->inputs[i] = model->memory[i];
-    if (served_onnx_fill_input(model->file, value, rows, seed + i, model->memory[i]) != TOOL_OK) return TOOL_FAILURE;
+    if (served_onnx_fill_input(model, value, rows, seed + i, model->memory[i]) != TOOL_OK) return TOOL_FAILURE;
   }
   return TOOL_OK;
 }
@@ -85,7 +89,8 @@ void *served_model_make_outputs(const served_model *model, size_t rows, void *ou
   size_t at[RONDO_SESSION_MAX_VALUES], bytes = 0;
   for (size_t i = 0; i < model->counts[SERVED_OUTPUTS]; i++) {
     at[i] = bytes;
-    bytes += (rows * model->values[SERVED_OUTPUTS][i].row_bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    const size_t value_bytes = served_model_bytes(&model->values[SERVED_OUTPUTS][i], rows, model->longest);
+    bytes += (value_bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
   }
   char *memory = malloc(bytes > 0 ? bytes : 1);
   for (size_t i = 0; i < model->counts[SERVED_OUTPUTS] && memory; i++) out[i] = memory + at[i];
@@ -102,7 +107,7 @@ int served_onnx_open(const char *path, const served_onnx_settings *settings, ser
   return tool_fail_without_onnx();
 }
 
-int served_onnx_fill_input(const served_onnx *model, const rondo_model_value *value, size_t rows, uint64_t seed,
+int served_onnx_fill_input(const served_model *model, const rondo_model_value *value, size_t rows, uint64_t seed,
                            void *out) {
   (void)model, (void)value, (void)rows, (void)seed, (void)out;
   return TOOL_FAILURE; /* there is no such model */
