@@ -17,7 +17,7 @@
 
 /* ONNX files ------------------------------------------------------------------------------------------------------- */
 
-enum { MOST_SIZES = 32 };
+enum { MOST_SIZES = 32, MOST_LENGTH = 1 << 24 };
 
 /* Splits "sequence=128,heads=8" in place. */
 static rondo_status parse_dimensions(char *text, rondo_onnx_dimension_size *out, size_t *out_count) {
@@ -52,6 +52,43 @@ static rondo_status read_dimensions(rondo_triton_source *source, const rondo_tri
   return parse_dimensions(copy, sizes, &inout->dimension_count);
 }
 
+static rondo_status refuse_lengths(const char *given, const char *name) {
+  if (given == NULL)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
+                      "the length '%s' of the model varies: give the lengths to record as parameter 'lengths' of the "
+                      "configuration, such as '16,64', or its size in parameter 'dimensions'",
+                      name);
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
+                    "parameter 'lengths' of the configuration is '%s': give 1 to %d numbers with commas between them, "
+                    "such as '16,64', each from 1 to %d",
+                    given, RONDO_SESSION_MAX_LENGTHS, MOST_LENGTH);
+}
+
+/* Of a model with a length: which ones are recorded. Requests are at most as long as the longest. */
+static rondo_status read_lengths(rondo_triton_source *source, const rondo_triton_config *config) {
+  const char *name = rondo_onnx_builder_length(source->builder);
+  const char *given = rondo_triton_config_parameter(config, "lengths");
+  char *copy, *rest = NULL;
+  size_t *lengths, count = 0;
+  if (name == NULL && given == NULL) return RONDO_OK;
+  if (name == NULL)
+    return rondo_fail(
+        RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
+        "the configuration has the parameter 'lengths', and no length of the model varies: name a dynamic "
+        "dimension as parameter 'length'");
+  if (given == NULL) return refuse_lengths(given, name);
+  RONDO_TRY(rondo_scratch_take(&source->scratch, strlen(given) + 1, 1, &copy));
+  RONDO_TRY(rondo_scratch_take(&source->scratch, RONDO_SESSION_MAX_LENGTHS, sizeof *lengths, &lengths));
+  memcpy(copy, given, strlen(given) + 1);
+  for (char *item = strtok_r(copy, ",", &rest); item != NULL; item = strtok_r(NULL, ",", &rest))
+    if (count == RONDO_SESSION_MAX_LENGTHS || !rondo_triton_parse_number(item, 1, MOST_LENGTH, &lengths[count++]))
+      return refuse_lengths(given, name);
+  if (count == 0) return refuse_lengths(given, name);
+  source->options.lengths = lengths;
+  source->options.length_count = count;
+  return RONDO_OK;
+}
+
 /* Strings are named before the builder refuses what uses them. */
 static rondo_status refuse_strings(const rondo_onnx_model *model) {
   for (int is_output = 0; is_output < 2; is_output++) {
@@ -74,17 +111,21 @@ static rondo_status load_onnx(rondo_triton_source *source, const char *path, con
   rondo_onnx_build_options build = {RONDO_ONNX_BUILD_OPTIONS_INIT,
                                     .for_cuda = rondo_triton_config_has_instances(config, "KIND_GPU") &&
                                                 !rondo_triton_config_has_instances(config, "KIND_CPU")};
-  const rondo_onnx_builder_options options = {RONDO_ONNX_BUILDER_OPTIONS_INIT,
-                                              .rows = rondo_triton_config_parameter(config, "rows"), .build = &build};
+  size_t is_causal;
   (void)folder;
+  RONDO_TRY(rondo_triton_config_number(config, "causal", 0, 1, 0, &is_causal));
+  const rondo_onnx_builder_options options = {RONDO_ONNX_BUILDER_OPTIONS_INIT,
+                                              .rows = rondo_triton_config_parameter(config, "rows"),
+                                              .length = rondo_triton_config_parameter(config, "length"),
+                                              .mask = rondo_triton_config_parameter(config, "mask"),
+                                              .is_causal = is_causal == 1,
+                                              .build = &build};
   RONDO_TRY(rondo_onnx_load(path, NULL, &source->onnx));
   RONDO_TRY(refuse_strings(source->onnx));
   RONDO_TRY(read_dimensions(source, config, &build));
   RONDO_TRY(rondo_onnx_builder_create(source->onnx, &options, &source->builder));
-  source->options.build = rondo_onnx_builder_build;
-  source->options.user = source->builder;
-  source->options.weights = rondo_onnx_builder_weights(source->builder);
-  return RONDO_OK;
+  RONDO_TRY(rondo_onnx_builder_fill_model(source->builder, &source->options));
+  return read_lengths(source, config);
 }
 
 /* Shared objects --------------------------------------------------------------------------------------------------- */

@@ -23,10 +23,11 @@ typedef struct rondo_triton_source {
   rondo_triton_description described;
 } rondo_triton_source;
 
-/* Loads a model. `folder` is that of the version; the configuration has the parameters `rows` and `dimensions` of ONNX
- * files. The caller frees the source, also after a failure. Errors, naming the file: NOT_FOUND/NONE (no file of a kind
- * that is known); those of rondo_onnx_load, rondo_onnx_builder_create, rondo_triton_model and rondo_triton_describe;
- * UNAVAILABLE/NONE (a shared object that does not load), NOT_FOUND/UNKNOWN_NAME (one without the function). */
+/* Loads a model. `folder` is that of the version; the configuration has the parameters `rows`, `dimensions`,
+ * `length`, `lengths`, `mask` and `causal` of ONNX files. The caller frees the source, also after a failure. Errors,
+ * naming the file: NOT_FOUND/NONE (no file of a kind that is known); those of rondo_onnx_load,
+ * rondo_onnx_builder_create, rondo_triton_model and rondo_triton_describe; UNAVAILABLE/NONE (a shared object that does
+ * not load), NOT_FOUND/UNKNOWN_NAME (one without the function). */
 RONDO_MUST_USE rondo_status rondo_triton_source_load(const char *folder, const rondo_triton_config *config,
                                                      rondo_triton_source *out);
 /* A zeroed one is allowed. */

@@ -170,6 +170,94 @@ UNIT_TEST(test_ts1_a_model_that_does_not_load_says_why) {
   remove_repository();
 }
 
+/* y [batch, 2] = the sums of x [batch, length, 2] where mask [batch, length] is 1; or all, without the mask. z = x + 1.
+ */
+static void write_text_model(bool has_mask) {
+  static const int64_t axes[] = {1, 2};
+  static const float one[] = {1};
+  onnx_bytes graph = {0}, sum = onnx_node("sum", "ReduceSum", NAMES(has_mask ? "kept" : "z", "one"), NAMES("y"));
+  onnx_add_int(&sum, "keepdims", 0);
+  onnx_add_input(&graph, "x", FLOAT, DIMS(-1, -2, 2));
+  if (has_mask) onnx_add_input(&graph, "mask", FLOAT, DIMS(-1, -2));
+  onnx_add_initializer(&graph, "one", INT64, &axes[0], sizeof *axes, DIMS(1));
+  onnx_add_initializer(&graph, "two", INT64, &axes[1], sizeof *axes, DIMS(1));
+  onnx_add_initializer(&graph, "unit", FLOAT, one, sizeof one, DIMS(1));
+  onnx_add_node(&graph, "Add", NAMES("x", "unit"), NAMES("z"));
+  if (has_mask) onnx_add_node(&graph, "Unsqueeze", NAMES("mask", "two"), NAMES("wide"));
+  if (has_mask) onnx_add_node(&graph, "Mul", NAMES("z", "wide"), NAMES("kept"));
+  onnx_nest(&graph, ONNX_GRAPH_NODE, &sum);
+  onnx_add_output(&graph, "y");
+  onnx_add_output(&graph, "z");
+  const onnx_bytes file = onnx_model(&graph);
+  write_file("model.onnx", file.bytes, file.count);
+}
+
+/* A request of two rows of this length, whose elements are 0, 1, 2, ... */
+static void ask_text_model(size_t length, bool has_mask) {
+  static float x[2 * 8 * 2], mask[2 * 8];
+  triton_request request = {.input_count = has_mask ? 2 : 1, .output_count = 2, .outputs = {"y", "z"}};
+  for (size_t i = 0; i < 2 * length * 2; i++) x[i] = (float)i;
+  for (size_t i = 0; i < 2 * length; i++) mask[i] = 1;
+  request.inputs[0] = (triton_input){.name = "x",
+                                     .type = TRITON_TYPE_FP32,
+                                     .shape = {2, (int64_t)length, 2},
+                                     .rank = 3,
+                                     .pieces = 1,
+                                     .bytes = 2 * length * 2 * sizeof *x,
+                                     .data = x};
+  request.inputs[1] = (triton_input){.name = "mask",
+                                     .type = TRITON_TYPE_FP32,
+                                     .shape = {2, (int64_t)length},
+                                     .rank = 2,
+                                     .pieces = 1,
+                                     .bytes = 2 * length * sizeof *mask,
+                                     .data = mask};
+  execute(&request);
+  assert_false(request.has_error);
+  const float *y = (const float *)(const void *)request.answer[0].data;
+  const float *z = (const float *)(const void *)request.answer[1].data;
+  assert_int_equal(request.answer[1].shape[1], length);
+  for (size_t i = 0; i < 4; i++) {
+    float sum = 0;
+    for (size_t at = 0; at < length; at++) sum += x[(i / 2 * length + at) * 2 + i % 2] + 1;
+    assert_true(y[i] == sum);
+  }
+  for (size_t i = 0; i < 2 * length * 2; i++) assert_true(z[i] == x[i] + 1);
+}
+
+/* Requests of lengths between those that are recorded are padded, or run eagerly. */
+UNIT_TEST(test_ts1_lengths_of_a_model) {
+  static const char lengths[] = "{\"parameters\":{\"lengths\":{\"string_value\":\"4,8\"}}}";
+  for (size_t i = 0; i < 2; i++) {
+    const bool has_mask = i == 0;
+    make_repository();
+    write_text_model(has_mask);
+    load_model(has_mask
+                   ? "{\"parameters\":{\"lengths\":{\"string_value\":\"4,8\"},\"mask\":{\"string_value\":\"mask\"}}}"
+                   : lengths);
+    assert_non_null(strstr(model.completion, "\"name\":\"x\",\"data_type\":\"TYPE_FP32\",\"dims\":[-1,2]"));
+    for (size_t length = 1; length <= 8; length++) ask_text_model(length, has_mask);
+    unload();
+  }
+}
+
+UNIT_TEST(test_ts1_lengths_that_are_refused) {
+  make_repository();
+  write_text_model(true);
+  refuse_model("{}", TRITON_ERROR_INVALID_ARGUMENT, "give the lengths to record as parameter 'lengths'");
+  refuse_model("{\"parameters\":{\"lengths\":{\"string_value\":\"4,x\"}}}", TRITON_ERROR_INVALID_ARGUMENT,
+               "parameter 'lengths' of the configuration is '4,x'");
+  refuse_model("{\"parameters\":{\"lengths\":{\"string_value\":\"\"}}}", TRITON_ERROR_INVALID_ARGUMENT,
+               "parameter 'lengths' of the configuration is ''");
+  refuse_model("{\"parameters\":{\"lengths\":{\"string_value\":\"4\"},\"dimensions\":{\"string_value\":\"length=4\"}}}",
+               TRITON_ERROR_INVALID_ARGUMENT, "no length of the model varies");
+  refuse_model("{\"parameters\":{\"lengths\":{\"string_value\":\"4\"},\"causal\":{\"string_value\":\"1\"}}}",
+               TRITON_ERROR_INVALID_ARGUMENT, "the output 'y' is");
+  refuse_model("{\"parameters\":{\"lengths\":{\"string_value\":\"4\"},\"mask\":{\"string_value\":\"words\"}}}",
+               TRITON_ERROR_INVALID_ARGUMENT, "no input 'words'");
+  remove_repository();
+}
+
 /* y = x + x, in a shared object. */
 UNIT_TEST(test_ts1_a_model_in_a_shared_object) {
   char path[128];
