@@ -124,7 +124,6 @@ static rondo_status add_model(serving *s, const char *name, bool divided) {
                                        .history = s->history.rows,
                                        .history_count = s->history.count,
                                        .history_lengths = s->history.lengths,
-                                       .max_lengths = s->model.exact_lengths ? RONDO_SESSION_MAX_LENGTHS : 0,
                                        .exact_lengths = s->model.exact_lengths,
                                        .max_batch_rows = (size_t)s->settings.batch_rows,
                                        .devices = devices,
