@@ -217,6 +217,10 @@ json_holds '.device == "cpu"' '.nodes == 2' '.eager.total_us > 0' '.recorded.tot
 succeeds bench model layer.onnx --seconds 0.05
 grep -q '^recorded ' out || die "no row of recorded runs: $(cat out)"
 fails 1 'no such input' bench model layer.onnx --input z=zeros
+succeeds bench model layer.onnx --length batch --longest 6 --seconds 0.05 --json
+json_holds '[.lengths[].length] == [6, 3, 1]' '.lengths | all(.eager_us > 0 and .recorded_us > 0 and .gain > 0)'
+succeeds bench model layer.onnx --length batch --seconds 0.05
+fails 1 'no such dynamic dimension' bench model layer.onnx --length words
 
 # Serving: sizes up to 8 rows, answers as eager runs give, inputs from a file, and other choices of sizes beside them.
 few=(--load --seconds 0.1 --requests 4 --sizes 2 --clients 2)
