@@ -361,6 +361,7 @@ static size_t element_bytes(int type) {
     case CUDNN_OF_HEURISTIC:
     case CUDNN_OF_NOTE:
     case CUDNN_OF_POINTWISE:
+    case CUDNN_OF_NOT_NUMBER:
     case CUDNN_OF_REDUCTION:
       return sizeof(int);
     case CUDNN_OF_BOOLEAN:
@@ -387,6 +388,7 @@ static const struct {
     {CUDNN_POINTWISE, CUDNN_POINTWISE_MODE, CUDNN_OF_POINTWISE, 1},
     {CUDNN_POINTWISE, CUDNN_POINTWISE_COMPUTE, CUDNN_OF_TYPE, 1},
     {CUDNN_POINTWISE, CUDNN_POINTWISE_AXIS, CUDNN_OF_INT64, 1},
+    {CUDNN_POINTWISE, CUDNN_POINTWISE_NOT_NUMBER, CUDNN_OF_NOT_NUMBER, 1},
     {CUDNN_POINTWISE_OPERATION, CUDNN_POINTWISE_OF, CUDNN_OF_DESCRIPTOR, 1},
     {CUDNN_POINTWISE_OPERATION, CUDNN_POINTWISE_X, CUDNN_OF_DESCRIPTOR, 1},
     {CUDNN_POINTWISE_OPERATION, CUDNN_POINTWISE_B, CUDNN_OF_DESCRIPTOR, 1},
@@ -435,7 +437,8 @@ static const struct {
 
 static bool is_optional(int name) {
   return name == CUDNN_PACK_WORKSPACE || name == CUDNN_TENSOR_IS_VIRTUAL || name == CUDNN_TENSOR_IS_BY_VALUE ||
-         name == CUDNN_POINTWISE_AXIS || name == CUDNN_POINTWISE_B || name == CUDNN_POINTWISE_T;
+         name == CUDNN_POINTWISE_AXIS || name == CUDNN_POINTWISE_NOT_NUMBER || name == CUDNN_POINTWISE_B ||
+         name == CUDNN_POINTWISE_T;
 }
 
 /* Lists of any length up to that of the row. */
@@ -539,6 +542,11 @@ static bool fits(const problem *p, size_t y_images) {
   return y_images == p->images && p->in_channels % p->group_in == 0 && p->out_channels % p->group_out == 0;
 }
 
+static bool is_so(descriptor *tensor, int name) {
+  const attribute *of = find(tensor, name);
+  return of != NULL && of->of.is_so;
+}
+
 static int read_problem(descriptor *d, int first, problem *p) {
   descriptor *x = named(d, first + CUDNN_AFTER_ALPHA_X), *y = named(d, first + CUDNN_AFTER_ALPHA_Y);
   descriptor *weight = named(d, first + CUDNN_AFTER_ALPHA_WEIGHT), *w = named(d, first + CUDNN_AFTER_ALPHA_WINDOW);
@@ -556,7 +564,8 @@ static int read_problem(descriptor *d, int first, problem *p) {
   read_axes(w, CUDNN_WINDOW_BEFORE, 0, p->padding);
   read_axes(w, CUDNN_WINDOW_AFTER, 0, p->after);
   read_axes(w, CUDNN_WINDOW_DILATION, 1, p->dilation);
-  if (!fits(p, size_at(y, 0)) || size_at(y, 1) != p->out_channels || find(y, CUDNN_TENSOR_TYPE)->of.word != type ||
+  if (!fits(p, size_at(y, 0)) || size_at(y, 1) != p->out_channels ||
+      (!is_so(y, CUDNN_TENSOR_IS_VIRTUAL) && find(y, CUDNN_TENSOR_TYPE)->of.word != type) ||
       find(w, CUDNN_WINDOW_MODE)->of.word != CUDNN_CORRELATION || find(d, first)->of.factor != 1)
     return misuse(CUDNN_BAD_VALUE, "no convolution");
   /* As of some engines of the real one: a window may not lie in the padding alone. */
@@ -576,8 +585,8 @@ static int add_to_graph(operation_graph *graph, descriptor *operation, int name)
   graph_tensor *t = &graph->tensors[graph->tensor_count];
   *t = (graph_tensor){.number = number,
                       .type = find(d, CUDNN_TENSOR_TYPE)->of.word,
-                      .is_virtual = find(d, CUDNN_TENSOR_IS_VIRTUAL)->of.is_so,
-                      .is_value = find(d, CUDNN_TENSOR_IS_BY_VALUE)->of.is_so};
+                      .is_virtual = is_so(d, CUDNN_TENSOR_IS_VIRTUAL),
+                      .is_value = is_so(d, CUDNN_TENSOR_IS_BY_VALUE)};
   memcpy(t->sizes, find(d, CUDNN_TENSOR_SIZES)->of.numbers, sizeof t->sizes);
   memcpy(t->strides, find(d, CUDNN_TENSOR_STRIDES)->of.numbers, sizeof t->strides);
   return graph->tensor_count++;
@@ -585,6 +594,12 @@ static int add_to_graph(operation_graph *graph, descriptor *operation, int name)
 
 static int mode_of(descriptor *operation, int of, int mode) {
   return of == 0 ? 0 : find(named(operation, of), mode)->of.word;
+}
+
+static void set_window(graph_operation *to, descriptor *window) {
+  memcpy(to->stride, find(window, CUDNN_WINDOW_STRIDE)->of.numbers, sizeof to->stride);
+  memcpy(to->before, find(window, CUDNN_WINDOW_BEFORE)->of.numbers, sizeof to->before);
+  memcpy(to->dilation, find(window, CUDNN_WINDOW_DILATION)->of.numbers, sizeof to->dilation);
 }
 
 static void add_operation(operation_graph *graph, descriptor *d) {
@@ -595,13 +610,16 @@ static void add_operation(operation_graph *graph, descriptor *d) {
                {CUDNN_MATMUL_OPERATION, 0, 0, CUDNN_MATMUL_A, CUDNN_MATMUL_B, 0, CUDNN_MATMUL_C},
                {CUDNN_REDUCTION_OPERATION, CUDNN_REDUCTION_OF, CUDNN_REDUCTION_OPERATOR, CUDNN_REDUCTION_X, 0, 0,
                 CUDNN_REDUCTION_Y},
-               {CUDNN_RESHAPE_OPERATION, 0, 0, CUDNN_RESHAPE_X, 0, 0, CUDNN_RESHAPE_Y}};
+               {CUDNN_RESHAPE_OPERATION, 0, 0, CUDNN_RESHAPE_X, 0, 0, CUDNN_RESHAPE_Y},
+               {CUDNN_FORWARD, 0, 0, CUDNN_FORWARD_ALPHA + CUDNN_AFTER_ALPHA_X,
+                CUDNN_FORWARD_ALPHA + CUDNN_AFTER_ALPHA_WEIGHT, 0, CUDNN_FORWARD_ALPHA + CUDNN_AFTER_ALPHA_Y}};
   for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
     if (forms[i].kind != d->kind) continue;
     graph_operation *to = &graph->operations[graph->operation_count++];
     *to = (graph_operation){.kind = d->kind, .mode = mode_of(d, forms[i].of, forms[i].mode)};
     if (to->kind == CUDNN_POINTWISE_OPERATION && to->mode == CUDNN_INDICES)
       to->axis = find(named(d, CUDNN_POINTWISE_OF), CUDNN_POINTWISE_AXIS)->of.numbers[0];
+    if (to->kind == CUDNN_FORWARD) set_window(to, named(d, CUDNN_FORWARD_ALPHA + CUDNN_AFTER_ALPHA_WINDOW));
     to->x = add_to_graph(graph, d, forms[i].x);
     to->b = add_to_graph(graph, d, forms[i].b);
     to->t = add_to_graph(graph, d, forms[i].t);
@@ -609,11 +627,19 @@ static void add_operation(operation_graph *graph, descriptor *d) {
   }
 }
 
+/* A convolution alone, of packed tensors with the channels first. */
+static bool is_plain_convolution(const attribute *operations) {
+  descriptor *first = operations->of.addresses[0];
+  return operations->count == 1 &&
+         (first->kind != CUDNN_FORWARD ||
+          find(named(first, CUDNN_FORWARD_ALPHA + CUDNN_AFTER_ALPHA_X), CUDNN_TENSOR_IS_VIRTUAL) == NULL);
+}
+
 static int finalize_graph(descriptor *d) {
   const attribute *operations = find(d, CUDNN_GRAPH_OPERATIONS);
   descriptor *first = operations->of.addresses[0];
   d->made = first->made;
-  if (operations->count == 1) return CUDNN_OK;
+  if (is_plain_convolution(operations)) return CUDNN_OK;
   d->graph = calloc(1, sizeof *d->graph);
   if (d->graph == NULL) abort();
   d->graph->uses = 1;
@@ -630,10 +656,21 @@ static int finalize_plan(descriptor *d) {
   return d->chosen->cannot_be_made ? CUDNN_NO_SUCH : CUDNN_OK;
 }
 
+/* As of some engines of the real one: relu after windows with gaps. */
+static bool is_refused(const operation_graph *graph) {
+  bool has_gaps = false, has_relu = false;
+  for (int i = 0; graph != NULL && i < graph->operation_count; i++) {
+    has_gaps |= graph->operations[i].kind == CUDNN_FORWARD && graph->operations[i].dilation[0] > 1;
+    has_relu |= graph->operations[i].kind == CUDNN_POINTWISE_OPERATION && graph->operations[i].mode == CUDNN_RELU;
+  }
+  return has_gaps && has_relu;
+}
+
 static int finalize_heuristic(descriptor *d) {
   d->made = named(d, CUDNN_HEURISTIC_GRAPH)->made;
   d->graph = retain_graph(named(d, CUDNN_HEURISTIC_GRAPH)->graph);
   d->mode = find(d, CUDNN_HEURISTIC_MODE)->of.word;
+  if (is_refused(d->graph)) return CUDNN_NO_SUCH;
   return d->mode == CUDNN_HEURISTIC_LEARNED && d->graph == NULL && d->made.group_in == 1 ? CUDNN_NO_SUCH : CUDNN_OK;
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * What the fake cuDNN makes of graphs of products, pointwise operations, reductions and reshapes: it computes one
- * operation after the other, so attention is right only if Rondo's description of it is. A tensor has a buffer for all
- * that its strides reach; what is not F32 is rounded whenever it is written. Header only, as the library is one source.
+ * What the fake cuDNN makes of graphs of products, convolutions, pointwise operations, reductions and reshapes: it
+ * computes one operation after the other, so attention is right only if Rondo's description of it is. A tensor has a
+ * buffer for all that its strides reach; what is not F32 is rounded whenever it is written. Header only, as the library
+ * is one source.
  */
 #ifndef RONDO_TESTS_FAKE_CUDNN_GRAPH_H
 #define RONDO_TESTS_FAKE_CUDNN_GRAPH_H
@@ -27,6 +28,7 @@ typedef struct graph_tensor {
 typedef struct graph_operation {
   int kind, mode;
   int64_t axis;
+  int64_t stride[2], before[2], dilation[2]; /* of a convolution, whose weights are b */
   int x, b, t, y;
 } graph_operation;
 
@@ -97,6 +99,8 @@ static float graph_apply(const graph_operation *o, const graph_place place, floa
       return expf(x);
     case CUDNN_LOG:
       return logf(x);
+    case CUDNN_RELU:
+      return x < 0 ? 0 : x; /* keeps NaN */
     case CUDNN_GREATER:
       return x > b ? 1 : 0;
     case CUDNN_GREATER_OR_EQUAL:
@@ -122,6 +126,36 @@ static void graph_multiply(const operation_graph *g, const graph_operation *o, f
   } while (graph_next(c, place));
 }
 
+/* Where the element of the image lies for a tap along an axis; -1: in the padding. */
+static int64_t graph_tap(const graph_tensor *x, const graph_operation *o, int axis, int64_t at, int64_t tap) {
+  const int64_t in = at * o->stride[axis] + tap * o->dilation[axis] - o->before[axis];
+  return in < 0 || in >= x->sizes[2 + axis] ? -1 : in * x->strides[2 + axis];
+}
+
+static float graph_window(const operation_graph *g, const graph_operation *o, float *const *values,
+                          const graph_place at) {
+  const graph_tensor *x = &g->tensors[o->x], *w = &g->tensors[o->b];
+  const float *image = values[o->x] + at[0] * x->strides[0], *weight = values[o->b] + at[1] * w->strides[0];
+  float sum = 0;
+  for (int64_t i = 0; i < w->sizes[2]; i++) {
+    for (int64_t j = 0; j < w->sizes[3]; j++) {
+      const int64_t down = graph_tap(x, o, 0, at[2], i), across = graph_tap(x, o, 1, at[3], j);
+      const float *factors = weight + i * w->strides[2] + j * w->strides[3];
+      for (int64_t c = 0; c < w->sizes[1] && down >= 0 && across >= 0; c++)
+        sum += image[down + across + c * x->strides[1]] * factors[c * w->strides[1]];
+    }
+  }
+  return sum;
+}
+
+static void graph_convolve(const operation_graph *g, const graph_operation *o, float *const *values) {
+  const graph_tensor *y = &g->tensors[o->y];
+  graph_place place = {0};
+  do {
+    values[o->y][graph_offset(y, y, place)] = graph_rounded(y, graph_window(g, o, values, place));
+  } while (graph_next(y, place));
+}
+
 /* Over what the result has fewer of: columns, or heads. */
 static void graph_reduce(const operation_graph *g, const graph_operation *o, float *const *values) {
   const graph_tensor *x = &g->tensors[o->x], *y = &g->tensors[o->y];
@@ -141,6 +175,8 @@ static void graph_compute(const operation_graph *g, const graph_operation *o, fl
   graph_place place = {0};
   if (o->kind == CUDNN_MATMUL_OPERATION) {
     graph_multiply(g, o, values);
+  } else if (o->kind == CUDNN_FORWARD) {
+    graph_convolve(g, o, values);
   } else if (o->kind == CUDNN_REDUCTION_OPERATION) {
     graph_reduce(g, o, values);
   } else if (o->kind == CUDNN_RESHAPE_OPERATION) {

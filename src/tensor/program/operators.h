@@ -79,6 +79,7 @@
   ROW(rnn_general)                     \
   ROW(conv)                            \
   ROW(conv_blocked)                    \
+  ROW(conv_channels_last)              \
   ROW(conv_input_gradient)             \
   ROW(conv_weight_gradient)            \
   ROW(conv_transpose)                  \

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Convolutions as cuDNN graphs of one operation. Threads: as cudnn_convolution.h says.
+ * Convolutions as cuDNN graphs: of one operation, or, with channels last, followed by the sum with other values, the
+ * sum with a bias and relu, in the order that cuDNN's engines know. Threads: as cudnn_convolution.h says.
  */
 #include "tensor/vendor/cudnn_convolution.h"
 
@@ -11,7 +12,7 @@
 #include "device/device.h"
 #include "tensor/vendor/compute_libraries.h"
 
-enum { X, WEIGHT, Y }; /* numbers of tensors */
+enum { X, WEIGHT, Y, BIAS, ADDEND, TENSORS }; /* numbers of tensors; from TENSORS on, those that are not stored */
 
 struct rondo_convolution {
   rondo_cudnn_plan plan;
@@ -20,10 +21,14 @@ struct rondo_convolution {
 
 /* Describing ------------------------------------------------------------------------------------------------------- */
 
+#define MOST_OPERATIONS 4
+
 typedef struct description {
   rondo_cudnn_plan *plan;
   const rondo_convolution_shape *shape;
-  cudnn_descriptor tensors[3], window, operation;
+  cudnn_descriptor tensors[TENSORS], window;
+  cudnn_descriptor operations[MOST_OPERATIONS];
+  int64_t count; /* of operations */
 } description;
 
 #define AXES RONDO_CONVOLUTION_AXES
@@ -42,21 +47,34 @@ static int64_t copy_axes(const rondo_convolution_shape *s, const size_t *sizes, 
   return count;
 }
 
-/* The plan identifies the tensor by its number. */
-static rondo_status add_tensor(description *d, int which, size_t count, size_t channels, const size_t *image) {
+/* The strides of packed values, with the channels before or after the axes of the image. */
+static void set_strides(const int64_t *sizes, int64_t rank, bool channels_last, int64_t *strides) {
+  int64_t stride = channels_last ? sizes[1] : 1;
+  for (int64_t i = rank - 1; i > 1; stride *= sizes[i--]) strides[i] = stride;
+  strides[1] = channels_last ? 1 : stride;
+  strides[0] = channels_last ? stride : stride * sizes[1];
+}
+
+/* The plan identifies the tensor by its number. Values between operations are F32. */
+static rondo_status add_tensor(description *d, int64_t number, size_t count, size_t channels, const size_t *image,
+                               cudnn_descriptor *out) {
   int64_t sizes[RANK] = {(int64_t)count, (int64_t)channels}, strides[RANK];
-  const int64_t rank = 2 + copy_axes(d->shape, image, sizes + 2);
-  const int64_t number = which, alignment = ALIGNMENT;
-  const int type = rondo_cudnn_type(d->shape->type);
-  strides[rank - 1] = 1;
-  for (int64_t i = rank - 1; i > 0; i--) strides[i - 1] = strides[i] * sizes[i];
-  return rondo_cudnn_add(d->plan, CUDNN_TENSOR,
-                         RONDO_CUDNN_SETTINGS({CUDNN_TENSOR_NUMBER, CUDNN_OF_INT64, 1, &number},
-                                              {CUDNN_TENSOR_TYPE, CUDNN_OF_TYPE, 1, &type},
-                                              {CUDNN_TENSOR_SIZES, CUDNN_OF_INT64, rank, sizes},
-                                              {CUDNN_TENSOR_STRIDES, CUDNN_OF_INT64, rank, strides},
-                                              {CUDNN_TENSOR_ALIGNMENT, CUDNN_OF_INT64, 1, &alignment}),
-                         &d->tensors[which]);
+  const int64_t rank = 2 + copy_axes(d->shape, image, sizes + 2), alignment = ALIGNMENT;
+  const bool is_virtual = number >= TENSORS;
+  const int type = is_virtual ? CUDNN_F32 : rondo_cudnn_type(d->shape->type);
+  set_strides(sizes, rank, d->shape->channels_last, strides);
+  const rondo_cudnn_setting settings[] = {{CUDNN_TENSOR_NUMBER, CUDNN_OF_INT64, 1, &number},
+                                          {CUDNN_TENSOR_TYPE, CUDNN_OF_TYPE, 1, &type},
+                                          {CUDNN_TENSOR_SIZES, CUDNN_OF_INT64, rank, sizes},
+                                          {CUDNN_TENSOR_STRIDES, CUDNN_OF_INT64, rank, strides},
+                                          {CUDNN_TENSOR_ALIGNMENT, CUDNN_OF_INT64, 1, &alignment},
+                                          {CUDNN_TENSOR_IS_VIRTUAL, CUDNN_OF_BOOLEAN, 1, &is_virtual}};
+  return rondo_cudnn_add(d->plan, CUDNN_TENSOR, settings, d->shape->channels_last ? 6 : 5, out);
+}
+
+static rondo_status add_result(description *d, int64_t number, cudnn_descriptor *out) {
+  const rondo_convolution_shape *s = d->shape;
+  return add_tensor(d, number, s->images, s->groups * s->out_channels, s->out, out);
 }
 
 static rondo_status add_window(description *d) {
@@ -77,7 +95,7 @@ static rondo_status add_window(description *d) {
       &d->window);
 }
 
-static rondo_status add_operation(description *d) {
+static rondo_status add_convolution(description *d, cudnn_descriptor y) {
   static const struct {
     cudnn_kind kind;
     cudnn_attribute alpha;
@@ -93,8 +111,43 @@ static rondo_status add_operation(description *d) {
                            {first + CUDNN_AFTER_ALPHA_WINDOW, CUDNN_OF_DESCRIPTOR, 1, &d->window},
                            {first + CUDNN_AFTER_ALPHA_WEIGHT, CUDNN_OF_DESCRIPTOR, 1, &d->tensors[WEIGHT]},
                            {first + CUDNN_AFTER_ALPHA_X, CUDNN_OF_DESCRIPTOR, 1, &d->tensors[X]},
-                           {first + CUDNN_AFTER_ALPHA_Y, CUDNN_OF_DESCRIPTOR, 1, &d->tensors[Y]}),
-      &d->operation);
+                           {first + CUDNN_AFTER_ALPHA_Y, CUDNN_OF_DESCRIPTOR, 1, &y}),
+      &d->operations[d->count++]);
+}
+
+/* to = x + operand, or relu(x) without an operand, which keeps NaN. */
+static rondo_status add_pointwise(description *d, cudnn_descriptor x, cudnn_descriptor operand, cudnn_descriptor to) {
+  const int mode = operand == NULL ? CUDNN_RELU : CUDNN_ADD, compute = CUDNN_F32, keeps = CUDNN_KEEPS_NOT_NUMBER;
+  cudnn_descriptor pointwise;
+  const rondo_cudnn_setting of[] = {{CUDNN_POINTWISE_MODE, CUDNN_OF_POINTWISE, 1, &mode},
+                                    {CUDNN_POINTWISE_COMPUTE, CUDNN_OF_TYPE, 1, &compute},
+                                    {CUDNN_POINTWISE_NOT_NUMBER, CUDNN_OF_NOT_NUMBER, 1, &keeps}};
+  RONDO_TRY(rondo_cudnn_add(d->plan, CUDNN_POINTWISE, of, operand == NULL ? 3 : 2, &pointwise));
+  const rondo_cudnn_setting settings[] = {{CUDNN_POINTWISE_OF, CUDNN_OF_DESCRIPTOR, 1, &pointwise},
+                                          {CUDNN_POINTWISE_X, CUDNN_OF_DESCRIPTOR, 1, &x},
+                                          {CUDNN_POINTWISE_Y, CUDNN_OF_DESCRIPTOR, 1, &to},
+                                          {CUDNN_POINTWISE_B, CUDNN_OF_DESCRIPTOR, 1, &operand}};
+  return rondo_cudnn_add(d->plan, CUDNN_POINTWISE_OPERATION, settings, operand == NULL ? 3 : 4,
+                         &d->operations[d->count++]);
+}
+
+/* The convolution and what follows it. The last operation writes y, the others values that are not stored. */
+static rondo_status add_operations(description *d) {
+  const rondo_convolution_shape *s = d->shape;
+  const bool follows[] = {s->has_addend, s->has_bias, s->has_relu};
+  const cudnn_descriptor operands[] = {d->tensors[ADDEND], d->tensors[BIAS], NULL};
+  int64_t left = follows[0] + follows[1] + follows[2];
+  cudnn_descriptor from = d->tensors[Y], to;
+  if (left > 0) RONDO_TRY(add_result(d, TENSORS + left, &from));
+  RONDO_TRY(add_convolution(d, from));
+  for (size_t i = 0; i < 3; i++) {
+    if (!follows[i]) continue;
+    to = d->tensors[Y];
+    if (--left > 0) RONDO_TRY(add_result(d, TENSORS + left, &to));
+    RONDO_TRY(add_pointwise(d, from, operands[i], to));
+    from = to;
+  }
+  return RONDO_OK;
 }
 
 /* The workspace limit: one copy of all tensors, in another layout or as F32, and some partial results. No engine makes
@@ -115,24 +168,28 @@ static double workspace_limit(const rondo_convolution_shape *s) {
 /* rondo_cudnn_describe. */
 static rondo_status describe(rondo_cudnn_plan *plan, void *user) {
   const rondo_convolution_shape *s = user;
+  static const size_t one[AXES] = {1, 1, 1};
   description d = {.plan = plan, .shape = s};
-  RONDO_TRY(add_tensor(&d, X, s->images, s->groups * s->in_channels, s->in));
-  RONDO_TRY(add_tensor(&d, WEIGHT, s->groups * s->out_channels, s->in_channels, s->kernel));
-  RONDO_TRY(add_tensor(&d, Y, s->images, s->groups * s->out_channels, s->out));
+  cudnn_descriptor *const tensors = d.tensors;
+  RONDO_TRY(add_tensor(&d, X, s->images, s->groups * s->in_channels, s->in, &tensors[X]));
+  RONDO_TRY(add_tensor(&d, WEIGHT, s->groups * s->out_channels, s->in_channels, s->kernel, &tensors[WEIGHT]));
+  RONDO_TRY(add_result(&d, Y, &tensors[Y]));
+  if (s->has_bias) RONDO_TRY(add_tensor(&d, BIAS, 1, s->out_channels, one, &tensors[BIAS]));
+  if (s->has_addend) RONDO_TRY(add_result(&d, ADDEND, &tensors[ADDEND]));
   RONDO_TRY(add_window(&d));
-  RONDO_TRY(add_operation(&d));
-  return rondo_cudnn_choose(plan, &d.operation, 1, s->type, workspace_limit(s));
+  RONDO_TRY(add_operations(&d));
+  return rondo_cudnn_choose(plan, d.operations, d.count, s->type, workspace_limit(s));
 }
 
 /* Preparing -------------------------------------------------------------------------------------------------------- */
 
 static void log_unsupported(const rondo_convolution_shape *s) {
   rondo_log(RONDO_LOG_DEBUG, "tensor",
-            "cuDNN has no suitable engine for pass %d of a convolution of %zu images [%zu, %zu, %zu, %zu] by %zu "
-            "windows [%zu, "
-            "%zu, %zu, %zu] of each of %zu groups",
-            (int)s->pass, s->images, s->groups * s->in_channels, s->in[0], s->in[1], s->in[2], s->out_channels,
-            s->in_channels, s->kernel[0], s->kernel[1], s->kernel[2], s->groups);
+            "cuDNN has no suitable engine for pass %d of a convolution%s of %zu images [%zu, %zu, %zu, %zu] by %zu "
+            "windows [%zu, %zu, %zu, %zu] of each of %zu groups",
+            (int)s->pass, s->channels_last ? " with channels last" : "", s->images, s->groups * s->in_channels,
+            s->in[0], s->in[1], s->in[2], s->out_channels, s->in_channels, s->kernel[0], s->kernel[1], s->kernel[2],
+            s->groups);
 }
 
 /* Exact F32 products with so few tiles leave most of a large device idle, because the library does not split their
@@ -197,10 +254,19 @@ void rondo_convolution_destroy(rondo_convolution *convolution) {
 
 size_t rondo_convolution_workspace(const rondo_convolution *convolution) { return convolution->plan.workspace_bytes; }
 
+bool rondo_convolution_has_relu(const rondo_convolution *convolution) { return convolution->shape.has_relu; }
+
 rondo_status rondo_convolution_bind(rondo_convolution *convolution, const rondo_convolution_memory *memory) {
-  static const int64_t numbers[] = {X, WEIGHT, Y};
-  const void *const addresses[] = {memory->x, memory->weight, memory->y};
-  return rondo_cudnn_plan_bind(&convolution->plan, numbers, addresses, 3, memory->workspace);
+  const void *const all[] = {
+      [X] = memory->x, [WEIGHT] = memory->weight, [Y] = memory->y, [BIAS] = memory->bias, [ADDEND] = memory->addend};
+  const void *addresses[TENSORS];
+  int64_t numbers[TENSORS], count = 0;
+  for (int64_t i = 0; i < TENSORS; i++) {
+    if ((i == BIAS && !convolution->shape.has_bias) || (i == ADDEND && !convolution->shape.has_addend)) continue;
+    numbers[count] = i;
+    addresses[count++] = all[i];
+  }
+  return rondo_cudnn_plan_bind(&convolution->plan, numbers, addresses, count, memory->workspace);
 }
 
 rondo_status rondo_convolution_run(const rondo_convolution *convolution, rondo_stream *stream) {

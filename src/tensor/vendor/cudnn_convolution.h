@@ -21,7 +21,12 @@ typedef enum rondo_convolution_pass {
 typedef struct rondo_convolution_shape {
   rondo_convolution_pass pass;
   rondo_type type;
-  bool adds; /* adds to the values of the result; unless they are F32, this rounds twice */
+  bool adds;          /* adds to the values of the result; unless they are F32, this rounds twice */
+  bool channels_last; /* flat images [images, height, width, channels], and weights [out_channels, height, width,
+                         in_channels] of one group; forward only. The next three are for them alone: */
+  bool has_bias;      /* adds a number of the type to each channel of the result */
+  bool has_addend;    /* adds values like the result */
+  bool has_relu;      /* applies relu to the sum */
   size_t images, groups;
   size_t in_channels, out_channels; /* of a group */
   size_t in[RONDO_CONVOLUTION_AXES], out[RONDO_CONVOLUTION_AXES], kernel[RONDO_CONVOLUTION_AXES];
@@ -34,6 +39,7 @@ typedef struct rondo_convolution rondo_convolution;
 /* The tensors of a convolution, in device memory, aligned to 256 bytes: x, weight and y, or their gradients. */
 typedef struct rondo_convolution_memory {
   const void *x, *weight, *y; /* the pass writes its result to one of them */
+  const void *bias, *addend;  /* NULL without has_bias and has_addend */
   void *workspace;            /* rondo_convolution_workspace bytes */
 } rondo_convolution_memory;
 
@@ -46,6 +52,8 @@ RONDO_MUST_USE rondo_status rondo_convolution_create(rondo_cudnn_maker *maker, c
 void rondo_convolution_destroy(rondo_convolution *convolution); /* NULL is allowed */
 
 size_t rondo_convolution_workspace(const rondo_convolution *convolution);
+
+bool rondo_convolution_has_relu(const rondo_convolution *convolution);
 
 /* Sets the memory, once, before the first run. Errors: as rondo_convolution_create. */
 RONDO_MUST_USE rondo_status rondo_convolution_bind(rondo_convolution *convolution,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Images in blocks of channels between operators (ON-5): networks of each kind of layer have the values that they have
- * with plain images, whatever oneDNN makes of them; the bits do not depend on the workers or on recording; the
- * explanation counts the convolutions. On other devices and without oneDNN, nothing is rewritten.
+ * with plain images, whatever oneDNN or, in F16 with one block, cuDNN makes of them; the bits do not depend on the
+ * workers or on recording; the explanation counts the convolutions. Other types, and other devices or those without the
+ * library, keep plain images.
  */
 #include <math.h>
 #include <stdio.h>
@@ -16,12 +17,13 @@ enum { MOST_OUTPUTS = 3 };
 /* A network under construction. */
 typedef struct network {
   rondo_program *program;
+  rondo_type type; /* F32 or F16 */
   uint32_t inputs, outputs;
 } network;
 
 typedef struct network_case {
   const char *what;
-  uint32_t count; /* of convolutions whose results have blocks */
+  uint32_t count, count_f16; /* of convolutions whose results have blocks: of F32 by oneDNN; of F16 by cuDNN */
   void (*build)(network *n);
 } network_case;
 
@@ -29,7 +31,7 @@ typedef struct network_case {
 
 #define DIMS(...) (const size_t[]){__VA_ARGS__}, sizeof((const size_t[]){__VA_ARGS__}) / sizeof(size_t)
 
-static rondo_value input(network *n, const size_t *dims, size_t rank) {
+static rondo_value input_of_f32(network *n, const size_t *dims, size_t rank) {
   char name[16];
   rondo_value value;
   (void)snprintf(name, sizeof name, "x%u", n->inputs++);
@@ -37,9 +39,16 @@ static rondo_value input(network *n, const size_t *dims, size_t rank) {
   return value;
 }
 
+static rondo_value input(network *n, const size_t *dims, size_t rank) {
+  rondo_value value = input_of_f32(n, dims, rank);
+  if (n->type != RONDO_F32) assert_ok(rondo_op_cast(n->program, value, n->type, &value));
+  return value;
+}
+
 static void output(network *n, rondo_value value) {
   char name[16];
   assert_true(n->outputs < MOST_OUTPUTS);
+  if (n->type != RONDO_F32) assert_ok(rondo_op_cast(n->program, value, RONDO_F32, &value));
   (void)snprintf(name, sizeof name, "y%u", n->outputs++);
   assert_ok(rondo_program_output(n->program, name, value));
 }
@@ -91,10 +100,10 @@ static rondo_value mean(network *n, rondo_value x, bool keeps) {
 
 static rondo_value norm(network *n, rondo_value x, size_t channels, bool has_scale) {
   rondo_batch_norm_options options = {RONDO_BATCH_NORM_OPTIONS_INIT, .inference = true, .epsilon = 1e-2f};
-  if (has_scale) options.scale = input(n, DIMS(channels));
-  if (has_scale) options.shift = input(n, DIMS(channels));
-  options.running_mean = input(n, DIMS(channels));
-  assert_ok(rondo_op_abs(n->program, input(n, DIMS(channels)), &options.running_variance));
+  if (has_scale) options.scale = input_of_f32(n, DIMS(channels));
+  if (has_scale) options.shift = input_of_f32(n, DIMS(channels));
+  options.running_mean = input_of_f32(n, DIMS(channels));
+  assert_ok(rondo_op_abs(n->program, input_of_f32(n, DIMS(channels)), &options.running_variance));
   assert_ok(rondo_op_batch_norm(n->program, x, &options, &x));
   return x;
 }
@@ -126,8 +135,16 @@ static void pointwise_layers(network *n) {
   output(n, conv(n, x, (layer){96, 64, 1, .stride = 2, .without_bias = true}));
 }
 
+/* The window of a corner lies in the padding. */
+static void layers_with_wide_padding(network *n) {
+  const rondo_value x = relu(n, conv(n, begin(n, 2, 9, 8), (layer){32, 48, 1, .padding = 1}));
+  output(n, relu(n, add(n, conv(n, x, (layer){48, 48, 3, .stride = 2, .padding = 3}),
+                        conv(n, x, (layer){48, 48, 1, .stride = 2, .padding = 2}))));
+}
+
 static void dilated_layers(network *n) {
-  output(n, conv(n, begin(n, 3, 20, 21), (layer){32, 64, 3, .stride = 2, .padding = 2, .dilation = 2}));
+  const rondo_value x = begin(n, 3, 20, 21);
+  output(n, relu(n, conv(n, x, (layer){32, 64, 3, .stride = 2, .padding = 2, .dilation = 2})));
 }
 
 static void layers_of_groups(network *n) {
@@ -215,7 +232,7 @@ static void places_of_maxima(network *n) {
   const rondo_pooling_options max = {RONDO_POOLING_OPTIONS_INIT, .kernel = {2, 2}};
   rondo_value x = conv(n, begin(n, 2, 16, 14), middle), places;
   assert_ok(rondo_op_max_pool(n->program, x, &max, &x, &places));
-  assert_ok(rondo_op_cast(n->program, places, RONDO_F32, &places));
+  assert_ok(rondo_op_cast(n->program, places, n->type, &places));
   output(n, places);
   output(n, conv(n, x, middle));
 }
@@ -264,29 +281,30 @@ static void global_reductions(network *n) {
 }
 
 static const network_case cases[] = {
-    {"two layers", 2, two_layers},
-    {"many images", 2, many_images},
-    {"one layer", 0, one_layer},
-    {"small layers", 0, small_layers},
-    {"pointwise layers", 3, pointwise_layers},
-    {"dilated layers", 2, dilated_layers},
-    {"layers of groups", 4, layers_of_groups},
-    {"layers of groups of 10 channels", 2, layers_of_odd_groups},
-    {"layers of 20 channels", 2, layers_of_odd_channels},
-    {"residual layers", 4, residual_layers},
-    {"layers that share", 3, layers_that_share},
-    {"an output in the middle", 3, output_in_the_middle},
-    {"broadcast operands", 3, broadcast_operands},
-    {"a broadcast image", 2, broadcast_image},
-    {"pooling", 3, pooling_layers},
-    {"other pooling", 3, other_pooling_layers},
-    {"places of maxima", 2, places_of_maxima},
-    {"concatenation", 4, concat_layers},
-    {"concatenation of mixed parts", 2, concat_of_mixed_parts},
-    {"concatenation of columns", 3, concat_of_columns},
-    {"batch normalization", 3, norm_layers},
-    {"squeeze and excitation", 3, squeezed_layers},
-    {"global reductions", 2, global_reductions},
+    {"two layers", 2, 2, two_layers},
+    {"many images", 2, 2, many_images},
+    {"one layer", 0, 1, one_layer},
+    {"small layers", 0, 2, small_layers},
+    {"pointwise layers", 3, 3, pointwise_layers},
+    {"dilated layers", 2, 2, dilated_layers},
+    {"layers with wide padding", 0, 4, layers_with_wide_padding},
+    {"layers of groups", 4, 2, layers_of_groups},
+    {"layers of groups of 10 channels", 2, 2, layers_of_odd_groups},
+    {"layers of 20 channels", 2, 2, layers_of_odd_channels},
+    {"residual layers", 4, 4, residual_layers},
+    {"layers that share", 3, 3, layers_that_share},
+    {"an output in the middle", 3, 3, output_in_the_middle},
+    {"broadcast operands", 3, 3, broadcast_operands},
+    {"a broadcast image", 2, 3, broadcast_image},
+    {"pooling", 3, 3, pooling_layers},
+    {"other pooling", 3, 3, other_pooling_layers},
+    {"places of maxima", 2, 3, places_of_maxima},
+    {"concatenation", 4, 4, concat_layers},
+    {"concatenation of mixed parts", 2, 2, concat_of_mixed_parts},
+    {"concatenation of columns", 3, 4, concat_of_columns},
+    {"batch normalization", 3, 3, norm_layers},
+    {"squeeze and excitation", 3, 5, squeezed_layers},
+    {"global reductions", 2, 2, global_reductions},
 };
 enum { CASES = sizeof cases / sizeof cases[0] };
 
@@ -302,8 +320,8 @@ static void free_results(results *r) {
   memset(r, 0, sizeof *r);
 }
 
-static network build(const network_case *of) {
-  network n = {.program = test_new_program()};
+static network build(const network_case *of, rondo_type type) {
+  network n = {.program = test_new_program(), .type = type};
   of->build(&n);
   return n;
 }
@@ -336,13 +354,19 @@ static results run(rondo_compiled *compiled, const network *n) {
   return r;
 }
 
-/* Whether oneDNN computes convolutions on the device. */
-static bool has_onednn(const test_fixture *t) {
+static bool is_cuda(const test_fixture *t) {
   rondo_device_info device = {.struct_size = sizeof device};
-  rondo_library_info library = {RONDO_LIBRARY_INFO_INIT};
   assert_ok(rondo_device_get_info(t->device, &device));
-  for (size_t i = 0; !device.cuda && rondo_library_enumerate(i, &library) == RONDO_OK; i++)
-    if (strcmp(library.purpose, "convolutions on CPU devices") == 0) return library.path != NULL;
+  return device.cuda;
+}
+
+/* Whether the library that computes images of the type in blocks is there. */
+static bool has_library(const test_fixture *t, rondo_type type) {
+  rondo_library_info library = {RONDO_LIBRARY_INFO_INIT};
+  if ((type == RONDO_F16) != is_cuda(t)) return false;
+  for (size_t i = 0; rondo_library_enumerate(i, &library) == RONDO_OK; i++)
+    if (strstr(library.purpose, "convolutions") != NULL && strstr(library.purpose, is_cuda(t) ? "CUDA" : "CPU") != NULL)
+      return library.path != NULL;
   return false;
 }
 
@@ -357,14 +381,14 @@ static uint32_t count_blocked(const rondo_compiled *compiled) {
   return count;
 }
 
-static void assert_close(const network_case *of, const results *got, const results *expected) {
+static void assert_close(const network_case *of, double near, const results *got, const results *expected) {
   for (size_t k = 0; k < MOST_OUTPUTS; k++) {
     double largest = 0;
     assert_int_equal(got->counts[k], expected->counts[k]);
     for (size_t i = 0; i < expected->counts[k]; i++) largest = fmax(largest, fabs((double)expected->values[k][i]));
     for (size_t i = 0; i < expected->counts[k]; i++) {
       const double a = (double)got->values[k][i], b = (double)expected->values[k][i];
-      if (!(fabs(a - b) <= 1e-5 * largest)) fail_msg("%s: y%zu: element %zu is %g, not %g", of->what, k, i, a, b);
+      if (!(fabs(a - b) <= near * largest)) fail_msg("%s: y%zu: element %zu is %g, not %g", of->what, k, i, a, b);
     }
   }
 }
@@ -378,28 +402,35 @@ static void assert_same_bits(const network_case *of, const char *how, const resu
 
 /* Tests ------------------------------------------------------------------------------------------------------------ */
 
-TEST(test_on5_images_in_blocks_have_the_values_of_plain_ones) {
+/* In F16, each operator between the layers rounds. */
+static void compare_with_plain(const test_fixture *t, const network_case *of, rondo_type type) {
   const rondo_compile_options off = {RONDO_COMPILE_OPTIONS_INIT, .without_patterns = "blocked_images"};
-  const bool is_used = has_onednn(t);
-  for (size_t i = 0; i < CASES; i++) {
-    const network n = build(&cases[i]);
-    rondo_compiled *compiled = test_compile_kept(n.program, t->device, NULL);
-    rondo_compiled *plain = test_compile(n.program, t->device, &off);
-    const uint32_t count = count_blocked(compiled), expected = is_used ? cases[i].count : 0;
-    if (count != expected) fail_msg("%s: %u convolutions have blocks, not %u", cases[i].what, count, expected);
-    assert_int_equal(count_blocked(plain), 0);
-    results got = run(compiled, &n), of_plain = run(plain, &n);
-    assert_close(&cases[i], &got, &of_plain);
-    free_results(&got);
-    free_results(&of_plain);
-  }
+  const network n = build(of, type);
+  rondo_compiled *compiled = test_compile_kept(n.program, t->device, NULL);
+  rondo_compiled *plain = test_compile(n.program, t->device, &off);
+  const uint32_t has = type == RONDO_F16 ? of->count_f16 : of->count;
+  const uint32_t count = count_blocked(compiled), expected = has_library(t, type) ? has : 0;
+  if (count != expected) fail_msg("%s: %u convolutions have blocks, not %u", of->what, count, expected);
+  assert_int_equal(count_blocked(plain), 0);
+  results got = run(compiled, &n), of_plain = run(plain, &n);
+  assert_close(of, type == RONDO_F16 ? 5e-3 : 1e-5, &got, &of_plain);
+  free_results(&got);
+  free_results(&of_plain);
+}
+
+TEST(test_on5_images_in_blocks_have_the_values_of_plain_ones) {
+  for (size_t i = 0; i < CASES; i++) compare_with_plain(t, &cases[i], RONDO_F32);
+}
+
+TEST(test_on5_images_of_f16_in_one_block_have_the_values_of_plain_ones) {
+  for (size_t i = 0; i < CASES; i++) compare_with_plain(t, &cases[i], RONDO_F16);
 }
 
 TEST(test_on5_images_in_blocks_have_the_same_bits_recorded) {
   const rondo_compile_options never = {RONDO_COMPILE_OPTIONS_INIT, .record = RONDO_RECORD_NEVER};
   const rondo_compile_options always = {RONDO_COMPILE_OPTIONS_INIT, .record = RONDO_RECORD_ALWAYS};
   for (size_t i = 0; i < CASES; i++) {
-    const network n = build(&cases[i]);
+    const network n = build(&cases[i], is_cuda(t) ? RONDO_F16 : RONDO_F32);
     results eager = run(test_compile_kept(n.program, t->device, &never), &n);
     results recorded = run(test_compile(n.program, t->device, &always), &n);
     assert_same_bits(&cases[i], "recorded", &recorded, &eager);
@@ -411,7 +442,7 @@ TEST(test_on5_images_in_blocks_have_the_same_bits_recorded) {
 static results run_with_workers(const network_case *of, uint32_t workers) {
   const rondo_device_options options = {RONDO_DEVICE_OPTIONS_INIT, .workers = workers};
   rondo_device *device = NULL;
-  const network n = build(of);
+  const network n = build(of, RONDO_F32);
   assert_ok(rondo_device_open(test_device_name(), &options, &device));
   rondo_compiled *compiled = test_compile(n.program, device, NULL);
   const results r = run(compiled, &n);
@@ -434,7 +465,7 @@ TEST(test_on5_images_in_blocks_have_the_same_bits_with_any_workers) {
 /* The gradient of two layers. With places, their activation is on the second of two devices: the layers are in one
  * part, and their gradients in another. */
 static network build_with_gradient(bool places) {
-  network n = {.program = test_new_program()};
+  network n = {.program = test_new_program(), .type = RONDO_F32};
   const rondo_value x = input(&n, DIMS(2, 32, 13, 12));
   rondo_value loss = relu(&n, conv(&n, conv(&n, x, middle), middle)), gradient;
   if (places) assert_ok(rondo_program_place(n.program, loss, 1));
@@ -447,7 +478,7 @@ static network build_with_gradient(bool places) {
 TEST(test_on5_images_stay_plain_with_own_kernels_and_gradients) {
   const rondo_compile_options own = {RONDO_COMPILE_OPTIONS_INIT, .own_kernels = true};
   const rondo_compile_options never = {RONDO_COMPILE_OPTIONS_INIT, .fusion = RONDO_FUSION_NEVER};
-  network n = build(&cases[0]);
+  network n = build(&cases[0], RONDO_F32);
   assert_int_equal(count_blocked(test_compile_kept(n.program, t->device, &own)), 0);
   assert_int_equal(count_blocked(test_compile_kept(n.program, t->device, &never)), 0);
   assert_int_equal(count_blocked(test_compile_kept(build_with_gradient(false).program, t->device, NULL)), 0);

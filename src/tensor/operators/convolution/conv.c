@@ -168,12 +168,11 @@ rondo_status rondo_conv_prepare_on_cpu(rondo_resources *resources, uint32_t numb
   return rondo_resources_add_object(resources, number, made, destroy_made);
 }
 
-static rondo_convolution_shape library_shape_of(const rondo_conv_shape *shape, rondo_convolution_pass pass,
-                                                rondo_type type, bool adds) {
+rondo_convolution_shape rondo_conv_library_shape(const rondo_conv_shape *shape, rondo_convolution_pass pass,
+                                                 rondo_type type) {
   const rondo_window *w = &shape->window;
   rondo_convolution_shape made = {.pass = pass,
                                   .type = type,
-                                  .adds = adds,
                                   .images = shape->images,
                                   .groups = shape->groups,
                                   .in_channels = shape->in_channels,
@@ -201,7 +200,8 @@ static rondo_status prepare_on_cuda(rondo_resources *resources, uint32_t number,
   const bool adds = operation->inputs[BIAS] != RONDO_NO_VALUE;
   *out_workspace_bytes = 0;
   if (!adds || type == RONDO_F32) { /* the library rounds to the type before it adds */
-    const rondo_convolution_shape made = library_shape_of(shape, pass->pass, type, adds);
+    rondo_convolution_shape made = rondo_conv_library_shape(shape, pass->pass, type);
+    made.adds = adds;
     RONDO_TRY(rondo_resources_add_convolution(resources, number, &made, out_workspace_bytes));
   }
   if (rondo_resources_convolution(resources, number) == NULL) *out_workspace_bytes = own_workspace(*shape, pass);
@@ -265,6 +265,12 @@ static rondo_status run_convolution(rondo_resources *resources, rondo_stream *st
   return rondo_convolution_run(convolution, stream);
 }
 
+rondo_status rondo_conv_emit_call(rondo_emitter *emitter, rondo_convolution *convolution,
+                                  const rondo_convolution_memory *memory) {
+  RONDO_TRY(rondo_convolution_bind(convolution, memory));
+  return rondo_emit_call(emitter, run_convolution, &convolution, sizeof convolution);
+}
+
 static bool is_librarys(const rondo_emitter *emitter) {
   return rondo_emit_convolution(emitter) != NULL || rondo_emit_object(emitter) != NULL;
 }
@@ -292,8 +298,7 @@ static rondo_status emit_library(rondo_emitter *emitter, const rondo_operation *
   if (convolution == NULL)
     return rondo_onednn_convolution_emit(emitter, rondo_emit_object(emitter), &memory,
                                          rondo_emit_address(emitter, operation->inputs[BIAS]));
-  RONDO_TRY(rondo_convolution_bind(convolution, &memory));
-  return rondo_emit_call(emitter, run_convolution, &convolution, sizeof convolution);
+  return rondo_conv_emit_call(emitter, convolution, &memory);
 }
 
 static rondo_status emit_own(rondo_emitter *emitter, const rondo_operation *operation) {

@@ -5,7 +5,7 @@
  * reads the next step. One thread sums a result, in the order of the depth. A product with few results has several
  * parts of its depth (conv.h): blocks of their own compute them, and another kernel adds them.
  */
-#include "tensor/operators/convolution/window.cuh"
+#include "tensor/operators/convolution/conv_shape.cuh"
 
 #define EDGE 64
 #define DEPTH 16
@@ -14,11 +14,6 @@
 #define EACH 4  /* rows, and columns, of a thread */
 #define LOADS (EDGE * DEPTH / BLOCK_THREADS)
 #define LOAD_STEP (BLOCK_THREADS / EDGE) /* in depth, between a thread's elements of the right factor */
-
-struct conv_shape {
-  window w;
-  size_t images, groups, in_channels, out_channels, edge, parts, part, activation;
-};
 
 /* Numbers of 32 bits do where no tensor has more elements than this. They are much faster to multiply and divide. */
 #define MOST_ELEMENTS 0x7fffffffu

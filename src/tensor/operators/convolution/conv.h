@@ -54,6 +54,12 @@ RONDO_MUST_USE rondo_status rondo_conv_pack_on_cpu(rondo_resources *resources, u
                                                    const rondo_conv_shape *shape, rondo_conv_blocks blocks,
                                                    bool has_bias, rondo_packed_state **out_packed);
 
+/* What cuDNN needs to know of it (cudnn_convolution.h), and the call of a convolution that was prepared. */
+rondo_convolution_shape rondo_conv_library_shape(const rondo_conv_shape *shape, rondo_convolution_pass pass,
+                                                 rondo_type type);
+RONDO_MUST_USE rondo_status rondo_conv_emit_call(rondo_emitter *emitter, rondo_convolution *convolution,
+                                                 const rondo_convolution_memory *memory);
+
 /* The element of a channel's image at `place`; images have `places` elements. */
 static inline size_t rondo_conv_element(size_t channel, size_t place, size_t places, size_t block) {
   return (channel / block * places + place) * block + channel % block;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Images in blocks of channels, [n, c / block, h, w, block], between operators. oneDNN computes convolutions in this
- * layout, and would copy the images of each of them to and from the plain one. A value in blocks is an ordinary value
- * of that shape, so element-wise operators, pooling along h and w, and concatenation of channels work on it as they
- * are.
+ * Images in blocks of channels, [n, c / block, h, w, block], between operators. oneDNN computes convolutions of F32 in
+ * this layout, and would copy the images of each of them to and from the plain one. cuDNN computes 16-bit ones with a
+ * single block, [n, 1, h, w, c], together with a sum and a relu after them. A value in blocks is an ordinary value of
+ * that shape, so element-wise operators, pooling along h and w, and concatenation of channels work on it as they are.
  *
  * Operators that can take blocks and exchange images form a group. A group is rewritten if its convolutions save more
  * copies than the images that enter and leave it need. Values are converted where they are read, at most once in each
@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/allocation.h"
+#include "base/environment.h"
 #include "tensor/compile/rewrite/program_copy.h"
 #include "tensor/compile/schedule.h"
 #include "tensor/operators/convolution/conv.h"
@@ -20,15 +21,21 @@
 #include "tensor/operators/patterns/pattern_batch_norm.h"
 #include "tensor/operators/patterns/pattern_finder.h"
 #include "tensor/operators/reduction/reduction.h"
+#include "tensor/vendor/compute_libraries.h"
 
 enum { X, WEIGHT, BIAS }; /* inputs of a convolution; most other operators have their image at X too */
+
+enum { ALL_CHANNELS = 0 };
+enum { CHANNEL_UNIT = 8 }; /* cuDNN's engines for 16 bits read so many channels at once */
 
 typedef struct blocker {
   rondo_program_copier copier;
   rondo_scratch scratch;
-  size_t block;
+  size_t block;              /* ALL_CHANNELS: on CUDA */
   bool *runs;                /* by operation of `from`, as all of these: */
   const struct rule **rules; /* how it takes blocks; NULL: it does not */
+  uint32_t *convolutions;    /* on CUDA, the convolution that it is computed with; RONDO_NO_VALUE: none */
+  bool *is_joined;           /* it is computed with a later one */
   uint32_t *groups;          /* a member of its group nearer to the first one, or itself */
   double *gains;             /* of the first of a group: elements that are not copied, less those that are converted */
   bool *leaves;              /* by value of `from`: something reads it in plain form */
@@ -53,7 +60,13 @@ static const rondo_shape *shape_in(const blocker *b, uint32_t value) {
 /* Whether the value can have blocks. */
 static bool is_image(const blocker *b, uint32_t value) {
   const rondo_shape *shape = shape_in(b, value);
-  return shape->type == RONDO_F32 && shape->rank == 4 && shape->dims[1] % b->block == 0;
+  if (shape->rank != 4) return false;
+  if (b->block != ALL_CHANNELS) return shape->type == RONDO_F32 && shape->dims[1] % b->block == 0;
+  return (shape->type == RONDO_F16 || shape->type == RONDO_BF16) && shape->dims[1] % CHANNEL_UNIT == 0;
+}
+
+static size_t block_of(const blocker *b, const rondo_shape *image) {
+  return b->block == ALL_CHANNELS ? image->dims[1] : b->block;
 }
 
 /* An image in blocks of `block` channels, or with them at another place: [n, c / block, block, h, w]. */
@@ -100,10 +113,10 @@ static rondo_status find_blocked(blocker *b, uint32_t value, uint32_t *out) {
   if (*blocked == RONDO_NO_VALUE) {
     assert(from != RONDO_NO_VALUE);
     if (is_moved(&shape)) {
-      RONDO_TRY(reshape(b, from, split_shape(&shape, b->block), &from));
+      RONDO_TRY(reshape(b, from, split_shape(&shape, block_of(b, &shape)), &from));
       RONDO_TRY(permute(b, from, (const size_t[]){0, 1, 3, 4, 2}, blocked));
     } else {
-      RONDO_TRY(reshape(b, from, blocked_shape(&shape, b->block), blocked));
+      RONDO_TRY(reshape(b, from, blocked_shape(&shape, block_of(b, &shape)), blocked));
     }
   }
   *out = *blocked;
@@ -121,10 +134,20 @@ static rondo_status add(blocker *b, const rondo_operation *of, const rondo_opera
 
 /* Convolutions ----------------------------------------------------------------------------------------------------- */
 
+/* An image with fewer channels than a unit gets more, which are 0. */
+static bool takes_conv_last(const rondo_conv_shape *shape) {
+  const double results = (double)(shape->images * shape->out_channels * rondo_conv_out(shape));
+  const double products = results * (double)(shape->in_channels * rondo_conv_taps(shape));
+  if (shape->groups > 1 || shape->activation != RONDO_ACTIVATION_NONE) return false;
+  if (shape->in_channels > CHANNEL_UNIT && shape->in_channels % CHANNEL_UNIT != 0) return false;
+  return products >= (double)rondo_option_number(RONDO_OPTION_CUDNN_LEAST);
+}
+
 static bool takes_conv(const blocker *b, const rondo_operation *operation) {
   if (operation->row != &rondo_operator_conv || !is_image(b, operation->results[0])) return false;
   const rondo_conv_shape shape = rondo_conv_shape_of(shape_in(b, operation->inputs[X]),
                                                      shape_in(b, operation->inputs[WEIGHT]), &operation->attributes);
+  if (b->block == ALL_CHANNELS) return takes_conv_last(&shape);
   return rondo_onednn_makes_blocks(&shape, operation->inputs[BIAS] != RONDO_NO_VALUE, b->block);
 }
 
@@ -132,8 +155,67 @@ static bool reads_image(const blocker *b, const rondo_operation *operation, uint
   return input == X && is_image(b, operation->inputs[X]);
 }
 
+/* With as many channels as a unit. */
+static rondo_status pad_channels(blocker *b, uint32_t value, uint32_t *out) {
+  rondo_program *to = b->copier.to;
+  const int64_t before[4] = {0};
+  const int64_t after[4] = {0, CHANNEL_UNIT - (int64_t)rondo_program_shape(to, value)->dims[1]};
+  rondo_value padded;
+  RONDO_TRY(rondo_op_pad(to, rondo_program_tag(to, value), before, after, RONDO_PAD_CONSTANT, 0, &padded));
+  return rondo_program_resolve(to, padded, "conv", "its image or weight", out);
+}
+
+/* [n, c, h, w] as [n, h, w, c]. */
+static rondo_status put_channels_last(blocker *b, uint32_t value, uint32_t *out) {
+  const rondo_shape s = *rondo_program_shape(b->copier.to, value);
+  const rondo_attributes order = {.sizes = {0, 2, 3, 1}, .size_count = 4};
+  if (is_moved(&s)) return rondo_program_add(b->copier.to, &rondo_operator_permute, &value, 1, &order, out);
+  return reshape(b, value, (rondo_shape){.type = s.type, .rank = 4, .dims = {s.dims[0], 1, 1, s.dims[1]}}, out);
+}
+
+/* The image and the weight as conv_channels_last reads them. */
+static rondo_status find_factors_last(blocker *b, const rondo_operation *operation, uint32_t *inputs) {
+  RONDO_TRY(find_plain(b, operation->inputs[WEIGHT], &inputs[WEIGHT]));
+  if (is_image(b, operation->inputs[X])) {
+    RONDO_TRY(find_blocked(b, operation->inputs[X], &inputs[X]));
+    return put_channels_last(b, inputs[WEIGHT], &inputs[WEIGHT]);
+  }
+  RONDO_TRY(find_plain(b, operation->inputs[X], &inputs[X]));
+  RONDO_TRY(pad_channels(b, inputs[X], &inputs[X]));
+  RONDO_TRY(pad_channels(b, inputs[WEIGHT], &inputs[WEIGHT]));
+  RONDO_TRY(put_channels_last(b, inputs[WEIGHT], &inputs[WEIGHT]));
+  RONDO_TRY(put_channels_last(b, inputs[X], &inputs[X]));
+  const rondo_shape s = *rondo_program_shape(b->copier.to, inputs[X]);
+  return reshape(b, inputs[X],
+                 (rondo_shape){.type = s.type, .rank = 5, .dims = {s.dims[0], 1, s.dims[1], s.dims[2], s.dims[3]}},
+                 &inputs[X]);
+}
+
+/* The values that are added to the result of the convolution; RONDO_NO_VALUE: none. */
+static uint32_t addend_of(const blocker *b, const rondo_operation *conv, const rondo_operation *last) {
+  while (last->row == &rondo_operator_relu)
+    last = &b->copier.from->operations.items[b->copier.from->values.items[last->inputs[0]].operation];
+  if (last == conv) return RONDO_NO_VALUE;
+  return last->inputs[last->inputs[0] == conv->results[0] ? 1 : 0];
+}
+
+/* A convolution, and the sum and relu after it, whose result is that of `last`. */
+static rondo_status add_conv_last(blocker *b, const rondo_operation *conv, const rondo_operation *last) {
+  enum { ADDEND = BIAS + 1 };
+  rondo_attributes attributes = conv->attributes;
+  uint32_t inputs[ADDEND + 1] = {RONDO_NO_VALUE, RONDO_NO_VALUE, RONDO_NO_VALUE, RONDO_NO_VALUE};
+  const uint32_t addend = addend_of(b, conv, last);
+  RONDO_TRY(find_factors_last(b, conv, inputs));
+  if (conv->inputs[BIAS] != RONDO_NO_VALUE) RONDO_TRY(find_plain(b, conv->inputs[BIAS], &inputs[BIAS]));
+  if (addend != RONDO_NO_VALUE) RONDO_TRY(find_blocked(b, addend, &inputs[ADDEND]));
+  if (last->row == &rondo_operator_relu) attributes.sizes[RONDO_CONV_ACTIVATION] = RONDO_ACTIVATION_RELU;
+  b->count++;
+  return add(b, last, &rondo_operator_conv_channels_last, inputs, ADDEND + 1, &attributes);
+}
+
 /* An image that cannot have blocks, as the first one of a network, stays plain. */
 static rondo_status add_conv(blocker *b, const rondo_operation *operation) {
+  if (b->block == ALL_CHANNELS) return add_conv_last(b, operation, operation);
   rondo_attributes attributes = operation->attributes;
   uint32_t inputs[BIAS + 1];
   const bool has_bias = operation->inputs[BIAS] != RONDO_NO_VALUE;
@@ -163,16 +245,17 @@ static bool is_whole(const blocker *b, const rondo_operation *operation, uint32_
   return rondo_shape_same(shape_in(b, operation->inputs[input]), shape_in(b, operation->results[0]));
 }
 
-/* Of F32 alone, so that all images have one type. */
+/* Of the image's type alone. */
 static bool takes_elements(const blocker *b, const rondo_operation *operation) {
   const rondo_element *element = &operation->row->element;
   bool reads_any = false;
   if (element->compute == NULL || element->others > 0 || operation->row == &rondo_operator_expand) return false;
   if (!is_image(b, operation->results[0])) return false;
+  const rondo_shape *image = shape_in(b, operation->results[0]);
   RONDO_EACH_INPUT(k, operation) {
     rondo_shape unused;
     const rondo_shape *shape = shape_in(b, operation->inputs[k]);
-    if (shape->type != RONDO_F32 || (!is_whole(b, operation, k) && !small_shape(shape, b->block, &unused)))
+    if (shape->type != image->type || (!is_whole(b, operation, k) && !small_shape(shape, block_of(b, image), &unused)))
       return false;
     reads_any |= is_whole(b, operation, k);
   }
@@ -190,7 +273,7 @@ static rondo_status add_elements(blocker *b, const rondo_operation *operation) {
       continue;
     }
     RONDO_TRY(find_plain(b, value, &inputs[k]));
-    (void)small_shape(shape_in(b, value), b->block, &shape);
+    (void)small_shape(shape_in(b, value), block_of(b, shape_in(b, operation->results[0])), &shape);
     if (rondo_shape_elements(&shape) > 1) RONDO_TRY(reshape(b, inputs[k], shape, &inputs[k]));
   }
   return add(b, operation, operation->row, inputs, count, &operation->attributes);
@@ -245,14 +328,17 @@ static bool reads_all(const blocker *b, const rondo_operation *operation, uint32
 
 static rondo_status add_concat(blocker *b, const rondo_operation *operation) {
   uint32_t inputs[RONDO_MAX_OPERANDS], count = 0;
+  rondo_attributes attributes = operation->attributes;
   RONDO_EACH_INPUT(k, operation) RONDO_TRY(find_blocked(b, operation->inputs[k], &inputs[count++]));
-  return add(b, operation, operation->row, inputs, count, &operation->attributes);
+  if (b->block == ALL_CHANNELS) attributes.sizes[0] = 4;
+  return add(b, operation, operation->row, inputs, count, &attributes);
 }
 
 /* Batch normalization ---------------------------------------------------------------------------------------------- */
 
 static bool takes_norm(const blocker *b, const rondo_operation *operation) {
-  return operation->row == &rondo_operator_batch_norm && operation->attributes.flags[RONDO_BATCH_NORM_FIXED] &&
+  return b->block != ALL_CHANNELS && operation->row == &rondo_operator_batch_norm &&
+         operation->attributes.flags[RONDO_BATCH_NORM_FIXED] &&
          is_image(b, operation->inputs[RONDO_BATCH_NORM_VALUE]) && !is_read(b, operation, 1) &&
          !is_read(b, operation, 2);
 }
@@ -360,6 +446,11 @@ static double elements_to_move(const blocker *b, uint32_t value) {
   return is_moved(shape) ? (double)rondo_shape_elements(shape) : 0;
 }
 
+/* What a convolution gains by an image in blocks: no copy. On CUDA, a convolution in plain form is also slower. */
+static double gain_of(const blocker *b, uint32_t image) {
+  return elements_to_move(b, image) * (b->block == ALL_CHANNELS ? 2 : 1);
+}
+
 /* Takes what the operation reads into account. An image that several groups read from outside counts for each. */
 static void count_inputs(blocker *b, uint32_t number, uint32_t *counted) {
   const rondo_operation *operation = &b->copier.from->operations.items[number];
@@ -370,7 +461,7 @@ static void count_inputs(blocker *b, uint32_t number, uint32_t *counted) {
       b->leaves[value] = true;
       continue;
     }
-    if (operation->row == &rondo_operator_conv) b->gains[group] += elements_to_move(b, value);
+    if (operation->row == &rondo_operator_conv) b->gains[group] += gain_of(b, value);
     if (maker_of(b, value) != RONDO_NO_VALUE || counted[value] == group + 1) continue;
     counted[value] = group + 1;
     b->gains[group] -= elements_to_move(b, value);
@@ -381,7 +472,7 @@ static void count_result(blocker *b, uint32_t number) {
   const rondo_operation *operation = &b->copier.from->operations.items[number];
   const uint32_t result = operation->results[0];
   if (maker_of(b, result) != number) return;
-  if (operation->row == &rondo_operator_conv) b->gains[group_of(b, number)] += elements_to_move(b, result);
+  if (operation->row == &rondo_operator_conv) b->gains[group_of(b, number)] += gain_of(b, result);
   if (b->leaves[result]) b->gains[group_of(b, number)] -= elements_to_move(b, result);
 }
 
@@ -406,7 +497,43 @@ static rondo_status choose(blocker *b) {
   return RONDO_OK;
 }
 
+/* What is computed with convolutions on CUDA ----------------------------------------------------------------------- */
+
+/* The convolution that computes the value, alone or with a sum, and that nothing else reads; RONDO_NO_VALUE: none. */
+static uint32_t joinable(const blocker *b, uint32_t value, bool with_sum) {
+  const uint32_t maker = maker_of(b, value);
+  if (maker == RONDO_NO_VALUE || b->readers[value] != 1) return RONDO_NO_VALUE;
+  if (b->copier.from->operations.items[maker].row == &rondo_operator_conv) return maker;
+  return with_sum && b->copier.from->operations.items[maker].row == &rondo_operator_add ? b->convolutions[maker]
+                                                                                        : RONDO_NO_VALUE;
+}
+
+static void join(blocker *b, uint32_t number) {
+  const rondo_operation *operation = &b->copier.from->operations.items[number];
+  const bool is_relu = operation->row == &rondo_operator_relu;
+  if (!is_relu && (operation->row != &rondo_operator_add || !is_whole(b, operation, 0) || !is_whole(b, operation, 1)))
+    return;
+  for (uint32_t k = 0; k < (is_relu ? 1 : 2) && b->convolutions[number] == RONDO_NO_VALUE; k++) {
+    b->convolutions[number] = joinable(b, operation->inputs[k], is_relu);
+    if (b->convolutions[number] != RONDO_NO_VALUE) b->is_joined[maker_of(b, operation->inputs[k])] = true;
+  }
+}
+
+static void join_all(blocker *b) {
+  for (uint32_t i = 0; i < b->copier.from->operations.count && b->block == ALL_CHANNELS; i++)
+    if (b->rules[i] != NULL) join(b, i);
+}
+
 /* The whole -------------------------------------------------------------------------------------------------------- */
+
+/* A sum or relu is added with its convolution. */
+static rondo_status add_in_blocks(blocker *b, uint32_t number) {
+  const rondo_operation *operation = &b->copier.from->operations.items[number];
+  const uint32_t conv = b->convolutions[number];
+  if (b->is_joined[number]) return RONDO_OK;
+  if (conv != RONDO_NO_VALUE) return add_conv_last(b, &b->copier.from->operations.items[conv], operation);
+  return b->rules[number]->add(b, operation);
+}
 
 static rondo_status copy_plain(blocker *b, uint32_t number) {
   const rondo_operation *operation = &b->copier.from->operations.items[number];
@@ -420,7 +547,7 @@ static rondo_status copy_operations(blocker *b) {
   for (uint32_t i = 0; i < from->operations.count; i++) {
     const size_t first = b->copier.to->operations.count;
     if (!b->runs[i]) continue;
-    RONDO_TRY(b->rules[i] != NULL ? b->rules[i]->add(b, &from->operations.items[i]) : copy_plain(b, i));
+    RONDO_TRY((b->rules[i] != NULL ? add_in_blocks : copy_plain)(b, i));
     rondo_program_copy_origin(&b->copier, first, i);
   }
   return RONDO_OK;
@@ -448,7 +575,10 @@ static rondo_status allocate(blocker *b) {
   RONDO_TRY(rondo_scratch_take(&b->scratch, values, sizeof *b->leaves, &b->leaves));
   RONDO_TRY(rondo_scratch_take(&b->scratch, values, sizeof *b->readers, &b->readers));
   RONDO_TRY(rondo_scratch_take(&b->scratch, values, sizeof *b->blocked, &b->blocked));
+  RONDO_TRY(rondo_scratch_take(&b->scratch, operations, sizeof *b->convolutions, &b->convolutions));
+  RONDO_TRY(rondo_scratch_take(&b->scratch, operations, sizeof *b->is_joined, &b->is_joined));
   memset(b->blocked, 0xff, values * sizeof *b->blocked); /* RONDO_NO_VALUE */
+  memset(b->convolutions, 0xff, operations * sizeof *b->convolutions);
   return RONDO_OK;
 }
 
@@ -463,15 +593,17 @@ static size_t look(blocker *b, bool *needed) {
   return convolutions;
 }
 
-static rondo_status rewrite(blocker *b) {
+static rondo_status rewrite(blocker *b, bool is_cuda) {
   bool *needed;
   bool is_any = false;
   RONDO_TRY(allocate(b));
   RONDO_TRY(rondo_scratch_take(&b->scratch, b->copier.from->values.count, sizeof *needed, &needed));
-  if (look(b, needed) < 2) return RONDO_OK;
-  b->block = rondo_onednn_image_block();
+  if (look(b, needed) < (is_cuda ? 1 : 2)) return RONDO_OK;
+  if (is_cuda && !rondo_library_find(&rondo_cudnn)) return RONDO_OK;
+  b->block = is_cuda ? ALL_CHANNELS : rondo_onednn_image_block();
   if (b->block == 1) return RONDO_OK;
   RONDO_TRY(choose(b));
+  join_all(b);
   for (size_t i = 0; i < b->copier.from->operations.count; i++) is_any |= b->rules[i] != NULL;
   if (!is_any) return RONDO_OK;
   RONDO_TRY(rondo_program_copy_begin(&b->copier, &b->scratch));
@@ -484,8 +616,8 @@ static rondo_status rewrite_blocked(const rondo_program *program, rondo_pattern_
   blocker b = {.copier = {.from = program}, .scratch = {.allocator = &program->allocator}};
   *out = NULL;
   *out_count = 0;
-  if (target.is_cuda || target.own_kernels || program->has_gradients || program->operations.count < 2) return RONDO_OK;
-  const rondo_status status = rewrite(&b);
+  if (target.own_kernels || program->has_gradients || program->operations.count == 0) return RONDO_OK;
+  const rondo_status status = rewrite(&b, target.is_cuda);
   rondo_scratch_free(&b.scratch);
   if (status != RONDO_OK) {
     rondo_program_destroy(b.copier.to);
