@@ -385,7 +385,7 @@ typedef enum rondo_fusion_policy {
  * inside them: no other operator, no gradient, no output. RONDO_FUSION_NEVER replaces none,
  * rondo_compile_options.without_patterns leaves some out, rondo_compiled_explain lists how often each was replaced.
  * Programs with an optimizer and data-parallel programs keep their operators, and so does a CUDA device where they are
- * as fast: attention in F32, biases and activations of convolutions.
+ * as fast: biases and activations of convolutions.
  *
  *   attention   softmax(scale q k' + mask) v, with or without scale and additive mask (or a select of one number):
  *               rondo_op_attention
@@ -401,6 +401,9 @@ typedef enum rondo_fusion_policy {
  *   activation  relu, gelu or silu of a product or convolution: computed with it
  *   batch_norm  a batch_norm in inference of a convolution with fewer weights than results: a convolution with scaled
  *               weights
+ *   attention_mask  on CUDA, a BOOL mask of rondo_op_attention of 16 bits, or one that is broadcast to rows of q:
+ *               numbers of q's type for each row, which layers with the same mask share
+ *   add_layer_norm  on CUDA, a layer_norm of a sum of two values of one shape: rondo_op_add_layer_norm
  *   quantized   on a CPU, a matmul or conv of dequantize_linear of x and of a state, with bias and relu, and with a
  *               quantize_linear after it: rondo_op_matmul_integer or rondo_op_conv_integer; a quantize_linear of a sum
  *               of two dequantize_linear: rondo_op_add_integer. The scales of x, the sum and the result are numbers;

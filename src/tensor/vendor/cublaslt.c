@@ -162,12 +162,13 @@ static int describe(rondo_product *p) {
   return code == CUBLASLT_OK ? create_layouts(p) : code;
 }
 
-/* Partial results of half precision would be rounded before they are added. */
+/* Partial results of half precision would be rounded before they are added. All schemes add them in a fixed order. */
 static uint32_t reductions_of(const rondo_product_shape *shape) {
   const uint32_t in_compute_type = CUBLASLT_REDUCE_COMPUTE_TYPE;
+  const uint32_t in_output_type = CUBLASLT_REDUCE_OUTPUT_TYPE | CUBLASLT_REDUCE_IN_PLACE;
   const rondo_type result = type_of_c(shape);
   const bool is_rounded = result == RONDO_F16 || result == RONDO_BF16;
-  return is_rounded ? in_compute_type : in_compute_type | CUBLASLT_REDUCE_OUTPUT_TYPE;
+  return is_rounded ? in_compute_type : in_compute_type | in_output_type;
 }
 
 static int set_preferences(const rondo_product *p, cublaslt_wishes wishes) {

@@ -394,6 +394,36 @@ static rondo_value attend(scene *s, rondo_value q, rondo_value k, rondo_value v,
   return y;
 }
 
+static rondo_value layer_norm(scene *s, rondo_value x, rondo_value scale) {
+  const rondo_value shift = input(s, DIMS(40));
+  assert_ok(rondo_op_layer_norm(s->program, x, scale, shift, 1, 1e-3f, &x));
+  return x;
+}
+
+static void norm_of_sum(scene *s) {
+  const rondo_value x = input(s, DIMS(7, 40)), z = input(s, DIMS(7, 40));
+  finish(s, layer_norm(s, add(s, x, z), none));
+}
+
+/* As in networks with residual connections. */
+static void norms_of_sums_that_are_read(scene *s) {
+  const rondo_value x = input(s, DIMS(7, 40)), sum = add(s, x, input(s, DIMS(7, 40)));
+  const rondo_value y = layer_norm(s, sum, input(s, DIMS(40)));
+  finish(s, layer_norm(s, add(s, of_one(s, rondo_op_tanh, y), sum), input(s, DIMS(40))));
+}
+
+static void norm_of_broadcast_sum(scene *s) {
+  const rondo_value x = input(s, DIMS(7, 40)), z = input(s, DIMS(40));
+  finish(s, layer_norm(s, add(s, x, z), none));
+}
+
+static void norm_with_later_scale(scene *s) {
+  const rondo_value x = input(s, DIMS(7, 40)), sum = add(s, x, input(s, DIMS(7, 40)));
+  rondo_value scale;
+  assert_ok(rondo_op_mean(s->program, sum, (const size_t[]){0}, 1, false, &scale));
+  finish(s, layer_norm(s, sum, scale));
+}
+
 static void attention_in_rows(scene *s) {
   const rondo_value q = heads(s, ROWS, HEADS, by_heads), k = heads(s, COLUMNS, HEADS, by_heads);
   const rondo_value v = heads(s, COLUMNS, HEADS, by_heads), mask = input(s, DIMS(BATCH, 1, ROWS, COLUMNS));
@@ -688,6 +718,10 @@ static const pattern_case cases[] = {
     {"activation of a depthwise convolution", "activation", 1, activation_of_depthwise_conv},
     {"activation of a pointwise convolution", "activation", 1, activation_of_pointwise_conv},
     {"activation of a product that is an output", "activation", 0, activation_of_product_that_is_read},
+    {"norm of a sum", "add_layer_norm", 1, norm_of_sum},
+    {"norms of sums that are read", "add_layer_norm", 2, norms_of_sums_that_are_read},
+    {"norm of a broadcast sum", "add_layer_norm", 0, norm_of_broadcast_sum},
+    {"norm with a scale made from the sum", "add_layer_norm", 0, norm_with_later_scale},
     {"batch norm of a convolution", "batch_norm", 1, batch_norm_of_conv},
     {"batch norm of a convolution with a bias", "batch_norm", 1, batch_norm_of_conv_with_bias},
     {"batch norm of few results", "batch_norm", 0, batch_norm_of_few_results},
@@ -769,15 +803,13 @@ static scene build(const pattern_case *of, rondo_type type) {
   return s;
 }
 
-/* On a CUDA device, attention in F32 and what follows a convolution stay as they are. */
-static uint32_t count_there(const test_fixture *t, const pattern_case *of, rondo_type type) {
+/* On a CUDA device, what follows a convolution stays as it is; sums are normalised together there alone. */
+static uint32_t count_there(const test_fixture *t, const pattern_case *of) {
   rondo_device_info info = {.struct_size = sizeof info};
   assert_ok(rondo_device_get_info(t->device, &info));
-  const bool is_spelled_out = strncmp(of->what, "the operator", strlen("the operator")) != 0;
-  const bool is_attention =
-      strncmp(of->pattern, "attention", strlen("attention")) == 0 && is_spelled_out && type == RONDO_F32;
+  if (strcmp(of->pattern, "add_layer_norm") == 0) return info.cuda ? of->count : 0;
   const bool follows = strstr(of->what, "convolution") != NULL && strcmp(of->pattern, "batch_norm") != 0;
-  return info.cuda && (is_attention || follows) ? 0 : of->count;
+  return info.cuda && follows ? 0 : of->count;
 }
 
 static void compare(test_fixture *t, const pattern_case *of, rondo_type type) {
@@ -786,7 +818,7 @@ static void compare(test_fixture *t, const pattern_case *of, rondo_type type) {
   const scene s = build(of, type);
   size_t bytes;
   rondo_compiled *compiled = test_compile_kept(s.program, t->device, NULL);
-  const uint32_t count = count_patterns(compiled, of->pattern), expected = count_there(t, of, type);
+  const uint32_t count = count_patterns(compiled, of->pattern), expected = count_there(t, of);
   if (count != expected) fail_msg("%s: %s was replaced %u times, not %u", of->what, of->pattern, count, expected);
   read_result(compiled, &s, y, &bytes);
   rondo_compiled *as_written = test_compile(s.program, t->device, &off);
@@ -851,7 +883,9 @@ TEST(test_on5_unknown_names_are_refused) {
     assert_error(rondo_compile(s.program, t->device, &options, &compiled), RONDO_INVALID_ARGUMENT,
                  RONDO_REASON_UNKNOWN_NAME);
   }
-  assert_message("attention, attention_layout, layer_norm, rms_norm, rotary, gelu, silu, bias, activation, batch_norm");
+  assert_message(
+      "attention, attention_layout, layer_norm, rms_norm, rotary, gelu, silu, bias, activation, batch_norm, "
+      "attention_mask, add_layer_norm");
 }
 
 /* Programs that are differentiated --------------------------------------------------------------------------------- */

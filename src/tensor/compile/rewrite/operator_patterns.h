@@ -69,6 +69,8 @@ typedef struct rondo_pattern {
   ROW(bias)                 \
   ROW(activation)           \
   ROW(batch_norm)           \
+  ROW(attention_mask)       \
+  ROW(add_layer_norm)       \
   ROW(quantized)            \
   ROW(blocked_images)
 

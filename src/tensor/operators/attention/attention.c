@@ -44,10 +44,19 @@ RONDO_TYPED_KERNEL_OF(attention_gradient, rondo_attention_gradient_cpu, attentio
                       RONDO_SCALAR(rondo_attention_shape), SEVEN_READS, RONDO_READS, RONDO_WRITES, RONDO_WRITES,
                       RONDO_WRITES, RONDO_WRITES);
 
-/* Rows and columns of a tile on CUDA: as many as fit in shared memory (attention.cuh). */
+/* Rows and columns of a tile of the gradient on CUDA: as many as fit in shared memory (attention.cuh). */
 static size_t tile_of(const rondo_emitter *emitter, size_t size) {
   if (!rondo_emit_is_cuda(emitter)) return RONDO_ATTENTION_TILE;
   return size <= 32 ? 64 : size <= 64 ? 32 : 16;
+}
+
+#define ENOUGH_TILES 132 /* for a large device */
+
+/* The same of the forward kernel, whose tiles of columns differ (attention.cu). */
+static size_t forward_tile_of(const rondo_emitter *emitter, const rondo_attention_shape *shape) {
+  const size_t many = shape->size <= 64 ? 64 : shape->size <= 128 ? 32 : 16, few = 16;
+  if (!rondo_emit_is_cuda(emitter)) return RONDO_ATTENTION_TILE;
+  return shape->batches * shape->heads * rondo_divide_up(shape->rows, many) < ENOUGH_TILES ? few : many;
 }
 
 /* One row of q for each batch is computed row by row, more of them in tiles. */
@@ -56,7 +65,7 @@ rondo_status rondo_emit_attention(rondo_emitter *emitter, const rondo_operation 
   const rondo_type type = rondo_emit_shape(emitter, operation->inputs[Q])->type;
   const rondo_attention_parts of = rondo_attention_parts_of(emitter, shape, operation, operation->inputs);
   const size_t heads = shape->batches * shape->heads,
-               tiles = rondo_divide_up(shape->rows, tile_of(emitter, shape->size));
+               tiles = rondo_divide_up(shape->rows, forward_tile_of(emitter, shape));
   assert(shape->groups > 0 && shape->heads % shape->groups == 0 && shape->size <= RONDO_HEAD_MAX);
   const rondo_operand operands[] = {RONDO_OBJECT(*shape), RONDO_OBJECT(of.q),   RONDO_OBJECT(of.k), RONDO_OBJECT(of.v),
                                     RONDO_INPUT(K_CACHE), RONDO_INPUT(V_CACHE), RONDO_INPUT(MASK),  RONDO_INPUT(PLAN),
@@ -278,15 +287,14 @@ static rondo_status prepare_fused(rondo_resources *resources, const rondo_progra
   const rondo_attention_shape of = rondo_attention_shape_of(program, operation);
   rondo_attention_bias bias;
   rondo_fused_attention *made;
-  if (resources->own_kernels || !library_takes(operation, type, &of) ||
-      !rondo_attention_bias_plan(&of, type, !is_gradient, &bias))
+  if (resources->own_kernels || !library_takes(operation, type, &of) || !rondo_attention_bias_plan(&of, type, &bias))
     return RONDO_OK;
   rondo_fused_attention_shape shape = fused_shape_of(&of, type, &bias);
   shape.is_gradient = is_gradient;
   shape.keeps_sums = keeps_sums;
   RONDO_TRY(rondo_fused_attention_create(resources->cudnn_maker, &shape, &made));
   if (made == NULL) return RONDO_OK;
-  *out_workspace_bytes = bias.end + rondo_fused_attention_workspace(made);
+  *out_workspace_bytes = bias.bytes + rondo_fused_attention_workspace(made);
   return rondo_resources_add_object(resources, number, made, destroy_fused);
 }
 
@@ -304,16 +312,16 @@ static rondo_status emit_fused(rondo_emitter *emitter, const rondo_operation *op
                                rondo_fused_attention_memory memory) {
   rondo_fused_attention *const attention = rondo_emit_object(emitter);
   char *const workspace = rondo_emit_workspace(emitter);
-  if (workspace != NULL) memory.workspace = workspace + bias->end;
+  if (workspace != NULL) memory.workspace = workspace + bias->bytes;
   RONDO_TRY(rondo_emit_attention_bias(emitter, operation, shape, bias, &memory.bias));
   RONDO_TRY(rondo_fused_attention_bind(attention, &memory));
   return rondo_emit_call(emitter, run_fused, &attention, sizeof attention);
 }
 
 /* The plan of prepare_fused, which found that it fits. */
-static rondo_attention_bias bias_of(const rondo_attention_shape *shape, rondo_type type, bool notes_rows) {
+static rondo_attention_bias bias_of(const rondo_attention_shape *shape, rondo_type type) {
   rondo_attention_bias bias;
-  const bool fits = rondo_attention_bias_plan(shape, type, notes_rows, &bias);
+  const bool fits = rondo_attention_bias_plan(shape, type, &bias);
   assert(fits);
   (void)fits;
   return bias;
@@ -367,14 +375,14 @@ static rondo_status differentiate_attention(rondo_program *program, const rondo_
 static rondo_status emit_fused_forward(rondo_emitter *emitter, const rondo_operation *operation,
                                        const rondo_attention_shape *shape) {
   const rondo_attention_parts of = rondo_attention_parts_of(emitter, shape, operation, operation->inputs);
-  const rondo_attention_bias bias = bias_of(shape, rondo_emit_shape(emitter, operation->inputs[Q])->type, true);
+  const rondo_attention_bias bias = bias_of(shape, rondo_emit_shape(emitter, operation->inputs[Q])->type);
   RONDO_TRY(emit_fused(emitter, operation, shape, &bias,
                        (rondo_fused_attention_memory){.q = of.q,
                                                       .k = of.k,
                                                       .v = of.v,
                                                       .y = rondo_emit_address(emitter, operation->results[0]),
                                                       .sums = rondo_emit_address(emitter, operation->results[1])}));
-  return rondo_emit_unseeing_rows(emitter, operation, shape, &bias);
+  return rondo_emit_unseeing_rows(emitter, operation, shape);
 }
 
 static rondo_status emit_attention(rondo_emitter *emitter, const rondo_operation *operation) {
@@ -432,7 +440,7 @@ static rondo_status prepare_gradient(rondo_resources *resources, const rondo_pro
 static rondo_status emit_fused_gradient(rondo_emitter *emitter, const rondo_operation *operation,
                                         const rondo_attention_shape *shape, const rondo_attention_parts *of,
                                         const rondo_attention_parts *to) {
-  const rondo_attention_bias bias = bias_of(shape, rondo_emit_shape(emitter, operation->inputs[Q])->type, false);
+  const rondo_attention_bias bias = bias_of(shape, rondo_emit_shape(emitter, operation->inputs[Q])->type);
   return emit_fused(emitter, operation, shape, &bias,
                     (rondo_fused_attention_memory){.q = of->q,
                                                    .k = of->k,

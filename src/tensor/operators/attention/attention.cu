@@ -4,29 +4,33 @@
  */
 #include "tensor/operators/attention/attention.cuh"
 
+#define ENOUGH_TILES 132 /* for a large device */
+
+/* T: the tile of rows; U: that of columns. */
+
 /* The running maximum and sum of each row of a tile, and the factor that corrects earlier sums. */
 template <class T>
 struct row_states {
   float largest[T::TILE], sum[T::TILE], correction[T::TILE];
 };
 
-template <class T>
+template <class T, class U>
 struct forward_memory {
-  float q[T::TILE * T::ROW], other[T::TILE * T::ROW], scores[T::TILE * T::SCORES];
+  float q[T::TILE * T::ROW], other[U::TILE * U::ROW], scores[T::TILE * U::SCORES];
   row_states<T> states;
 };
 
 /* Turns products into exponentials of scores. A warp has every 8th row, a lane every 32nd column. */
-template <class T>
+template <class T, class U>
 __device__ inline void soften_rows(const attention_shape &shape, const batch_view &view, const score_terms &terms,
                                    size_t first_row, size_t first_column, float *scores, row_states<T> &states) {
   const unsigned lane = threadIdx.x % WARP;
   for (unsigned row = threadIdx.x / WARP; row < T::TILE; row += WARPS) {
     const column_span visible = visible_columns(shape, view, first_row + row);
     const bool is_row = first_row + row < view.rows;
-    float *const line = scores + row * T::SCORES;
+    float *const line = scores + row * U::SCORES;
     float largest = minus_infinity(), sum = 0;
-    for (unsigned i = lane; i < T::TILE; i += WARP) {
+    for (unsigned i = lane; i < U::TILE; i += WARP) {
       line[i] =
           is_row ? score_of(shape, view, terms, visible, first_row + row, first_column + i, line[i]) : minus_infinity();
       largest = fmaxf(largest, line[i]);
@@ -35,7 +39,7 @@ __device__ inline void soften_rows(const attention_shape &shape, const batch_vie
       largest = fmaxf(largest, __shfl_xor_sync(ALL_LANES, largest, distance));
     const float before = states.largest[row];
     largest = fmaxf(largest, before);
-    for (unsigned i = lane; i < T::TILE; i += WARP) {
+    for (unsigned i = lane; i < U::TILE; i += WARP) {
       const float x = line[i] == minus_infinity() ? 0.0f : expf(line[i] - largest);
       line[i] = x;
       sum += x;
@@ -73,11 +77,11 @@ __device__ inline void finish_rows(const attention_shape &shape, size_t head, si
         sum == 0.0f ? -minus_infinity() : states.largest[threadIdx.x] + logf(sum);
 }
 
-template <class T>
+template <class T, class U>
 __device__ inline void attend(const attention_shape &shape, const attention_memory &memory, size_t head, size_t first,
-                              forward_memory<T> &shared, element *y, float *row_sums) {
+                              forward_memory<T, U> &shared, element *y, float *row_sums) {
   row_states<T> &states = shared.states;
-  float sums[T::EACH][T::PARTS], products[T::EACH][T::EACH];
+  float sums[T::EACH][T::PARTS], products[T::EACH][U::EACH];
   const batch_view view = view_of(shape, memory.plan, head);
   const score_terms terms = terms_of(shape, memory, head);
   const size_t group = group_of(shape, head);
@@ -90,17 +94,17 @@ __device__ inline void attend(const attention_shape &shape, const attention_memo
     states.sum[threadIdx.x] = 0;
   }
   __syncthreads();
-  for (size_t column = seen.first / T::TILE * T::TILE; column < seen.last; column += T::TILE) {
-    load_columns<T>(shape, view, group, column, memory.k, memory.k_cache, shared.other);
+  for (size_t column = seen.first / U::TILE * U::TILE; column < seen.last; column += U::TILE) {
+    load_columns<U>(shape, view, group, column, memory.k, memory.k_cache, shared.other);
     __syncthreads();
-    multiply_rows<T>(shared.q, shared.other, products);
-    write_scores<T>(products, shared.scores);
+    multiply_rows<T, U>(shared.q, shared.other, products);
+    write_scores<T, U>(products, shared.scores);
     __syncthreads();
-    load_columns<T>(shape, view, group, column, memory.v, memory.v_cache, shared.other);
-    soften_rows<T>(shape, view, terms, first, column, shared.scores, states);
+    load_columns<U>(shape, view, group, column, memory.v, memory.v_cache, shared.other);
+    soften_rows<T, U>(shape, view, terms, first, column, shared.scores, states);
     __syncthreads();
     correct<T>(states.correction, sums);
-    add_product<T>(shared.scores, false, shared.other, sums);
+    add_product<T, U>(shared.scores, false, shared.other, sums);
     __syncthreads(); /* all has been read */
   }
   finish_rows<T>(shape, head, first, states, row_sums);
@@ -109,23 +113,39 @@ __device__ inline void attend(const attention_shape &shape, const attention_memo
   __syncthreads();
 }
 
-template <class T>
+template <class T, class U>
 __device__ inline void attend_all(const attention_shape &shape, const attention_memory &memory, float *floats,
                                   element *y, float *row_sums) {
-  static_assert(sizeof(forward_memory<T>) <= SHARED_FLOATS * sizeof(float), "it has room");
-  forward_memory<T> &shared = *(forward_memory<T> *)floats;
+  static_assert(sizeof(forward_memory<T, U>) <= SHARED_FLOATS * sizeof(float), "it has room");
+  forward_memory<T, U> &shared = *(forward_memory<T, U> *)floats;
   const size_t each = (shape.rows + T::TILE - 1) / T::TILE, tiles = shape.batches * shape.heads * each;
   for (size_t tile = blockIdx.x; tile < tiles; tile += gridDim.x)
-    attend<T>(shape, memory, tile / each, tile % each * T::TILE, shared, y, row_sums);
+    attend<T, U>(shape, memory, tile / each, tile % each * T::TILE, shared, y, row_sums);
 }
 
-extern "C" __global__ void attention_TYPE(attention_shape shape, const element *__restrict__ q,
-                                          const element *__restrict__ k, const element *__restrict__ v,
-                                          const element *__restrict__ k_cache, const element *__restrict__ v_cache,
-                                          const void *__restrict__ mask, const int *__restrict__ plan,
-                                          element *__restrict__ y, float *__restrict__ sums) {
+/* Tiles of few rows keep more of the device busy if there are few tiles; as forward_tile_of in attention.c. */
+template <unsigned size, unsigned few, unsigned many, unsigned columns>
+__device__ inline void attend_in(const attention_shape &shape, const attention_memory &memory, float *floats,
+                                 element *y, float *row_sums) {
+  if (shape.batches * shape.heads * ((shape.rows + many - 1) / many) < ENOUGH_TILES)
+    attend_all<tiles<size, few>, tiles<size, columns>>(shape, memory, floats, y, row_sums);
+  else
+    attend_all<tiles<size, many>, tiles<size, columns>>(shape, memory, floats, y, row_sums);
+}
+
+extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, 2)
+    attention_TYPE(attention_shape shape, const element *__restrict__ q, const element *__restrict__ k,
+                   const element *__restrict__ v, const element *__restrict__ k_cache,
+                   const element *__restrict__ v_cache, const void *__restrict__ mask, const int *__restrict__ plan,
+                   element *__restrict__ y, float *__restrict__ sums) {
   __shared__ __align__(16) float floats[SHARED_FLOATS];
   const attention_memory memory = {q, k, v, k_cache, v_cache, mask, plan, NULL, NULL, NULL};
-#define ATTEND(...) attend_all<__VA_ARGS__>(shape, memory, floats, y, sums)
-  WITH_TILES(shape.size, ATTEND);
+  if (shape.size <= 32)
+    attend_in<32, 16, 64, 64>(shape, memory, floats, y, sums);
+  else if (shape.size <= 64)
+    attend_in<64, 16, 64, 32>(shape, memory, floats, y, sums);
+  else if (shape.size <= 128)
+    attend_in<128, 16, 32, 32>(shape, memory, floats, y, sums);
+  else
+    attend_in<256, 16, 16, 16>(shape, memory, floats, y, sums);
 }

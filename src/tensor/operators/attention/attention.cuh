@@ -8,7 +8,7 @@
 #define SIDE 16 /* of the square of threads */
 
 /* The shared memory of a kernel; gradients of heads of 32 elements need the most. */
-#define SHARED_FLOATS 11136
+#define SHARED_FLOATS 11328
 
 /* Heads of at most SIZE elements; tiles of TILE rows and columns, as in attention.c. */
 template <unsigned size, unsigned tile>
@@ -17,7 +17,7 @@ struct tiles {
   static const unsigned ROW = size + 4; /* floats of a row in shared memory: 16 bytes, other banks than the last's */
   static const unsigned EACH = tile / SIDE;  /* rows, and columns, of a thread */
   static const unsigned PARTS = size / SIDE; /* elements of a thread in a row of a head */
-  static const unsigned SCORES = tile + 1;   /* floats of a row of scores */
+  static const unsigned SCORES = tile + 4;   /* floats of a row of scores: 16 bytes, other banks than the last's */
   static const bool KEEPS = size <= 128;     /* there is space for two tiles that stay, and one that is replaced */
 };
 
@@ -71,43 +71,60 @@ __device__ inline void load_columns(const attention_shape &shape, const batch_vi
   }
 }
 
-/* out[i][j] = row `down + SIDE i` of a times row `across + SIDE j` of b. */
-template <class T>
-__device__ inline void multiply_rows(const float *a, const float *b, float (*out)[T::EACH]) {
+/* out[i][j] = row `down + SIDE i` of a times row `across + SIDE j` of b, of which there are U::TILE. */
+template <class T, class U = T>
+__device__ inline void multiply_rows(const float *a, const float *b, float (*out)[U::EACH]) {
   const unsigned down = threadIdx.x / SIDE, across = threadIdx.x % SIDE;
 #pragma unroll
   for (unsigned i = 0; i < T::EACH; i++) {
 #pragma unroll
-    for (unsigned j = 0; j < T::EACH; j++) out[i][j] = 0;
+    for (unsigned j = 0; j < U::EACH; j++) out[i][j] = 0;
   }
 #pragma unroll 4
   for (unsigned at = 0; at < T::SIZE; at += 4) {
-    float4 left[T::EACH], right[T::EACH];
+    float4 left[T::EACH], right[U::EACH];
+#pragma unroll
+    for (unsigned i = 0; i < T::EACH; i++) left[i] = *(const float4 *)&a[(down + SIDE * i) * T::ROW + at];
+#pragma unroll
+    for (unsigned j = 0; j < U::EACH; j++) right[j] = *(const float4 *)&b[(across + SIDE * j) * T::ROW + at];
 #pragma unroll
     for (unsigned i = 0; i < T::EACH; i++) {
-      left[i] = *(const float4 *)&a[(down + SIDE * i) * T::ROW + at];
-      right[i] = *(const float4 *)&b[(across + SIDE * i) * T::ROW + at];
-    }
 #pragma unroll
-    for (unsigned i = 0; i < T::EACH; i++) {
-#pragma unroll
-      for (unsigned j = 0; j < T::EACH; j++)
+      for (unsigned j = 0; j < U::EACH; j++)
         out[i][j] += left[i].x * right[j].x + left[i].y * right[j].y + left[i].z * right[j].z + left[i].w * right[j].w;
     }
   }
 }
 
-/* sums[i][j] += the sum over `at` of factors[down + SIDE i][at] (transposed: [at][down + SIDE i]) times element
- * across + SIDE j of row `at` of b. */
+/* Element j of the `across`-th thread's in a row of a head: neighbours are read at once. */
 template <class T>
+__device__ inline unsigned element_of(unsigned across, unsigned j) {
+  const unsigned each = T::PARTS < 4 ? T::PARTS : 4;
+  return j / each * each * SIDE + across * each + j % each;
+}
+
+/* A thread's elements of a row of a head in shared memory. */
+template <class T>
+__device__ inline void read_parts(const float *row, unsigned across, float *to) {
+#pragma unroll
+  for (unsigned j = 0; j < T::PARTS; j++) {
+    if (T::PARTS % 4 != 0)
+      to[j] = row[element_of<T>(across, j)];
+    else if (j % 4 == 0)
+      *(float4 *)&to[j] = *(const float4 *)&row[element_of<T>(across, j)];
+  }
+}
+
+/* sums[i][j] += the sum over `at` < U::TILE of factors[down + SIDE i][at] (transposed: [at][down + SIDE i]) times the
+ * thread's element j of row `at` of b. */
+template <class T, class U = T>
 __device__ inline void add_product(const float *factors, bool transposed, const float *b, float (*sums)[T::PARTS]) {
   const unsigned down = threadIdx.x / SIDE, across = threadIdx.x % SIDE;
-  const unsigned row = transposed ? 1 : T::SCORES, step = transposed ? T::SCORES : 1;
+  const unsigned row = transposed ? 1 : U::SCORES, step = transposed ? U::SCORES : 1;
 #pragma unroll 4
-  for (unsigned at = 0; at < T::TILE; at++) {
-    float right[T::PARTS];
-#pragma unroll
-    for (unsigned j = 0; j < T::PARTS; j++) right[j] = b[at * T::ROW + across + SIDE * j];
+  for (unsigned at = 0; at < U::TILE; at++) {
+    __align__(16) float right[T::PARTS];
+    read_parts<T>(b + at * T::ROW, across, right);
 #pragma unroll
     for (unsigned i = 0; i < T::EACH; i++) {
       const float left = factors[(down + SIDE * i) * row + at * step];
@@ -137,7 +154,7 @@ __device__ inline void store(const attention_shape &shape, element *memory, cons
     const float factor = factors != NULL ? factors[row] : 1.0f;
 #pragma unroll
     for (unsigned j = 0; j < T::PARTS; j++) {
-      const unsigned column = across + SIDE * j;
+      const unsigned column = element_of<T>(across, j);
       if (first + row < rows.count && column < shape.size)
         memory[rows.begin + (first + row) * rows.stride + column] = to_element(sums[i][j] * factor);
     }
@@ -145,12 +162,12 @@ __device__ inline void store(const attention_shape &shape, element *memory, cons
 }
 
 /* A thread's scores, to rows in shared memory. */
-template <class T>
-__device__ inline void write_scores(const float (*values)[T::EACH], float *scores) {
+template <class T, class U = T>
+__device__ inline void write_scores(const float (*values)[U::EACH], float *scores) {
   const unsigned down = threadIdx.x / SIDE, across = threadIdx.x % SIDE;
 #pragma unroll
   for (unsigned i = 0; i < T::EACH; i++) {
 #pragma unroll
-    for (unsigned j = 0; j < T::EACH; j++) scores[(down + SIDE * i) * T::SCORES + across + SIDE * j] = values[i][j];
+    for (unsigned j = 0; j < U::EACH; j++) scores[(down + SIDE * i) * U::SCORES + across + SIDE * j] = values[i][j];
   }
 }

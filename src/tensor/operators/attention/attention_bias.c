@@ -10,8 +10,6 @@
 #include "tensor/operators/common/operator_rows.h"
 #include "tensor/operators/common/operator_tools.h"
 
-#define UNIT 8 /* the library needs strides of so many elements, which are 16 bytes */
-
 /* Kernels ---------------------------------------------------------------------------------------------------------- */
 
 /* A scalar argument of the kernels; without padding. */
@@ -19,51 +17,43 @@ typedef struct bias_rows {
   size_t batches, heads, pitch; /* rows are counted over batches and heads of the bias */
 } bias_rows;
 
-/* One row of the bias. Returns whether it sees a column. bias: NULL: it is not written. */
-static bool write_row(const rondo_attention_shape *shape, rondo_type type, const void *mask, size_t begin,
-                      rondo_span visible, void *bias, size_t to) {
-  bool sees = false;
-  for (size_t j = 0; j < shape->columns; j++) {
-    const float x = mask_value((rondo_mask_kind)shape->mask_kind, type, mask, begin + j * shape->mask.column);
-    if (bias != NULL) rondo_store_one(type, bias, to + j, x);
-    sees = sees || (j >= visible.first && j < visible.last && x != -INFINITY);
-  }
-  return sees;
-}
-
-/* Arguments: shape, rows; mask; bias, noted rows, of which one may be NULL. */
+/* Arguments: shape, rows; mask; bias. */
 static void attention_bias_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
   const rondo_attention_shape *shape = args[0];
   const bias_rows *rows = args[1];
   const void *mask = RONDO_ARG(const void *, 2);
   void *bias = RONDO_ARG(void *, 3);
-  uint8_t *noted = RONDO_ARG(uint8_t *, 4);
-  const batch_view view = rondo_attention_view(&(attention_data){.shape = shape}, 0);
   RONDO_EACH_ITEM(row, blocks, rows->batches * rows->heads * shape->rows) {
     const size_t head = row / shape->rows, i = row % shape->rows;
     const size_t begin =
         head / rows->heads * shape->mask.batch + head % rows->heads * shape->mask.head + i * shape->mask.row;
-    const bool sees = write_row(shape, type, mask, begin, visible_columns(shape, &view, i), bias, row * rows->pitch);
-    if (noted != NULL) noted[row] = !sees;
+    for (size_t j = 0; j < shape->columns; j++)
+      rondo_store_one(type, bias, row * rows->pitch + j,
+                      mask_value((rondo_mask_kind)shape->mask_kind, type, mask, begin + j * shape->mask.column));
   }
 }
 
-/* The row of the bias for a row of a head; heads are counted over all batches. */
-static size_t bias_row_of(const rondo_attention_shape *shape, const bias_rows *rows, size_t head, size_t i) {
-  const size_t batch = rows->batches > 1 ? head / shape->heads : 0, own = rows->heads > 1 ? head % shape->heads : 0;
-  return (batch * rows->heads + own) * shape->rows + i;
+static bool sees_any(const rondo_attention_shape *shape, rondo_type type, const void *mask, size_t begin,
+                     rondo_span visible) {
+  for (size_t j = visible.first; j < visible.last; j++)
+    if (mask_value((rondo_mask_kind)shape->mask_kind, type, mask, begin + j * shape->mask.column) != -INFINITY)
+      return true;
+  return false;
 }
 
-/* Arguments: shape, rows; noted rows; y, sums, which may be NULL. */
+/* Arguments: shape; mask; y, sums, which may be NULL. */
 static void attention_unseeing_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
   const rondo_attention_shape *shape = args[0];
-  const uint8_t *noted = RONDO_ARG(const uint8_t *, 2);
-  char *y = RONDO_ARG(char *, 3);
-  float *sums = RONDO_ARG(float *, 4);
+  const void *mask = RONDO_ARG(const void *, 1);
+  char *y = RONDO_ARG(char *, 2);
+  float *sums = RONDO_ARG(float *, 3);
   const size_t bytes = rondo_type_bytes(type);
+  const batch_view view = rondo_attention_view(&(attention_data){.shape = shape}, 0);
   RONDO_EACH_ITEM(row, blocks, shape->batches * shape->heads * shape->rows) {
     const size_t head = row / shape->rows, i = row % shape->rows;
-    if (noted[bias_row_of(shape, args[1], head, i)] == 0) continue;
+    const size_t begin =
+        head / shape->heads * shape->mask.batch + head % shape->heads * shape->mask.head + i * shape->mask.row;
+    if (sees_any(shape, type, mask, begin, visible_columns(shape, &view, i))) continue;
     const head_rows to = y_rows(shape, head);
     memset(y + (to.begin + i * to.stride) * bytes, 0, shape->size * bytes);
     if (sums != NULL) sums[row] = INFINITY;
@@ -71,74 +61,65 @@ static void attention_unseeing_cpu(rondo_type type, rondo_blocks blocks, void *c
 }
 
 RONDO_TYPED_KERNEL(attention_bias, attention_bias, RONDO_SCALAR(rondo_attention_shape), RONDO_SCALAR(bias_rows),
-                   RONDO_READS, RONDO_WRITES, RONDO_WRITES);
-RONDO_TYPED_KERNEL(attention_unseeing, attention_bias, RONDO_SCALAR(rondo_attention_shape), RONDO_SCALAR(bias_rows),
-                   RONDO_READS, RONDO_UPDATES, RONDO_UPDATES);
+                   RONDO_READS, RONDO_WRITES);
+RONDO_TYPED_KERNEL(attention_unseeing, attention_bias, RONDO_SCALAR(rondo_attention_shape), RONDO_READS, RONDO_UPDATES,
+                   RONDO_UPDATES);
 
 /* Work ------------------------------------------------------------------------------------------------------------- */
 
 /* Whether the library can read the mask where it is. */
 static bool is_bias(const rondo_attention_shape *shape) {
   const rondo_attention_plane *mask = &shape->mask;
-  return shape->mask_kind == RONDO_MASK_TYPED && mask->column == 1 && mask->row > 0 && mask->row % UNIT == 0;
+  return shape->mask_kind == RONDO_MASK_TYPED && mask->column == 1 && mask->row > 0 &&
+         mask->row % RONDO_ATTENTION_BIAS_UNIT == 0;
 }
 
 /* As a copy, in rows of whole units. */
 static bool place_copy(const rondo_attention_shape *shape, rondo_type type, rondo_attention_bias *bias) {
   size_t plane, all;
-  if (!rondo_checked_align(shape->columns, UNIT, &bias->place.row) ||
+  if (!rondo_checked_align(shape->columns, RONDO_ATTENTION_BIAS_UNIT, &bias->place.row) ||
       !rondo_checked_multiply(shape->rows, bias->place.row, &plane) ||
-      !rondo_checked_multiply(plane, bias->heads, &all) || !rondo_checked_multiply(all, bias->batches, &bias->noted) ||
-      !rondo_checked_multiply(bias->noted, rondo_type_bytes(type), &bias->noted))
+      !rondo_checked_multiply(plane, bias->heads, &all) || !rondo_checked_multiply(all, bias->batches, &bias->bytes) ||
+      !rondo_checked_multiply(bias->bytes, rondo_type_bytes(type), &bias->bytes))
     return false;
   if (bias->heads > 1) bias->place.head = plane;
   if (bias->batches > 1) bias->place.batch = all;
-  return bias->noted <= RONDO_ATTENTION_BIAS_MAX;
+  return bias->bytes <= RONDO_ATTENTION_BIAS_MAX &&
+         rondo_checked_align(bias->bytes, RONDO_PART_ALIGNMENT, &bias->bytes);
 }
 
-bool rondo_attention_bias_plan(const rondo_attention_shape *shape, rondo_type type, bool notes_rows,
-                               rondo_attention_bias *out) {
+bool rondo_attention_bias_plan(const rondo_attention_shape *shape, rondo_type type, rondo_attention_bias *out) {
   const rondo_attention_plane *mask = &shape->mask;
-  *out = (rondo_attention_bias){.notes_rows = notes_rows && shape->mask_kind != RONDO_MASK_NONE};
+  *out = (rondo_attention_bias){.bytes = 0};
   if (shape->mask_kind == RONDO_MASK_NONE) return true;
   out->batches = mask->batch == 0 ? 1 : shape->batches;
   out->heads = mask->head == 0 ? 1 : shape->heads;
   out->is_copied = !is_bias(shape);
-  if (!out->is_copied) out->place = (rondo_attention_place){mask->batch, mask->head, mask->row};
-  if (out->is_copied && !place_copy(shape, type, out)) return false;
-  const size_t rows = notes_rows ? out->batches * out->heads * shape->rows : 0; /* not more than there are sums */
-  return rondo_checked_align(out->noted, RONDO_PART_ALIGNMENT, &out->noted) &&
-         rondo_checked_align(out->noted + rows, RONDO_PART_ALIGNMENT, &out->end);
-}
-
-static bias_rows rows_of(const rondo_attention_bias *bias) {
-  return (bias_rows){bias->batches, bias->heads, bias->place.row};
+  if (out->is_copied) return place_copy(shape, type, out);
+  out->place = (rondo_attention_place){mask->batch, mask->head, mask->row};
+  return true;
 }
 
 rondo_status rondo_emit_attention_bias(rondo_emitter *emitter, const rondo_operation *operation,
                                        const rondo_attention_shape *shape, const rondo_attention_bias *bias,
                                        const void **out_bias) {
   const rondo_type type = rondo_emit_shape(emitter, operation->inputs[RONDO_ATTENTION_Q])->type;
-  const bias_rows rows = rows_of(bias);
+  const bias_rows rows = {bias->batches, bias->heads, bias->place.row};
   void *const copy = bias->is_copied ? rondo_emit_workspace(emitter) : NULL;
-  void *const noted = bias->notes_rows ? rondo_emit_part(emitter, bias->noted) : NULL;
   *out_bias = bias->is_copied ? copy : rondo_emit_address(emitter, operation->inputs[RONDO_ATTENTION_MASK]);
-  if (!bias->is_copied && !bias->notes_rows) return RONDO_OK;
+  if (!bias->is_copied) return RONDO_OK;
   return rondo_emit_operands(
       emitter, operation, &attention_bias_code[type],
       rondo_emit_grid(emitter, rows.batches * rows.heads * shape->rows, rondo_row_grain(shape->columns)),
-      RONDO_OPERANDS(RONDO_OBJECT(*shape), RONDO_OBJECT(rows), RONDO_INPUT(RONDO_ATTENTION_MASK), RONDO_OBJECT(copy),
-                     RONDO_OBJECT(noted)));
+      RONDO_OPERANDS(RONDO_OBJECT(*shape), RONDO_OBJECT(rows), RONDO_INPUT(RONDO_ATTENTION_MASK), RONDO_OBJECT(copy)));
 }
 
 rondo_status rondo_emit_unseeing_rows(rondo_emitter *emitter, const rondo_operation *operation,
-                                      const rondo_attention_shape *shape, const rondo_attention_bias *bias) {
+                                      const rondo_attention_shape *shape) {
   const rondo_type type = rondo_emit_shape(emitter, operation->inputs[RONDO_ATTENTION_Q])->type;
-  const bias_rows rows = rows_of(bias);
-  void *const noted = bias->notes_rows ? rondo_emit_part(emitter, bias->noted) : NULL;
-  if (!bias->notes_rows) return RONDO_OK;
+  if (shape->mask_kind == RONDO_MASK_NONE) return RONDO_OK;
   return rondo_emit_operands(
       emitter, operation, &attention_unseeing_code[type],
       rondo_emit_grid(emitter, shape->batches * shape->heads * shape->rows, rondo_row_grain(shape->size)),
-      RONDO_OPERANDS(RONDO_OBJECT(*shape), RONDO_OBJECT(rows), RONDO_OBJECT(noted), RONDO_RESULT(0), RONDO_RESULT(1)));
+      RONDO_OPERANDS(RONDO_OBJECT(*shape), RONDO_INPUT(RONDO_ATTENTION_MASK), RONDO_RESULT(0), RONDO_RESULT(1)));
 }

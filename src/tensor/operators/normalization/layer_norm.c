@@ -261,12 +261,20 @@ static rondo_status differentiate_norm(rondo_program *program, const rondo_opera
   return RONDO_OK;
 }
 
+/* The same in layer_norm.cu: wider rows have a block of threads each. */
+#define NORM_NARROW 256
+
+static rondo_grain norm_grain(size_t columns) {
+  const rondo_grain grain = rondo_row_grain(columns);
+  return (rondo_grain){grain.cpu, columns > NORM_NARROW ? 1 : grain.cuda};
+}
+
 static rondo_status emit_norm(rondo_emitter *emitter, const rondo_operation *operation) {
   const rondo_shape *value = rondo_emit_shape(emitter, operation->inputs[VALUE]);
   const norm_shape shape = shape_of(value, operation);
   return rondo_emit_operands(
       emitter, operation, &layer_norm_code[value->type],
-      rondo_emit_grid(emitter, shape.rows, rondo_row_grain(shape.columns)),
+      rondo_emit_grid(emitter, shape.rows, norm_grain(shape.columns)),
       RONDO_OPERANDS(RONDO_OBJECT(shape), RONDO_OBJECT(operation->attributes.numbers[EPSILON]), RONDO_INPUT(VALUE),
                      RONDO_INPUT(SCALE), RONDO_INPUT(SHIFT), RONDO_RESULT(RESULT), RONDO_RESULT(DEVIATION),
                      RONDO_RESULT(MEAN), RONDO_INPUT(ADDEND), RONDO_RESULT(SUM)));

@@ -29,72 +29,157 @@ __device__ inline void each_of_lane(unsigned lane, size_t columns, F of) {
 #define FEW 8
 #define MANY 32
 
+/* `count` neighbouring elements, 1 or PACK, which are aligned as a pack. */
+template <unsigned count, class T>
+__device__ inline void load_some(const T *from, float *to) {
+  if (count == 1) {
+    *to = to_float(*from);
+    return;
+  }
+  const pack<T> all = *(const pack<T> *)from;
+#pragma unroll
+  for (unsigned u = 0; u < count; u++) to[u] = to_float(all.at[u % PACK]);
+}
+
+template <unsigned count>
+__device__ inline void store_some(element *to, const float *from) {
+  if (count == 1) {
+    *to = to_element(*from);
+    return;
+  }
+  pack<element> all;
+#pragma unroll
+  for (unsigned u = 0; u < count; u++) all.at[u % PACK] = to_element(from[u]);
+  *(pack<element> *)to = all;
+}
+
+template <unsigned count>
+__device__ inline void load_parameters(const norm_shape &shape, const void *parameter, size_t i, float *to) {
+  if (shape.f32_parameters)
+    load_some<count>((const float *)parameter + i, to);
+  else
+    load_some<count>((const element *)parameter + i, to);
+}
+
 struct norm_row {
   const element *x, *addend; /* addend: NULL, or what is added first, with the sum in `total` */
   element *total, *y;
   const void *scale, *shift;
 };
 
-/* The numbers of a row that the lane has, or their sums with those of the addend, all loads first. */
-template <unsigned LANES, unsigned HELD>
-__device__ inline void hold_row(const norm_shape &shape, const row_team &team, const norm_row &row, float *held) {
-#pragma unroll
-  for (unsigned k = 0; k < HELD; k++) {
-    const size_t i = (size_t)team.lane + k * LANES;
-    held[k] = i < shape.columns ? to_float(row.x[i]) : 0.0f;
-  }
-  if (row.addend == 0) return;
-  each_of_lane<LANES, HELD>(team.lane, shape.columns, [&](unsigned k, size_t i) {
-    const element sum = to_element((k < HELD ? held[k] : to_float(row.x[i])) + to_float(row.addend[i]));
-    row.total[i] = sum;
-    if (k < HELD) held[k] = to_float(sum);
-  });
-}
+/* Units of neighbouring elements of a row, of which a lane takes every LANES-th and holds the first HELD. */
+template <unsigned LANES, unsigned HELD, unsigned UNIT>
+struct row_reader {
+  const norm_shape &shape;
+  const norm_row &row;
+  unsigned lane;
+  float held[HELD][UNIT];
 
-template <unsigned LANES, unsigned HELD>
+  /* All loads first. */
+  __device__ row_reader(const norm_shape &of, const norm_row &in, unsigned own) : shape(of), row(in), lane(own) {
+    float added[HELD][UNIT];
+    each([&](unsigned k, size_t i) {
+      if (k < HELD) load_some<UNIT>(row.x + i, held[k % HELD]);
+    });
+    if (row.addend == 0) return;
+    each([&](unsigned k, size_t i) {
+      if (k < HELD) load_some<UNIT>(row.addend + i, added[k % HELD]);
+    });
+    each([&](unsigned k, size_t i) {
+      float sum[UNIT], other[UNIT];
+      if (k >= HELD) load_some<UNIT>(row.x + i, sum);
+      if (k >= HELD) load_some<UNIT>(row.addend + i, other);
+#pragma unroll
+      for (unsigned u = 0; u < UNIT; u++)
+        sum[u] = to_float(to_element(k < HELD ? held[k % HELD][u] + added[k % HELD][u] : sum[u] + other[u]));
+      store_some<UNIT>(row.total + i, sum);
+#pragma unroll
+      for (unsigned u = 0; u < UNIT && k < HELD; u++) held[k % HELD][u] = sum[u];
+    });
+  }
+
+  /* of(k, i) for each unit, which begins at element i. */
+  template <class F>
+  __device__ inline void each(F of) const {
+    each_of_lane<LANES, HELD>(lane, shape.columns / UNIT, [&](unsigned k, size_t unit) { of(k, unit * UNIT); });
+  }
+
+  /* A lane reads again what it wrote. */
+  __device__ inline void read(unsigned k, size_t i, float *to) const {
+    if (k >= HELD) load_some<UNIT>((row.addend != 0 ? row.total : row.x) + i, to);
+#pragma unroll
+    for (unsigned u = 0; u < UNIT && k < HELD; u++) to[u] = held[k % HELD][u];
+  }
+};
+
+template <unsigned LANES, unsigned HELD, unsigned UNIT>
 __device__ inline void normalize_row(const norm_shape &shape, const row_team &team, float epsilon, const norm_row &row,
                                      float *out_deviation, float *out_mean) {
-  const element *from = row.addend != 0 ? row.total : row.x; /* the lane reads what it wrote */
-  float held[HELD], sum = 0, squares = 0;
-  hold_row<LANES, HELD>(shape, team, row, held);
-  const auto at = [&](unsigned k, size_t i) { return k < HELD ? held[k] : to_float(from[i]); };
+  const row_reader<LANES, HELD, UNIT> reader(shape, row, team.lane);
+  float sum = 0, squares = 0;
   if (shape.is_centred) {
-    each_of_lane<LANES, HELD>(team.lane, shape.columns, [&](unsigned k, size_t i) { sum += at(k, i); });
+    reader.each([&](unsigned k, size_t i) {
+      float x[UNIT];
+      reader.read(k, i, x);
+#pragma unroll
+      for (unsigned u = 0; u < UNIT; u++) sum += x[u];
+    });
     sum = team_join<join_sum>(team, sum);
   }
   const float mean = sum / (float)shape.columns;
-  each_of_lane<LANES, HELD>(team.lane, shape.columns, [&](unsigned k, size_t i) {
-    const float off = at(k, i) - mean;
-    squares += off * off;
+  reader.each([&](unsigned k, size_t i) {
+    float x[UNIT];
+    reader.read(k, i, x);
+#pragma unroll
+    for (unsigned u = 0; u < UNIT; u++) squares += (x[u] - mean) * (x[u] - mean);
   });
   squares = team_join<join_sum>(team, squares);
   const float deviation = 1.0f / sqrtf(squares / (float)shape.columns + epsilon);
-  each_of_lane<LANES, HELD>(team.lane, shape.columns, [&](unsigned k, size_t i) {
-    float value = (at(k, i) - mean) * deviation;
-    if (row.scale != 0) value *= parameter_at(shape, row.scale, i);
-    if (row.shift != 0) value += parameter_at(shape, row.shift, i);
-    row.y[i] = to_element(value);
+  reader.each([&](unsigned k, size_t i) {
+    float x[UNIT], scales[UNIT], shifts[UNIT];
+    if (row.scale != 0) load_parameters<UNIT>(shape, row.scale, i, scales);
+    if (row.shift != 0) load_parameters<UNIT>(shape, row.shift, i, shifts);
+    reader.read(k, i, x);
+#pragma unroll
+    for (unsigned u = 0; u < UNIT; u++) {
+      x[u] = (x[u] - mean) * deviation;
+      if (row.scale != 0) x[u] *= scales[u];
+      if (row.shift != 0) x[u] += shifts[u];
+    }
+    store_some<UNIT>(row.y + i, x);
   });
   if (team.lane != 0) return;
   *out_deviation = deviation;
   if (out_mean != 0) *out_mean = mean;
 }
 
+/* As in layer_norm.c: wider rows have a block each, so that few rows keep the device busy too. */
+#define NORM_NARROW 256
+
+__device__ inline row_team norm_team_of(size_t columns) {
+  if (columns <= NORM_NARROW) return team_of(columns);
+  const row_team team = {threadIdx.x, BLOCK_THREADS, blockIdx.x, gridDim.x};
+  return team;
+}
+
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, 2)
     layer_norm_TYPE(norm_shape shape, float epsilon, const element *__restrict__ x, const void *__restrict__ scale,
                     const void *__restrict__ shift, element *__restrict__ y, float *__restrict__ deviations,
                     float *__restrict__ means, const element *addend, element *total) {
-  const row_team team = team_of(shape.columns);
+  const row_team team = norm_team_of(shape.columns);
+  const bool has_packs = shape.columns % PACK == 0;
   for (size_t row = team.first; row < shape.rows; row += team.stride) {
     const size_t at = row * shape.columns;
     const norm_row of = {x + at, addend != 0 ? addend + at : 0, addend != 0 ? total + at : 0, y + at, scale, shift};
     float *const mean = means != 0 ? means + row : 0;
-    if (team.lanes == BLOCK_THREADS)
-      normalize_row<BLOCK_THREADS, MANY>(shape, team, epsilon, of, deviations + row, mean);
-    else if (shape.columns <= FEW * WARP)
-      normalize_row<WARP, FEW>(shape, team, epsilon, of, deviations + row, mean);
+    if (team.lanes == WARP)
+      normalize_row<WARP, FEW, 1>(shape, team, epsilon, of, deviations + row, mean);
+    else if (has_packs && shape.columns <= PACK * BLOCK_THREADS)
+      normalize_row<BLOCK_THREADS, 1, PACK>(shape, team, epsilon, of, deviations + row, mean);
+    else if (has_packs)
+      normalize_row<BLOCK_THREADS, FEW, PACK>(shape, team, epsilon, of, deviations + row, mean);
     else
-      normalize_row<WARP, MANY>(shape, team, epsilon, of, deviations + row, mean);
+      normalize_row<BLOCK_THREADS, MANY, 1>(shape, team, epsilon, of, deviations + row, mean);
   }
 }
 

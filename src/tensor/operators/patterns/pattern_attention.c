@@ -212,8 +212,6 @@ static bool find_attention(const rondo_pattern_search *search, rondo_pattern_mat
   const rondo_pattern_finder f = {search, match};
   const rondo_operation *root = take_plain_product(&f, rondo_find_root(&f)->results[0]);
   if (root == NULL || root->attributes.flags[RONDO_MATMUL_TRANSPOSE_B]) return false;
-  if (search->target.is_cuda && rondo_find_shape(&f, root->results[0])->type == RONDO_F32)
-    return false; /* products are faster */
   const rondo_operation *softmax = rondo_take(&f, take_zeroed(&f, root->inputs[0]), &rondo_operator_softmax);
   if (softmax == NULL) return false;
   match->values[V] = root->inputs[1];
