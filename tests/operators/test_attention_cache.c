@@ -757,14 +757,16 @@ TEST(test_pr4_random_tables_are_checked) {
   assert_true(counts[0] > 10 && counts[1] > 10);
 }
 
-/* A batch too large for one block of threads, and more entries than it has threads. */
+/* A batch too large for one block of threads, more entries than it has threads, and more than one block counts. */
 TEST(test_pr4_written_blocks_of_many_sequences) {
-  enum { MANY = 300, EACH = 2 };
+  enum { MANY = 2500, EACH = 2 };
+  static const size_t forms[][2] = {{300, 2}, {2, 300}, {MANY, EACH}};
   static int32_t table[MANY * EACH];
   static float y[MANY];
+  char message[64];
   rondo_attention_options options = {RONDO_ATTENTION_OPTIONS_INIT};
-  for (int form = 0; form < 2; form++) {
-    const size_t batches = form == 0 ? MANY : 2, each = form == 0 ? EACH : MANY, blocks = MANY * EACH;
+  for (size_t form = 0; form < sizeof forms / sizeof *forms; form++) {
+    const size_t batches = forms[form][0], each = forms[form][1], blocks = batches * each;
     const size_t cache[] = {blocks, 1, 1, 1}, shape[] = {batches, 1, 1, 1};
     rondo_program *program = test_new_program();
     rondo_value x, out;
@@ -786,7 +788,8 @@ TEST(test_pr4_written_blocks_of_many_sequences) {
     assert_ok(rondo_compiled_run(compiled));
     assert_error(rondo_compiled_read(compiled, "y", y, batches * sizeof *y), RONDO_EXECUTION_FAILED,
                  RONDO_REASON_OUT_OF_RANGE);
-    assert_message("at position 598: a sequence writes to this block");
+    (void)snprintf(message, sizeof message, "at position %zu: a sequence writes to this block", blocks - 2);
+    assert_message(message);
     assert_ok(rondo_compiled_read(compiled, "y", y, batches * sizeof *y));
     assert_true(y[batches - 1] == 0 && y[0] > 0);
   }

@@ -2,9 +2,9 @@
  * attention_plan makes the plan of attention (attention.h): it checks the lengths, the counts of new rows and the block
  * table that a program gives, and writes what kernels rely on. A batch whose numbers are wrong has no rows, and the run
  * fails. So does one that uses a block which another batch writes, because batches are computed in any order; a first
- * kernel counts the entries that write each block, in time linear in the table. Layers of the same lengths and shapes
- * share one plan, as operations that compute the same run once.
- * attention_slopes is the same for slopes alone, which cannot be wrong. Threads: as tensor/program/operator.h says.
+ * kernel counts the entries that write each block, in time linear in the table, or two kernels if there are many.
+ * Layers of the same lengths and shapes share one plan, as operations that compute the same run once. attention_slopes
+ * is the same for slopes alone, which cannot be wrong. Threads: as tensor/program/operator.h says.
  */
 #include "tensor/operators/attention/attention_plan.h"
 
@@ -66,15 +66,18 @@ static size_t first_written(const plan_shape *shape, batch_rows rows) {
 
 static bool is_block(const plan_shape *shape, int32_t entry) { return entry >= 0 && (size_t)entry < shape->blocks; }
 
+/* What a kernel does: it sets the numbers to 0, or counts, or both, for which one block of threads is needed. */
+typedef enum writers_part { WRITERS_WHOLE, WRITERS_CLEAR, WRITERS_COUNT } writers_part;
+
 /* Sets how many written entries of the table name each block that is used. Other blocks have any number. */
-static void count_writers(const plan_shape *shape, const int32_t *const *inputs, uint32_t *writers) {
-  for (size_t batch = 0; batch < shape->batches; batch++) {
+static void count_writers(const plan_shape *shape, const int32_t *const *inputs, writers_part part, uint32_t *writers) {
+  for (size_t batch = 0; batch < shape->batches && part != WRITERS_COUNT; batch++) {
     const int32_t *table = inputs[TABLE] + batch * shape->table_blocks;
     const size_t used = count_used(shape, check_rows(shape, inputs, batch, NULL));
     for (size_t i = 0; i < used; i++)
       if (is_block(shape, table[i])) writers[table[i]] = 0;
   }
-  for (size_t batch = 0; batch < shape->batches; batch++) {
+  for (size_t batch = 0; batch < shape->batches && part != WRITERS_CLEAR; batch++) {
     const int32_t *table = inputs[TABLE] + batch * shape->table_blocks;
     const batch_rows rows = check_rows(shape, inputs, batch, NULL);
     const size_t used = count_used(shape, rows);
@@ -145,13 +148,12 @@ static void attention_plan_cpu(rondo_blocks blocks, void *const *args) {
 
 static void attention_slopes_cpu(rondo_blocks blocks, void *const *args) { plan_all(blocks, args, NULL); }
 
-/* The grid has one block. Arguments: the shape, lengths, counts, the table and what is counted. */
+/* The first block does all. Arguments: the shape, lengths, counts, the table, what is counted and the part of it. */
 static void attention_writers_cpu(rondo_blocks blocks, void *const *args) {
   const int32_t *inputs[] = {RONDO_ARG(const int32_t *, 1 + LENGTHS), RONDO_ARG(const int32_t *, 1 + COUNTS),
                              RONDO_ARG(const int32_t *, 1 + TABLE)};
-  assert(blocks.grid.x == 1);
-  (void)blocks;
-  count_writers(args[0], inputs, RONDO_ARG(uint32_t *, 2 + TABLE));
+  if (blocks.first == 0)
+    count_writers(args[0], inputs, (writers_part)RONDO_ARG(uint32_t, 3 + TABLE), RONDO_ARG(uint32_t *, 2 + TABLE));
 }
 
 #define PLAN_PARAMETERS \
@@ -161,7 +163,7 @@ RONDO_UNTYPED_KERNEL(attention_plan, attention_plan, PLAN_PARAMETERS, RONDO_CHEC
                      RONDO_CHECK_PARAMETERS);
 RONDO_UNTYPED_KERNEL(attention_slopes, attention_plan, PLAN_PARAMETERS);
 RONDO_UNTYPED_KERNEL(attention_writers, attention_plan, RONDO_SCALAR(plan_shape), RONDO_READS, RONDO_READS, RONDO_READS,
-                     RONDO_WRITES);
+                     RONDO_UPDATES, RONDO_SCALAR(uint32_t));
 
 /* Operators -------------------------------------------------------------------------------------------------------- */
 
@@ -233,11 +235,25 @@ static rondo_status prepare_plan(rondo_resources *resources, const rondo_program
   return RONDO_OK;
 }
 
+static rondo_status emit_writers_part(rondo_emitter *emitter, const rondo_operation *operation, void *writers,
+                                      uint32_t part) {
+  const plan_shape shape = plan_shape_of(emitter, operation);
+  const size_t entries = part == WRITERS_WHOLE ? 1 : shape.batches * shape.table_blocks;
+  return rondo_emit_operands(emitter, operation, &attention_writers_code,
+                             rondo_emit_grid(emitter, entries, (rondo_grain){entries, RONDO_CUDA_THREADS}),
+                             RONDO_OPERANDS(RONDO_OBJECT(shape), RONDO_INPUT(LENGTHS), RONDO_INPUT(COUNTS),
+                                            RONDO_INPUT(TABLE), RONDO_OBJECT(writers), RONDO_OBJECT(part)));
+}
+
+/* More entries take one block of threads on CUDA longer than the launch of a second kernel. */
+#define MANY_ENTRIES 4096
+
 static rondo_status emit_writers(rondo_emitter *emitter, const rondo_operation *operation, void *writers) {
   const plan_shape shape = plan_shape_of(emitter, operation);
-  return rondo_emit_operands(emitter, operation, &attention_writers_code, (rondo_grid){.x = 1},
-                             RONDO_OPERANDS(RONDO_OBJECT(shape), RONDO_INPUT(LENGTHS), RONDO_INPUT(COUNTS),
-                                            RONDO_INPUT(TABLE), RONDO_OBJECT(writers)));
+  if (!rondo_emit_is_cuda(emitter) || shape.batches * shape.table_blocks <= MANY_ENTRIES)
+    return emit_writers_part(emitter, operation, writers, WRITERS_WHOLE);
+  RONDO_TRY(emit_writers_part(emitter, operation, writers, WRITERS_CLEAR));
+  return emit_writers_part(emitter, operation, writers, WRITERS_COUNT);
 }
 
 /* On CUDA, a block of threads makes the plan of a batch. */

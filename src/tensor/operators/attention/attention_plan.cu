@@ -139,7 +139,7 @@ extern "C" __global__ void attention_slopes(plan_shape shape, const int *__restr
 /* Calls a function for each entry of the table that some batch uses, with whether it is written; a thread for each. */
 template <typename function>
 __device__ inline void for_used_entries(const plan_shape &shape, const plan_inputs &in, function call) {
-  for (size_t at = threadIdx.x; at < shape.batches * shape.table_blocks; at += BLOCK_THREADS) {
+  for (size_t at = first_element(); at < shape.batches * shape.table_blocks; at += element_stride()) {
     const batch_rows rows = check_rows(shape, in, at / shape.table_blocks, 0);
     const size_t i = at % shape.table_blocks;
     if (i < count_used(shape, rows) && is_index(in.table[at], shape.blocks))
@@ -147,12 +147,17 @@ __device__ inline void for_used_entries(const plan_shape &shape, const plan_inpu
   }
 }
 
-/* One block of threads. Numbers of blocks that no rows use are not set. */
+#define WRITERS_WHOLE 0u /* as writers_part in attention_plan.c; by one block of threads */
+#define WRITERS_CLEAR 1u
+#define WRITERS_COUNT 2u
+
+/* Numbers of blocks that no rows use are not set. */
 extern "C" __global__ void attention_writers(plan_shape shape, const int *__restrict__ lengths,
                                              const int *__restrict__ counts, const int *__restrict__ table,
-                                             unsigned *writers) {
+                                             unsigned *writers, unsigned part) {
   const plan_inputs in = {lengths, counts, table, 0, 0};
-  for_used_entries(shape, in, [=](int block, bool) { writers[block] = 0; });
+  if (part != WRITERS_COUNT) for_used_entries(shape, in, [=](int block, bool) { writers[block] = 0; });
+  if (part == WRITERS_CLEAR) return;
   __syncthreads();
   for_used_entries(shape, in, [=](int block, bool is_written) {
     if (is_written) atomicAdd(&writers[block], 1u);
