@@ -8,7 +8,7 @@
 #include "fake_cuda/fake_cublaslt.h"
 #include "fault/fault_cuda_sweep.h"
 
-enum { FEW = 2, MANY = 20, COLUMNS = 80, OUTPUTS = 6, GROUPS = 3 };
+enum { FEW = 2, MANY = 66, COLUMNS = 80, OUTPUTS = 6, GROUPS = 3 };
 enum { DEPTH = 32, BYTE_OUTPUTS = 16 }; /* of products of integers */
 
 static test_allocator allocator;

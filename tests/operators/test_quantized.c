@@ -206,12 +206,13 @@ static const rondo_type float_types[] = {RONDO_F32, RONDO_F16, RONDO_BF16};
 
 /* All kinds of weights and activations, with shapes on both sides of each limit: of steps, groups, rows and tiles. */
 TEST(test_pr9_products_of_matmul_quantized) {
-  static const size_t ms[] = {1, 2, 7, 8, 9, 20, 70}, ns[] = {1, 5, 33, 130}, ks[] = {1, 31, 32, 33, 64, 100, 129, 300};
+  static const size_t ms[] = {1, 2, 7, 8, 9, 20, 40, 70}, ns[] = {1, 5, 33, 130},
+                      ks[] = {1, 31, 32, 33, 64, 100, 129, 300};
   uint64_t seed = 5;
   for (uint32_t turn = 0; turn < test_effort(6); turn++) {
     for (size_t kind = 0; kind < 16; kind++) {
       product p = {.type = kind < 8 ? RONDO_F32 : float_types[1 + test_random_below(&seed, 2)],
-                   .m = ms[test_random_below(&seed, 7)],
+                   .m = ms[test_random_below(&seed, 8)],
                    .has_bias = test_random_below(&seed, 2) == 0,
                    .weight = {.options = {RONDO_QUANTIZED_OPTIONS_INIT, .bits = kind % 2 == 0 ? 8 : 4,
                                           .group = group_sizes[test_random_below(&seed, 5)],

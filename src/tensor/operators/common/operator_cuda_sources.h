@@ -32,6 +32,7 @@
   ROW(one_hot)                  \
   ROW(pad)                      \
   ROW(pair_loss_join)           \
+  ROW(quantized_parts)          \
   ROW(rate)                     \
   ROW(ravel_indices)            \
   ROW(rotary_angles)            \

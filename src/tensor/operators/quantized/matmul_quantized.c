@@ -3,9 +3,10 @@
  *
  * A product with few rows is limited by how fast the weight is read. On a CPU, it consists of dot products that unpack
  * the weight in registers (quantized_dot.h), and so do all products with integers; on CUDA, a warp computes a column of
- * the result. A product with more rows is limited by arithmetic. It is computed from panels of the weight as floats or,
- * on CUDA for a large product, by a library: from the integers where both factors are some of 8 bits with one scale in
- * each row, else from all of the weight as floats, in the workspace. The shape alone decides.
+ * the result. A product with more rows is limited by arithmetic. It is computed from panels of the weight as floats; on
+ * CUDA, of up to 64 rows of F32 in parts of the depth (quantized_parts.h), and otherwise, if it is large, by a library:
+ * from the integers where both factors are some of 8 bits with one scale in each row, else from all of the weight as
+ * floats, in the workspace. The shape alone decides.
  *
  * Threads: as tensor/program/operator.h says.
  */
@@ -14,6 +15,7 @@
 #include "tensor/operators/elementwise/broadcast.h"
 #include "tensor/operators/matmul/gemm.h"
 #include "tensor/operators/quantized/dequantize.h"
+#include "tensor/operators/quantized/quantized_parts.h"
 #include "tensor/operators/quantized/scale_product.h"
 
 enum { X, VALUES, SCALES, ZEROS, BIAS };     /* inputs */
@@ -173,7 +175,7 @@ static rondo_status differentiate_matmul(rondo_program *program, const rondo_ope
 
 /* Work ------------------------------------------------------------------------------------------------------------- */
 
-typedef enum matmul_form { BY_DOTS, BY_TILES, BY_THIN_ROWS, BY_LIBRARY, BY_INTEGER_LIBRARY } matmul_form;
+typedef enum matmul_form { BY_DOTS, BY_TILES, BY_THIN_ROWS, BY_PARTS, BY_LIBRARY, BY_INTEGER_LIBRARY } matmul_form;
 
 /* How a product is computed, and where its parts are in the workspace. */
 typedef struct matmul_work {
@@ -185,7 +187,8 @@ typedef struct matmul_work {
   rondo_quantized_rows rows;
   rondo_quantized_rows_layout layout;
   size_t x, weight; /* BY_LIBRARY: both as floats of the type, unless x is used as it is; after the library's part */
-  size_t sums;      /* BY_INTEGER_LIBRARY */
+  size_t sums;      /* BY_INTEGER_LIBRARY, BY_PARTS */
+  rondo_quantized_parts parts;
   size_t bytes;
 } matmul_work;
 
@@ -197,10 +200,28 @@ static bool place_parts(matmul_work *work, size_t library_bytes) {
   work->bytes = end;
   if (work->form == BY_INTEGER_LIBRARY)
     return rondo_place_part(&work->bytes, work->m, work->scheme.rows, sizeof(int32_t), &work->sums);
+  if (work->form == BY_PARTS)
+    return rondo_place_part(&work->bytes, work->m * work->parts.parts, work->scheme.rows, sizeof(float), &work->sums);
   if (work->form != BY_LIBRARY) return true;
   const size_t bytes = rondo_type_bytes(work->type);
   return (!work->has_rows || rondo_place_part(&work->bytes, work->m, work->scheme.columns, bytes, &work->x)) &&
          rondo_place_part(&work->bytes, work->scheme.rows, work->scheme.columns, bytes, &work->weight);
+}
+
+/* Whether rows of x, without padding, and the weight are factors of a library's product of integers. */
+static bool are_integers(const rondo_operation *operation, const matmul_work *work) {
+  const rondo_quantized_scheme *scheme = &work->scheme;
+  return is_int8(operation) && scheme->bits == 8 && scheme->groups == 1 && scheme->has_zeros == 0 &&
+         scheme->columns % RONDO_QUANTIZED_STEP == 0 && scheme->columns % RONDO_INTEGER_PRODUCT_UNIT == 0 &&
+         scheme->columns <= RONDO_INTEGER_PRODUCT_DEPTH && scheme->rows % RONDO_INTEGER_PRODUCT_UNIT == 0;
+}
+
+/* Without a library, on CUDA. */
+static matmul_form cuda_form(const rondo_operation *operation, const matmul_work *work) {
+  if (work->m <= THIN_ROWS) return BY_THIN_ROWS;
+  const bool in_parts =
+      work->type == RONDO_F32 && work->m <= RONDO_QUANTIZED_PARTS_ROWS && !are_integers(operation, work);
+  return in_parts ? BY_PARTS : BY_TILES;
 }
 
 /* `product`: that of a library, or NULL. */
@@ -213,23 +234,16 @@ static rondo_status plan_work(const rondo_program *program, const rondo_operatio
   if (product != NULL)
     out->form = rondo_product_is_integer(product) ? BY_INTEGER_LIBRARY : BY_LIBRARY;
   else if (is_cuda)
-    out->form = out->m <= THIN_ROWS ? BY_THIN_ROWS : BY_TILES;
+    out->form = cuda_form(operation, out);
   else
     out->form = is_int8(operation) || out->m <= DOTS_ROWS ? BY_DOTS : BY_TILES;
   out->has_rows = out->form == BY_DOTS || is_int8(operation);
   out->rows = rondo_quantized_rows_of(&out->scheme, out->m, is_int8(operation), out->form == BY_DOTS);
+  if (out->form == BY_PARTS) out->parts = rondo_quantized_parts_of(&out->scheme, out->m);
   if (place_parts(out, product == NULL ? 0 : rondo_product_workspace(product))) return RONDO_OK;
   return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE,
                     "matmul_quantized: the size of the workspace does not fit in %zu bits: make the operands smaller",
                     8 * sizeof(size_t));
-}
-
-/* Whether rows of x, without padding, and the weight are factors of a library's product of integers. */
-static bool are_integers(const rondo_operation *operation, const matmul_work *work) {
-  const rondo_quantized_scheme *scheme = &work->scheme;
-  return is_int8(operation) && scheme->bits == 8 && scheme->groups == 1 && scheme->has_zeros == 0 &&
-         work->rows.padded == scheme->columns && scheme->columns % RONDO_INTEGER_PRODUCT_UNIT == 0 &&
-         scheme->columns <= RONDO_INTEGER_PRODUCT_DEPTH && scheme->rows % RONDO_INTEGER_PRODUCT_UNIT == 0;
 }
 
 /* One of integers, if that is possible and the library has one, else one of floats. */
@@ -343,6 +357,16 @@ static rondo_status emit_integer_library(rondo_emitter *emitter, const rondo_ope
   return rondo_emit_scale_product(emitter, work->type, work->m, work->scheme.rows, &end);
 }
 
+static rondo_status emit_parts(rondo_emitter *emitter, const rondo_operation *operation, const matmul_work *work) {
+  const rondo_quantized_parts_memory memory = {.x = rondo_emit_address(emitter, operation->inputs[X]),
+                                               .rows = rows_memory(emitter, work),
+                                               .matrix = rondo_emit_quantized(emitter, operation, VALUES),
+                                               .bias = rondo_emit_address(emitter, operation->inputs[BIAS]),
+                                               .sums = rondo_emit_part(emitter, work->sums),
+                                               .y = rondo_emit_address(emitter, operation->results[0])};
+  return rondo_emit_quantized_parts(emitter, &work->parts, &work->scheme, &memory);
+}
+
 static rondo_status emit_matmul(rondo_emitter *emitter, const rondo_operation *operation) {
   matmul_work work;
   RONDO_TRY(plan_work(rondo_emit_program(emitter), operation, rondo_emit_is_cuda(emitter), rondo_emit_product(emitter),
@@ -352,6 +376,7 @@ static rondo_status emit_matmul(rondo_emitter *emitter, const rondo_operation *o
     RONDO_TRY(rondo_emit_quantized_rows(emitter, work.type, &work.rows,
                                         rondo_emit_address(emitter, operation->inputs[X]), &rows));
   }
+  if (work.form == BY_PARTS) return emit_parts(emitter, operation, &work);
   if (work.form == BY_LIBRARY) return emit_library(emitter, operation, &work);
   if (work.form == BY_INTEGER_LIBRARY) return emit_integer_library(emitter, operation, &work);
   return (work.form == BY_DOTS ? emit_dots : emit_tiles)(emitter, operation, &work);
