@@ -29,6 +29,11 @@ __device__ inline void each_of_lane(unsigned lane, size_t columns, F of) {
 #define FEW 8
 #define MANY 32
 
+/* What a lane of layer_norm holds of rows without packs, and of those with more packs than threads, so that its blocks
+ * have few registers. The rest is read again. */
+#define HELD_ELEMENTS 8
+#define HELD_PACKS 4
+
 /* `count` neighbouring elements, 1 or PACK, which are aligned as a pack. */
 template <unsigned count, class T>
 __device__ inline void load_some(const T *from, float *to) {
@@ -162,7 +167,8 @@ __device__ inline row_team norm_team_of(size_t columns) {
   return team;
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, 2)
+/* Many blocks of a multiprocessor hide the time of each other's reads and sums. */
+extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, 5)
     layer_norm_TYPE(norm_shape shape, float epsilon, const element *__restrict__ x, const void *__restrict__ scale,
                     const void *__restrict__ shift, element *__restrict__ y, float *__restrict__ deviations,
                     float *__restrict__ means, const element *addend, element *total) {
@@ -177,9 +183,9 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, 2)
     else if (has_packs && shape.columns <= PACK * BLOCK_THREADS)
       normalize_row<BLOCK_THREADS, 1, PACK>(shape, team, epsilon, of, deviations + row, mean);
     else if (has_packs)
-      normalize_row<BLOCK_THREADS, FEW, PACK>(shape, team, epsilon, of, deviations + row, mean);
+      normalize_row<BLOCK_THREADS, HELD_PACKS, PACK>(shape, team, epsilon, of, deviations + row, mean);
     else
-      normalize_row<BLOCK_THREADS, MANY, 1>(shape, team, epsilon, of, deviations + row, mean);
+      normalize_row<BLOCK_THREADS, HELD_ELEMENTS, 1>(shape, team, epsilon, of, deviations + row, mean);
   }
 }
 
