@@ -433,9 +433,9 @@ PRODUCT_TEST(test_ways_that_leave_the_device_idle_are_not_taken) {
   assert_int_equal(librarys_share(t, 16, 20, 16, "2"), 0);
   assert_int_equal(librarys_share(t, 16, K, 16, "2"), 0);
   assert_int_equal(librarys_share(t, 8, 20, 16, "2"), 1); /* thin */
-  assert_int_equal(librarys_share(t, 16, 20, 4096, "2"), 0);
-  assert_int_equal(librarys_share(t, 16, 20, 4097, "2"), 1);
-  assert_int_equal(librarys_share(t, 16, 20, 4097, "10000000"), 0); /* of few multiplications */
+  assert_int_equal(librarys_share(t, 16, 20, 2048, "2"), 0);
+  assert_int_equal(librarys_share(t, 16, 20, 2049, "2"), 1);
+  assert_int_equal(librarys_share(t, 16, 20, 2049, "10000000"), 0); /* of few multiplications */
 }
 
 /* Kernels of a recorded run that makes a batch of products, three of them, with this activation; of `type`. All is the
