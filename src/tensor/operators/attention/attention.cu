@@ -124,13 +124,13 @@ __device__ inline void attend_all(const attention_shape &shape, const attention_
 }
 
 /* Tiles of few rows keep more of the device busy if there are few tiles; as forward_tile_of in attention.c. */
-template <unsigned size, unsigned few, unsigned many, unsigned columns>
+template <unsigned size, unsigned few, unsigned of_few, unsigned many, unsigned of_many>
 __device__ inline void attend_in(const attention_shape &shape, const attention_memory &memory, float *floats,
                                  element *y, float *row_sums) {
   if (shape.batches * shape.heads * ((shape.rows + many - 1) / many) < ENOUGH_TILES)
-    attend_all<tiles<size, few>, tiles<size, columns>>(shape, memory, floats, y, row_sums);
+    attend_all<tiles<size, few>, tiles<size, of_few>>(shape, memory, floats, y, row_sums);
   else
-    attend_all<tiles<size, many>, tiles<size, columns>>(shape, memory, floats, y, row_sums);
+    attend_all<tiles<size, many>, tiles<size, of_many>>(shape, memory, floats, y, row_sums);
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, 2)
@@ -141,11 +141,11 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, 2)
   __shared__ __align__(16) float floats[SHARED_FLOATS];
   const attention_memory memory = {q, k, v, k_cache, v_cache, mask, plan, NULL, NULL, NULL};
   if (shape.size <= 32)
-    attend_in<32, 16, 64, 64>(shape, memory, floats, y, sums);
+    attend_in<32, 16, 64, 64, 64>(shape, memory, floats, y, sums);
   else if (shape.size <= 64)
-    attend_in<64, 16, 64, 32>(shape, memory, floats, y, sums);
+    attend_in<64, 16, 64, 64, 32>(shape, memory, floats, y, sums);
   else if (shape.size <= 128)
-    attend_in<128, 16, 32, 32>(shape, memory, floats, y, sums);
+    attend_in<128, 16, 32, 32, 32>(shape, memory, floats, y, sums);
   else
-    attend_in<256, 16, 16, 16>(shape, memory, floats, y, sums);
+    attend_in<256, 16, 16, 16, 16>(shape, memory, floats, y, sums);
 }

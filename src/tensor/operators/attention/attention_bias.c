@@ -41,22 +41,28 @@ static bool sees_any(const rondo_attention_shape *shape, rondo_type type, const 
   return false;
 }
 
+/* Heads that share a mask are looked at once. */
+static size_t masked_heads(const rondo_attention_shape *shape) { return shape->mask.head == 0 ? 1 : shape->heads; }
+
+static void hide_row(const rondo_attention_shape *shape, rondo_type type, size_t head, size_t i, char *y, float *sums) {
+  const size_t bytes = rondo_type_bytes(type);
+  const head_rows to = y_rows(shape, head);
+  memset(y + (to.begin + i * to.stride) * bytes, 0, shape->size * bytes);
+  if (sums != NULL) sums[head * shape->rows + i] = INFINITY;
+}
+
 /* Arguments: shape; mask; y, sums, which may be NULL. */
 static void attention_unseeing_cpu(rondo_type type, rondo_blocks blocks, void *const *args) {
   const rondo_attention_shape *shape = args[0];
   const void *mask = RONDO_ARG(const void *, 1);
-  char *y = RONDO_ARG(char *, 2);
-  float *sums = RONDO_ARG(float *, 3);
-  const size_t bytes = rondo_type_bytes(type);
+  const size_t heads = masked_heads(shape), each = shape->heads / heads;
   const batch_view view = rondo_attention_view(&(attention_data){.shape = shape}, 0);
-  RONDO_EACH_ITEM(row, blocks, shape->batches * shape->heads * shape->rows) {
+  RONDO_EACH_ITEM(row, blocks, shape->batches * heads * shape->rows) {
     const size_t head = row / shape->rows, i = row % shape->rows;
-    const size_t begin =
-        head / shape->heads * shape->mask.batch + head % shape->heads * shape->mask.head + i * shape->mask.row;
+    const size_t begin = head / heads * shape->mask.batch + head % heads * shape->mask.head + i * shape->mask.row;
     if (sees_any(shape, type, mask, begin, visible_columns(shape, &view, i))) continue;
-    const head_rows to = y_rows(shape, head);
-    memset(y + (to.begin + i * to.stride) * bytes, 0, shape->size * bytes);
-    if (sums != NULL) sums[row] = INFINITY;
+    for (size_t k = 0; k < each; k++)
+      hide_row(shape, type, head * each + k, i, RONDO_ARG(char *, 2), RONDO_ARG(float *, 3));
   }
 }
 
@@ -120,6 +126,6 @@ rondo_status rondo_emit_unseeing_rows(rondo_emitter *emitter, const rondo_operat
   if (shape->mask_kind == RONDO_MASK_NONE) return RONDO_OK;
   return rondo_emit_operands(
       emitter, operation, &attention_unseeing_code[type],
-      rondo_emit_grid(emitter, shape->batches * shape->heads * shape->rows, rondo_row_grain(shape->size)),
+      rondo_emit_grid(emitter, shape->batches * masked_heads(shape) * shape->rows, rondo_row_grain(shape->size)),
       RONDO_OPERANDS(RONDO_OBJECT(*shape), RONDO_INPUT(RONDO_ATTENTION_MASK), RONDO_RESULT(0), RONDO_RESULT(1)));
 }

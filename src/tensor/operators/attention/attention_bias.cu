@@ -33,19 +33,21 @@ __device__ inline bool sees_any(const attention_shape &shape, const void *mask, 
   return false;
 }
 
-/* A warp has a row, as rows of heads are narrow. */
+/* A warp has a row, as rows of heads are narrow; of all heads, if they share the mask. */
 extern "C" __global__ void attention_unseeing_TYPE(attention_shape shape, const void *__restrict__ mask,
                                                    element *__restrict__ y, float *__restrict__ sums) {
   const row_team team = team_of(shape.size);
   const batch_view view = view_of(shape, NULL, 0);
-  const size_t count = shape.batches * shape.heads * shape.rows;
+  const size_t heads = shape.mask.head == 0 ? 1 : shape.heads, each = shape.heads / heads;
+  const size_t count = shape.batches * heads * shape.rows;
   for (size_t row = team.first; row < count; row += team.stride) {
-    const size_t head = row / shape.rows, i = row % shape.rows;
-    const size_t begin =
-        head / shape.heads * shape.mask.batch + head % shape.heads * shape.mask.head + i * shape.mask.row;
+    const size_t head = row / shape.rows, i = row - head * shape.rows;
+    const size_t begin = head / heads * shape.mask.batch + head % heads * shape.mask.head + i * shape.mask.row;
     if (sees_any(shape, mask, begin, visible_columns(shape, view, i))) continue;
-    const head_rows to = rows_in(shape.y, shape.heads, head, shape.rows);
-    for (size_t j = team.lane; j < shape.size; j += team.lanes) y[to.begin + i * to.stride + j] = to_element(0.0f);
-    if (sums != NULL && team.lane == 0) sums[row] = -minus_infinity();
+    for (size_t k = head * each; k < (head + 1) * each; k++) {
+      const head_rows to = rows_in(shape.y, shape.heads, k, shape.rows);
+      for (size_t j = team.lane; j < shape.size; j += team.lanes) y[to.begin + i * to.stride + j] = to_element(0.0f);
+      if (sums != NULL && team.lane == 0) sums[k * shape.rows + i] = -minus_infinity();
+    }
   }
 }
