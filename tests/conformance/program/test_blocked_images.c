@@ -410,7 +410,11 @@ static void compare_with_plain(const test_fixture *t, const network_case *of, ro
   rondo_compiled *plain = test_compile(n.program, t->device, &off);
   const uint32_t has = type == RONDO_F16 ? of->count_f16 : of->count;
   const uint32_t count = count_blocked(compiled), expected = has_library(t, type) ? has : 0;
-  if (count != expected) fail_msg("%s: %u convolutions have blocks, not %u", of->what, count, expected);
+  /* On CUDA, cuDNN is not used for few products unless it is told so. */
+  const char *least = getenv("RONDO_CUDNN_LEAST");
+  const bool may_be_fewer = is_cuda(t) && (least == NULL || strcmp(least, "1") != 0);
+  if (count > expected || (count < expected && !may_be_fewer))
+    fail_msg("%s: %u convolutions have blocks, not %u", of->what, count, expected);
   assert_int_equal(count_blocked(plain), 0);
   results got = run(compiled, &n), of_plain = run(plain, &n);
   assert_close(of, type == RONDO_F16 ? 5e-3 : 1e-5, &got, &of_plain);
