@@ -93,6 +93,7 @@ static void free_model(rondo_triton_model_state *model) {
   rondo_triton_source_free(&model->source);
   rondo_triton_config_free(&model->config);
   rondo_release_text(&allocator, model->name);
+  pthread_cond_destroy(&model->opened);
   pthread_mutex_destroy(&model->lock);
   rondo_release(&allocator, model, 1, sizeof *model);
 }
@@ -176,6 +177,7 @@ static rondo_status initialize_model(triton_model *handle) {
   rondo_triton_model_state *model;
   RONDO_TRY(rondo_allocate_items(&allocator, 1, sizeof *model, &model));
   pthread_mutex_init(&model->lock, NULL);
+  pthread_cond_init(&model->opened, NULL);
   const rondo_status status = load_model(handle, model);
   if (status != RONDO_OK) free_model(model);
   return status;

@@ -80,28 +80,64 @@ static rondo_status make(rondo_triton_model_state *model, const char *device, co
   pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
   pthread_cond_init(&served->wake, &clock);
   pthread_condattr_destroy(&clock);
-  rondo_status status = start(served);
-  if (status == RONDO_OK)
-    *out = served;
-  else
-    RONDO_THEN(status, stop(served));
-  return status;
+  *out = served;
+  return RONDO_OK;
 }
 
 /* Instances -------------------------------------------------------------------------------------------------------- */
 
-/* Under the model's lock, so that two instances do not record the same model. */
+/* Under the model's lock. */
+static void unlink_session(rondo_triton_model_state *model, const rondo_triton_served *served) {
+  rondo_triton_served **at = &model->sessions;
+  while (*at != served) at = &(*at)->next;
+  *at = served->next;
+}
+
+/* Under the model's lock, which is released while the model is recorded. */
+static rondo_status open_first(rondo_triton_model_state *model, const char *device, const char *kind,
+                               rondo_triton_served **out) {
+  rondo_triton_served *served;
+  RONDO_TRY(make(model, device, kind, &served));
+  served->is_opening = true;
+  served->instances = 1;
+  served->next = model->sessions;
+  model->sessions = served;
+  pthread_mutex_unlock(&model->lock);
+  rondo_status status = start(served);
+  pthread_mutex_lock(&model->lock);
+  served->is_opening = false;
+  pthread_cond_broadcast(&model->opened);
+  if (status == RONDO_OK) {
+    *out = served;
+    return RONDO_OK;
+  }
+  unlink_session(model, served);
+  pthread_mutex_unlock(&model->lock);
+  RONDO_THEN(status, stop(served));
+  pthread_mutex_lock(&model->lock);
+  return status;
+}
+
+static rondo_triton_served *find_session(const rondo_triton_model_state *model, const char *device) {
+  rondo_triton_served *at = model->sessions;
+  while (at != NULL && strcmp(at->device_name, device) != 0) at = at->next;
+  return at;
+}
+
+/* Under the model's lock, which is released meanwhile. If the first instance on the device fails, those that have
+ * waited for it try it themselves. */
 static rondo_status open_session(rondo_triton_model_state *model, const char *device, const char *kind,
                                  rondo_triton_served **out) {
-  for (*out = model->sessions; *out != NULL; *out = (*out)->next)
-    if (strcmp((*out)->device_name, device) == 0) break;
-  if (*out == NULL) {
-    RONDO_TRY(make(model, device, kind, out));
-    (*out)->next = model->sessions;
-    model->sessions = *out;
+  for (;;) {
+    rondo_triton_served *served = find_session(model, device);
+    if (served == NULL) return open_first(model, device, kind, out);
+    if (!served->is_opening) {
+      served->instances++;
+      *out = served;
+      return RONDO_OK;
+    }
+    pthread_cond_wait(&model->opened, &model->lock);
   }
-  (*out)->instances++;
-  return RONDO_OK;
 }
 
 rondo_status rondo_triton_served_open(rondo_triton_model_state *model, const char *device, const char *kind,
@@ -117,9 +153,7 @@ rondo_status rondo_triton_served_close(rondo_triton_served *served) {
   rondo_triton_model_state *model = served->model;
   pthread_mutex_lock(&model->lock);
   const bool is_last = --served->instances == 0;
-  rondo_triton_served **at = &model->sessions;
-  while (*at != served) at = &(*at)->next;
-  if (is_last) *at = served->next;
+  if (is_last) unlink_session(model, served);
   pthread_mutex_unlock(&model->lock);
   return is_last ? stop(served) : RONDO_OK;
 }

@@ -7,9 +7,10 @@
 #include "triton/served_types.h"
 
 /* Gives an instance on a device ("cpu", "cuda:0") the session of its model there. The first instance creates the
- * session, adds the model and records it; others wait for that. `kind` is that of the instance's group, "KIND_CPU" for
- * instance. Thread-safe. Errors: those of rondo_device_open, rondo_session_add_model and rondo_session_capture;
- * INVALID_ARGUMENT with OUT_OF_RANGE (parameters of the configuration). */
+ * session, adds the model and records it; others on the device wait for that, and try it themselves if it fails. `kind`
+ * is that of the instance's group, "KIND_CPU" for instance. Thread-safe. Errors: those of rondo_device_open,
+ * rondo_session_add_model and rondo_session_capture; INVALID_ARGUMENT with OUT_OF_RANGE (parameters of the
+ * configuration). */
 RONDO_MUST_USE rondo_status rondo_triton_served_open(rondo_triton_model_state *model, const char *device,
                                                      const char *kind, rondo_triton_served **out_served);
 

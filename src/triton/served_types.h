@@ -3,8 +3,8 @@
  * a model on one device share a session, so that weights are there once and requests of all of them run together.
  *
  * Threads: the server calls for different models and instances at the same time. A model's lock guards its list of
- * sessions. A session's lock guards the requests in flight and what is counted; it is not held during calls that can
- * block, nor during answers.
+ * sessions; it is not held while a model is recorded. A session's lock guards the requests in flight and what is
+ * counted; it is not held during calls that can block, nor during answers.
  */
 #ifndef RONDO_TRITON_SERVED_TYPES_H
 #define RONDO_TRITON_SERVED_TYPES_H
@@ -33,6 +33,7 @@ typedef struct rondo_triton_model_state {
   rondo_triton_config config;
   rondo_triton_source source;
   pthread_mutex_t lock;
+  pthread_cond_t opened; /* a session is no longer being opened */
   rondo_triton_served *sessions;
 } rondo_triton_model_state;
 
@@ -69,7 +70,8 @@ struct rondo_triton_served {
   rondo_triton_served *next;
   rondo_triton_model_state *model;
   char device_name[RONDO_TRITON_DEVICE_NAME];
-  uint32_t instances; /* under the model's lock */
+  uint32_t instances; /* under the model's lock, as is the next */
+  bool is_opening;    /* by the first instance; others wait */
   rondo_device *device;
   const char *kind; /* of the instances' group, as in configurations */
   rondo_allocator allocator;

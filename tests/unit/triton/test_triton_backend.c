@@ -611,6 +611,75 @@ UNIT_TEST(test_ts2_instances_of_a_device_share_a_session) {
   unload();
 }
 
+static unsigned times_locked;
+
+/* Called in each allocation of the thread, until it is unset. */
+static void count_locked_model(void) {
+  rondo_triton_model_state *state = model.state;
+  if (pthread_mutex_trylock(&state->lock) != 0)
+    times_locked++;
+  else
+    pthread_mutex_unlock(&state->lock);
+  in_allocation = count_locked_model;
+}
+
+UNIT_TEST(test_ts2_no_lock_is_held_while_a_model_is_recorded) {
+  make_repository();
+  write_ranker();
+  start_server(SMALL);
+  assert_loaded(TRITONBACKEND_Initialize(&backend));
+  assert_loaded(TRITONBACKEND_ModelInitialize(&model));
+  times_locked = 0;
+  in_allocation = count_locked_model;
+  assert_loaded(TRITONBACKEND_ModelInstanceInitialize(&instances[0]));
+  in_allocation = NULL;
+  assert_in_range(times_locked, 0, 1); /* that of the list's member */
+  unload();
+}
+
+static pthread_t second_instance;
+static triton_error *second_failure;
+
+static void *initialize_second_instance(void *unused) {
+  (void)unused;
+  second_failure = TRITONBACKEND_ModelInstanceInitialize(&instances[1]);
+  return NULL;
+}
+
+/* While the first instance records, a second one comes; then an allocation of the first one fails, or of the second. */
+static void start_second_instance(void) {
+  const rondo_triton_model_state *state = model.state;
+  if (state->sessions == NULL) {
+    in_allocation = start_second_instance;
+    return;
+  }
+  assert_int_equal(pthread_create(&second_instance, NULL, initialize_second_instance, NULL), 0);
+  test_sleep_ms(20); /* so that it waits, mostly */
+  fail_allocation(1);
+}
+
+/* The second one waits for the first one, and records the model itself after that has failed. */
+UNIT_TEST(test_ts6_the_first_of_two_instances_fails) {
+  triton_request request;
+  make_repository();
+  write_ranker();
+  start_server(SMALL);
+  assert_loaded(TRITONBACKEND_Initialize(&backend));
+  assert_loaded(TRITONBACKEND_ModelInitialize(&model));
+  in_allocation = start_second_instance;
+  triton_error *failure = TRITONBACKEND_ModelInstanceInitialize(&instances[0]);
+  assert_int_equal(pthread_join(second_instance, NULL), 0);
+  fail_allocation(0);
+  assert_true((failure == NULL) != (second_failure == NULL));
+  TRITONSERVER_ErrorDelete(failure == NULL ? second_failure : failure);
+  if (failure != NULL) assert_loaded(TRITONBACKEND_ModelInstanceInitialize(&instances[0]));
+  if (second_failure == NULL) assert_loaded(TRITONBACKEND_ModelInstanceFinalize(&instances[1]));
+  make_request(&request, 3);
+  execute(&request);
+  assert_true(is_right(&request, 3));
+  unload();
+}
+
 UNIT_TEST(test_ts4_a_bad_request_is_answered_by_name) {
   triton_request request;
   load(SMALL);
