@@ -127,6 +127,41 @@ static rondo_status create_session(const rondo_triton_served *served, rondo_sess
   return rondo_session_create(served->device, &options, out);
 }
 
+/* The model's callbacks, which are called before each recording. So a recording ends early if nobody wants it. */
+static rondo_status check_wanted(const rondo_triton_served *served) {
+  if (!atomic_load(&served->choice.is_unwanted)) return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_ABORTED, "model '%s' is not recorded, because it is unloaded",
+                    served->model->name);
+}
+
+static rondo_status build(void *user, size_t rows, rondo_program *program) {
+  const rondo_triton_served *served = user;
+  const rondo_model_options *options = &served->model->source.options;
+  RONDO_TRY(check_wanted(served));
+  return options->build(options->user, rows, program);
+}
+
+static rondo_status build_sized(void *user, const rondo_model_size *size, rondo_program *program) {
+  const rondo_triton_served *served = user;
+  const rondo_model_options *options = &served->model->source.options;
+  RONDO_TRY(check_wanted(served));
+  return options->build_sized(options->user, size, program);
+}
+
+static rondo_status run_body(rondo_call *call, void *user) {
+  const rondo_triton_served *served = user;
+  const rondo_model_options *options = &served->model->source.options;
+  RONDO_TRY(check_wanted(served));
+  return options->body(call, options->user);
+}
+
+static void set_callbacks(const rondo_triton_served *served, rondo_model_options *options) {
+  if (options->build != NULL) options->build = build;
+  if (options->build_sized != NULL) options->build_sized = build_sized;
+  if (options->body != NULL) options->body = run_body;
+  options->user = (void *)(uintptr_t)served; /* which is only read */
+}
+
 static rondo_status record_model(const rondo_triton_served *served, const request_history *history,
                                  rondo_session *session) {
   const rondo_triton_model_state *model = served->model;
@@ -137,6 +172,7 @@ static rondo_status record_model(const rondo_triton_served *served, const reques
   options.max_sizes = (uint32_t)max_sizes;
   RONDO_TRY(rondo_triton_config_number(&model->config, "evict_idle", 0, 1, options.evict_idle, &evicts));
   options.evict_idle = evicts == 1;
+  set_callbacks(served, &options);
   if (history->rows.count > 0) {
     options.history = history->rows.items;
     options.history_count = history->rows.count;

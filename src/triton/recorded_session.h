@@ -8,7 +8,8 @@
 
 /* Creates a session on the device, adds the model, and chooses and records sizes for the requests that came until now.
  * Any thread, while requests are served by another one. Errors: those of rondo_session_create, rondo_session_add_model
- * and rondo_session_capture; INVALID_ARGUMENT with OUT_OF_RANGE (parameters of the configuration). */
+ * and rondo_session_capture; INVALID_ARGUMENT with OUT_OF_RANGE (parameters of the configuration);
+ * INVALID_STATE/ABORTED (the choice of sizes is unwanted). */
 RONDO_MUST_USE rondo_status rondo_triton_recorded_make(const rondo_triton_served *served, rondo_triton_recorded **out);
 
 /* NULL is fine. Errors: those of rondo_session_destroy; the memory is freed nevertheless. */

@@ -9,6 +9,8 @@
 #ifndef RONDO_TRITON_SERVED_TYPES_H
 #define RONDO_TRITON_SERVED_TYPES_H
 
+#include <stdatomic.h>
+
 #include "base/thread.h"
 #include "triton/device_table.h"
 #include "triton/model_metrics.h"
@@ -62,6 +64,7 @@ typedef struct rondo_triton_size_choice {
   double regret_left;          /* of the newest choice */
   uint64_t came, needed;       /* requests before the newest choice; that must come after it */
   uint64_t checked_ns;
+  atomic_bool is_unwanted; /* the thread stops between two recordings; never reset */
   rondo_thread thread;
 } rondo_triton_size_choice;
 

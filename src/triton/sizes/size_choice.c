@@ -71,7 +71,7 @@ static void *record(void *argument) {
   rondo_triton_served *served = argument;
   rondo_triton_recorded *made;
   const rondo_status status = rondo_triton_recorded_make(served, &made);
-  if (status != RONDO_OK)
+  if (status != RONDO_OK && !atomic_load(&served->choice.is_unwanted))
     rondo_triton_log(TRITON_LOG_WARN, "model '%s': new sizes were not recorded, so the old ones stay: %s",
                      served->model->name, rondo_last_error()->message);
   const double left = made == NULL ? 0 : regret_of(served, made);
@@ -166,6 +166,7 @@ bool rondo_triton_sizes_has_work(const rondo_triton_served *served) {
 
 rondo_status rondo_triton_sizes_stop(rondo_triton_served *served) {
   rondo_triton_size_choice *choice = &served->choice;
+  atomic_store(&choice->is_unwanted, true);
   if (choice->is_running) rondo_thread_join(choice->thread);
   choice->is_running = false;
   rondo_status status = rondo_triton_recorded_free(served, choice->made);

@@ -23,8 +23,8 @@ void rondo_triton_sizes_renew(rondo_triton_served *served);
 /* Under the lock. Whether rondo_triton_sizes_renew has something to do at once. */
 bool rondo_triton_sizes_has_work(const rondo_triton_served *served);
 
-/* After the watching thread has ended, without requests. Waits for a choice that is being made, and frees all but
- * `recorded`. Errors: those of rondo_session_destroy; all memory is freed nevertheless. */
+/* After the watching thread has ended, without requests. A choice that is being made ends before its next recording.
+ * Frees all but `recorded`. Errors: those of rondo_session_destroy; all memory is freed nevertheless. */
 RONDO_MUST_USE rondo_status rondo_triton_sizes_stop(rondo_triton_served *served);
 
 #endif

@@ -961,6 +961,22 @@ UNIT_TEST(test_ts2_sizes_that_are_fixed) {
   unload();
 }
 
+/* What unloading says to a thread that records. */
+UNIT_TEST(test_ts6_unloading_ends_a_recording) {
+  triton_request request;
+  load(FEW_SIZES(MAX_REGRET("0")));
+  const rondo_triton_instance *state = instances[0].state;
+  atomic_store(&state->served->choice.is_unwanted, true);
+  want_sizes(5);
+  while (is_choosing()) test_sleep_ms(1);
+  assert_true(fake_triton_metric("rondo_size_choices") == 0);
+  assert_string_equal(fake_triton_logged(), "");
+  make_request(&request, 2); /* of a recorded size */
+  execute(&request);
+  assert_true(is_right(&request, 2));
+  unload();
+}
+
 /* The old sizes stay, whatever fails. */
 UNIT_TEST(test_ts6_allocations_of_a_choice_fail) {
   load(FEW_SIZES(MAX_REGRET("0")));
