@@ -264,7 +264,8 @@ rondo_status rondo_triton_source_load(const char *folder, const rondo_triton_con
   out->options = (rondo_model_options){RONDO_MODEL_OPTIONS_INIT};
   RONDO_TRY(find_file(out, folder, &kind, &path));
   rondo_status status = kind->load(out, path, folder, config);
-  if (status == RONDO_OK) status = rondo_triton_describe(&out->scratch, &out->options, &out->inputs, &out->outputs);
+  if (status == RONDO_OK)
+    status = rondo_triton_describe(&out->scratch, &out->options, &out->inputs, &out->outputs, &out->changes_states);
   if (status == RONDO_OK) status = find_next(out);
   if (status == RONDO_OK) status = check_sequences(out, config);
   return rondo_fail_context(status, "%s", path);

@@ -230,13 +230,12 @@ static rondo_status refuse_cancelled(const rondo_triton_flight *flight) {
 static rondo_status read_options(rondo_triton_flight *flight) {
   const rondo_triton_served *served = flight->instance->served;
   RONDO_TRY(rondo_triton_read_options(flight->handle, served->sequences.items != NULL, &flight->options));
-  if (!flight->options.chooses_sizes || !served->choice.is_fixed) return RONDO_OK;
+  if (!flight->options.chooses_sizes || served->choice.fixed_by == NULL) return RONDO_OK;
   flight->options.chooses_sizes = false;
   return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_NONE,
                     "the request has the parameter choose_sizes, but the sizes of model '%s' are fixed, by %s: leave "
                     "it out",
-                    served->model->name,
-                    served->history == NULL ? "its lengths" : "the parameter 'history' of its configuration");
+                    served->model->name, served->choice.fixed_by);
 }
 
 rondo_status rondo_triton_bind(rondo_triton_flight *flight) {

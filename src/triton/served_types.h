@@ -55,9 +55,9 @@ typedef struct rondo_triton_recorded {
 
 /* When sizes are chosen again. The fields belong to the watching thread, except those that say otherwise. */
 typedef struct rondo_triton_size_choice {
-  bool is_fixed;  /* sizes are not chosen again; constant */
-  double bound;   /* on the regret of sizes; 0: sizes are chosen again on request only; constant */
-  bool is_wanted; /* by a request; under the lock */
+  const char *fixed_by; /* why sizes are not chosen again; NULL: they are; constant */
+  double bound;         /* on the regret of sizes; 0: sizes are chosen again on request only; constant */
+  bool is_wanted;       /* by a request; under the lock */
   bool is_running;
   bool is_done;                /* the thread has ended its work; under the lock */
   rondo_triton_recorded *made; /* by the thread; NULL: it failed; under the lock */

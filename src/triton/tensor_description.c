@@ -213,9 +213,17 @@ static rondo_status describe_sized(rondo_scratch *scratch, const rondo_model_opt
   return status;
 }
 
+static bool changes_states(const rondo_program *program) {
+  for (size_t i = 0; i < program->operations.count; i++)
+    if (program->operations.items[i].row->updates != 0) return true;
+  return false;
+}
+
 rondo_status rondo_triton_describe(rondo_scratch *scratch, const rondo_model_options *model,
-                                   rondo_triton_tensors *out_inputs, rondo_triton_tensors *out_outputs) {
+                                   rondo_triton_tensors *out_inputs, rondo_triton_tensors *out_outputs,
+                                   bool *out_changes_states) {
   rondo_program *program;
+  *out_changes_states = false;
   *out_inputs = *out_outputs = (rondo_triton_tensors){0};
   if (model->build_sized != NULL) return describe_sized(scratch, model, out_inputs, out_outputs);
   if (model->build == NULL) {
@@ -224,6 +232,7 @@ rondo_status rondo_triton_describe(rondo_scratch *scratch, const rondo_model_opt
   }
   RONDO_TRY(build_for_a_row(model, 1, &program));
   const rondo_status status = describe_program(scratch, &model->row_inputs, program, program, out_inputs, out_outputs);
+  *out_changes_states = changes_states(program);
   rondo_program_destroy(program);
   return status;
 }

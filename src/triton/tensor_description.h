@@ -27,10 +27,12 @@ typedef struct rondo_triton_tensors {
 } rondo_triton_tensors;
 
 /* Describes the inputs and outputs of a session's model: those of the program for one row, or of a function as they are
- * declared. Inputs that the session writes (rondo_row_inputs) are left out. Errors: those of `build`; UNSUPPORTED with
+ * declared. Inputs that the session writes (rondo_row_inputs) are left out. *out_changes_states says whether a program
+ * without lengths changes states. Errors: those of `build`; UNSUPPORTED with
  * TYPE (the server has no such type). */
 RONDO_MUST_USE rondo_status rondo_triton_describe(rondo_scratch *scratch, const rondo_model_options *model,
-                                                  rondo_triton_tensors *out_inputs, rondo_triton_tensors *out_outputs);
+                                                  rondo_triton_tensors *out_inputs, rondo_triton_tensors *out_outputs,
+                                                  bool *out_changes_states);
 
 /* Bytes of so many rows. Errors: LIMIT_EXCEEDED/BAD_SIZE. */
 RONDO_MUST_USE rondo_status rondo_triton_tensor_bytes(const rondo_triton_tensor *tensor, size_t rows, size_t length,

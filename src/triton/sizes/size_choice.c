@@ -19,20 +19,33 @@ enum { FIRST_NEEDED = 256, MOST_NEEDED = RONDO_TRITON_MOST_COUNTED, CHECK_MS = 1
 enum { MOST_REGRET = 1000, DEFAULT_SIZES = 16 };
 _Static_assert((int)RONDO_TRITON_HISTORY_COUNTS <= (int)RONDO_TRITON_MOST_DEMANDS, "each count is a demand");
 
+static const char *why_fixed(const rondo_triton_served *served) {
+  if (served->history == NULL) return "its lengths";
+  if (rondo_triton_config_parameter(&served->model->config, "history") != NULL)
+    return "the parameter 'history' of its configuration";
+  return served->model->source.changes_states ? "states that it changes, which would begin again" : NULL;
+}
+
 rondo_status rondo_triton_sizes_init(rondo_triton_served *served) {
   const rondo_triton_config *config = &served->model->config;
+  const char *fixed_by = why_fixed(served);
   size_t percent;
   RONDO_TRY(rondo_triton_config_number(config, "max_regret", 0, MOST_REGRET, 0, &percent));
-  served->choice = (rondo_triton_size_choice){
-      .is_fixed = served->history == NULL || rondo_triton_config_parameter(config, "history") != NULL,
-      .bound = (double)percent / 100,
-      .came = served->history == NULL ? 0 : rondo_triton_history_came(served->history),
-      .needed = FIRST_NEEDED};
+  if (percent > 0 && fixed_by != NULL)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
+                      "parameter 'max_regret' of the configuration is '%zu', but the sizes of model '%s' are fixed, by "
+                      "%s: leave it out",
+                      percent, served->model->name, fixed_by);
+  served->choice =
+      (rondo_triton_size_choice){.fixed_by = fixed_by,
+                                 .bound = (double)percent / 100,
+                                 .came = served->history == NULL ? 0 : rondo_triton_history_came(served->history),
+                                 .needed = FIRST_NEEDED};
   return RONDO_OK;
 }
 
 void rondo_triton_sizes_want(rondo_triton_served *served) {
-  assert(!served->choice.is_fixed);
+  assert(served->choice.fixed_by == NULL);
   served->choice.is_wanted = true;
   pthread_cond_signal(&served->wake);
 }
@@ -152,7 +165,7 @@ static bool has_answered(const rondo_triton_recorded *retired) { return retired 
 
 void rondo_triton_sizes_renew(rondo_triton_served *served) {
   const rondo_triton_size_choice *choice = &served->choice;
-  if (choice->is_fixed) return;
+  if (choice->fixed_by != NULL) return;
   if (choice->is_done) exchange(served);
   if (has_answered(served->retired)) free_retired(served);
   if (!choice->is_running && served->retired == NULL && is_due(served)) begin(served);

@@ -4,14 +4,16 @@
  * freed once it has answered its last request. So no request is refused; there are two copies of the model's memory
  * meanwhile. Only the watching thread exchanges and frees sessions.
  *
- * Models with lengths keep their sizes, and so does a model whose configuration has a history.
+ * Models with lengths keep their sizes, and so does a model whose configuration has a history, or that changes states,
+ * which a new session would begin with their initial values.
  */
 #ifndef RONDO_TRITON_SIZE_CHOICE_H
 #define RONDO_TRITON_SIZE_CHOICE_H
 
 #include "triton/served_types.h"
 
-/* Reads the configuration. Before the first session is recorded. Errors: INVALID_ARGUMENT with OUT_OF_RANGE. */
+/* Reads the configuration. Before the first session is recorded. Errors: INVALID_ARGUMENT with OUT_OF_RANGE,
+ * BAD_OPTIONS (a bound on the regret of sizes that are fixed). */
 RONDO_MUST_USE rondo_status rondo_triton_sizes_init(rondo_triton_served *served);
 
 /* Under the lock. Sizes are chosen once more, also if the regret is small. */

@@ -961,6 +961,31 @@ UNIT_TEST(test_ts2_sizes_that_are_fixed) {
   unload();
 }
 
+/* A new session would begin with the initial values of the states. */
+UNIT_TEST(test_ts2_sizes_of_a_model_that_changes_states) {
+  triton_request request;
+  make_repository();
+  copy_model(RONDO_TEST_SCORER_MODEL);
+  refuse_model("{\"parameters\":{\"counts\":{\"string_value\":\"1\"}" MAX_REGRET("5") "}}",
+               TRITON_ERROR_INVALID_ARGUMENT,
+               "'max_regret' of the configuration is '5', but the sizes of model 'ranker'");
+  load_model(FEW_SIZES(",\"counts\":{\"string_value\":\"1\"}"));
+  for (size_t i = 0; i < 4; i++) {
+    make_request(&request, 1);
+    request.input_count = request.output_count = 1;
+    if (i == 2) {
+      request.parameter_count = 1;
+      request.parameters[0] = (fake_parameter){"choose_sizes", TRITON_PARAMETER_INT, &one};
+    }
+    execute(&request);
+    if (i == 2)
+      assert_answer_error(&request, TRITON_ERROR_UNSUPPORTED, "fixed, by states that it changes");
+    else
+      assert_true(((const float *)(const void *)request.answer[0].data)[1] == 2 + (float)(i < 2 ? i : i - 1));
+  }
+  unload();
+}
+
 /* What unloading says to a thread that records. */
 UNIT_TEST(test_ts6_unloading_ends_a_recording) {
   triton_request request;
