@@ -227,15 +227,28 @@ static rondo_status refuse_cancelled(const rondo_triton_flight *flight) {
   return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_ABORTED, "the request was cancelled");
 }
 
+/* Choosing sizes takes processor time and memory from all clients, so the configuration must allow it. */
+static rondo_status check_choice(const rondo_triton_served *served) {
+  const char *name = served->model->name;
+  if (served->choice.fixed_by != NULL)
+    return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_NONE,
+                      "the request has the parameter choose_sizes, but the sizes of model '%s' are fixed, by %s: leave "
+                      "it out",
+                      name, served->choice.fixed_by);
+  if (served->choice.takes_requests) return RONDO_OK;
+  return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_NONE,
+                    "the request has the parameter choose_sizes, which model '%s' does not allow: leave it out, or "
+                    "give the model's configuration the parameter 'allow_choose_sizes' with the value 1",
+                    name);
+}
+
 static rondo_status read_options(rondo_triton_flight *flight) {
   const rondo_triton_served *served = flight->instance->served;
   RONDO_TRY(rondo_triton_read_options(flight->handle, served->sequences.items != NULL, &flight->options));
-  if (!flight->options.chooses_sizes || served->choice.fixed_by == NULL) return RONDO_OK;
-  flight->options.chooses_sizes = false;
-  return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_NONE,
-                    "the request has the parameter choose_sizes, but the sizes of model '%s' are fixed, by %s: leave "
-                    "it out",
-                    served->model->name, served->choice.fixed_by);
+  if (!flight->options.chooses_sizes) return RONDO_OK;
+  const rondo_status status = check_choice(served);
+  if (status != RONDO_OK) flight->options.chooses_sizes = false;
+  return status;
 }
 
 rondo_status rondo_triton_bind(rondo_triton_flight *flight) {

@@ -57,6 +57,7 @@ typedef struct rondo_triton_recorded {
 typedef struct rondo_triton_size_choice {
   const char *fixed_by; /* why sizes are not chosen again; NULL: they are; constant */
   double bound;         /* on the regret of sizes; 0: sizes are chosen again on request only; constant */
+  bool takes_requests;  /* requests may want other sizes; constant */
   bool is_wanted;       /* by a request; under the lock */
   bool is_running;
   bool is_done;                /* the thread has ended its work; under the lock */

@@ -35,6 +35,10 @@ dynamic_batching { max_queue_delay_microseconds: 2000 }
 instance_group [ { kind: KIND_CPU count: 2 } ]
 parameters { key: "history" value: { string_value: "1:10,4:5,16" } }
 """
+ADAPTIVE = """backend: "rondo"
+parameters { key: "max_sizes" value: { string_value: "2" } }
+parameters { key: "allow_choose_sizes" value: { string_value: "1" } }
+"""
 WRONG = """backend: "rondo"
 max_batch_size: 4
 input [ { name: "x" data_type: TYPE_FP16 dims: [ 4 ] }, { name: "ids" data_type: TYPE_INT64 dims: [ 2 ] } ]
@@ -190,9 +194,11 @@ def test_ts2_sizes_are_chosen_again_on_request(server):
     """Also by themselves, if the regret is large, so that there may be more than one choice."""
     labels = '{device="cpu",model="adaptive",version="1"}'
     server.http.load_model("adaptive")
+    x, ids = inputs_of(7)
+    refused(lambda: server.http.infer("ranker", tensors_of(tritonclient.http, x, ids), parameters={"choose_sizes": True}),
+            "'allow_choose_sizes' with the value 1")
     for i in range(200):
         ask(server, "adaptive", 7, i)
-    x, ids = inputs_of(7)
     check(server.http.infer("adaptive", tensors_of(tritonclient.http, x, ids), parameters={"choose_sizes": True}), x, ids)
     until, count = time.monotonic() + 100, 0
     while server.metrics()[f"rondo_size_choices{labels}"] < 1 and time.monotonic() < until:
@@ -358,8 +364,7 @@ def write_repository(folder):
     small_models.write(folder, "second", ranker, 'backend: "rondo"\n')
     small_models.write(folder, "learner", ranker,
                        'backend: "rondo"\nparameters { key: "max_sizes" value: { string_value: "2" } }\n')
-    small_models.write(folder, "adaptive", ranker,
-                       'backend: "rondo"\nparameters { key: "max_sizes" value: { string_value: "2" } }\n')
+    small_models.write(folder, "adaptive", ranker, ADAPTIVE)
     small_models.write(folder, "wrong", ranker, WRONG)
     small_models.write(folder, "texts", small_models.texts(), 'backend: "rondo"\n')
     small_models.write(folder, "versions", ranker, 'backend: "rondo"\nversion_policy: { all { } }\n')

@@ -29,8 +29,9 @@ static const char *why_fixed(const rondo_triton_served *served) {
 rondo_status rondo_triton_sizes_init(rondo_triton_served *served) {
   const rondo_triton_config *config = &served->model->config;
   const char *fixed_by = why_fixed(served);
-  size_t percent;
+  size_t percent, takes_requests;
   RONDO_TRY(rondo_triton_config_number(config, "max_regret", 0, MOST_REGRET, 0, &percent));
+  RONDO_TRY(rondo_triton_config_number(config, "allow_choose_sizes", 0, 1, 0, &takes_requests));
   if (percent > 0 && fixed_by != NULL)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
                       "parameter 'max_regret' of the configuration is '%zu', but the sizes of model '%s' are fixed, by "
@@ -38,6 +39,7 @@ rondo_status rondo_triton_sizes_init(rondo_triton_served *served) {
                       percent, served->model->name, fixed_by);
   served->choice =
       (rondo_triton_size_choice){.fixed_by = fixed_by,
+                                 .takes_requests = takes_requests == 1,
                                  .bound = (double)percent / 100,
                                  .came = served->history == NULL ? 0 : rondo_triton_history_came(served->history),
                                  .needed = FIRST_NEEDED};

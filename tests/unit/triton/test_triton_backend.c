@@ -897,6 +897,7 @@ static bool is_choosing(void) {
 }
 
 #define FEW_SIZES(more) "{\"max_batch_size\":8,\"parameters\":{\"max_sizes\":{\"string_value\":\"2\"}" more "}}"
+#define ALLOW_CHOOSING ",\"allow_choose_sizes\":{\"string_value\":\"1\"}"
 #define MAX_REGRET(percent) ",\"max_regret\":{\"string_value\":\"" percent "\"}"
 
 /* Requests are answered all the time, and the counters go on. */
@@ -923,7 +924,7 @@ UNIT_TEST(test_ts2_sizes_are_chosen_again_on_request) {
   static const fake_parameter parameters[] = {{"choose_sizes", TRITON_PARAMETER_INT, &one},
                                               {"choose_sizes", TRITON_PARAMETER_STRING, "1"}};
   triton_request request;
-  load(FEW_SIZES(MAX_REGRET("0")));
+  load(FEW_SIZES(ALLOW_CHOOSING));
   for (size_t i = 0; i < 300; i++) {
     make_request(&request, 7);
     execute(&request);
@@ -946,6 +947,19 @@ UNIT_TEST(test_ts2_sizes_are_chosen_again_on_request) {
   execute(&request);
   assert_answer_error(&request, TRITON_ERROR_INVALID_ARGUMENT, "'choose_sizes' is not a number from 0 to 1");
   want_sizes(2); /* the model is unloaded meanwhile */
+  unload();
+}
+
+/* Any client could keep the server busy, so the configuration must allow it. */
+UNIT_TEST(test_ts2_sizes_that_requests_may_not_choose) {
+  triton_request request;
+  load(FEW_SIZES(MAX_REGRET("1")));
+  make_request(&request, 3);
+  request.parameter_count = 1;
+  request.parameters[0] = (fake_parameter){"choose_sizes", TRITON_PARAMETER_INT, &one};
+  execute(&request);
+  assert_answer_error(&request, TRITON_ERROR_UNSUPPORTED, "'allow_choose_sizes' with the value 1");
+  assert_false(is_choosing());
   unload();
 }
 
@@ -989,7 +1003,7 @@ UNIT_TEST(test_ts2_sizes_of_a_model_that_changes_states) {
 /* What unloading says to a thread that records. */
 UNIT_TEST(test_ts6_unloading_ends_a_recording) {
   triton_request request;
-  load(FEW_SIZES(MAX_REGRET("0")));
+  load(FEW_SIZES(ALLOW_CHOOSING));
   const rondo_triton_instance *state = instances[0].state;
   atomic_store(&state->served->choice.is_unwanted, true);
   want_sizes(5);
@@ -1004,7 +1018,7 @@ UNIT_TEST(test_ts6_unloading_ends_a_recording) {
 
 /* The old sizes stay, whatever fails. */
 UNIT_TEST(test_ts6_allocations_of_a_choice_fail) {
-  load(FEW_SIZES(MAX_REGRET("0")));
+  load(FEW_SIZES(ALLOW_CHOOSING));
   bool has_failed = true;
   for (uint64_t number = 1; has_failed; number += 1 + number / 4) {
     triton_request request;
