@@ -129,12 +129,30 @@ static bool is_written_by_session(const rondo_row_inputs *row, const char *name)
   return false;
 }
 
-static rondo_status refuse_difference(void) {
+static rondo_status refuse_difference(const char *what, const char *name) {
   return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE,
-                    "the network has other inputs or outputs for another length: build_sized makes the same ones");
+                    "the network has no %s '%s' for another length: build_sized makes the same inputs and outputs",
+                    what, name);
 }
 
-/* `other` is the program for another length, or the same one. */
+static const rondo_shape *find_input_shape(const rondo_program *program, const char *name) {
+  for (uint32_t i = 0; i < program->values.count; i++) {
+    const rondo_program_value *value = &program->values.items[i];
+    if (value->kind == RONDO_VALUE_INPUT && strcmp(value->name, name) == 0) return &value->shape;
+  }
+  return NULL;
+}
+
+static const rondo_shape *find_output_shape(const rondo_program *program, const char *name) {
+  for (size_t i = 0; i < program->outputs.count; i++) {
+    const rondo_named_output *output = &program->outputs.items[i];
+    if (strcmp(output->name, name) == 0) return rondo_program_shape(program, output->value);
+  }
+  return NULL;
+}
+
+/* `other` is the program for another length, or the same one. The networks of two lengths may compute by other
+ * operations, so values are found by their names. */
 static rondo_status describe_program(rondo_scratch *scratch, const rondo_row_inputs *row, const rondo_program *program,
                                      const rondo_program *other, rondo_triton_tensors *inputs,
                                      rondo_triton_tensors *outputs) {
@@ -142,17 +160,18 @@ static rondo_status describe_program(rondo_scratch *scratch, const rondo_row_inp
   for (uint32_t i = 0; i < program->values.count; i++) count += program->values.items[i].kind == RONDO_VALUE_INPUT;
   RONDO_TRY(rondo_scratch_take(scratch, count, sizeof *inputs->items, &inputs->items));
   RONDO_TRY(rondo_scratch_take(scratch, program->outputs.count, sizeof *outputs->items, &outputs->items));
-  if (other->values.count != program->values.count || other->outputs.count != program->outputs.count)
-    return refuse_difference();
   for (uint32_t i = 0; i < program->values.count; i++) {
     const rondo_program_value *value = &program->values.items[i];
-    if (value->kind == RONDO_VALUE_INPUT && !is_written_by_session(row, value->name))
-      RONDO_TRY(add_of_program(scratch, inputs, value->name, &value->shape, &other->values.items[i].shape));
+    if (value->kind != RONDO_VALUE_INPUT || is_written_by_session(row, value->name)) continue;
+    const rondo_shape *its = find_input_shape(other, value->name);
+    if (its == NULL) return refuse_difference("input", value->name);
+    RONDO_TRY(add_of_program(scratch, inputs, value->name, &value->shape, its));
   }
   for (size_t i = 0; i < program->outputs.count; i++) {
     const rondo_named_output *output = &program->outputs.items[i];
-    RONDO_TRY(add_of_program(scratch, outputs, output->name, rondo_program_shape(program, output->value),
-                             rondo_program_shape(other, other->outputs.items[i].value)));
+    const rondo_shape *its = find_output_shape(other, output->name);
+    if (its == NULL) return refuse_difference("output", output->name);
+    RONDO_TRY(add_of_program(scratch, outputs, output->name, rondo_program_shape(program, output->value), its));
   }
   return RONDO_OK;
 }

@@ -11,6 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <rondo/operators.h>
+
 #include "fake_triton/triton_test.h"
 #include "support/rondo_test.h"
 #include "support/test_onnx.h"
@@ -387,6 +389,42 @@ UNIT_TEST(test_ts1_a_shared_object_without_a_place_for_its_copy) {
   refuse_model("{}", TRITON_ERROR_INTERNAL, "creating /nowhere/rondo-model.");
   assert_int_equal(unsetenv("TMPDIR"), 0);
   remove_repository();
+}
+
+/* y [rows, length] = 2 x, and 4 x for even lengths, by another operation; `more` [rows] is missing for odd ones if the
+ * user wants that. */
+static rondo_status build_by_length(void *user, const rondo_model_size *size, rondo_program *program) {
+  const size_t shape[] = {size->rows, size->length};
+  rondo_value x, y, more;
+  RONDO_TRY(rondo_program_input(program, "x", RONDO_F32, shape, 2, &x));
+  RONDO_TRY(rondo_op_add(program, x, x, &y));
+  if (size->length % 2 == 0) RONDO_TRY(rondo_op_add(program, y, y, &y));
+  if (user == NULL || size->length % 2 == 0) {
+    RONDO_TRY(rondo_program_input(program, "more", RONDO_F32, shape, 1, &more));
+    RONDO_TRY(rondo_program_output(program, "same", more));
+  }
+  return rondo_program_output(program, "y", y);
+}
+
+UNIT_TEST(test_ts4_values_of_two_lengths_are_found_by_name) {
+  static const size_t lengths[] = {4};
+  static char lacks_more;
+  const rondo_allocator allocator = rondo_allocator_default();
+  rondo_scratch scratch = {.allocator = &allocator};
+  rondo_model_options options = {RONDO_MODEL_OPTIONS_INIT, .build_sized = build_by_length, .lengths = lengths,
+                                 .length_count = 1};
+  rondo_triton_tensors inputs, outputs;
+  bool changes_states;
+  assert_ok(rondo_triton_describe(&scratch, &options, &inputs, &outputs, &changes_states));
+  assert_int_equal(inputs.count, 2);
+  assert_true(rondo_triton_find_tensor(&inputs, "x")->has_length);
+  assert_false(rondo_triton_find_tensor(&inputs, "more")->has_length);
+  assert_true(rondo_triton_find_tensor(&outputs, "y")->has_length);
+  assert_false(rondo_triton_find_tensor(&outputs, "same")->has_length);
+  options.user = &lacks_more;
+  assert_fails(rondo_triton_describe(&scratch, &options, &inputs, &outputs, &changes_states), RONDO_INVALID_ARGUMENT);
+  assert_non_null(strstr(rondo_last_error()->message, "no input 'more' for another length"));
+  rondo_scratch_free(&scratch);
 }
 
 UNIT_TEST(test_ts1_a_shared_object_that_is_none) {
