@@ -112,6 +112,25 @@ static void take_out(rondo_triton_served *served, rondo_triton_flight *flight) {
   served->waiting_count--;
 }
 
+/* What it waited for: a slot, or the requests of its sequence before it. */
+static rondo_status fail_late(const rondo_triton_flight *flight) {
+  const rondo_triton_served *served = flight->instance->served;
+  const bool has_name = rondo_triton_has_correlation(correlation_of(flight));
+  const unsigned long long deadline = flight->request.deadline_us;
+  char text[RONDO_TRITON_SEQUENCE_TEXT];
+  const char *name = has_name ? rondo_triton_sequence_text(correlation_of(flight), text) : "the request";
+  if (!flight->options.starts)
+    return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_TIMED_OUT,
+                      "earlier requests of %s were not answered before the deadline of this one, %llu us: give it more "
+                      "time, or send it after their answers",
+                      name, deadline);
+  return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_TIMED_OUT,
+                    "%s did not get a slot before its deadline of %llu us, because the %zu slots of model '%s' are "
+                    "taken: give the model more slots, or let idle sequences lose theirs (its parameters 'slots', "
+                    "'evict_idle' and 'max_idle_ms')",
+                    name, deadline, served->sequences.slots, served->model->name);
+}
+
 /* Why a flight does not wait any longer. */
 static rondo_status check_waiting(rondo_triton_flight *flight) {
   bool is_cancelled = false;
@@ -120,9 +139,7 @@ static rondo_status check_waiting(rondo_triton_flight *flight) {
     rondo_triton_ignore(rondo_triton_server.request_is_cancelled(flight->handle, &is_cancelled));
   if (is_cancelled) return rondo_fail(RONDO_INVALID_STATE, RONDO_REASON_ABORTED, "the request was cancelled");
   if (flight->request.deadline_us == 0 || waited_us < flight->request.deadline_us) return RONDO_OK;
-  return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_TIMED_OUT,
-                    "the request did not get a slot before its deadline of %llu us",
-                    (unsigned long long)flight->request.deadline_us);
+  return fail_late(flight);
 }
 
 /* The deadline counts from now on. */

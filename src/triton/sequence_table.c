@@ -8,15 +8,17 @@
 #include <assert.h>
 
 #include "base/allocation.h"
+#include "base/clock.h"
 
 void rondo_triton_sequences_init(const rondo_allocator *allocator, rondo_triton_sequences *out) {
   *out = (rondo_triton_sequences){.allocator = *allocator};
   pthread_mutex_init(&out->lock, NULL);
 }
 
-rondo_status rondo_triton_sequences_reserve(rondo_triton_sequences *sequences, size_t slots) {
+rondo_status rondo_triton_sequences_reserve(rondo_triton_sequences *sequences, size_t slots, size_t max_idle_ms) {
   RONDO_TRY(rondo_allocate_items(&sequences->allocator, 2 * slots, sizeof *sequences->items, &sequences->items));
   sequences->slots = slots;
+  sequences->max_idle_ms = max_idle_ms;
   sequences->count = 2 * slots;
   return RONDO_OK;
 }
@@ -39,11 +41,26 @@ static bool close_sequence(rondo_triton_sequence *entry) {
   return true;
 }
 
+static bool is_abandoned(const rondo_triton_sequences *sequences, const rondo_triton_sequence *entry, uint64_t now) {
+  return sequences->max_idle_ms > 0 && !entry->has_expired && now - entry->used_ns > sequences->max_idle_ms * 1000000;
+}
+
+/* The entry stays, so that the next request is told. If the session still uses the sequence, it expires later. */
+static void expire(rondo_triton_sequence *entry) {
+  entry->has_expired =
+      rondo_sequence_close(entry->sequence) == RONDO_OK || rondo_last_error()->reason != RONDO_REASON_STILL_IN_USE;
+}
+
 static bool close_ended(rondo_triton_sequences *sequences) {
   bool is_left = false;
+  const uint64_t now = rondo_clock_ns();
   for (size_t i = 0; i < sequences->count; i++) {
     rondo_triton_sequence *entry = &sequences->items[i];
-    if (!is_free(entry) && entry->has_ended && !entry->is_used) is_left |= !close_sequence(entry);
+    if (is_free(entry) || entry->is_used) continue;
+    if (entry->has_ended)
+      is_left |= !close_sequence(entry);
+    else if (is_abandoned(sequences, entry, now))
+      expire(entry);
   }
   return is_left;
 }
@@ -74,6 +91,14 @@ static rondo_triton_sequence *find_unused(rondo_triton_sequences *sequences) {
     if (stale == NULL && !entry->is_used && is_stale(entry, &is_busy)) stale = entry;
   }
   return stale;
+}
+
+static rondo_status fail_expired(const rondo_triton_sequences *sequences, const rondo_triton_correlation *correlation) {
+  char name[RONDO_TRITON_SEQUENCE_TEXT];
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_STALE_SEQUENCE,
+                    "%s had no request for %llu ms, so it has ended (the model's parameter 'max_idle_ms'): begin it "
+                    "again, with the start flag and all of its tokens",
+                    rondo_triton_sequence_text(correlation, name), (unsigned long long)sequences->max_idle_ms);
 }
 
 static rondo_status fail_absent(const rondo_triton_sequences *sequences, const rondo_triton_correlation *correlation,
@@ -121,7 +146,9 @@ static rondo_status begin(rondo_triton_sequences *sequences, rondo_session *sess
   }
   if (entry == NULL) return fail_absent(sequences, &options->correlation, false);
   if (is_stale(entry, &is_busy)) {
+    const bool has_expired = entry->has_expired;
     make_free(entry);
+    if (has_expired) return fail_expired(sequences, &options->correlation);
     return fail_absent(sequences, &options->correlation, true);
   }
   *out = entry;
@@ -146,6 +173,7 @@ void rondo_triton_sequence_end(rondo_triton_sequences *sequences, rondo_triton_s
   pthread_mutex_lock(&sequences->lock);
   assert(sequence->is_used);
   sequence->is_used = false;
+  sequence->used_ns = rondo_clock_ns();
   sequence->has_ended |= has_ended;
   pthread_mutex_unlock(&sequences->lock);
 }

@@ -13,17 +13,27 @@
 #include "triton/session_watch.h"
 #include "triton/sizes/size_choice.h"
 
-enum { DEFAULT_QUEUE = 256, MOST_QUEUE = 65536 };
+enum { DEFAULT_QUEUE = 256, MOST_QUEUE = 65536, DEFAULT_IDLE_MS = 600000, MOST_IDLE_MS = 1000000000 };
 
 /* The session ------------------------------------------------------------------------------------------------------ */
+
+/* Where no sequence is evicted, abandoned ones would keep their slots. */
+static rondo_status read_max_idle(const rondo_triton_model_state *model, size_t *out_ms) {
+  size_t evicts;
+  RONDO_TRY(rondo_triton_config_number(&model->config, "evict_idle", 0, 1, model->source.options.evict_idle, &evicts));
+  return rondo_triton_config_number(&model->config, "max_idle_ms", 0, MOST_IDLE_MS, evicts == 1 ? 0 : DEFAULT_IDLE_MS,
+                                    out_ms);
+}
 
 /* A session may have fewer slots than the model asks for. */
 static rondo_status make_sequences(rondo_triton_served *served) {
   const rondo_triton_model_state *model = served->model;
   rondo_model_info info = {.struct_size = sizeof info};
+  size_t max_idle_ms;
   if (model->source.options.slots == 0) return RONDO_OK;
+  RONDO_TRY(read_max_idle(model, &max_idle_ms));
   RONDO_TRY(rondo_session_get_model_info(served->recorded->session, model->name, &info));
-  return rondo_triton_sequences_reserve(&served->sequences, (size_t)info.slots);
+  return rondo_triton_sequences_reserve(&served->sequences, (size_t)info.slots, max_idle_ms);
 }
 
 static rondo_status start(rondo_triton_served *served) {

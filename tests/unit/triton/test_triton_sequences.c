@@ -325,7 +325,8 @@ UNIT_TEST(test_ts4_sequences_that_are_not_evicted) {
   make_request(&late, 2, START, prompt, 2);
   late.timeout_us = 2000;
   execute(&late);
-  assert_answer_error(&late, TRITON_ERROR_UNAVAILABLE, "did not get a slot before its deadline of 2000 us");
+  assert_answer_error(&late, TRITON_ERROR_UNAVAILABLE,
+                      "sequence 2 did not get a slot before its deadline of 2000 us, because the 1 slots");
   make_request(&cancelled, 3, START, prompt, 2);
   send(&cancelled);
   make_request(&waiting, 4, START, prompt, 2);
@@ -337,6 +338,40 @@ UNIT_TEST(test_ts4_sequences_that_are_not_evicted) {
   (void)ask(1, END, prompt, 1);
   await_release(&waiting);
   assert_false(waiting.has_error);
+  unload();
+}
+
+/* A client that has gone without the end flag keeps its slot for a while. */
+UNIT_TEST(test_ts4_sequences_that_were_abandoned) {
+  static const int32_t prompt[] = {1, 2};
+  load(SLOTS("1", PARAMETER("evict_idle", "0") PARAMETER("max_idle_ms", "50")));
+  for (uint64_t i = 1; i <= 3; i++) (void)ask(i, START, prompt, 2); /* each waits until the one before has expired */
+  assert_step_refused(2, TRITON_ERROR_INVALID_ARGUMENT, "sequence 2 had no request for 50 ms, so it has ended");
+  (void)ask(3, START, prompt, 2);
+  unload();
+  load(SLOTS("1", PARAMETER("max_idle_ms", "0")));
+  (void)ask(1, START, prompt, 2);
+  test_sleep_ms(60);
+  (void)ask(1, 0, prompt, 1);
+  unload();
+}
+
+/* A request of a sequence waits for those before it. */
+UNIT_TEST(test_ts4_requests_that_are_late_in_their_sequence) {
+  static const int32_t prompt[] = {1, 2};
+  triton_request first, late;
+  load(SLOTS("1", PARAMETER("evict_idle", "0")));
+  (void)ask(1, START, prompt, 2);
+  make_request(&first, 2, START, prompt, 2);
+  send(&first); /* waits for a slot */
+  make_request(&late, 2, 0, prompt, 1);
+  late.timeout_us = 2000;
+  execute(&late);
+  assert_answer_error(&late, TRITON_ERROR_UNAVAILABLE,
+                      "earlier requests of sequence 2 were not answered before the deadline of this one, 2000 us");
+  (void)ask(1, END, prompt, 1);
+  await_release(&first);
+  assert_false(first.has_error);
   unload();
 }
 
