@@ -163,6 +163,7 @@ static void report_batch(const rondo_triton_flight *flight, const rondo_answer *
   rondo_triton_batch_count *count = &served->batches[requests];
   uint64_t rows = 0;
   pthread_mutex_lock(&served->lock);
+  flight->recorded->padded += answer->padding_rows > 0;
   count->rows += flight->request.rows;
   if (++count->answers >= requests) {
     rows = count->rows;

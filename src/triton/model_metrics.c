@@ -28,6 +28,8 @@ static const metric_row rows[] = {
     COUNTER(cancelled, "cancelled_requests", "Requests that were cancelled"),
     COUNTER(failed, "failed_requests", "Requests whose work failed"),
     COUNTER(batched, "batched_requests", "Requests that ran together with others"),
+    {TRITON_METRIC_COUNTER, "rondo_padded_requests", "Requests that ran with rows of padding",
+     offsetof(rondo_triton_counts, padded)},
     COUNTER(rows, "request_rows", "Rows of requests"),
     COUNTER(padding_rows, "padding_rows", "Rows that were added as padding"),
     COUNTER(renewals, "dispatch_renewals", "How often graphs were chosen again because times had changed"),

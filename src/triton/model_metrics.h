@@ -9,7 +9,7 @@
 
 #include "triton/server_abi.h"
 
-enum { RONDO_TRITON_METRICS = 19 };
+enum { RONDO_TRITON_METRICS = 20 };
 
 typedef struct rondo_triton_metric_families {
   triton_metric_family *families[RONDO_TRITON_METRICS]; /* NULL: the server has no metrics */
@@ -26,7 +26,7 @@ typedef struct rondo_triton_metrics {
 /* What is reported of a session. */
 typedef struct rondo_triton_counts {
   rondo_model_info info;
-  uint64_t size_choices;
+  uint64_t size_choices, padded;
 } rondo_triton_counts;
 
 void rondo_triton_metrics_open(const rondo_triton_metric_families *families, const char *model, uint64_t version,

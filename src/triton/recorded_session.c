@@ -213,6 +213,9 @@ rondo_status rondo_triton_recorded_free(const rondo_triton_served *served, rondo
 
 void rondo_triton_recorded_report(rondo_triton_served *served, rondo_triton_recorded *recorded) {
   rondo_triton_counts counts = {.info = {.struct_size = sizeof counts.info}, .size_choices = recorded->is_new_choice};
+  pthread_mutex_lock(&served->lock);
+  counts.padded = recorded->padded;
+  pthread_mutex_unlock(&served->lock);
   if (rondo_session_get_model_info(recorded->session, served->model->name, &counts.info) == RONDO_OK)
     rondo_triton_metrics_report(&served->metrics, &counts, recorded == served->recorded, recorded->reported);
 }

@@ -16,8 +16,8 @@ RONDO_MUST_USE rondo_status rondo_triton_recorded_make(const rondo_triton_served
 RONDO_MUST_USE rondo_status rondo_triton_recorded_free(const rondo_triton_served *served,
                                                        rondo_triton_recorded *recorded);
 
-/* For the watching thread: reports the session's metrics; sizes of memory are those of the session that takes new
- * requests. */
+/* For the watching thread, or after it has ended: reports the session's metrics; sizes of memory are those of the
+ * session that takes new requests. */
 void rondo_triton_recorded_report(rondo_triton_served *served, rondo_triton_recorded *recorded);
 
 #endif

@@ -50,6 +50,7 @@ typedef struct rondo_triton_recorded {
   rondo_session *session;
   uint32_t users;     /* requests that it has accepted, and calls that submit; under the lock of the served model */
   bool is_new_choice; /* of sizes, while the model was served */
+  uint64_t padded;    /* requests that ran with rows of padding; under the lock of the served model */
   uint64_t reported[RONDO_TRITON_METRICS]; /* of counters */
 } rondo_triton_recorded;
 

@@ -39,10 +39,16 @@ static void cancel_flights(rondo_triton_served *served) {
   pthread_mutex_lock(&served->lock);
 }
 
+/* Without the lock: only this thread exchanges and frees sessions. */
+static void report_all(rondo_triton_served *served) {
+  if (served->retired != NULL) rondo_triton_recorded_report(served, served->retired);
+  rondo_triton_recorded_report(served, served->recorded);
+}
+
 /* Under the lock, which is released meanwhile. */
 static void report(rondo_triton_served *served) {
   pthread_mutex_unlock(&served->lock);
-  rondo_triton_recorded_report(served, served->recorded);
+  report_all(served);
   pthread_mutex_lock(&served->lock);
 }
 
@@ -94,4 +100,5 @@ void rondo_triton_watch_stop(rondo_triton_served *served) {
   pthread_cond_signal(&served->wake);
   pthread_mutex_unlock(&served->lock);
   rondo_thread_join(served->watch);
+  report_all(served); /* another version of the model may share the counters */
 }

@@ -24,8 +24,11 @@ struct TRITONSERVER_MetricFamily {
   char name[64];
   triton_metric_kind kind;
 };
+/* Those with the same family and labels are one. */
 struct TRITONSERVER_Metric {
   triton_metric_family *family;
+  char labels[256];
+  uint32_t users;
   double value;
 };
 struct TRITONBACKEND_Response {
@@ -186,27 +189,47 @@ triton_error *TRITONSERVER_MetricFamilyDelete(triton_metric_family *family) {
   drop(family);
   return NULL;
 }
+/* Under the lock. The metric, or a place for a new one; NULL: there is none. */
+static triton_metric **find_metric(const triton_metric_family *family, const char *labels) {
+  triton_metric **place = NULL;
+  for (size_t i = 0; i < MOST_METRICS; i++) {
+    if (metrics[i] == NULL)
+      place = place == NULL ? &metrics[i] : place;
+    else if (metrics[i]->family == family && strcmp(metrics[i]->labels, labels) == 0)
+      return &metrics[i];
+  }
+  return place;
+}
+
 triton_error *TRITONSERVER_MetricNew(triton_metric **out, triton_metric_family *family, const triton_parameter **labels,
                                      uint64_t count) {
+  char text[256] = "";
+  size_t used = 0;
   MAY_FAIL();
-  (void)labels, (void)count;
-  *out = make(sizeof **out);
-  (*out)->family = family;
+  for (uint64_t i = 0; i < count && used < sizeof text; i++)
+    used += (size_t)snprintf(text + used, sizeof text - used, "%s=%s,", labels[i]->name, labels[i]->value);
   pthread_mutex_lock(&lock);
-  for (size_t i = 0; i < MOST_METRICS; i++) {
-    if (metrics[i] != NULL) continue;
-    metrics[i] = *out;
-    break;
+  triton_metric **place = find_metric(family, text);
+  if (place != NULL && *place == NULL) {
+    *place = calloc(1, sizeof **place);
+    (*place)->family = family;
+    memcpy((*place)->labels, text, sizeof text);
   }
+  if (place != NULL) (*place)->users++;
   pthread_mutex_unlock(&lock);
+  if (place == NULL) return TRITONSERVER_ErrorNew(TRITON_ERROR_INTERNAL, "too many metrics");
+  atomic_fetch_add(&alive, 1);
+  *out = *place;
   return NULL;
 }
 triton_error *TRITONSERVER_MetricDelete(triton_metric *metric) {
   pthread_mutex_lock(&lock);
-  for (size_t i = 0; i < MOST_METRICS; i++)
+  const bool is_last = --metric->users == 0;
+  for (size_t i = 0; i < MOST_METRICS && is_last; i++)
     if (metrics[i] == metric) metrics[i] = NULL;
   pthread_mutex_unlock(&lock);
-  drop(metric);
+  atomic_fetch_sub(&alive, 1);
+  if (is_last) free(metric);
   return NULL;
 }
 static triton_error *set_metric(triton_metric *metric, triton_metric_kind kind, double value) {

@@ -846,6 +846,49 @@ UNIT_TEST(test_ts5_metrics_are_those_of_the_session) {
   assert_true(fake_triton_metric("rondo_request_rows") < 0);
 }
 
+UNIT_TEST(test_ts5_requests_with_padding) {
+  triton_request request;
+  load(SMALL); /* one graph, of 4 rows */
+  const rondo_triton_instance *state = instances[0].state;
+  const double recorded = 1, eager = 1000;
+  assert_ok(rondo_session_set_times(state->served->recorded->session, "ranker", &recorded, &eager, 1, 0));
+  for (size_t rows = 1; rows <= 4; rows++) {
+    make_request(&request, rows);
+    execute(&request);
+  }
+  await_metric("rondo_request_rows", 10);
+  assert_true(fake_triton_metric("rondo_padded_requests") == 3);
+  assert_true(fake_triton_metric("rondo_padding_rows") == 6);
+  unload();
+}
+
+/* A reload makes the new model before the old one ends; both have the same counters. */
+UNIT_TEST(test_ts5_counters_go_on_when_a_model_is_loaded_again) {
+  static triton_model again;
+  triton_request request;
+  load(SMALL);
+  again = model;
+  again.state = NULL;
+  instances[1].model = &again;
+  assert_loaded(TRITONBACKEND_ModelInitialize(&again));
+  assert_loaded(TRITONBACKEND_ModelInstanceInitialize(&instances[1]));
+  for (size_t i = 0; i < 5; i++) {
+    make_request(&request, 3);
+    execute(&request);
+  }
+  assert_loaded(TRITONBACKEND_ModelInstanceFinalize(&instances[0]));
+  assert_true(fake_triton_metric("rondo_request_rows") == 15);
+  assert_loaded(TRITONBACKEND_ModelFinalize(&model));
+  assert_loaded(TRITONBACKEND_ModelInitialize(&model));
+  assert_loaded(TRITONBACKEND_ModelInstanceInitialize(&instances[0]));
+  assert_loaded(TRITONBACKEND_ModelInstanceFinalize(&instances[1]));
+  assert_loaded(TRITONBACKEND_ModelFinalize(&again));
+  make_request(&request, 3);
+  execute(&request);
+  await_metric("rondo_request_rows", 18);
+  unload();
+}
+
 static void run_second(void) {
   execute_second();
   await_release(&second);
