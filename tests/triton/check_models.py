@@ -215,23 +215,31 @@ def parameter(key, value):
     return f'parameters {{ key: "{key}" value: {{ string_value: "{value}" }} }}\n'
 
 
-def write_repository(build, folder):
-    for name in ("recommender", "gpt"):
-        version = add_model(folder, name)
-        shutil.copy(f"{build}/examples/{name}.so", f"{version}/model.so")
-        subprocess.run([f"{build}/examples/{name}", "cpu", f"{version}/weights.safetensors"], check=True,
-                       stdout=subprocess.DEVNULL)
+DECOUPLED = "model_transaction_policy { decoupled: true }\n"
+
+
+def train_writer(build, folder):
+    """Trains a GPT and serves it as `scores`, without sequences; returns its file."""
     with open(f"{folder}/../text", "wb") as file:
         file.write(RHYME * 20)
     version = add_model(folder, "scores", parameter("slots", 0))
     subprocess.run([f"{build}/tools/rondo/rondo", "train", f"{folder}/../text", "--model", "gpt", "--steps", "80",
                     "--context", "32", "--layers", "2", "--width", "32", "--save", f"{version}/model.safetensors"],
                    check=True, stdout=subprocess.DEVNULL)
-    decoupled = "model_transaction_policy { decoupled: true }\n"
+    return f"{version}/model.safetensors"
+
+
+def write_repository(build, folder):
+    for name in ("recommender", "gpt"):
+        version = add_model(folder, name)
+        shutil.copy(f"{build}/examples/{name}.so", f"{version}/model.so")
+        subprocess.run([f"{build}/examples/{name}", "cpu", f"{version}/weights.safetensors"], check=True,
+                       stdout=subprocess.DEVNULL)
+    saved = train_writer(build, folder)
     oldest = "sequence_batching { oldest { max_candidate_sequences: 2 } max_sequence_idle_microseconds: 60000000 }\n"
-    for name, config in [("writer", decoupled + parameter("slots", 4)), ("stepper", ""),
-                         ("scheduled", decoupled + oldest + parameter("slots", 2))]:
-        shutil.copy(f"{version}/model.safetensors", add_model(folder, name, config))
+    for name, config in [("writer", DECOUPLED + parameter("slots", 4)), ("stepper", ""),
+                         ("scheduled", DECOUPLED + oldest + parameter("slots", 2))]:
+        shutil.copy(saved, add_model(folder, name, config))
     version = add_model(folder, "character")
     subprocess.run([f"{build}/tools/rondo/rondo", "train", f"{folder}/../text", "--model", "character", "--steps", "50",
                     "--save", f"{version}/model.safetensors"], check=True, stdout=subprocess.DEVNULL)

@@ -361,7 +361,7 @@ def write_repository(folder):
     ranker = small_models.ranker()
     small_models.write(folder, "ranker", ranker, 'backend: "rondo"\n')
     small_models.write(folder, "batched", ranker, FIXED)
-    small_models.write(folder, "second", ranker, 'backend: "rondo"\n')
+    small_models.write(folder, "second", ranker, ADAPTIVE)
     small_models.write(folder, "learner", ranker,
                        'backend: "rondo"\nparameters { key: "max_sizes" value: { string_value: "2" } }\n')
     small_models.write(folder, "adaptive", ranker, ADAPTIVE)

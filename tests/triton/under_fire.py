@@ -2,7 +2,8 @@
 """Keeps the backend in a real Triton Inference Server under fire (TS-9): under_fire.py BUILD SECONDS
 
 Clients ask at nine tenths of the rate that they reach at first. Meanwhile others vanish in the middle of a request, send
-garbage, absurd shapes and wrong types, or give no time; a model is loaded and unloaded; and a signal stops the
+garbage, absurd shapes and wrong types, or give no time; sizes are chosen again; texts are written step by step and as
+streams, and some are abandoned; a model is loaded and unloaded, also while its sizes are chosen; and a signal stops the
 whole server for a moment. In the end each good request has its right answer, and the server has not grown. All of this
 is on the loopback address, by a fixed number of threads that pause between requests.
 
@@ -12,6 +13,7 @@ import http.client
 import json
 import os
 import random
+import shutil
 import signal
 import socket
 import struct
@@ -22,21 +24,26 @@ import time
 import traceback
 import urllib.request
 
+import numpy
 import tritonclient.grpc
 from tritonclient.utils import InferenceServerException
 
+import check_models
 import check_server
 
 CLIENTS = 4
-MODELS = ["ranker", "batched"]
+MODELS = ["ranker", "batched", "adaptive"]
+PROMPT, TOKENS = b"the cow ", 8
+MAX_IDLE_MS = 5000
 AWAY = ("not ready", "unknown model", "not found", "unloading")  # what a model that is not loaded answers
 
 
 class Fire:
     """What all threads share."""
 
-    def __init__(self, server):
+    def __init__(self, server, text):
         self.server, self.end = server, threading.Event()
+        self.text = text  # that the model `writer` writes: its tokens
         self.lock, self.counts, self.latencies, self.faults = threading.Lock(), {}, [], []
 
     def count(self, what):
@@ -70,6 +77,51 @@ def ask_what_comes_and_goes(fire, source):
         assert any(text in str(error) for text in AWAY), error
 
 
+def choose_sizes_of(fire, source, model):
+    x, ids = check_server.inputs_of(source.randint(1, 12), source.randrange(1 << 30))
+    check_server.check(fire.server.grpc.infer(model, check_server.tensors_of(tritonclient.grpc, x, ids),
+                                              parameters={"choose_sizes": True}), x, ids)
+
+
+def choose_sizes(fire, source):
+    choose_sizes_of(fire, source, "adaptive")
+
+
+def write_by_steps(fire, source):
+    """A request for each token. Some texts are abandoned, whose slots others get after a while."""
+    steps = source.randint(1, 3) if source.random() < 0.05 else TOKENS
+    name, tokens = source.randint(1, 1 << 60), check_models.tokens_of(fire.server, PROMPT)
+    for i in range(steps):
+        sent = time.monotonic()
+        try:
+            result = fire.server.grpc.infer("stepper", check_models.step_inputs(tritonclient.grpc, tokens),
+                                            sequence_id=name, sequence_start=i == 0, sequence_end=i == TOKENS - 1)
+        except InferenceServerException as error:
+            assert f"had no request for {MAX_IDLE_MS} ms" in str(error), error
+            assert sent - before > 0.9 * MAX_IDLE_MS / 1000, error
+            return
+        before, tokens = sent, result.as_numpy("token").astype(numpy.int32)
+        assert tokens[0, 0] == fire.text[i], (i, tokens, fire.text)
+
+
+def write_as_stream(fire, source):
+    """One request for all tokens. Some clients leave after the first ones."""
+    body = json.dumps({"tokens": check_models.tokens_of(fire.server, PROMPT)[0].tolist(), "seed": 1, "temperature": 0.0,
+                       "max_tokens": TOKENS})
+    connection = http.client.HTTPConnection("127.0.0.1", fire.server.port, timeout=60)
+    try:
+        connection.request("POST", "/v2/models/writer/generate_stream", body)
+        answer = connection.getresponse()
+        assert answer.status == 200, answer.status
+        if source.random() < 0.1:
+            answer.readline()
+            return
+        lines = [line for line in answer.read().decode().splitlines() if line.startswith("data:")]
+    finally:
+        connection.close()
+    assert [json.loads(line[len("data:"):])["token"] for line in lines] == fire.text, lines
+
+
 def is_gone(server, name):
     with urllib.request.urlopen(urllib.request.Request(f"{server.url()}/v2/repository/index", b"{}"), timeout=60) as answer:
         return all(model.get("state") != "UNLOADING" for model in json.load(answer) if model["name"] == name)
@@ -77,9 +129,11 @@ def is_gone(server, name):
 
 def load_and_unload(fire, source):
     """A model is loaded again when it is gone: this server, 2.51, may end itself if the two overlap."""
-    fire.server.http.load_model("second")
+    fire.server.grpc.load_model("second")
+    if source.random() < 0.5:
+        choose_sizes_of(fire, source, "second")
     fire.end.wait(source.uniform(0, 0.3))
-    fire.server.http.unload_model("second")
+    fire.server.grpc.unload_model("second")
     while not is_gone(fire.server, "second"):
         time.sleep(0.005)
 
@@ -141,8 +195,8 @@ def stop_for_a_moment(fire, source):
 
 # What disturbs the server, and the seconds between two times.
 FIRE = [(ask_what_comes_and_goes, 0.01), (load_and_unload, 0.2), (send_garbage, 0.02), (send_absurd_tensors, 0.02),
-        (vanish, 0.02), (give_no_time, 0.02),
-        (stop_for_a_moment, 3)]
+        (vanish, 0.02), (give_no_time, 0.02), (choose_sizes, 1), (write_by_steps, 0.02), (write_by_steps, 0.02),
+        (write_as_stream, 0.02), (write_as_stream, 0.02), (stop_for_a_moment, 3)]
 
 
 def resources(server):
@@ -169,13 +223,15 @@ def first_rate(fire, seconds):
 
 def burn(server, seconds):
     """All threads for some seconds; returns the fire and the resources before and after."""
-    rate = first_rate(Fire(server), min(5, seconds / 4))
-    fire = Fire(server)
+    text = check_models.write_on(server, check_models.tokens_of(server, PROMPT), TOKENS)
+    rate = first_rate(Fire(server, text), min(5, seconds / 4))
+    fire = Fire(server, text)
     source = random.Random(0)
     threads = [threading.Thread(target=fire.run, args=(f"asked {i}", ask_right,
                                                        lambda: source.expovariate(0.9 * rate / CLIENTS)))
                for i in range(CLIENTS)]
-    threads += [threading.Thread(target=fire.run, args=(action.__name__, action, pause)) for action, pause in FIRE]
+    threads += [threading.Thread(target=fire.run, args=(f"{action.__name__} {i}", action, pause))
+                for i, (action, pause) in enumerate(FIRE)]
     for thread in threads:
         thread.start()
     time.sleep(seconds / 2)
@@ -203,14 +259,25 @@ def has_grown(before, after):
             after["files"] > before["files"] + 16)
 
 
+def write_repository(build, folder):
+    check_server.write_repository(folder)
+    saved = check_models.train_writer(build, folder)
+    config = check_models.DECOUPLED + check_models.parameter("slots", 4)
+    shutil.copy(saved, check_models.add_model(folder, "writer", config))
+    parameters = {"slots": 8, "evict_idle": 0, "max_idle_ms": MAX_IDLE_MS}
+    config = "".join(check_models.parameter(key, value) for key, value in parameters.items())
+    shutil.copy(saved, check_models.add_model(folder, "stepper", config))
+
+
 def main():
     if len(sys.argv) != 3:
         sys.exit(__doc__)
     build, seconds = sys.argv[1], float(sys.argv[2])
     os.environ["MALLOC_ARENA_MAX"] = "2"  # of the server: one more for each thread would look like a leak
     with tempfile.TemporaryDirectory() as folder:
-        check_server.write_repository(f"{folder}/repository")
-        server = check_server.Server(build, f"{folder}/repository", f"{folder}/log")
+        write_repository(build, f"{folder}/repository")
+        server = check_server.Server(build, f"{folder}/repository", f"{folder}/log",
+                                     (*MODELS, "scores", "writer", "stepper"))
         try:
             fire, before, after = burn(server, seconds)
             check_server.ask(server, "ranker", 2)
