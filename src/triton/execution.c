@@ -42,14 +42,16 @@ static void check_few_flights(const rondo_triton_served *served) {
 #endif
 }
 
-/* Under the lock. The watching thread sleeps only while the list is empty. The places that are taken say nothing about
- * the list, because a place is taken before its flight is linked. */
+/* Under the lock. The watching thread is woken once, and looks at the list from time to time while it has flights. The
+ * places that are taken say nothing about the list, because a place is taken before its flight is linked. */
 static void link_flight(rondo_triton_served *served, rondo_triton_flight *flight) {
   flight->previous = NULL;
   flight->next = served->flights;
   if (flight->next != NULL) flight->next->previous = flight;
   served->flights = flight;
-  if (flight->next == NULL) pthread_cond_signal(&served->wake);
+  if (!served->is_asleep) return;
+  served->is_asleep = false;
+  pthread_cond_signal(&served->wake);
 }
 
 /* Under the lock. */

@@ -100,6 +100,7 @@ struct rondo_triton_served {
   rondo_thread watch;
   pthread_cond_t wake; /* of the watching thread */
   bool has_watch, is_stopping;
+  bool is_asleep; /* the watching thread, until it is woken; under the lock */
 };
 
 typedef struct rondo_triton_instance {

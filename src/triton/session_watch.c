@@ -61,6 +61,13 @@ static void sleep_for(rondo_triton_served *served, uint64_t ms) {
   pthread_cond_timedwait(&served->wake, &served->lock, &until);
 }
 
+/* A request that comes wakes the thread only then. */
+static void sleep_until_woken(rondo_triton_served *served) {
+  served->is_asleep = true;
+  pthread_cond_wait(&served->wake, &served->lock);
+  served->is_asleep = false;
+}
+
 static void *watch(void *argument) {
   rondo_triton_served *served = argument;
   uint64_t reported_ns = 0;
@@ -81,7 +88,7 @@ static void *watch(void *argument) {
     else if (served->in_flight > 0)
       sleep_for(served, PERIOD_MS);
     else if (served->numbered == numbered && !rondo_triton_sizes_has_work(served))
-      pthread_cond_wait(&served->wake, &served->lock);
+      sleep_until_woken(served);
   }
   pthread_mutex_unlock(&served->lock);
   return NULL;
