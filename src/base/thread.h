@@ -64,7 +64,7 @@ RONDO_PRIVATE void rondo_futex_wait_for(_Atomic uint32_t *word, uint32_t expecte
 /* Wakes up to `count` threads. */
 RONDO_PRIVATE void rondo_futex_wake(_Atomic uint32_t *word, unsigned count);
 
-void rondo_yield(void);
+RONDO_PRIVATE void rondo_yield(void);
 
 /* Tells the processor that this is a spin loop. */
 static inline void rondo_relax(void) {

@@ -320,6 +320,7 @@ static void stop_workers(rondo_session *session) {
   pthread_mutex_unlock(&session->lock);
   for (uint32_t i = 0; i < session->options.streams; i++)
     if (session->workers[i].has_thread) rondo_thread_join(session->workers[i].thread);
+  while (atomic_load(&session->signals) > 0) rondo_yield(); /* by calls whose requests were answered */
 }
 
 static rondo_status free_models(rondo_session *session) {

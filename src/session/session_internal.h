@@ -96,6 +96,7 @@ struct rondo_session {
   uint32_t runs;             /* objects of rondo_model_run */
   uint32_t slotted_models;   /* models with sequences that were ever added */
   uint64_t opened_sequences; /* sequences that were ever opened */
+  atomic_uint signals;       /* calls that wake a worker without the lock, and may still use the session */
   bool is_draining, is_stopping;
 };
 

@@ -506,11 +506,12 @@ static rondo_status submit(const char *call, rondo_session *session, const char 
   return RONDO_OK;
 }
 
-/* Under the lock. */
+/* Under the lock, which is released. Others do not wait for callbacks. */
 static void run_submitted(rondo_session *session) {
-  rondo_stream_workers_wake_for_rest(session);
+  if (session->answered != NULL) rondo_stream_workers_wake_for_rest(session);
   rondo_session_call_back(session);
   check_short_queue(session);
+  rondo_stream_workers_unlock_and_wake(session);
 }
 
 rondo_status rondo_session_submit(rondo_session *session, const char *model, const rondo_request *request,
@@ -523,7 +524,6 @@ rondo_status rondo_session_submit(rondo_session *session, const char *model, con
   pthread_mutex_lock(&session->lock);
   const rondo_status status = submit(call, session, model, &r, out_ticket);
   run_submitted(session);
-  pthread_mutex_unlock(&session->lock);
   return status;
 }
 
@@ -565,6 +565,5 @@ rondo_status rondo_session_submit_batch(rondo_session *session, const char *mode
   pthread_mutex_lock(&session->lock);
   const rondo_status status = submit_all(call, session, model, requests, count, out_tickets, out_accepted);
   run_submitted(session);
-  pthread_mutex_unlock(&session->lock);
   return status;
 }

@@ -132,14 +132,33 @@ void rondo_session_release_all(rondo_session *session) {
 
 /* Threads ---------------------------------------------------------------------------------------------------------- */
 
-void rondo_stream_workers_wake(rondo_session *session, size_t count) {
-  for (uint32_t i = 0; i < session->options.streams && count > 0; i++) {
+/* The first worker that is free and asleep counts as woken; NULL: there is none. */
+static rondo_stream_worker *take_sleeping(rondo_session *session) {
+  for (uint32_t i = 0; i < session->options.streams; i++) {
     rondo_stream_worker *worker = &session->workers[i];
     if (!worker->is_asleep || !rondo_stream_worker_is_free(worker)) continue;
     worker->is_asleep = false;
-    pthread_cond_signal(&worker->wake);
-    count--;
+    return worker;
   }
+  return NULL;
+}
+
+void rondo_stream_workers_wake(rondo_session *session, size_t count) {
+  for (; count > 0; count--) {
+    rondo_stream_worker *worker = take_sleeping(session);
+    if (worker == NULL) return;
+    pthread_cond_signal(&worker->wake);
+  }
+}
+
+/* Once the lock is released, the requests may be answered, and another thread may destroy the session. */
+void rondo_stream_workers_unlock_and_wake(rondo_session *session) {
+  rondo_stream_worker *worker = rondo_session_has_rest(session) ? take_sleeping(session) : NULL;
+  if (worker != NULL) atomic_fetch_add(&session->signals, 1);
+  pthread_mutex_unlock(&session->lock);
+  if (worker == NULL) return;
+  pthread_cond_signal(&worker->wake);
+  atomic_fetch_sub(&session->signals, 1);
 }
 
 static void sleep_until_woken(rondo_stream_worker *worker, uint64_t wait_ns) {

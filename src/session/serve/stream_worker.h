@@ -23,11 +23,19 @@ bool rondo_session_has_manual_stream(const rondo_session *session);
 /* Wakes the threads of up to `count` workers that are free and asleep. */
 void rondo_stream_workers_wake(rondo_session *session, size_t count);
 
+static inline bool rondo_session_has_rest(const rondo_session *session) {
+  const bool is_outdated = session->has_outdated && !session->is_renewing;
+  return session->waiting > 0 || session->open != NULL || is_outdated;
+}
+
 /* Wakes one worker if there is work. Call it after adding work, releasing a worker, or taking a part of the work. */
 static inline void rondo_stream_workers_wake_for_rest(rondo_session *session) {
-  const bool is_outdated = session->has_outdated && !session->is_renewing;
-  if (session->waiting > 0 || session->open != NULL || is_outdated) rondo_stream_workers_wake(session, 1);
+  if (rondo_session_has_rest(session)) rondo_stream_workers_wake(session, 1);
 }
+
+/* Releases the lock, and then wakes one worker if there is work. A thread that is woken before needs the lock, and
+ * would wait once more. */
+void rondo_stream_workers_unlock_and_wake(rondo_session *session);
 
 /* Without the lock. Claims one worker, or all of them at once, and releases them. In between, the thread is in relaxed
  * capture mode. */
