@@ -39,6 +39,13 @@ ADAPTIVE = """backend: "rondo"
 parameters { key: "max_sizes" value: { string_value: "2" } }
 parameters { key: "allow_choose_sizes" value: { string_value: "1" } }
 """
+# One request at a time, which waits for others in vain, so that the rest waits in the server.
+PRIORITIES = """backend: "rondo"
+max_batch_size: 16
+dynamic_batching { priority_levels: 2 default_priority_level: 2 preferred_batch_size: 1 }
+parameters { key: "max_queue" value: { string_value: "1" } }
+parameters { key: "max_delay_us" value: { string_value: "5000" } }
+"""
 WRONG = """backend: "rondo"
 max_batch_size: 4
 input [ { name: "x" data_type: TYPE_FP16 dims: [ 4 ] }, { name: "ids" data_type: TYPE_INT64 dims: [ 2 ] } ]
@@ -265,6 +272,27 @@ def test_ts4_timeouts(server):
             assert timeout == 1 and "deadline" in str(error), str(error)
 
 
+def test_ts4_priorities(server):
+    """By the dynamic batcher of the server: a request of the first level overtakes those that wait."""
+    waiting, answers = 100, []
+    x, ids = inputs_of(1)
+    server.http.load_model("priorities")
+
+    def ask_with(priority):
+        server.grpc.async_infer("priorities", tensors_of(tritonclient.grpc, x, ids),
+                                lambda result, error: answers.append((priority, error)), priority=priority)
+
+    for _ in range(waiting):
+        ask_with(2)
+    ask_with(1)
+    until = time.monotonic() + 60
+    while len(answers) <= waiting and time.monotonic() < until:
+        time.sleep(0.01)
+    assert all(error is None for _, error in answers), answers
+    place = [priority for priority, _ in answers].index(1)
+    assert len(answers) == waiting + 1 and place < 3 * waiting // 4, place
+
+
 def test_ts5_statistics_and_metrics(server):
     before = server.http.get_inference_statistics("ranker")["model_stats"][0]
     for i in range(10):
@@ -365,6 +393,7 @@ def write_repository(folder):
     small_models.write(folder, "learner", ranker,
                        'backend: "rondo"\nparameters { key: "max_sizes" value: { string_value: "2" } }\n')
     small_models.write(folder, "adaptive", ranker, ADAPTIVE)
+    small_models.write(folder, "priorities", ranker, PRIORITIES)
     small_models.write(folder, "wrong", ranker, WRONG)
     small_models.write(folder, "texts", small_models.texts(), 'backend: "rondo"\n')
     small_models.write(folder, "versions", ranker, 'backend: "rondo"\nversion_policy: { all { } }\n')
