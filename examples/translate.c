@@ -6,6 +6,9 @@
  *
  *   translate [DEVICE]
  *
+ * As a shared object it is a model for Triton Inference Server (<rondo/triton.h>), whose requests have the inputs
+ * `source` [1, length], for the first step, and `tokens` [1, 1].
+ *
  * Prints: 4 texts of 12 tokens, written at once and one at a time: all the same
  */
 #include <stdio.h>
@@ -13,6 +16,7 @@
 #include <string.h>
 
 #include <rondo/rondo.h>
+#include <rondo/triton.h>
 
 #define TRY(call)                                  \
   do {                                             \
@@ -137,10 +141,10 @@ static rondo_status build_decoder(void *user, const rondo_model_size *size, rond
   return rondo_program_output(program, "scores", y);
 }
 
-static rondo_status make_weights(writer *w) {
+static rondo_status make_weights(rondo_weights **out) {
   static float values[WIDTH * 3 * WIDTH];
   uint32_t random = 1;
-  TRY(rondo_weights_create(NULL, &w->weights));
+  TRY(rondo_weights_create(NULL, out));
   for (size_t i = 0; i < MATRICES; i++) {
     const size_t count = matrices[i].rows * matrices[i].columns;
     for (size_t j = 0; j < count; j++)
@@ -151,27 +155,27 @@ static rondo_status make_weights(writer *w) {
                                  .shape = {matrices[i].rows, matrices[i].columns},
                                  .data = values,
                                  .bytes = count * sizeof *values};
-    TRY(rondo_weights_add(w->weights, &weight));
+    TRY(rondo_weights_add(*out, &weight));
   }
   return RONDO_OK;
 }
 
 /* Both networks have one size: a row for each slot. */
-static rondo_status start(writer *w) {
-  static const size_t length = 1, source_length = SOURCE, history[] = {TEXTS};
-  const rondo_session_options options = {RONDO_SESSION_OPTIONS_INIT, .streams = 1};
-  const rondo_model_options encoder = {RONDO_MODEL_OPTIONS_INIT,
-                                       .build_sized = build_encoder,
-                                       .lengths = &source_length,
-                                       .length_count = 1,
-                                       .history = history,
-                                       .history_count = 1,
-                                       .max_sizes = 1,
-                                       .row_inputs = {.length = "length", .slot = "slot"}};
-  const rondo_model_options decoder = {
+static const size_t length = 1, source_length = SOURCE, history[] = {TEXTS};
+static const rondo_model_options encoder = {RONDO_MODEL_OPTIONS_INIT,
+                                            .build_sized = build_encoder,
+                                            .lengths = &source_length,
+                                            .length_count = 1,
+                                            .history = history,
+                                            .history_count = 1,
+                                            .max_sizes = 1,
+                                            .row_inputs = {.length = "length", .slot = "slot"}};
+
+static rondo_model_options decoder_options(const rondo_weights *weights) {
+  return (rondo_model_options){
       RONDO_MODEL_OPTIONS_INIT,
       .build_sized = build_decoder,
-      .weights = w->weights, /* of both */
+      .weights = weights, /* of both */
       .lengths = &length,
       .length_count = 1,
       .slots = TEXTS,
@@ -181,6 +185,11 @@ static rondo_status start(writer *w) {
       .max_sizes = 1,
       .row_inputs = {.length = "length", .slot = "slot", .start = "start", .source = "source_length", .last = "last"},
       .source = &encoder};
+}
+
+static rondo_status start(writer *w) {
+  const rondo_session_options options = {RONDO_SESSION_OPTIONS_INIT, .streams = 1};
+  const rondo_model_options decoder = decoder_options(w->weights);
   TRY(rondo_session_create(w->device, &options, &w->session));
   TRY(rondo_session_add_model(w->session, "translator", &decoder));
   return rondo_session_capture(w->session, "translator");
@@ -260,7 +269,7 @@ static rondo_status close_texts(const text *texts) {
 
 static rondo_status run(writer *w, const char *device) {
   TRY(rondo_device_open(device, NULL, &w->device));
-  TRY(make_weights(w));
+  TRY(make_weights(&w->weights));
   TRY(start(w));
   TRY(open_texts(w, w->at_once));
   TRY(write_at_once(w));
@@ -270,6 +279,20 @@ static rondo_status run(writer *w, const char *device) {
   TRY(close_texts(w->one_by_one));
   for (size_t i = 0; i < TEXTS; i++)
     w->same += memcmp(w->at_once[i].written, w->one_by_one[i].written, sizeof w->at_once[i].written) == 0;
+  return RONDO_OK;
+}
+
+/* A served model ------------------------------------------------------------------------------------------------- */
+
+static void release(rondo_triton_description *description) { rondo_weights_destroy(description->user); }
+
+rondo_status rondo_triton_model(const char *folder, rondo_triton_description *out) {
+  rondo_weights *weights;
+  (void)folder;
+  TRY(make_weights(&weights));
+  out->model = decoder_options(weights);
+  out->release = release;
+  out->user = weights;
   return RONDO_OK;
 }
 

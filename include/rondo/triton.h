@@ -16,11 +16,12 @@
  *
  * The shared object links to the Rondo libraries that the backend uses, librondo_session.so for instance.
  *
- * Models with lengths and sequences (<rondo/session.h>) are served too, except those with sources. A value with the
+ * Models with lengths, sequences and sources (<rondo/session.h>) are served too. A value with the
  * dimension of the length has the shape [rows, length, ...] in requests as well. Each sequence of requests, by its
  * correlation id, has a cache slot from the request with the start flag to the one with the end flag; a request without
  * a correlation id is a sequence of its own. If the description says which output is the next input, a request may have
- * the parameter max_tokens, and is answered with a response for each token.
+ * the parameter max_tokens, and is answered with a response for each token. The inputs of the network that reads
+ * sources are optional inputs of requests: one that has them reads the source, and then runs its step.
  *
  * Component: rondo-triton.
  */

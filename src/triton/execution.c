@@ -85,6 +85,7 @@ static rondo_status begin(rondo_triton_instance *instance, triton_request *handl
   flight->is_cancelled = flight->is_broken = false;
   flight->sequence = NULL;
   flight->recorded = NULL;
+  flight->is_reading = false;
   flight->options.chooses_sizes = false;
   flight->number = ++served->numbered;
   flight->began_ns = rondo_clock_ns();
@@ -239,8 +240,10 @@ static void refuse(rondo_triton_instance *instance, triton_request *handle, rond
 
 /* Submitting ------------------------------------------------------------------------------------------------------- */
 
-/* Flights that are submitted together. */
+/* Flights that are submitted together, or the source of one. */
 typedef struct submission {
+  const char *model;
+  bool is_source;
   rondo_triton_flight *flights[RONDO_SESSION_MAX_BATCH];
   const rondo_request *requests[RONDO_SESSION_MAX_BATCH];
   uint64_t numbers[RONDO_SESSION_MAX_BATCH];
@@ -252,7 +255,10 @@ static rondo_triton_recorded *enter_recorded(rondo_triton_served *served, submis
   pthread_mutex_lock(&served->lock);
   rondo_triton_recorded *recorded = served->recorded;
   recorded->users += (uint32_t)s->count + 1;
-  for (size_t i = 0; i < s->count; i++) s->flights[i]->recorded = recorded;
+  for (size_t i = 0; i < s->count; i++) {
+    s->flights[i]->recorded = recorded;
+    s->flights[i]->is_reading = s->is_source;
+  }
   pthread_mutex_unlock(&served->lock);
   return recorded;
 }
@@ -260,8 +266,10 @@ static rondo_triton_recorded *enter_recorded(rondo_triton_served *served, submis
 static void keep_tickets(rondo_triton_served *served, const submission *s, size_t first, const rondo_ticket *tickets,
                          size_t count) {
   pthread_mutex_lock(&served->lock);
-  for (size_t i = 0; i < count; i++)
-    if (s->flights[first + i]->number == s->numbers[first + i]) s->flights[first + i]->ticket = tickets[i];
+  for (size_t i = 0; i < count; i++) {
+    rondo_triton_flight *flight = s->flights[first + i];
+    if (flight->number == s->numbers[first + i] && flight->is_reading == s->is_source) flight->ticket = tickets[i];
+  }
   pthread_mutex_unlock(&served->lock);
 }
 
@@ -272,7 +280,7 @@ static void submit(rondo_triton_served *served, submission *s) {
   rondo_triton_recorded *recorded = enter_recorded(served, s);
   for (size_t first = 0; first < s->count;) {
     size_t accepted = 0;
-    const rondo_status status = rondo_session_submit_batch(recorded->session, served->model->name, s->requests + first,
+    const rondo_status status = rondo_session_submit_batch(recorded->session, s->model, s->requests + first,
                                                            s->count - first, tickets, &accepted);
     keep_tickets(served, s, first, tickets, accepted);
     first += accepted;
@@ -291,8 +299,41 @@ static void add(submission *s, rondo_triton_flight *flight) {
   s->numbers[s->count++] = flight->number;
 }
 
+/* rondo_request_done of a source; user: the flight. The step must not be submitted here. */
+static void source_done(void *user, rondo_status status, const rondo_answer *answer) {
+  rondo_triton_flight *flight = user;
+  rondo_triton_served *served = flight->instance->served;
+  (void)answer;
+  if (status != RONDO_OK) {
+    answer_flight(flight, status, NULL);
+    return;
+  }
+  pthread_mutex_lock(&served->lock);
+  leave_recorded(served, flight->recorded, 1);
+  flight->recorded = NULL;
+  flight->is_reading = false;
+  flight->ticket = (rondo_ticket){.session = NULL};
+  flight->source.rows = 0;
+  rondo_triton_source_was_read(flight);
+  pthread_mutex_unlock(&served->lock);
+}
+
+static void submit_source(rondo_triton_flight *flight) {
+  rondo_triton_served *served = flight->instance->served;
+  submission s = {.model = served->source_name, .is_source = true, .count = 1};
+  flight->source.done = source_done;
+  s.flights[0] = flight;
+  s.requests[0] = &flight->source;
+  s.numbers[0] = flight->number;
+  submit(served, &s);
+}
+
 void rondo_triton_submit(rondo_triton_flight *flight) {
-  submission s = {.count = 0};
+  submission s = {.model = flight->instance->served->model->name};
+  if (flight->source.rows > 0) {
+    submit_source(flight);
+    return;
+  }
   add(&s, flight);
   submit(flight->instance->served, &s);
 }
@@ -326,14 +367,16 @@ static void accept_request(rondo_triton_instance *instance, triton_request *hand
     if (flight->options.starts) submit(instance->served, s); /* slots are kept once they have a request */
     status = rondo_triton_sequence_start(flight);
   }
-  if (status == RONDO_OK)
+  if (status == RONDO_OK && flight->source.rows > 0)
+    rondo_triton_submit(flight);
+  else if (status == RONDO_OK)
     add(s, flight);
   else if (status != RONDO_NOT_READY) /* it waits for its sequence */
     answer_flight(flight, status, NULL);
 }
 
 void rondo_triton_execute(rondo_triton_instance *instance, triton_request *const *requests, uint32_t count) {
-  submission s = {.count = 0};
+  submission s = {.model = instance->served->model->name};
   for (uint32_t i = 0; i < count; i++) {
     accept_request(instance, requests[i], &s);
     if (s.count == RONDO_SESSION_MAX_BATCH) submit(instance->served, &s);

@@ -11,7 +11,7 @@
  * by its priorities and timeouts. */
 void rondo_triton_execute(rondo_triton_instance *instance, triton_request *const *requests, uint32_t count);
 
-/* Submits a flight that has waited for its sequence. */
+/* Submits a flight that has its sequence: first its source, if it has one, and later the step. */
 void rondo_triton_submit(rondo_triton_flight *flight);
 
 /* Answers a flight that was not submitted with a failure. The last error is its message. */

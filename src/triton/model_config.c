@@ -163,6 +163,10 @@ static void write_tensor(rondo_text *text, const rondo_triton_tensor *tensor, bo
   if (!has_batch) rondo_json_i64(text, -1);
   for (size_t i = 0; i < tensor->rank; i++) rondo_json_i64(text, tensor->dims[i]);
   rondo_json_array_end(text);
+  if (tensor->is_of_source) {
+    rondo_json_key(text, "optional");
+    rondo_json_bool(text, true);
+  }
   rondo_json_object_end(text);
 }
 
@@ -242,6 +246,16 @@ static rondo_status check_dims(const char *what, const rondo_triton_tensor *tens
                     has_batch ? "these" : "-1 for the rows, then these");
 }
 
+/* Requests after the first one of a sequence have no source. */
+static rondo_status check_optional(const rondo_triton_tensor *tensor, const rondo_json_value *given) {
+  const rondo_json_value *optional = rondo_json_get(given, "optional");
+  if (!tensor->is_of_source || (rondo_json_is(optional, RONDO_JSON_BOOLEAN) && optional->as.boolean)) return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
+                    "input '%s' is that of the source, which is read once for a sequence: say optional: true in the "
+                    "configuration",
+                    tensor->name);
+}
+
 static rondo_status check_tensors(const char *what, const rondo_json_value *given, const rondo_triton_tensors *tensors,
                                   bool has_batch) {
   size_t count;
@@ -254,6 +268,7 @@ static rondo_status check_tensors(const char *what, const rondo_json_value *give
                         "%s '%s' of the configuration is not one of the model's", what, name == NULL ? "" : name);
     RONDO_TRY(check_type(what, tensor, item));
     RONDO_TRY(check_dims(what, tensor, item, has_batch));
+    RONDO_TRY(check_optional(tensor, item));
   }
   return RONDO_OK;
 }

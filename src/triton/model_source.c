@@ -147,9 +147,7 @@ static rondo_status describe(rondo_triton_source *source, describe_function func
   if (status != RONDO_OK) return rondo_fail_callback(status, before, "rondo_triton_model");
   source->described = described;
   source->options = described.model;
-  if (source->options.source == NULL) return RONDO_OK;
-  return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_NONE,
-                    "rondo_triton_model describes a model with sources, which are not served: leave `source` out");
+  return RONDO_OK;
 }
 
 /* Of the shared object that is loaded. */
@@ -227,6 +225,11 @@ static rondo_status find_file(rondo_triton_source *source, const char *folder, c
                     folder);
 }
 
+static void count_step_inputs(rondo_triton_source *source) {
+  while (source->step_inputs < source->inputs.count && !source->inputs.items[source->step_inputs].is_of_source)
+    source->step_inputs++;
+}
+
 /* What a description says of the next input. */
 static rondo_status find_next(rondo_triton_source *source) {
   const char *output_name = source->described.next_output, *input_name = source->described.next_input;
@@ -235,7 +238,8 @@ static rondo_status find_next(rondo_triton_source *source) {
       output_name == NULL ? NULL : rondo_triton_find_tensor(&source->outputs, output_name);
   const rondo_triton_tensor *input = input_name == NULL ? NULL : rondo_triton_find_tensor(&source->inputs, input_name);
   const bool is_token = output != NULL && input != NULL && source->options.slots > 0 && !output->has_length &&
-                        input->has_length && output->type == input->type && output->row_bytes == input->row_bytes &&
+                        !input->is_of_source && input->has_length && output->type == input->type &&
+                        output->row_bytes == input->row_bytes &&
                         (output->type == TRITON_TYPE_INT32 || output->type == TRITON_TYPE_INT64);
   if (!is_token)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE,
@@ -266,6 +270,7 @@ rondo_status rondo_triton_source_load(const char *folder, const rondo_triton_con
   rondo_status status = kind->load(out, path, folder, config);
   if (status == RONDO_OK)
     status = rondo_triton_describe(&out->scratch, &out->options, &out->inputs, &out->outputs, &out->changes_states);
+  count_step_inputs(out);
   if (status == RONDO_OK) status = find_next(out);
   if (status == RONDO_OK) status = check_sequences(out, config);
   return rondo_fail_context(status, "%s", path);

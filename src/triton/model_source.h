@@ -15,6 +15,7 @@ typedef struct rondo_triton_source {
   rondo_scratch scratch;
   rondo_model_options options; /* of the session's model; the caller adds the history */
   rondo_triton_tensors inputs, outputs;
+  size_t step_inputs;             /* the first of `inputs`; the others are those of sources */
   bool changes_states;            /* other than caches; false of a function, whose states are its own */
   bool generates;                 /* a step's output is the next step's input: */
   size_t next_output, next_input; /* indices of `outputs` and `inputs` */

@@ -218,6 +218,30 @@ static rondo_status read_timeout(const rondo_triton_flight *flight, uint64_t *ou
                             "TRITONBACKEND_InferenceRequestTimeoutMicroseconds");
 }
 
+/* Whether the request has the first input of the source; then it has the others as well. */
+static bool has_source(const rondo_triton_flight *flight) {
+  const rondo_triton_source *source = &flight->instance->served->model->source;
+  triton_input *input;
+  if (source->step_inputs == source->inputs.count) return false;
+  triton_error *absent =
+      rondo_triton_server.request_input(flight->handle, source->inputs.items[source->step_inputs].name, &input);
+  rondo_triton_ignore(absent);
+  return absent == NULL;
+}
+
+/* Steps that follow have no source. */
+static rondo_status bind_source(rondo_triton_flight *flight, uint64_t timeout_us) {
+  const rondo_triton_source *source = &flight->instance->served->model->source;
+  request_size size = {0};
+  flight->source = (rondo_request){RONDO_REQUEST_INIT};
+  if (!has_source(flight)) return RONDO_OK;
+  for (size_t i = source->step_inputs; i < source->inputs.count; i++) RONDO_TRY(bind_input(flight, i, &size));
+  flight->source = (rondo_request){RONDO_REQUEST_INIT,        .rows = size.rows,
+                                   .length = size.length,     .inputs = flight->inputs + source->step_inputs,
+                                   .deadline_us = timeout_us, .user = flight};
+  return RONDO_OK;
+}
+
 static rondo_status refuse_cancelled(const rondo_triton_flight *flight) {
   bool is_cancelled = false;
   if (rondo_triton_server.request_is_cancelled == NULL) return RONDO_OK;
@@ -259,7 +283,8 @@ rondo_status rondo_triton_bind(rondo_triton_flight *flight) {
   RONDO_TRY(refuse_cancelled(flight));
   RONDO_TRY(read_timeout(flight, &timeout_us));
   RONDO_TRY(read_options(flight));
-  for (size_t i = 0; i < source->inputs.count; i++) RONDO_TRY(bind_input(flight, i, &size));
+  for (size_t i = 0; i < source->step_inputs; i++) RONDO_TRY(bind_input(flight, i, &size));
+  RONDO_TRY(bind_source(flight, timeout_us));
   RONDO_TRY(bind_outputs(flight, &size));
   flight->request = (rondo_request){RONDO_REQUEST_INIT,
                                     .rows = size.rows,

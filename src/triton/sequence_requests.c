@@ -45,7 +45,7 @@ static rondo_status begin(rondo_triton_flight *flight) {
   rondo_session *session = served->recorded->session; /* sizes of a model with sequences are not chosen again */
   RONDO_TRY(rondo_triton_sequence_begin(&served->sequences, session, served->model->name, &flight->options,
                                         &flight->sequence));
-  flight->request.sequence = flight->sequence->sequence;
+  flight->request.sequence = flight->source.sequence = flight->sequence->sequence;
   if (flight->options.max_tokens > 0) limit_tokens(flight);
   return RONDO_OK;
 }
@@ -77,8 +77,18 @@ static rondo_status check_prompt(const rondo_triton_flight *flight) {
                     flight->request.length, most);
 }
 
+static rondo_status check_source(const rondo_triton_flight *flight) {
+  const rondo_triton_source *source = &flight->instance->served->model->source;
+  if (source->step_inputs == source->inputs.count || !flight->options.starts || flight->source.rows > 0)
+    return RONDO_OK;
+  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_CALL_ORDER,
+                    "the request begins a sequence without a source: give it input '%s'",
+                    source->inputs.items[source->step_inputs].name);
+}
+
 rondo_status rondo_triton_sequence_start(rondo_triton_flight *flight) {
   rondo_triton_served *served = flight->instance->served;
+  RONDO_TRY(check_source(flight));
   RONDO_TRY(check_prompt(flight));
   pthread_mutex_lock(&served->lock);
   rondo_status status = has_earlier(served, flight, NULL) ? append(served, flight) : RONDO_OK;
@@ -174,14 +184,51 @@ static void serve(rondo_triton_served *served, rondo_triton_flight *flight) {
   pthread_mutex_lock(&served->lock);
 }
 
+/* The session's callback, which calls this, must not call the session; and it uses the sequence until that returns. */
+void rondo_triton_source_was_read(rondo_triton_flight *flight) {
+  rondo_triton_served *served = flight->instance->served;
+  flight->next_waiting = served->sourced;
+  served->sourced = flight;
+  served->sequence_ends++;
+  pthread_cond_signal(&served->wake);
+}
+
+/* Whether the session uses the sequence of a flight. */
+static bool is_busy(const rondo_triton_flight *flight) {
+  rondo_sequence_info info = {.struct_size = sizeof info};
+  return rondo_sequence_get_info(flight->request.sequence, &info) == RONDO_OK && info.is_busy;
+}
+
+/* Under the lock, which is released meanwhile. Submits steps whose sources were read. */
+static void serve_sourced(rondo_triton_served *served) {
+  rondo_triton_flight *flight = served->sourced;
+  served->sourced = NULL; /* others may be added meanwhile */
+  while (flight != NULL) {
+    rondo_triton_flight *next = flight->next_waiting;
+    pthread_mutex_unlock(&served->lock);
+    const bool has_to_wait = is_busy(flight);
+    if (!has_to_wait) {
+      shorten_deadline(flight);
+      rondo_triton_submit(flight);
+    }
+    pthread_mutex_lock(&served->lock);
+    if (has_to_wait) {
+      flight->next_waiting = served->sourced;
+      served->sourced = flight;
+    }
+    flight = next;
+  }
+}
+
 bool rondo_triton_sequences_serve(rondo_triton_served *served) {
   if (served->sequences.items == NULL) return false;
   pthread_mutex_unlock(&served->lock);
   const bool is_left = rondo_triton_sequences_close_ended(&served->sequences);
   pthread_mutex_lock(&served->lock);
+  serve_sourced(served);
   for (rondo_triton_flight *at = served->waiting, *next; at != NULL; at = next) {
     next = at->next_waiting; /* of a flight that waits on, as only this thread takes them out */
     serve(served, at);
   }
-  return is_left || served->waiting != NULL;
+  return is_left || served->waiting != NULL || served->sourced != NULL;
 }

@@ -9,8 +9,12 @@
 
 /* Gives a bound flight its sequence, so that it can be submitted. NOT_READY: it waits, and the watching thread submits
  * it. Errors: those of rondo_triton_sequence_begin; LIMIT_EXCEEDED with NONE (too many wait), OUT_OF_RANGE
- * (a prompt that is longer than a slot). */
+ * (a prompt that is longer than a slot); INVALID_ARGUMENT/CALL_ORDER (the first request of a sequence lacks its
+ * source). */
 RONDO_MUST_USE rondo_status rondo_triton_sequence_start(rondo_triton_flight *flight);
+
+/* Under the lock. The source of a flight was read: the watching thread submits the step. */
+void rondo_triton_source_was_read(rondo_triton_flight *flight);
 
 /* The flight is about to be answered. */
 void rondo_triton_sequence_leave(rondo_triton_flight *flight, rondo_status status);

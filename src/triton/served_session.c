@@ -6,6 +6,7 @@
 #include "triton/served_session.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "triton/execution.h"
@@ -25,6 +26,16 @@ static rondo_status read_max_idle(const rondo_triton_model_state *model, size_t 
                                     out_ms);
 }
 
+static rondo_status name_source(rondo_triton_served *served) {
+  static const char ending[] = ".source";
+  const char *name = served->model->name;
+  const size_t length = strlen(name);
+  RONDO_TRY(rondo_allocate_items(&served->allocator, length + sizeof ending, 1, &served->source_name));
+  memcpy(served->source_name, name, length);
+  memcpy(served->source_name + length, ending, sizeof ending);
+  return RONDO_OK;
+}
+
 /* A session may have fewer slots than the model asks for. */
 static rondo_status make_sequences(rondo_triton_served *served) {
   const rondo_triton_model_state *model = served->model;
@@ -32,6 +43,7 @@ static rondo_status make_sequences(rondo_triton_served *served) {
   size_t max_idle_ms;
   if (model->source.options.slots == 0) return RONDO_OK;
   RONDO_TRY(read_max_idle(model, &max_idle_ms));
+  if (model->source.options.source != NULL) RONDO_TRY(name_source(served));
   RONDO_TRY(rondo_session_get_model_info(served->recorded->session, model->name, &info));
   return rondo_triton_sequences_reserve(&served->sequences, (size_t)info.slots, max_idle_ms);
 }
@@ -65,6 +77,7 @@ static rondo_status stop(rondo_triton_served *served) {
   rondo_triton_history_close(&served->model->backend->histories, served->history);
   rondo_triton_free_flights(served);
   rondo_triton_sequences_free(&served->sequences);
+  rondo_release_text(&served->allocator, served->source_name);
   pthread_cond_destroy(&served->wake);
   pthread_cond_destroy(&served->change);
   pthread_mutex_destroy(&served->lock);

@@ -94,7 +94,9 @@ struct rondo_triton_served {
   rondo_triton_flight
       *waiting; /* requests that wait for their sequence, in their order; served by the watching thread */
   uint32_t waiting_count;
-  uint64_t sequence_ends; /* requests that made others ready, or have left a sequence to close */
+  rondo_triton_flight *sourced; /* whose sources were read, so that their steps can be submitted; also by that thread */
+  char *source_name;            /* of the network that reads sources, in the session; NULL: there is none */
+  uint64_t sequence_ends;       /* requests that made others ready, or have left a sequence to close */
   rondo_triton_batch_count batches[RONDO_SESSION_MAX_BATCH + 1];
   rondo_triton_metrics metrics;
   rondo_thread watch;
@@ -123,8 +125,10 @@ struct rondo_triton_flight {
   rondo_request request;
   rondo_triton_request_options options; /* of a model with sequences, as are the next */
   rondo_triton_sequence *sequence;      /* NULL: it has none yet */
-  rondo_triton_flight *next_waiting;
-  uint64_t wanted; /* outputs, a bit for each, as are the next: values in memory of the device */
+  rondo_triton_flight *next_waiting;    /* or sourced */
+  rondo_request source;                 /* reads the source of the sequence before the step; rows 0: it has none */
+  bool is_reading;                      /* the source was submitted, and not yet the step; under the lock */
+  uint64_t wanted;                      /* outputs, a bit for each, as are the next: values in memory of the device */
   uint64_t device_inputs, device_outputs;
   uint64_t most_tokens; /* that the request and the slot allow */
   void *step_outputs;   /* with max_tokens: memory of outputs, as is the next */

@@ -232,6 +232,43 @@ static rondo_status describe_sized(rondo_scratch *scratch, const rondo_model_opt
   return status;
 }
 
+/* Appends inputs of the network that reads sources. */
+static rondo_status append_inputs(rondo_scratch *scratch, const rondo_triton_tensors *more,
+                                  rondo_triton_tensors *inout) {
+  rondo_triton_tensor *all;
+  if (inout->count + more->count > RONDO_SESSION_MAX_VALUES)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_OUT_OF_RANGE,
+                      "the model and its source have %zu inputs: give them at most %d", inout->count + more->count,
+                      RONDO_SESSION_MAX_VALUES);
+  RONDO_TRY(rondo_scratch_take(scratch, inout->count + more->count, sizeof *all, &all));
+  memcpy(all, inout->items, inout->count * sizeof *all);
+  inout->items = all;
+  for (size_t i = 0; i < more->count; i++) {
+    if (rondo_triton_find_tensor(inout, more->items[i].name) != NULL)
+      return rondo_fail(
+          RONDO_INVALID_ARGUMENT, RONDO_REASON_DUPLICATE_NAME,
+          "the model and its source both have an input '%s', and requests have the inputs of both: rename "
+          "one of them",
+          more->items[i].name);
+    all[inout->count] = more->items[i];
+    all[inout->count++].is_of_source = true;
+  }
+  return RONDO_OK;
+}
+
+static rondo_status describe_source(rondo_scratch *scratch, const rondo_model_options *model,
+                                    rondo_triton_tensors *inout_inputs) {
+  const rondo_model_options *source = model->source;
+  rondo_triton_tensors inputs = {0}, outputs = {0};
+  if (source == NULL || source->build_sized == NULL) return RONDO_OK; /* the session says why it is refused */
+  const rondo_model_options reader = {RONDO_MODEL_OPTIONS_INIT,   .build_sized = source->build_sized,
+                                      .user = source->user,       .row_inputs = source->row_inputs,
+                                      .lengths = source->lengths, .length_count = source->length_count,
+                                      .slots = model->slots};
+  RONDO_TRY(describe_sized(scratch, &reader, &inputs, &outputs));
+  return append_inputs(scratch, &inputs, inout_inputs);
+}
+
 static bool changes_states(const rondo_program *program) {
   for (size_t i = 0; i < program->operations.count; i++)
     if (program->operations.items[i].row->updates != 0) return true;
@@ -244,7 +281,10 @@ rondo_status rondo_triton_describe(rondo_scratch *scratch, const rondo_model_opt
   rondo_program *program;
   *out_changes_states = false;
   *out_inputs = *out_outputs = (rondo_triton_tensors){0};
-  if (model->build_sized != NULL) return describe_sized(scratch, model, out_inputs, out_outputs);
+  if (model->build_sized != NULL) {
+    RONDO_TRY(describe_sized(scratch, model, out_inputs, out_outputs));
+    return describe_source(scratch, model, out_inputs);
+  }
   if (model->build == NULL) {
     RONDO_TRY(describe_declared(scratch, model->inputs, model->input_count, out_inputs));
     return describe_declared(scratch, model->outputs, model->output_count, out_outputs);

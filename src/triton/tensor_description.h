@@ -16,8 +16,9 @@ typedef struct rondo_triton_tensor {
   triton_data_type type;
   size_t rank; /* of a row, 1 or more */
   int64_t dims[RONDO_MAX_DIMENSIONS + 1];
-  bool has_length;  /* dims[0] is the length */
-  size_t row_bytes; /* for one position, if it has the length */
+  bool has_length;   /* dims[0] is the length */
+  bool is_of_source; /* an input of the network that reads sources, which not every request has */
+  size_t row_bytes;  /* for one position, if it has the length */
 } rondo_triton_tensor;
 
 /* The inputs or outputs of a model, in the session's order. Memory of a scratch. */
@@ -27,9 +28,10 @@ typedef struct rondo_triton_tensors {
 } rondo_triton_tensors;
 
 /* Describes the inputs and outputs of a session's model: those of the program for one row, or of a function as they are
- * declared. Inputs that the session writes (rondo_row_inputs) are left out. *out_changes_states says whether a program
- * without lengths changes states. Errors: those of `build`; UNSUPPORTED with
- * TYPE (the server has no such type). */
+ * declared. Inputs that the session writes (rondo_row_inputs) are left out. The inputs of the network that reads
+ * sources come last. *out_changes_states says whether a program without lengths changes states. Errors: those of
+ * `build`; UNSUPPORTED with TYPE (the server has no such type); INVALID_ARGUMENT with DUPLICATE_NAME (an input of both
+ * networks), OUT_OF_RANGE (more than RONDO_SESSION_MAX_VALUES inputs). */
 RONDO_MUST_USE rondo_status rondo_triton_describe(rondo_scratch *scratch, const rondo_model_options *model,
                                                   rondo_triton_tensors *out_inputs, rondo_triton_tensors *out_outputs,
                                                   bool *out_changes_states);

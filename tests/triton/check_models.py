@@ -176,6 +176,30 @@ def test_ts4_steps_of_sequences(server):
     stream.close()
 
 
+def translate_step(server, name, step, token, source=None):
+    tensors = [tritonclient.http.InferInput("tokens", [1, 1], "INT32")]
+    tensors[0].set_data_from_numpy(numpy.array([[token]], numpy.int32))
+    if source is not None:
+        tensors.append(tritonclient.http.InferInput("source", source.shape, "INT32"))
+        tensors[1].set_data_from_numpy(source)
+    return int(server.http.infer("translate", tensors, sequence_id=name, sequence_start=source is not None,
+                                 sequence_end=step == 7).as_numpy("scores").argmax())
+
+
+def test_ts4_sources_of_sequences(server):
+    """An encoder and a decoder: the same texts one after the other, and in turn."""
+    sources = {name: (numpy.arange(8 + name)[None] * 7 % 40 + name).astype(numpy.int32) % 40 for name in (1, 2, 3)}
+    alone, together = {name: [0] for name in sources}, {name: [0] for name in sources}
+    for name, source in sources.items():
+        for step in range(8):
+            alone[name].append(translate_step(server, name, step, alone[name][-1], source if step == 0 else None))
+    for step in range(8):
+        for name, source in sources.items():
+            together[name].append(translate_step(server, name, step, together[name][-1], source if step == 0 else None))
+    assert alone == together and alone[1] != alone[2], (alone, together)
+    refused(lambda: translate_step(server, 4, 0, 0), "sequence 4 is not open")
+
+
 def test_ts4_sequences_by_the_scheduler_of_the_server(server):
     """It keeps to as many sequences as it is told."""
     expected = write_on(server, tokens_of(server, b"the cow "), 4)
@@ -235,6 +259,7 @@ def write_repository(build, folder):
         shutil.copy(f"{build}/examples/{name}.so", f"{version}/model.so")
         subprocess.run([f"{build}/examples/{name}", "cpu", f"{version}/weights.safetensors"], check=True,
                        stdout=subprocess.DEVNULL)
+    shutil.copy(f"{build}/examples/translate.so", f"{add_model(folder, 'translate')}/model.so")
     saved = train_writer(build, folder)
     oldest = "sequence_batching { oldest { max_candidate_sequences: 2 } max_sequence_idle_microseconds: 60000000 }\n"
     for name, config in [("writer", DECOUPLED + parameter("slots", 4)), ("stepper", ""),
@@ -251,7 +276,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         write_repository(sys.argv[1], f"{folder}/repository")
         run_tests(globals(), sys.argv[1], folder, ["recommender", "gpt", "scores", "writer", "stepper",
-                                                  "scheduled", "character"])
+                                                  "scheduled", "character", "translate"])
 
 
 if __name__ == "__main__":

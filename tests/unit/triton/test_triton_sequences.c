@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: MIT
  * Sequences in the backend of Triton Inference Server, with a server in memory: a small GPT as `rondo train --save`
- * writes it, whose steps are requests with correlation ids, or which generates tokens for one request (TS-4). Each call
- * of the server fails once, and so do allocations (TS-6).
+ * writes it, whose steps are requests with correlation ids, or which generates tokens for one request; and the encoder
+ * and decoder of examples/translate.c (TS-4). Each call of the server fails once, and so do allocations (TS-6).
  */
 #define _POSIX_C_SOURCE 200809L
+#include <dlfcn.h>
+#include <math.h>
+#include <rondo/session.h>
+#include <rondo/triton.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "fake_triton/triton_test.h"
 #include "support/rondo_test.h"
@@ -458,6 +463,191 @@ UNIT_TEST(test_ts4_generation_is_cancelled) {
   execute(&request);
   assert_answer_error(&request, TRITON_ERROR_CANCELLED, "was cancelled");
   (void)ask(3, START, prompt, 2);
+  unload();
+}
+
+/* Sources: examples/translate.c ------------------------------------------------------------------------------------ */
+
+enum { VOCABULARY = 40, SOURCE = 16, STEPS = 4, TRANSLATIONS = 6 };
+
+typedef struct translation {
+  int32_t source[SOURCE], token; /* token: the input of the next step */
+  size_t length;
+  float scores[STEPS][VOCABULARY];
+} translation;
+
+static translation make_translation(size_t number) {
+  translation t = {.length = SOURCE - number};
+  for (size_t i = 0; i < SOURCE; i++) t.source[i] = (int32_t)((number * 13 + i * 7) % VOCABULARY);
+  return t;
+}
+
+static int32_t best_of(const float *scores) {
+  int32_t best = 0;
+  for (int32_t i = 1; i < VOCABULARY; i++) best = scores[i] > scores[best] ? i : best;
+  return best;
+}
+
+/* In a session, without the backend. */
+static void translate(rondo_session *session, translation *t) {
+  rondo_sequence sequence;
+  const void *source[] = {t->source}, *token[] = {&t->token};
+  assert_ok(rondo_sequence_open(session, "translator", &sequence));
+  const rondo_request read = {RONDO_REQUEST_INIT, .rows = 1, .length = t->length, .inputs = source,
+                              .sequence = sequence};
+  assert_ok(rondo_session_run(session, "translator.source", &read, NULL));
+  for (size_t i = 0; i < STEPS; i++) {
+    void *outputs[] = {t->scores[i]};
+    const rondo_request step = {RONDO_REQUEST_INIT, .rows = 1,          .length = 1,
+                                .inputs = token,    .outputs = outputs, .sequence = sequence};
+    assert_ok(rondo_session_run(session, "translator", &step, NULL));
+    t->token = best_of(t->scores[i]);
+  }
+  assert_ok(rondo_sequence_close(sequence));
+}
+
+static void translate_all(translation *out, size_t count) {
+  rondo_status (*describe)(const char *folder, rondo_triton_description *out);
+  rondo_triton_description description = {.struct_size = sizeof description};
+  rondo_device *device;
+  rondo_session *session;
+  const char *name = getenv("RONDO_TEST_DEVICE");
+  void *library = dlopen(RONDO_TEST_TRANSLATOR_MODEL, RTLD_NOW | RTLD_LOCAL), *symbol;
+  if (library == NULL) fail_msg("%s", dlerror());
+  symbol = dlsym(library, "rondo_triton_model");
+  memcpy(&describe, &symbol, sizeof symbol);
+  assert_ok(describe("", &description));
+  assert_ok(rondo_device_open(name == NULL ? "cpu" : name, NULL, &device));
+  assert_ok(rondo_session_create(device, NULL, &session));
+  assert_ok(rondo_session_add_model(session, "translator", &description.model));
+  assert_ok(rondo_session_capture(session, "translator"));
+  for (size_t i = 0; i < count; i++) translate(session, &out[i]);
+  assert_ok(rondo_session_destroy(session));
+  assert_ok(rondo_device_close(device));
+  description.release(&description);
+  (void)dlclose(library);
+}
+
+static void link_translator(void) {
+  char path[128];
+  make_repository();
+  (void)snprintf(path, sizeof path, "%s/1/model.so", repository);
+  assert_int_equal(symlink(RONDO_TEST_TRANSLATOR_MODEL, path), 0);
+}
+
+static void load_translator(const char *config) {
+  link_translator();
+  load_model(config);
+}
+
+/* The step of a translation; the first one has the source. */
+static void make_step(triton_request *request, uint64_t correlation, const translation *t, size_t step,
+                      const int32_t *token) {
+  *request = (triton_request){.input_count = step == 0 ? 2 : 1,
+                              .output_count = 1,
+                              .outputs = {"scores"},
+                              .correlation = correlation,
+                              .flags = (step == 0 ? START : 0) | (step + 1 == STEPS ? END : 0)};
+  request->inputs[0] = (triton_input){.name = "tokens",
+                                      .type = TRITON_TYPE_INT32,
+                                      .shape = {1, 1},
+                                      .rank = 2,
+                                      .pieces = 1,
+                                      .bytes = sizeof *token,
+                                      .data = token};
+  request->inputs[1] = (triton_input){.name = "source",
+                                      .type = TRITON_TYPE_INT32,
+                                      .shape = {1, (int64_t)t->length},
+                                      .rank = 2,
+                                      .pieces = 2,
+                                      .bytes = t->length * sizeof *t->source,
+                                      .data = t->source};
+}
+
+static void assert_scores(const triton_request *request, const float *expected) {
+  if (request->has_error) fail_msg("%s", request->message);
+  const float *scores = (const float *)(const void *)request->answer[0].data;
+  for (size_t i = 0; i < VOCABULARY; i++) assert_true(fabsf(scores[i] - expected[i]) < 1e-4f);
+}
+
+/* More sequences than slots, each of whose first steps brings its source. */
+UNIT_TEST(test_ts4_sources_are_read_before_the_first_step) {
+  static translation expected[TRANSLATIONS];
+  static triton_request requests[TRANSLATIONS][STEPS];
+  static int32_t tokens[TRANSLATIONS][STEPS];
+  for (size_t i = 0; i < TRANSLATIONS; i++) expected[i] = make_translation(i);
+  translate_all(expected, TRANSLATIONS);
+  load_translator("{}");
+  assert_string_equal(model.completion,
+                      "{\"max_batch_size\":2,\"input\":[{\"name\":\"tokens\",\"data_type\":\"TYPE_INT32\","
+                      "\"dims\":[-1]},{\"name\":\"source\",\"data_type\":\"TYPE_INT32\",\"dims\":[-1],"
+                      "\"optional\":true}],\"output\":[{\"name\":\"scores\",\"data_type\":\"TYPE_FP32\","
+                      "\"dims\":[40]}]}");
+  for (size_t i = 0; i < TRANSLATIONS; i++) {
+    for (size_t k = 0; k < STEPS; k++) {
+      tokens[i][k] = k == 0 ? 0 : best_of(expected[i].scores[k - 1]);
+      make_step(&requests[i][k], 10 + i, &expected[i], k, &tokens[i][k]);
+      send(&requests[i][k]);
+    }
+  }
+  for (size_t i = 0; i < TRANSLATIONS; i++) {
+    for (size_t k = 0; k < STEPS; k++) {
+      await_release(&requests[i][k]);
+      assert_scores(&requests[i][k], expected[i].scores[k]);
+    }
+  }
+  make_step(&requests[0][0], 0, &expected[0], 0, &tokens[0][0]); /* a sequence of its own */
+  execute(&requests[0][0]);
+  assert_scores(&requests[0][0], expected[0].scores[0]);
+  unload();
+}
+
+#define TRANSLATOR_INPUTS(more)                                                         \
+  "{\"max_batch_size\":2,\"input\":[{\"name\":\"tokens\",\"data_type\":\"TYPE_INT32\"," \
+  "\"dims\":[-1]},{\"name\":\"source\",\"data_type\":\"TYPE_INT32\",\"dims\":[-1]" more "}]}"
+
+UNIT_TEST(test_ts4_bad_requests_with_sources) {
+  static const int32_t token = 0;
+  translation t = make_translation(0);
+  triton_request request;
+  link_translator();
+  refuse_model(TRANSLATOR_INPUTS(""), TRITON_ERROR_INVALID_ARGUMENT, "input 'source' is that of the source");
+  load_model(TRANSLATOR_INPUTS(",\"optional\":true"));
+  make_step(&request, 3, &t, 0, &token);
+  request.input_count = 1;
+  execute(&request);
+  assert_answer_error(&request, TRITON_ERROR_INVALID_ARGUMENT, "without a source: give it input 'source'");
+  make_step(&request, 3, &t, 0, &token);
+  request.inputs[1].type = TRITON_TYPE_INT64;
+  execute(&request);
+  assert_answer_error(&request, TRITON_ERROR_INVALID_ARGUMENT, "input 'source' is TYPE_INT64");
+  make_step(&request, 3, &t, 0, &token);
+  request.inputs[1].shape[1] = SOURCE + 1;
+  request.inputs[1].bytes = (SOURCE + 1) * sizeof *t.source;
+  execute(&request);
+  assert_answer_error(&request, TRITON_ERROR_INVALID_ARGUMENT, "17");
+  make_step(&request, 3, &t, 0, &token); /* the next one is served */
+  execute(&request);
+  assert_false(request.has_error);
+  unload();
+}
+
+UNIT_TEST(test_ts6_each_call_of_a_source_fails) {
+  static const int32_t token = 0;
+  translation t = make_translation(2);
+  load_translator("{}");
+  bool has_failed = true;
+  for (uint64_t number = 1; has_failed; number++) {
+    static triton_request request;
+    make_step(&request, 0, &t, 0, &token);
+    fake_triton_fail_call(number);
+    execute(&request);
+    has_failed = fake_triton_failed() != NULL;
+    assert_int_equal(atomic_load(&request.finals), 1);
+    assert_int_equal(atomic_load(&request.released) + atomic_load(&request.release_failed), 1);
+    assert_true(!request.has_error || has_failed);
+  }
+  fake_triton_fail_call(0);
   unload();
 }
 
