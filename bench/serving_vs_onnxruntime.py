@@ -43,7 +43,7 @@ MOST_ROWS = 8
 SMALL_MS, SMALL, LARGE, TAIL = 5, 1.5, 1.0, 0.8
 # The models: their folders, and parameters of the backend rondo.
 MODELS = {"mlp": ("full/mlp", {}), "dlrm": ("full/dlrm", {}), "resnet50": ("full/resnet50", {}),
-          "vit": ("full/vit", {})}
+          "vit": ("full/vit", {}), "bert": ("full/bert", {"dimensions": "s27=128"})}
 PYTHON_MODEL = '''
 import json
 import sys
