@@ -18,7 +18,7 @@
 #include "triton/sizes/size_choice.h"
 #include "triton/token_generation.h"
 
-enum { FEW_FLIGHTS = 16 };
+enum { FEW_FLIGHTS = 16, BRIEF_US = 20 };
 
 /* Flights ---------------------------------------------------------------------------------------------------------- */
 
@@ -273,11 +273,34 @@ static void keep_tickets(rondo_triton_served *served, const submission *s, size_
   pthread_mutex_unlock(&served->lock);
 }
 
+/* Whether nothing else is in flight, and the request takes less time than it takes to wake a thread for it, so that a
+ * batch would save nothing either. */
+static bool is_brief(rondo_triton_served *served, const rondo_triton_recorded *recorded, const submission *s) {
+  uint32_t parts[RONDO_SESSION_MAX_PARTS], count;
+  rondo_run_mode mode;
+  double us;
+  if (s->count > 1 || served->sequences.items != NULL || served->max_delay_us > 0) return false;
+  pthread_mutex_lock(&served->lock);
+  const bool is_alone = served->in_flight == 1;
+  pthread_mutex_unlock(&served->lock);
+  return is_alone &&
+         rondo_session_get_dispatch(recorded->session, served->model->name, s->requests[0]->rows, &mode, parts, &count,
+                                    &us) == RONDO_OK &&
+         mode == RONDO_RUN_RECORDED && us < BRIEF_US;
+}
+
+static void run_here(const rondo_triton_served *served, const rondo_triton_recorded *recorded,
+                     rondo_triton_flight *flight) {
+  rondo_answer answer = {.struct_size = sizeof answer};
+  rondo_request request = flight->request;
+  request.done = NULL;
+  const rondo_status status = rondo_session_run(recorded->session, served->model->name, &request, &answer);
+  answer_flight(flight, status, status == RONDO_OK ? &answer : NULL);
+}
+
 /* A request that the session refuses is answered with the reason, and those after it are submitted. */
-static void submit(rondo_triton_served *served, submission *s) {
+static void submit_all(rondo_triton_served *served, const rondo_triton_recorded *recorded, const submission *s) {
   rondo_ticket tickets[RONDO_SESSION_MAX_BATCH];
-  if (s->count == 0) return;
-  rondo_triton_recorded *recorded = enter_recorded(served, s);
   for (size_t first = 0; first < s->count;) {
     size_t accepted = 0;
     const rondo_status status = rondo_session_submit_batch(recorded->session, s->model, s->requests + first,
@@ -286,6 +309,15 @@ static void submit(rondo_triton_served *served, submission *s) {
     first += accepted;
     if (status != RONDO_OK && first < s->count) answer_flight(s->flights[first++], status, NULL);
   }
+}
+
+static void submit(rondo_triton_served *served, submission *s) {
+  if (s->count == 0) return;
+  rondo_triton_recorded *recorded = enter_recorded(served, s);
+  if (is_brief(served, recorded, s))
+    run_here(served, recorded, s->flights[0]);
+  else
+    submit_all(served, recorded, s);
   s->count = 0;
   pthread_mutex_lock(&served->lock);
   leave_recorded(served, recorded, 1);

@@ -7,8 +7,9 @@
 #include "triton/served_types.h"
 
 /* Takes the requests, and submits them to the session together. Each is answered and released, later and by another
- * thread as a rule. Waits while as many requests as the session takes are in flight, so that others wait in the server,
- * by its priorities and timeouts. */
+ * thread as a rule; a single one that takes less than 20 us, while nothing else is in flight, by this thread at once.
+ * Waits while as many requests as the session takes are in flight, so that others wait in the server, by its priorities
+ * and timeouts. */
 void rondo_triton_execute(rondo_triton_instance *instance, triton_request *const *requests, uint32_t count);
 
 /* Submits a flight that has its sequence: first its source, if it has one, and later the step. */

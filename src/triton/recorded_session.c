@@ -16,7 +16,7 @@
 
 #include "base/error.h"
 
-enum { MOST_DELAY_US = 10000000, MOST_ROWS = 1 << 24, MOST_HISTORY = 65536 };
+enum { MOST_ROWS = 1 << 24, MOST_HISTORY = 65536 };
 enum { SPARE = 256 };
 
 /* The history ------------------------------------------------------------------------------------------------------ */
@@ -118,11 +118,10 @@ static rondo_status create_session(const rondo_triton_served *served, rondo_sess
   const rondo_triton_config *config = &served->model->config;
   const size_t instances = rondo_triton_config_instances(config, served->kind);
   const size_t usual = instances > RONDO_SESSION_MAX_STREAMS ? RONDO_SESSION_MAX_STREAMS : instances;
-  size_t streams, delay_us;
+  size_t streams;
   RONDO_TRY(rondo_triton_config_number(config, "streams", 1, RONDO_SESSION_MAX_STREAMS, usual, &streams));
-  RONDO_TRY(rondo_triton_config_number(config, "max_delay_us", 0, MOST_DELAY_US, 0, &delay_us));
   const rondo_session_options options = {RONDO_SESSION_OPTIONS_INIT, .streams = (uint32_t)streams,
-                                         .max_delay_us = (uint32_t)delay_us,
+                                         .max_delay_us = (uint32_t)served->max_delay_us,
                                          .max_queue = served->most_in_flight + SPARE, .name = served->model->name};
   return rondo_session_create(served->device, &options, out);
 }

@@ -14,7 +14,13 @@
 #include "triton/session_watch.h"
 #include "triton/sizes/size_choice.h"
 
-enum { DEFAULT_QUEUE = 256, MOST_QUEUE = 65536, DEFAULT_IDLE_MS = 600000, MOST_IDLE_MS = 1000000000 };
+enum {
+  DEFAULT_QUEUE = 256,
+  MOST_QUEUE = 65536,
+  MOST_DELAY_US = 10000000,
+  DEFAULT_IDLE_MS = 600000,
+  MOST_IDLE_MS = 1000000000
+};
 
 /* The session ------------------------------------------------------------------------------------------------------ */
 
@@ -54,6 +60,8 @@ static rondo_status start(rondo_triton_served *served) {
   RONDO_TRY(rondo_triton_devices_open(&backend->devices, served->device_name, &served->device));
   RONDO_TRY(rondo_triton_config_number(&served->model->config, "max_queue", 1, MOST_QUEUE, DEFAULT_QUEUE, &queue));
   served->most_in_flight = (uint32_t)queue;
+  RONDO_TRY(
+      rondo_triton_config_number(&served->model->config, "max_delay_us", 0, MOST_DELAY_US, 0, &served->max_delay_us));
   if (served->model->source.options.build_sized == NULL)
     RONDO_TRY(rondo_triton_history_open(&backend->histories, served->model->name, &served->history));
   RONDO_TRY(rondo_triton_sizes_init(served));

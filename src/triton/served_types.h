@@ -88,6 +88,7 @@ struct rondo_triton_served {
   rondo_triton_flight *flights; /* requests in flight */
   rondo_triton_flight *idle;    /* for further requests */
   uint32_t in_flight, most_in_flight;
+  size_t max_delay_us;           /* of the configuration */
   uint64_t numbered;             /* requests so far */
   rondo_triton_history *history; /* NULL: a model with lengths */
   rondo_triton_sequences sequences;

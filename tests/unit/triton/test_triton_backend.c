@@ -596,6 +596,22 @@ UNIT_TEST(test_ts4_outputs_that_are_not_wanted) {
   unload();
 }
 
+/* It would take longer to wake a thread for it. */
+UNIT_TEST(test_ts2_a_brief_request_runs_in_the_call) {
+  triton_request request, *list = &request;
+  load(SMALL);
+  const rondo_triton_instance *state = instances[0].state;
+  const double recorded = 1, eager = 1000;
+  assert_ok(rondo_session_set_times(state->served->recorded->session, "ranker", &recorded, &eager, 1, 0));
+  for (size_t rows = 1; rows <= 4; rows++) {
+    make_request(&request, rows);
+    assert_loaded(TRITONBACKEND_ModelInstanceExecute(&instances[0], &list, 1));
+    assert_int_equal(atomic_load(&request.released), 1);
+    assert_true(is_right(&request, rows));
+  }
+  unload();
+}
+
 UNIT_TEST(test_ts2_requests_of_one_call_run_together) {
   enum { REQUESTS = 4 };
   static triton_request requests[REQUESTS];
