@@ -183,7 +183,7 @@ static void take_turn(size_t turn, size_t way, const backend_calls *calls, const
 }
 
 int main(int count, char **arguments) {
-  session_model session = {NULL};
+  session_model session = {.device = NULL};
   if (count != 3) {
     (void)fprintf(stderr, "usage: bench_execute BACKEND FOLDER\n");
     return 2;
