@@ -116,15 +116,53 @@ static size_t repeat_row(cursor *c, bool is_integer, rondo_chunk_buffer *buffer,
   return (times - 1) * run;
 }
 
+/* The row that repeats at the end of a layout: its elements, and how many elements of the result repeat it; 0: none
+ * does. */
+typedef struct repetition {
+  size_t row, all;
+} repetition;
+
+static repetition repetition_of(const rondo_layout *layout) {
+  const size_t last = layout->rank - 1, run = layout->dims[last];
+  if (layout->strides[last] == 0) return (repetition){1, run};
+  return repeats_rows(layout) ? (repetition){run, run * layout->dims[last - 1]} : (repetition){0};
+}
+
+/* Shorter repetitions cost less than shorter chunks. */
+#define MIN_REPETITION 64
+
+size_t rondo_layout_chunk(const rondo_layout *layout, size_t first, size_t count) {
+  const repetition r = repetition_of(layout);
+  if (r.row == 0 || r.row > RONDO_CHUNK || r.all < MIN_REPETITION) return count;
+  const size_t most = rondo_smaller(count, r.all - first % r.all), begun = first % r.row;
+  return rondo_smaller(most, begun > 0 ? r.row - begun : RONDO_CHUNK / r.row * r.row);
+}
+
+/* The elements of the last dimensions, which are contiguous in the input. */
+static size_t contiguous_end(const rondo_layout *layout) {
+  size_t d = layout->rank - 1, all = layout->strides[d] == 0 ? 1 : layout->dims[d];
+  for (; all > 1 && d > 0 && layout->strides[d - 1] == all; d--) all *= layout->dims[d - 1];
+  return all;
+}
+
+/* Whether the chunk at a position is one row again and again, from its beginning. */
+static bool is_one_row(const rondo_layout *layout, size_t first, size_t count) {
+  const repetition r = repetition_of(layout);
+  return r.row > 0 && r.row < count && first % r.row == 0 && count <= r.all - first % r.all;
+}
+
 const void *rondo_load_layout(const rondo_layout *layout, rondo_type type, const void *memory, size_t first,
-                              size_t count, rondo_chunk_buffer *buffer) {
+                              size_t count, rondo_chunk_buffer *buffer, rondo_repeated_row *held) {
   assert(layout->rank > 0 && layout->rank <= RONDO_MAX_DIMENSIONS && count <= RONDO_CHUNK);
   const size_t last = layout->rank - 1;
-  const bool repeats = layout->strides[last] == 0;
+  const bool repeats = layout->strides[last] == 0, is_row_held = is_one_row(layout, first, count);
+  const size_t contiguous = contiguous_end(layout);
   cursor c = cursor_at(layout, first);
+  if (contiguous - first % contiguous >= count) return rondo_load_numbers(type, memory, c.offset, count, buffer);
+  if (is_row_held && held->offset == c.offset && held->count >= count) return buffer;
+  *held = (rondo_repeated_row){c.offset, is_row_held ? count : 0};
   for (size_t done = 0, run = 0; done < count; done += run) {
     run = rondo_smaller(layout->dims[last] - c.at[last], count - done);
-    if (run == count && !repeats) return rondo_load_numbers(type, memory, c.offset, count, buffer);
     if (rondo_is_integer(type)) {
       gather_integers(type, memory, c.offset, repeats, run, buffer->integers + done);
     } else {
@@ -155,6 +193,19 @@ static rondo_term_chunk chunk_of(const rondo_operator *row, rondo_type type) {
   return rondo_is_integer(type) ? family->integers : family->floats;
 }
 
+static rondo_layout layout_of(const rondo_broadcast *shape, uint32_t term) {
+  return (rondo_layout){shape->rank, shape->dims, shape->strides[term]};
+}
+
+static size_t chunk_at(const rondo_broadcast *shape, uint32_t terms, size_t at, size_t last) {
+  size_t length = rondo_chunk_length(at, last);
+  for (uint32_t t = 0; t < terms; t++) {
+    const rondo_layout layout = layout_of(shape, t);
+    length = rondo_layout_chunk(&layout, at, length);
+  }
+  return length;
+}
+
 void rondo_broadcast_cpu(const rondo_operator *row, rondo_type type, rondo_blocks blocks, void *const *args) {
   const rondo_broadcast_row *family = row->family;
   const rondo_broadcast *shape = args[0];
@@ -162,15 +213,17 @@ void rondo_broadcast_cpu(const rondo_operator *row, rondo_type type, rondo_block
   void *y = RONDO_ARG(void *, row->required + 1);
   const void *terms[RONDO_MAX_TERMS];
   rondo_chunk_buffer buffers[RONDO_MAX_TERMS + 1];
+  rondo_repeated_row held[RONDO_MAX_TERMS] = {{0}};
   assert(row->required > 0 && row->required <= RONDO_MAX_TERMS && shape->rank > 0);
   const rondo_span span = rondo_blocks_span(blocks, shape->count, RONDO_LANES);
-  RONDO_EACH_CHUNK(at, length, span.first, span.last) {
+  for (size_t at = span.first, length; at < span.last; at += length) {
+    length = chunk_at(shape, row->required, at, span.last);
     for (uint32_t t = 0; t < RONDO_MAX_TERMS; t++) {
       const rondo_type term_type = t == 0 && family->has_condition ? RONDO_BOOL : type;
-      const rondo_layout layout = {shape->rank, shape->dims, shape->strides[t]};
-      terms[t] = t >= row->required
-                     ? terms[0]
-                     : rondo_load_layout(&layout, term_type, RONDO_ARG(const void *, t + 1), at, length, &buffers[t]);
+      const rondo_layout layout = layout_of(shape, t);
+      terms[t] = t >= row->required ? terms[0]
+                                    : rondo_load_layout(&layout, term_type, RONDO_ARG(const void *, t + 1), at, length,
+                                                        &buffers[t], &held[t]);
     }
     void *to = rondo_numbers_of(result, y, at, &buffers[RONDO_MAX_TERMS]);
     chunk_of(row, type)(terms, to, length);

@@ -35,12 +35,21 @@ typedef struct rondo_layout {
   const size_t *dims, *strides;
 } rondo_layout;
 
+/* What a buffer has: `count` elements, one row of the input again and again, which begins at `offset`. 0: anything. */
+typedef struct rondo_repeated_row {
+  size_t offset, count;
+} rondo_repeated_row;
+
 /* `count` elements from `first` on as numbers: in place, or converted into `buffer`. With a layout, the elements of the
- * input for these elements of the result. */
+ * input for these elements of the result; *held says what an earlier call left in the buffer, and is updated. */
 const void *rondo_load_numbers(rondo_type type, const void *memory, size_t first, size_t count,
                                rondo_chunk_buffer *buffer);
 const void *rondo_load_layout(const rondo_layout *layout, rondo_type type, const void *memory, size_t first,
-                              size_t count, rondo_chunk_buffer *buffer);
+                              size_t count, rondo_chunk_buffer *buffer, rondo_repeated_row *held);
+
+/* At most `count`: how many elements from `first` on to load at once, so that a row that repeats is loaded once for
+ * all chunks in which it repeats. */
+size_t rondo_layout_chunk(const rondo_layout *layout, size_t first, size_t count);
 
 /* Where to write numbers that rondo_store_numbers then stores: in place, or `buffer`. */
 void *rondo_numbers_of(rondo_type type, void *memory, size_t first, rondo_chunk_buffer *buffer);
@@ -49,17 +58,22 @@ void rondo_store_numbers(rondo_type type, void *memory, size_t first, size_t cou
 /* Computes result[i] from terms[..][i]: float, or int64_t. */
 typedef void (*rondo_term_chunk)(const void *const *terms, void *result, size_t count);
 
-/* Defines `name`: y = expression in a, b and c of type `term`, of which there may be fewer. */
-#define RONDO_TERM_CHUNK(name, term, result_type, expression)                                              \
-  RONDO_INLINE result_type name##_of(term a, term b, term c) {                                             \
-    (void)b;                                                                                               \
-    (void)c;                                                                                               \
-    return expression;                                                                                     \
-  }                                                                                                        \
-  RONDO_VECTORISED(name, (const void *const *terms, void *result, size_t count), (terms, result, count)) { \
-    const term *a = terms[0], *b = terms[1], *c = terms[2];                                                \
-    result_type *restrict y = result;                                                                      \
-    RONDO_EACH_LANE(i, lane, count, y[i] = name##_of(a[i], b[i], c[i]));                                   \
+/* Defines `name`: y = expression in a, b and c of type `term`, of which there may be fewer. The loop is a function of
+ * its own because compilers vectorise it only if its parameters are restrict. */
+#define RONDO_TERM_CHUNK(name, term, result_type, expression)                                                          \
+  RONDO_INLINE result_type name##_of(term a, term b, term c) {                                                         \
+    (void)b;                                                                                                           \
+    (void)c;                                                                                                           \
+    return expression;                                                                                                 \
+  }                                                                                                                    \
+  RONDO_VECTORISED(                                                                                                    \
+      name##_loop,                                                                                                     \
+      (const term *restrict a, const term *restrict b, const term *restrict c, result_type *restrict y, size_t count), \
+      (a, b, c, y, count)) {                                                                                           \
+    RONDO_EACH_LANE(i, lane, count, y[i] = name##_of(a[i], b[i], c[i]));                                               \
+  }                                                                                                                    \
+  static void name(const void *const *terms, void *result, size_t count) {                                             \
+    name##_loop(terms[0], terms[1], terms[2], result, count);                                                          \
   }
 
 /* The `family` of a row. */

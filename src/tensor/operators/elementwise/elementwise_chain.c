@@ -7,6 +7,7 @@
 #include "tensor/operators/elementwise/elementwise_chain.h"
 
 #include <assert.h>
+#include <string.h>
 
 #include "tensor/operators/common/operator_tools.h"
 #include "tensor/operators/elementwise/broadcast.h"
@@ -62,8 +63,14 @@ typedef struct passage {
   const rondo_chain_form *form;
   void *const *args;
   const void *values[MAX_VALUES];
+  rondo_repeated_row held[RONDO_CHAIN_INPUTS]; /* by the buffers of inputs */
   rondo_chunk_buffer buffers[MAX_VALUES];
 } passage;
+
+static rondo_layout layout_of(const rondo_chain_form *form, uint32_t number) {
+  const rondo_chain_layout *of = &form->layouts[number];
+  return (rondo_layout){of->rank, of->dims, of->strides};
+}
 
 static void load_inputs(passage *p, size_t first, size_t count) {
   for (uint32_t i = 0; i < p->form->input_count; i++) {
@@ -74,9 +81,8 @@ static void load_inputs(passage *p, size_t first, size_t count) {
     } else if (input->reading == RONDO_CHAIN_EACH) {
       p->values[i] = rondo_load_numbers(input->type, memory, first, count, &p->buffers[i]);
     } else {
-      const rondo_chain_layout *of = &p->form->layouts[input->reading - RONDO_CHAIN_LAYOUT];
-      const rondo_layout layout = {of->rank, of->dims, of->strides};
-      p->values[i] = rondo_load_layout(&layout, input->type, memory, first, count, &p->buffers[i]);
+      const rondo_layout layout = layout_of(p->form, input->reading - RONDO_CHAIN_LAYOUT);
+      p->values[i] = rondo_load_layout(&layout, input->type, memory, first, count, &p->buffers[i], &p->held[i]);
     }
   }
 }
@@ -121,18 +127,31 @@ static void run_chunk(passage *p, size_t first, size_t count) {
   rondo_store_numbers(type, y, first, count, to);
 }
 
+static size_t chunk_at(const rondo_chain_form *form, size_t at, size_t last) {
+  size_t length = rondo_chunk_length(at, last);
+  for (uint32_t i = 0; i < form->layout_count; i++) {
+    const rondo_layout layout = layout_of(form, i);
+    length = rondo_layout_chunk(&layout, at, length);
+  }
+  return length;
+}
+
 static void chain_cpu(rondo_blocks blocks, void *const *args) {
   const rondo_chain_form *form = args[0];
   passage p;
   p.form = form;
   p.args = args;
+  memset(p.held, 0, sizeof p.held);
   assert(form->step_count > 0 && form->step_count <= RONDO_CHAIN_STEPS && form->input_count <= RONDO_CHAIN_INPUTS);
   const rondo_span span = rondo_blocks_span(blocks, form->count, RONDO_LANES);
   if (rondo_chain_is_scaled(form)) {
     rondo_chain_scaled_cpu(form, span, args);
     return;
   }
-  RONDO_EACH_CHUNK(at, length, span.first, span.last) run_chunk(&p, at, length);
+  for (size_t at = span.first, length; at < span.last; at += length) {
+    length = chunk_at(form, at, span.last);
+    run_chunk(&p, at, length);
+  }
 }
 
 /* Row -------------------------------------------------------------------------------------------------------------- */
