@@ -39,15 +39,27 @@ static size_t column_tiles(const rondo_reduction *shape, size_t tile) {
   return shape->kept / columns * rondo_divide_up(columns, tile);
 }
 
-static void cut_into_parts(rondo_reduction *shape) {
+static void cut(rondo_reduction *shape, size_t parts) {
+  shape->part = parts < 2 ? shape->reduced : rondo_divide_up(shape->reduced, parts);
+  shape->parts = rondo_divide_up(shape->reduced, shape->part);
+}
+
+/* On a CPU: enough blocks for its workers, and enough elements in each. */
+#define CPU_BLOCKS 8
+#define CPU_PART 65536
+
+static void cut_for_cpu(rondo_reduction *shape) {
+  const size_t blocks = is_of_columns(shape) ? column_tiles(shape, CPU_TILE) : shape->kept;
+  cut(shape, rondo_smaller(CPU_BLOCKS / blocks, shape->kept * shape->reduced / blocks / CPU_PART));
+}
+
+static void cut_for_cuda(rondo_reduction *shape) {
   const bool of_columns = is_of_columns(shape);
   const size_t blocks = of_columns                          ? column_tiles(shape, CUDA_TILE)
                         : shape->reduced > RONDO_NARROW_ROW ? shape->kept
                                                             : rondo_divide_up(shape->kept, RONDO_CUDA_THREADS / 32);
   const size_t max_parts = shape->reduced / (of_columns ? MIN_ROWS : MIN_OF_ROW);
-  const size_t parts = rondo_smaller(ENOUGH_BLOCKS / blocks, max_parts);
-  shape->part = parts < 2 ? shape->reduced : rondo_divide_up(shape->reduced, parts);
-  shape->parts = rondo_divide_up(shape->reduced, shape->part);
+  cut(shape, rondo_smaller(ENOUGH_BLOCKS / blocks, max_parts));
 }
 
 /* Adds a dimension to a list, or widens its last. */
@@ -58,7 +70,7 @@ static void push(size_t dim, size_t stride, bool widens, size_t *rank, size_t *d
   strides[*rank - 1] = stride;
 }
 
-static rondo_reduction lay_out(const rondo_shape *x, const rondo_operation *operation) {
+static rondo_reduction lay_out(const rondo_shape *x, const rondo_operation *operation, bool is_cuda) {
   rondo_reduction shape = {.kept = 1, .reduced = 1};
   size_t stride = rondo_shape_elements(x);
   int last = -1; /* whether the dimension before was reduced */
@@ -78,7 +90,7 @@ static rondo_reduction lay_out(const rondo_shape *x, const rondo_operation *oper
   }
   if (shape.kept_rank == 0) push(1, 0, false, &shape.kept_rank, shape.kept_dims, shape.kept_strides);
   if (shape.reduced_rank == 0) push(1, 1, false, &shape.reduced_rank, shape.reduced_dims, shape.reduced_strides);
-  cut_into_parts(&shape);
+  (is_cuda ? cut_for_cuda : cut_for_cpu)(&shape);
   assert(shape.kept * shape.reduced == rondo_shape_elements(x) && shape.parts > 0);
   return shape;
 }
@@ -99,7 +111,8 @@ static void clear(const accumulator *a, rondo_chunk_buffer *numbers) {
   if (a->is_integer) {
     for (size_t i = 0; i < a->width; i++) numbers->integers[i] = a->joining->no_integer;
   } else {
-    for (size_t i = 0; i < a->width; i++) numbers->floats[i] = a->joining->no_float;
+    const float none = a->joining->no_float;
+    RONDO_EACH_LANE(i, lane, a->width, numbers->floats[i] = none);
   }
 }
 
@@ -135,9 +148,8 @@ static void take(accumulator *a, const void *x, size_t count) {
   if (++a->merged == RONDO_JOINED_AT_ONCE) settle(a);
 }
 
-/* Combines all values pair by pair; the width is a power of two. */
+/* Combines all totals pair by pair; the width is a power of two. */
 static const void *join_all(accumulator *a) {
-  settle(a);
   assert((a->width & (a->width - 1)) == 0);
   for (size_t half = a->width / 2; half > 0; half /= 2)
     merge(a, &a->totals, number_at(a->is_integer, &a->totals, half), half);
@@ -185,15 +197,30 @@ static size_t width_for(size_t count) {
   return width;
 }
 
+/* The totals of a row that is one chunk. */
+static void take_whole(accumulator *a, const void *x, size_t count) {
+  const size_t bytes = a->is_integer ? sizeof(int64_t) : sizeof(float);
+  assert(count <= a->width);
+  clear(a, &a->totals);
+  memcpy(&a->totals, x, count * bytes);
+}
+
 static void reduce_row(rondo_type type, const rondo_reduction *shape, const rondo_joining *joining, const void *x,
                        size_t base, rondo_span span, accumulator *a) {
   const size_t max_run = shape->reduced_dims[shape->reduced_rank - 1];
+  const size_t count = span.last - span.first;
   rondo_chunk_buffer buffer;
-  start(a, type, joining, width_for(rondo_smaller(max_run, span.last - span.first)));
+  if (count <= RONDO_CHUNK && span.first % max_run + count <= max_run) {
+    *a = (accumulator){.joining = joining, .is_integer = rondo_is_integer(type), .width = width_for(count)};
+    take_whole(a, rondo_load_numbers(type, x, base + reduced_offset(shape, span.first), count, &buffer), count);
+    return;
+  }
+  start(a, type, joining, width_for(rondo_smaller(max_run, count)));
   for (size_t at = span.first, length; at < span.last; at += length) {
     length = rondo_smaller(rondo_smaller(max_run - at % max_run, span.last - at), RONDO_CHUNK);
     take(a, rondo_load_numbers(type, x, base + reduced_offset(shape, at), length, &buffer), length);
   }
+  settle(a);
 }
 
 void rondo_reduce_rows_cpu(rondo_type type, const rondo_joining *joining, rondo_blocks blocks, void *const *args) {
@@ -208,25 +235,38 @@ void rondo_reduce_rows_cpu(rondo_type type, const rondo_joining *joining, rondo_
   }
 }
 
+/* How many rows of a matrix with few columns are read as one. */
+static size_t rows_at_once(const rondo_reduction *shape, size_t columns) {
+  return shape->reduced_rank == 1 && shape->reduced_strides[0] == columns && columns < CPU_TILE ? CPU_TILE / columns
+                                                                                                : 1;
+}
+
+/* The totals of `width` columns of these rows. */
+static void reduce_columns(accumulator *a, rondo_type type, const rondo_reduction *shape, const void *x, size_t base,
+                           size_t width, rondo_span span, size_t at_once) {
+  rondo_chunk_buffer buffer;
+  for (size_t r = span.first, rows; r < span.last; r += rows) {
+    rows = rondo_smaller(at_once, span.last - r);
+    take(a, rondo_load_numbers(type, x, base + reduced_offset(shape, r), rows * width, &buffer), rows * width);
+  }
+  settle(a);
+  for (size_t i = 1; i < at_once; i++) merge(a, &a->totals, number_at(a->is_integer, &a->totals, i * width), width);
+}
+
 void rondo_reduce_columns_cpu(rondo_type type, const rondo_joining *joining, rondo_blocks blocks, void *const *args) {
   const rondo_reduction *shape = args[0];
   const void *x = RONDO_ARG(const void *, 1);
   void *to = RONDO_ARG(void *, 2);
-  const size_t columns = shape->kept_dims[shape->kept_rank - 1];
+  const size_t columns = shape->kept_dims[shape->kept_rank - 1], at_once = rows_at_once(shape, columns);
   const size_t tiles = rondo_divide_up(columns, CPU_TILE);
   accumulator a;
-  rondo_chunk_buffer buffer;
   RONDO_EACH_ITEM(item, blocks, column_tiles(shape, CPU_TILE) * shape->parts) {
     const size_t tile = item / shape->parts;
     const size_t first = tile / tiles * columns + tile % tiles * CPU_TILE; /* result */
     const size_t width = rondo_chunk_length(tile % tiles * CPU_TILE, columns);
-    const rondo_span span = part_span(shape, item % shape->parts);
-    const size_t base = kept_offset(shape, first);
-    start(&a, type, joining, width);
-    for (size_t r = span.first; r < span.last; r++) {
-      take(&a, rondo_load_numbers(type, x, base + reduced_offset(shape, r), width, &buffer), width);
-    }
-    settle(&a);
+    start(&a, type, joining, width * at_once);
+    reduce_columns(&a, type, shape, x, kept_offset(shape, first), width, part_span(shape, item % shape->parts),
+                   at_once);
     for (size_t i = 0; i < width; i++) {
       put(type, shape, to, (first + i) * shape->parts + item % shape->parts, number_at(a.is_integer, &a.totals, i),
           RONDO_ARG(float, 3));
@@ -244,6 +284,7 @@ void rondo_reduce_parts_cpu(rondo_type type, const rondo_joining *joining, rondo
     accumulator a;
     start(&a, type, joining, width_for(parts));
     RONDO_EACH_CHUNK(at, length, 0, parts) take(&a, number_at(a.is_integer, from, k * parts + at), length);
+    settle(&a);
     put(type, &shape, y, k, join_all(&a), RONDO_ARG(float, 3));
   }
 }
@@ -283,14 +324,14 @@ rondo_status rondo_infer_reduction(const rondo_program *program, const rondo_ope
 }
 
 bool rondo_reduces_columns(const rondo_shape *value, const rondo_operation *operation, rondo_columns *out_columns) {
-  const rondo_reduction shape = lay_out(value, operation);
+  const rondo_reduction shape = lay_out(value, operation, true);
   *out_columns = (rondo_columns){shape.reduced, shape.kept};
   return is_of_columns(&shape) && shape.kept_rank == 1 && shape.reduced_rank == 1 &&
          (shape.parts == 1 || shape.reduced <= MAX_ROWS);
 }
 
 size_t rondo_reduction_elements(const rondo_program *program, const rondo_operation *operation) {
-  return lay_out(rondo_operation_input(program, operation, 0), operation).reduced;
+  return lay_out(rondo_operation_input(program, operation, 0), operation, false).reduced;
 }
 
 static size_t workspace_bytes(rondo_type type, const rondo_reduction *shape) {
@@ -299,10 +340,12 @@ static size_t workspace_bytes(rondo_type type, const rondo_reduction *shape) {
 
 rondo_status rondo_prepare_reduction(rondo_resources *resources, const rondo_program *program, uint32_t operation,
                                      size_t *out_workspace_bytes) {
-  (void)resources;
   const rondo_operation *of = &program->operations.items[operation];
   const rondo_shape *value = rondo_operation_input(program, of, 0);
-  const rondo_reduction shape = lay_out(value, of);
+  rondo_device_info info = {.struct_size = sizeof info};
+  *out_workspace_bytes = 0;
+  RONDO_TRY(rondo_device_get_info(resources->device, &info));
+  const rondo_reduction shape = lay_out(value, of, info.cuda);
   *out_workspace_bytes = workspace_bytes(value->type, &shape);
   return RONDO_OK;
 }
@@ -316,7 +359,7 @@ static rondo_grid grid_of(const rondo_emitter *emitter, const rondo_reduction *s
 rondo_status rondo_emit_reduction(rondo_emitter *emitter, const rondo_operation *operation) {
   const rondo_reduction_row *family = operation->row->family;
   const rondo_shape *input = rondo_emit_shape(emitter, operation->inputs[0]);
-  const rondo_reduction shape = lay_out(input, operation);
+  const rondo_reduction shape = lay_out(input, operation, rondo_emit_is_cuda(emitter));
   const float factor = family->is_mean ? 1.0f / (float)shape.reduced : 1.0f;
   const void *x = rondo_emit_address(emitter, operation->inputs[0]);
   void *y = rondo_emit_address(emitter, operation->results[0]);
