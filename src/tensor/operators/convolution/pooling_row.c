@@ -261,22 +261,15 @@ static bool is_by_planes(const rondo_pooling_shape *s, rondo_type type, const in
 RONDO_INLINE void combine(const float *restrict x, size_t step, size_t width, size_t count, bool adds,
                           float *restrict y) {
   for (size_t i = 0; i < count; i++, x += step, y += width)
-    for (size_t k = 0; k < width; k++) y[k] = combine_one(x[k], y[k], adds);
+    RONDO_EACH_LANE(k, lane, width, y[k] = combine_one(x[k], y[k], adds));
 }
 
-/* The widths of blocks of channels are constants, so that the compiler makes vectors. */
 RONDO_VECTORISED(combine_rows, (const float *x, size_t step, size_t width, size_t count, bool adds, float *y),
                  (x, step, width, count, adds, y)) {
-  if (width == 8 && adds)
-    combine(x, step, 8, count, true, y);
-  else if (width == 8)
-    combine(x, step, 8, count, false, y);
-  else if (width == 16 && adds)
-    combine(x, step, 16, count, true, y);
-  else if (width == 16)
-    combine(x, step, 16, count, false, y);
+  if (adds)
+    combine(x, step, width, count, true, y);
   else
-    combine(x, step, width, count, adds, y);
+    combine(x, step, width, count, false, y);
 }
 
 /* Takes the taps of a plane of the image for all rows of a plane of results. */
