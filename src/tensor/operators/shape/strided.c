@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "tensor/operators/common/element.h"
+#include "tensor/operators/common/strided_lanes.h"
 #include "tensor/program/shape.h"
 
 #define LAST (RONDO_MAX_DIMENSIONS - 1)
@@ -116,6 +117,42 @@ static void strided_copy_cpu(rondo_blocks blocks, void *const *args) {
   }
 }
 
+/* Four units of four bytes. */
+RONDO_INLINE rondo_four load_four(const unsigned char *from) {
+  rondo_four units;
+  memcpy(&units, from, sizeof units);
+  return units;
+}
+
+/* Copies 4 x 4 units of four bytes: columns of the target are contiguous in the source. */
+RONDO_INLINE void transpose_four(const unsigned char *from, int64_t from_stride, unsigned char *to, size_t to_stride) {
+  const rondo_four a = load_four(from), b = load_four(from + from_stride);
+  const rondo_four c = load_four(from + 2 * from_stride), d = load_four(from + 3 * from_stride);
+  const rondo_four ab = __builtin_shufflevector(a, b, 0, 4, 1, 5), cd = __builtin_shufflevector(c, d, 0, 4, 1, 5);
+  const rondo_four ab_end = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+  const rondo_four cd_end = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+  const rondo_four rows[] = {__builtin_shufflevector(ab, cd, 0, 1, 4, 5), __builtin_shufflevector(ab, cd, 2, 3, 6, 7),
+                             __builtin_shufflevector(ab_end, cd_end, 0, 1, 4, 5),
+                             __builtin_shufflevector(ab_end, cd_end, 2, 3, 6, 7)};
+  for (size_t i = 0; i < 4; i++) memcpy(to + i * to_stride, &rows[i], sizeof rows[i]);
+}
+
+/* Transposes as many units of four bytes as make whole squares of four; `columns` of the target. */
+static void transpose_squares(const unsigned char *from, int64_t from_stride, unsigned char *to, size_t to_stride,
+                              size_t rows, size_t columns) {
+  for (size_t column = 0; column + 4 <= columns; column += 4)
+    for (size_t row = 0; row + 4 <= rows; row += 4)
+      transpose_four(from + (int64_t)column * from_stride + row * 4, from_stride, to + row * to_stride + column * 4,
+                     to_stride);
+}
+
+/* Few columns, as the colours of an image: in the order of the source. */
+RONDO_INLINE void interleave(const unsigned char *from, int64_t from_stride, unsigned char *to, size_t columns,
+                             size_t rows) {
+  for (size_t i = 0; i < rows; i++)
+    for (size_t k = 0; k < columns; k++) memcpy(to + (i * columns + k) * 4, from + (int64_t)k * from_stride + i * 4, 4);
+}
+
 static size_t tiles_along(size_t size) { return rondo_divide_up(size, TILE); }
 
 static void transpose_tile(const rondo_strided *copy, size_t number, const unsigned char *from, unsigned char *to) {
@@ -125,9 +162,18 @@ static void transpose_tile(const rondo_strided *copy, size_t number, const unsig
   const unsigned char *source =
       from + (rondo_strided_place(copy, plane, LAST - 1) + column * copy->strides[LAST] + row) * bytes;
   unsigned char *target = to + (plane * rows * columns + row * columns + column) * bytes;
-  for (size_t i = 0; i < rondo_smaller(TILE, rows - row); i++) {
-    copy_units(source + i * bytes, (int64_t)(copy->strides[LAST] * bytes), target + i * columns * bytes, bytes, bytes,
-               rondo_smaller(TILE, columns - column));
+  const int64_t stride = (int64_t)(copy->strides[LAST] * bytes);
+  const size_t height = rondo_smaller(TILE, rows - row), width = rondo_smaller(TILE, columns - column);
+  if (bytes == 4 && columns == 3) {
+    interleave(source, stride, target, 3, height);
+    return;
+  }
+  const size_t square_rows = bytes == 4 ? height / 4 * 4 : 0, square_columns = bytes == 4 ? width / 4 * 4 : 0;
+  transpose_squares(source, stride, target, columns * bytes, square_rows, square_columns);
+  for (size_t i = 0; i < height; i++) {
+    const size_t done = i < square_rows ? square_columns : 0;
+    copy_units(source + (int64_t)done * stride + i * bytes, stride, target + (i * columns + done) * bytes, bytes, bytes,
+               width - done);
   }
 }
 
