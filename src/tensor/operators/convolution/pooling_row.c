@@ -260,8 +260,12 @@ static bool is_by_planes(const rondo_pooling_shape *s, rondo_type type, const in
 /* Combines `count` rows of `width` elements, which are `step` elements apart, with those of the results. */
 RONDO_INLINE void combine(const float *restrict x, size_t step, size_t width, size_t count, bool adds,
                           float *restrict y) {
-  for (size_t i = 0; i < count; i++, x += step, y += width)
-    RONDO_EACH_LANE(k, lane, width, y[k] = combine_one(x[k], y[k], adds));
+  for (size_t i = 0; i < count; i++, x += step, y += width) {
+    size_t k = 0;
+    for (; k + RONDO_LANES <= width; k += RONDO_LANES) combine_lanes(x + k, adds, y + k);
+    for (; k + 4 <= width; k += 4) combine_four(x + k, 1, adds, y + k);
+    for (; k < width; k++) y[k] = combine_one(x[k], y[k], adds);
+  }
 }
 
 RONDO_VECTORISED(combine_rows, (const float *x, size_t step, size_t width, size_t count, bool adds, float *y),
