@@ -308,10 +308,24 @@ static void convolve_by_own_kernel(const conv_data *d, const rondo_gemm *product
 /* If rows of the image are so many bytes apart, few of their elements fit into the nearest cache together. */
 #define SLOW_STRIDE 128
 
+/* y = weight x + bias, of images of one place. */
+RONDO_VECTORISED(multiply_vector,
+                 (const float *weight, const float *x, const float *bias, size_t rows, size_t depth, float *y),
+                 (weight, x, bias, rows, depth, y)) {
+  for (size_t i = 0; i < rows; i++) y[i] = rondo_row_dot(weight + i * depth, x, depth) + (bias == NULL ? 0 : bias[i]);
+}
+
 static void convolve_pointwise(const conv_data *d, const conv_tile *t) {
   const rondo_conv_product p = d->product;
   const size_t first = t->product % d->shape->groups * p.rows + t->row;
   const float *bias = d->bias == NULL ? NULL : (const float *)d->bias + first;
+  if (p.columns == 1) {
+    float *y = (float *)d->to + corner_of(d, t);
+    multiply_vector((const float *)d->weight + first * p.depth, (const float *)d->image + t->product * p.depth, bias,
+                    t->rows, p.depth, y);
+    rondo_activate_in_place((rondo_activation)d->shape->activation, y, t->rows);
+    return;
+  }
   const rondo_gemm gemm = {
       t->rows,
       t->columns,
