@@ -141,19 +141,19 @@ static size_t value_bytes_at(const rondo_emitter *emitter, uint32_t value, const
   return at >= begin && at - begin < bytes ? bytes - (at - begin) : 0;
 }
 
-/* The same for the packed elements of a state whose rows the program uses. */
+/* The same for the beginning of the packed elements of a state. */
 static size_t packed_bytes_at(const rondo_emitter *emitter, uint32_t value, const void *address) {
   const rondo_location *location = value == RONDO_NO_VALUE ? NULL : &emitter->layout->locations[value];
   const bool is_here = location != NULL && location->packed != NULL && location->packed->address == address;
-  return is_here ? rondo_shape_bytes(rondo_emit_shape(emitter, value)) : 0;
+  return is_here ? rondo_packed_state_bytes(location->packed) : 0;
 }
 
 static size_t operation_bytes_at(const rondo_emitter *emitter, const rondo_operation *operation, const void *address) {
   size_t bytes = 0;
   for (size_t i = 0; i < RONDO_MAX_OPERANDS && bytes == 0; i++)
-    bytes = value_bytes_at(emitter, operation->inputs[i], address);
-  for (size_t i = 0; i < RONDO_MAX_OPERANDS && bytes == 0; i++)
     bytes = packed_bytes_at(emitter, operation->inputs[i], address);
+  for (size_t i = 0; i < RONDO_MAX_OPERANDS && bytes == 0; i++)
+    bytes = value_bytes_at(emitter, operation->inputs[i], address);
   for (size_t i = 0; i < operation->row->result_count && bytes == 0; i++)
     bytes = value_bytes_at(emitter, operation->results[i], address);
   return bytes;

@@ -69,11 +69,11 @@ static rondo_status refuse_packed(const rondo_program *program, const rondo_prog
                     value->name, program->label);
 }
 
-/* Of a packed state. */
+/* Of a packed state with rows of `bytes`. */
 static rondo_status count_packed(const rondo_program *program, const rondo_location *location, size_t bytes,
                                  rondo_layout *layout) {
   size_t at;
-  RONDO_TRY(append(program, bytes, &layout->packed_bytes, &at));
+  RONDO_TRY(append(program, rondo_packed_state_bytes(location->packed), &layout->packed_bytes, &at));
   return location->reads_rows ? append(program, bytes, &layout->rows_bytes, &at) : RONDO_OK;
 }
 
@@ -99,14 +99,15 @@ static rondo_status place_value(const rondo_program *program, const rondo_layout
   }
   if (location->packed != NULL && options->plain_states) return refuse_packed(program, value);
   if (location->packed != NULL) RONDO_TRY(count_packed(program, location, bytes, layout));
+  const size_t state_bytes = location->packed == NULL ? bytes : rondo_packed_state_bytes(location->packed);
   const uint32_t shared = rondo_sharing_find(sharing, value->name);
   location->block = shared == RONDO_NO_VALUE ? RONDO_BLOCK_STATES : RONDO_BLOCK_SHARED;
   if (shared == RONDO_NO_VALUE) {
     if (may_map(value, options, location)) RONDO_TRY(append_gap(program, value, &layout->state_bytes));
-    return append(program, bytes, &layout->state_bytes, &location->offset);
+    return append(program, state_bytes, &layout->state_bytes, &location->offset);
   }
   RONDO_TRY(require_same(program, value, &sharing->values.items[shared]));
-  RONDO_TRY(append(program, bytes, &layout->shared_bytes, &location->offset));
+  RONDO_TRY(append(program, state_bytes, &layout->shared_bytes, &location->offset));
   location->offset = shared;
   return RONDO_OK;
 }

@@ -77,7 +77,8 @@ static void find_state(const rondo_compiled *compiled, size_t index, unsigned ch
   const rondo_named_value *value = &compiled->values.items[index / 2];
   unsigned char *packed = value->packed == NULL ? NULL : value->packed->address;
   *out_address = index % 2 == 0 ? rondo_named_rows(value) : packed;
-  if (value->kind == 's' && *out_address != NULL) *out_bytes = rondo_shape_bytes(&value->shape);
+  if (value->kind == 's' && *out_address != NULL)
+    *out_bytes = index % 2 == 0 ? rondo_shape_bytes(&value->shape) : rondo_packed_state_bytes(value->packed);
 }
 
 /* The block number `index` of the memory that runs write: states, the cells of index checks, the arena, and the buffers

@@ -21,6 +21,7 @@ rondo_status rondo_packed_state_create(const rondo_allocator *allocator, size_t 
   RONDO_TRY(rondo_allocate_items(allocator, 1, sizeof *state, &state));
   *state = (rondo_packed_state){
       .allocator = *allocator, .users = 1, .bytes = bytes, .rows = rows, .columns = columns, .taps = taps};
+  state->stored = rondo_packed_state_elements(state);
   const rondo_status status = rondo_allocate_items(allocator, table_entries(state), sizeof *state->row, &state->row);
   if (status != RONDO_OK) {
     rondo_release(allocator, state, 1, sizeof *state);
@@ -48,7 +49,7 @@ rondo_status rondo_packed_state_release(rondo_packed_state *state) {
 
 bool rondo_packed_state_is_alike(const rondo_packed_state *a, const rondo_packed_state *b) {
   return a->bytes == b->bytes && a->rows == b->rows && a->columns == b->columns && a->taps == b->taps &&
-         memcmp(a->row, b->row, table_entries(a) * sizeof *a->row) == 0;
+         a->stored == b->stored && memcmp(a->row, b->row, table_entries(a) * sizeof *a->row) == 0;
 }
 
 /* Copies ----------------------------------------------------------------------------------------------------------- */

@@ -24,13 +24,14 @@ typedef struct rondo_packed_state {
   uint32_t users;
   size_t bytes; /* of an element */
   size_t rows, columns, taps;
+  size_t stored;              /* elements in memory: those of the rows, and any padding between them, which is 0 */
   size_t *row, *column, *tap; /* element [r][c][t] of the plain rows is at row[r] + column[c] + tap[t] */
   rondo_device *device;       /* set with `address` */
   unsigned char *address;     /* the packed elements, in memory of the states; NULL: not placed yet */
   unsigned char *plain;       /* the plain rows; NULL: no program has needed them */
 } rondo_packed_state;
 
-/* With one user and tables of zeros for the caller to fill. */
+/* With one user, no padding, and tables of zeros for the caller to fill. */
 RONDO_MUST_USE rondo_status rondo_packed_state_create(const rondo_allocator *allocator, size_t bytes, size_t rows,
                                                       size_t columns, size_t taps, rondo_packed_state **out);
 rondo_packed_state *rondo_packed_state_retain(rondo_packed_state *state);
@@ -40,6 +41,9 @@ RONDO_MUST_USE rondo_status rondo_packed_state_release(rondo_packed_state *state
 static inline size_t rondo_packed_state_elements(const rondo_packed_state *state) {
   return state->rows * state->columns * state->taps;
 }
+
+/* Bytes of the packed elements in memory. */
+static inline size_t rondo_packed_state_bytes(const rondo_packed_state *state) { return state->stored * state->bytes; }
 
 /* Whether both have the same order. */
 bool rondo_packed_state_is_alike(const rondo_packed_state *a, const rondo_packed_state *b);

@@ -37,7 +37,8 @@ static rondo_status keep_updated(const rondo_layout *layout, const rondo_operati
     if (location->block != RONDO_BLOCK_SHARED) continue;
     const rondo_shared_value *shared = &compiled->sharing->values.items[location->offset];
     const size_t bytes = rondo_shape_bytes(&shared->shape);
-    if (shared->packed != NULL) RONDO_TRY(keep(compiled, shared->packed->address, bytes, guard));
+    if (shared->packed != NULL)
+      RONDO_TRY(keep(compiled, shared->packed->address, rondo_packed_state_bytes(shared->packed), guard));
     RONDO_TRY(keep(compiled, rondo_location_address(location, compiled), bytes, guard));
   }
   return RONDO_OK;
