@@ -37,13 +37,14 @@ typedef struct dnnl_memory *onednn_memory;
 typedef struct dnnl_primitive *onednn_primitive;
 typedef struct dnnl_primitive_desc *onednn_way; /* how a primitive computes */
 typedef struct dnnl_primitive_attr *onednn_attributes;
+typedef struct dnnl_post_ops *onednn_post_ops; /* what a primitive does with its result before it stores it */
 
 typedef struct onednn_argument { /* dnnl_exec_arg_t */
   int which;
   onednn_memory memory;
 } onednn_argument;
 
-enum { ONEDNN_OK = 0, ONEDNN_NO_MEMORY = 1 };
+enum { ONEDNN_OK = 0, ONEDNN_NO_MEMORY = 1, ONEDNN_UNIMPLEMENTED = 3 };
 enum { ONEDNN_CPU = 1 };
 enum { ONEDNN_IN_ORDER = 1 };
 enum { ONEDNN_F32 = 3 };
@@ -56,7 +57,8 @@ enum { ONEDNN_BLOCKED = 2 }; /* a kind of layout */
 enum { ONEDNN_FORWARD = 96, ONEDNN_BACKWARD_DATA = 160, ONEDNN_BACKWARD_WEIGHTS = 192 };
 enum { ONEDNN_DIRECT = 1 };
 enum { ONEDNN_SCRATCH_OF_CALLER = 1 };
-enum { /* queries of a way; NAME: its own, a string that the library owns */
+enum { ONEDNN_SWISH = 0xdf }; /* an element-wise operation: x / (1 + exp(-alpha x)) */
+enum {                        /* queries of a way; NAME: its own, a string that the library owns */
        ONEDNN_OF_NAME = 8,
        ONEDNN_OF_SRC = 129,
        ONEDNN_OF_DIFF_SRC,
@@ -116,7 +118,13 @@ enum { /* arguments of primitives */
       (onednn_primitive primitive, onednn_stream stream, int count, const onednn_argument *arguments))                \
   ROW(int, attributes_create, dnnl_primitive_attr_create, (onednn_attributes * out))                                  \
   ROW(int, attributes_set_scratch, dnnl_primitive_attr_set_scratchpad_mode, (onednn_attributes attributes, int mode)) \
+  ROW(int, attributes_set_post_ops, dnnl_primitive_attr_set_post_ops,                                                 \
+      (onednn_attributes attributes, onednn_post_ops post_ops))                                                       \
   ROW(int, attributes_destroy, dnnl_primitive_attr_destroy, (onednn_attributes attributes))                           \
+  ROW(int, post_ops_create, dnnl_post_ops_create, (onednn_post_ops * out))                                            \
+  ROW(int, post_ops_append, dnnl_post_ops_append_eltwise,                                                             \
+      (onednn_post_ops post_ops, float scale, int kind, float alpha, float beta))                                     \
+  ROW(int, post_ops_destroy, dnnl_post_ops_destroy, (onednn_post_ops post_ops))                                       \
   ROW(size_t, layout_bytes, dnnl_memory_desc_get_size, (const onednn_layout *layout))                                 \
   ROW(int, way_query, dnnl_primitive_desc_query, (onednn_way way, int what, int index, void *out))                    \
   ROW(const onednn_layout *, way_layout, dnnl_primitive_desc_query_md, (onednn_way way, int what, int index))

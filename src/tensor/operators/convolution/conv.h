@@ -17,7 +17,9 @@ enum {
   RONDO_CONV_IMAGE,
   RONDO_CONV_ACTIVATION = RONDO_CONV_IMAGE + RONDO_WINDOW_AXES, /* a rondo_activation, of the result of conv */
   RONDO_CONV_SIZES,
-  RONDO_CONV_BLOCK = RONDO_CONV_IMAGE /* of conv_blocked, which has no image: the size of blocks of channels */
+  /* of conv_blocked, which has no image: channels in a block of the result; not 0: channels come last */
+  RONDO_CONV_BLOCK = RONDO_CONV_IMAGE,
+  RONDO_CONV_LAST
 };
 
 /* A scalar argument of the kernels; without padding. */
@@ -30,13 +32,15 @@ typedef struct rondo_conv_shape {
   size_t activation;                /* a rondo_activation; on CUDA it is a step of its own, and this is NONE */
 } rondo_conv_shape;
 
-/* How many channels of x and y are neighbours in memory: flat images [n, c / block, h, w, block]; 1: [n, c, h, w]. A
- * scalar argument of kernels; without padding. */
+/* How many channels of x and y are neighbours in memory: flat images [n, c / block, h, w, block]; 1: [n, c, h, w].
+ * Where channels come last, a block has all of them: [n, 1, h, w, c]. A scalar argument of kernels; without padding. */
 #define RONDO_CONV_MAX_BLOCK 16
+#define RONDO_CONV_ALL_CHANNELS SIZE_MAX
 typedef struct rondo_conv_blocks {
   size_t x, y;
+  size_t are_last; /* 1: channels come last */
 } rondo_conv_blocks;
-#define RONDO_CONV_PLAIN ((rondo_conv_blocks){1, 1})
+#define RONDO_CONV_PLAIN ((rondo_conv_blocks){1, 1, 0})
 
 /* The shape of a forward convolution of plain x. */
 rondo_conv_shape rondo_conv_shape_of(const rondo_shape *x, const rondo_shape *weight,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * conv_blocked: a convolution whose result keeps blocks of channels together, [n, o / block, h, w, block], the layout
- * in which oneDNN computes. x is in the same blocks, or plain: [n, c, h, w]. Compiling makes it from conv where
- * neighbouring operators take such images too (pattern_blocked_images.c), and only where oneDNN computes it; so it has
- * no gradient, and no CUDA kernel. The own kernel is for what the library has no memory for. Threads: as
+ * conv_blocked: a convolution whose result keeps blocks of channels together, [n, o / block, h, w, block], or all of
+ * them, the layout in which oneDNN computes. x is in the same blocks, or plain: [n, c, h, w]. Compiling makes it from
+ * conv where neighbouring operators take such images too (pattern_blocked_images.c), and only where oneDNN computes it;
+ * so it has no gradient, and no CUDA kernel. The own kernel is for what the library has no memory for. Threads: as
  * tensor/program/operator.h says.
  */
 #include "tensor/operators/convolution/conv_blocked.h"
@@ -71,9 +71,9 @@ static const rondo_kernel_options conv_blocked_code = {
 /* Row -------------------------------------------------------------------------------------------------------------- */
 
 static rondo_conv_blocks blocks_of(const rondo_shape *x, const rondo_attributes *attributes) {
-  const size_t block = attributes->sizes[RONDO_CONV_BLOCK];
-  assert(x->rank == 4 || (x->rank == 5 && x->dims[4] == block));
-  return (rondo_conv_blocks){.x = x->rank == 5 ? block : 1, .y = block};
+  const size_t block = attributes->sizes[RONDO_CONV_BLOCK], are_last = attributes->sizes[RONDO_CONV_LAST];
+  assert(x->rank == 4 || (x->rank == 5 && (are_last != 0 ? x->dims[1] == 1 : x->dims[4] == block)));
+  return (rondo_conv_blocks){.x = x->rank == 5 ? x->dims[4] : 1, .y = block, .are_last = are_last};
 }
 
 /* The shape that the values of x have in plain form. */
@@ -94,7 +94,7 @@ static rondo_status infer_blocked(const rondo_program *program, const rondo_oper
   const rondo_shape *weight = rondo_operation_input(program, operation, WEIGHT);
   const size_t block = operation->attributes.sizes[RONDO_CONV_BLOCK];
   rondo_window w;
-  assert(x.type == RONDO_F32 && block > 1 && block <= RONDO_CONV_MAX_BLOCK && weight->dims[0] % block == 0);
+  assert(x.type == RONDO_F32 && block > 1 && weight->dims[0] % block == 0);
   RONDO_TRY(rondo_window_make(program, operation, &x, &w));
   results[0] =
       (rondo_shape){.type = RONDO_F32,

@@ -48,8 +48,17 @@ typedef struct place {
 typedef struct part {
   onednn_stream stream;
   place plain[OPERANDS], wanted[OPERANDS], bias, scratch[PRIMITIVES];
-  bool is_ready; /* for a slice: its weights are copied */
+  bool is_ready;               /* for a slice: its weights are copied */
+  const struct row_form *form; /* NULL: it has whole images */
 } part;
+
+/* Parts whose rows of the result have windows of one form: the first ones, the last ones, and those between. */
+#define MOST_FORMS 3
+typedef struct row_form {
+  rondo_window window;
+  onednn_layout x, y;
+  primitive convolution;
+} row_form;
 
 struct rondo_onednn_convolution {
   rondo_allocator allocator;
@@ -57,10 +66,14 @@ struct rondo_onednn_convolution {
   rondo_conv_shape shape; /* of a slice */
   rondo_conv_blocks blocks;
   bool has_bias;
-  bool packs, is_packed;      /* weights are to be packed; they are */
-  rondo_packed_state *packed; /* then their order */
-  size_t slices, image_parts; /* slices of the output channels; parts of the images in each slice */
-  size_t part_images, batch;  /* images of a part except the last; images of a call */
+  bool activates;              /* the library computes the activation */
+  bool packs, is_packed;       /* weights are to be packed; they are */
+  rondo_packed_state *packed;  /* then their order */
+  size_t slices, image_parts;  /* slices of the output channels; parts of the images in each slice */
+  size_t part_images, batch;   /* images of a part except the last; images of a call */
+  size_t row_parts, part_rows; /* parts of the rows of an image's result, and the rows of each but the last */
+  row_form forms[MOST_FORMS];  /* of parts of the rows */
+  size_t form_count;           /* 0: there is one part, the whole image */
   operand operands[OPERANDS];
   primitive primitives[PRIMITIVES];
   onednn_layout bias;
@@ -69,7 +82,7 @@ struct rondo_onednn_convolution {
   size_t slot_bytes, scratch_at, slots_at, sums_at, sum_bytes, workspace_bytes;
 };
 
-static size_t part_count(const rondo_onednn_convolution *c) { return c->slices * c->image_parts; }
+static size_t part_count(const rondo_onednn_convolution *c) { return c->slices * c->image_parts * c->row_parts; }
 
 static bool makes_weights(const rondo_onednn_convolution *c) { return c->pass == RONDO_CONVOLUTION_WEIGHT_GRADIENT; }
 
@@ -96,6 +109,7 @@ static bool is_gradient(const rondo_onednn_convolution *c, int which) {
 #define MAX_PARTS 16 /* each has its own copies in the workspace */
 #define MIN_PARTS 4
 #define SLICE_CHANNELS 16 /* channels of a vector */
+#define LAST_CHANNELS_AT_ONCE 64
 /* The largest divisor of `count` that is at most `limit`. */
 static size_t divisor(size_t count, size_t limit) {
   size_t found = rondo_smaller(limit, count);
@@ -110,6 +124,7 @@ static void cut_images(rondo_onednn_convolution *c) {
   c->part_images = rondo_divide_up(images, c->image_parts);
   c->image_parts = rondo_divide_up(images, c->part_images);
   c->batch = makes_weights(c) ? c->part_images : 1;
+  c->row_parts = 1;
   assert(c->image_parts > 0 && c->image_parts <= MAX_PARTS);
 }
 
@@ -130,8 +145,83 @@ static size_t slices_of_blocks(const rondo_onednn_convolution *c) {
   return most == 0 ? 1 : divisor(blocks, most);
 }
 
+static double multiplications(const rondo_conv_shape *s) {
+  return (double)s->images * (double)s->groups * (double)s->out_channels * (double)rondo_conv_out(s) *
+         (double)s->in_channels * (double)rondo_conv_taps(s);
+}
+
+/* Where channels come last, slices have a multiple of a vector's channels. */
+static void cut_last_channels(rondo_onednn_convolution *c, size_t parts) {
+  const size_t out = c->shape.out_channels;
+  const size_t most = rondo_smaller(parts, out / LAST_CHANNELS_AT_ONCE);
+  if (c->shape.groups > 1 || out % SLICE_CHANNELS != 0 || most < 2) return;
+  c->slices = divisor(out / SLICE_CHANNELS, most);
+  c->shape.out_channels = out / c->slices;
+  c->blocks.y = c->shape.out_channels;
+}
+
+/* The windows of part `number` of the rows. False: one has no element of the image. */
+static bool window_of_rows(const rondo_onednn_convolution *c, size_t number, rondo_window *out) {
+  const rondo_window *w = &c->shape.window;
+  const size_t first = number * c->part_rows, last = rondo_smaller(first + c->part_rows, w->out[RONDO_HEIGHT]);
+  const size_t stride = w->stride[RONDO_HEIGHT], padding = w->padding[RONDO_HEIGHT];
+  const size_t extent = w->dilation[RONDO_HEIGHT] * (w->kernel[RONDO_HEIGHT] - 1) + 1;
+  const size_t begin = first * stride, end = (last - 1) * stride + extent; /* in the padded image */
+  const size_t all = padding + w->in[RONDO_HEIGHT], from = rondo_larger(begin, padding), to = rondo_smaller(end, all);
+  if (from >= to) return false;
+  *out = *w;
+  out->out[RONDO_HEIGHT] = last - first;
+  out->in[RONDO_HEIGHT] = to - from;
+  out->padding[RONDO_HEIGHT] = from - begin;
+  out->after[RONDO_HEIGHT] = end - to;
+  return true;
+}
+
+/* The form with this window, which is added; MOST_FORMS: there are too many. */
+static size_t form_of(rondo_onednn_convolution *c, const rondo_window *window) {
+  for (size_t i = 0; i < c->form_count; i++)
+    if (memcmp(&c->forms[i].window, window, sizeof *window) == 0) return i;
+  if (c->form_count < MOST_FORMS) c->forms[c->form_count].window = *window;
+  return c->form_count < MOST_FORMS ? c->form_count++ : MOST_FORMS;
+}
+
+/* Leaves images whole if the rows have too many forms. */
+static void cut_rows(rondo_onednn_convolution *c, size_t parts) {
+  const size_t rows = c->shape.window.out[RONDO_HEIGHT];
+  bool is_cut = parts > 1;
+  c->part_rows = rondo_divide_up(rows, parts);
+  c->row_parts = rondo_divide_up(rows, c->part_rows);
+  for (size_t i = 0; i < c->row_parts && is_cut; i++) {
+    rondo_window window;
+    is_cut = window_of_rows(c, i, &window) && form_of(c, &window) < MOST_FORMS;
+  }
+  if (is_cut) return;
+  c->row_parts = 1;
+  c->form_count = 0;
+}
+
+/* Parts of fewer multiplications would take longer, and so would parts of fewer places, because each reads all weights:
+ * small images are cut by channels instead. */
+#define PART_MULTIPLICATIONS 0x1p21
+#define PART_PLACES 96
+
+static void cut_last(rondo_onednn_convolution *c) {
+  const size_t places = rondo_conv_out(&c->shape), for_parts = rondo_divide_up(ENOUGH_PARTS, c->image_parts);
+  const double work = multiplications(&c->shape) / (double)c->shape.images / PART_MULTIPLICATIONS;
+  const size_t parts = work < (double)for_parts ? (size_t)work : for_parts;
+  if (parts < 2) return;
+  if (places < 2 * PART_PLACES)
+    cut_last_channels(c, parts);
+  else
+    cut_rows(c, rondo_smaller(rondo_smaller(parts, places / PART_PLACES), c->shape.window.out[RONDO_HEIGHT]));
+}
+
 static void cut_channels(rondo_onednn_convolution *c) {
   c->slices = 1;
+  if (c->blocks.are_last != 0) {
+    cut_last(c);
+    return;
+  }
   if (c->pass != RONDO_CONVOLUTION_FORWARD || c->shape.groups > 1) return;
   if (c->blocks.y > 1) {
     c->slices = slices_of_blocks(c);
@@ -167,6 +257,13 @@ static int describe_operand(operand *o, onednn_layout *out_asked, int rank, cons
   return rondo_onednn.layout_by_tag(out_asked, rank, dims, ONEDNN_F32, ONEDNN_ANY_LAYOUT);
 }
 
+/* The same where channels come last, with `stride` elements from a place to the next. */
+static int describe_last(onednn_layout *out, const int64_t *dims, size_t stride) {
+  const int64_t across = (int64_t)stride, down = across * dims[3];
+  const onednn_dims strides = {down * dims[2], 1, down, across};
+  return rondo_onednn.layout_by_strides(out, 4, dims, ONEDNN_F32, strides);
+}
+
 /* The first axis that the library sees: flat images have no depth. */
 static int first_axis(const rondo_window *w) {
   return rondo_window_is_trivial(w, RONDO_DEPTH) ? RONDO_HEIGHT : RONDO_DEPTH;
@@ -178,10 +275,17 @@ static int append_sizes(const rondo_window *w, const size_t *sizes, int64_t *dim
   return rank;
 }
 
-static int describe_images(operand *o, onednn_layout *asked, const rondo_window *w, size_t images, size_t channels,
-                           const size_t *sizes, size_t block) {
-  onednn_dims dims = {(int64_t)images, (int64_t)channels};
-  return describe_operand(o, asked, append_sizes(w, sizes, dims, 2), dims, block);
+/* The images of X or Y. Where channels come last, the library writes those of a slice side by side. */
+static int describe_images(rondo_onednn_convolution *c, int which, onednn_layout *asked) {
+  const rondo_conv_shape *s = &c->shape;
+  const size_t channels = s->groups * (which == X ? s->in_channels : s->out_channels);
+  const size_t block = which == X ? c->blocks.x : c->blocks.y;
+  onednn_dims dims = {(int64_t)c->batch, (int64_t)channels};
+  const int rank = append_sizes(&s->window, which == X ? s->window.in : s->window.out, dims, 2);
+  operand *o = &c->operands[which];
+  if (c->blocks.are_last == 0 || block == 1) return describe_operand(o, asked, rank, dims, block);
+  const int code = describe_last(&o->plain, dims, which == X ? channels : channels * c->slices);
+  return code != ONEDNN_OK ? code : describe_last(asked, dims, channels);
 }
 
 static int describe_weights(operand *o, onednn_layout *asked, const rondo_conv_shape *s) {
@@ -193,11 +297,9 @@ static int describe_weights(operand *o, onednn_layout *asked, const rondo_conv_s
 static int describe_operands(rondo_onednn_convolution *c, onednn_layout *asked) {
   const rondo_conv_shape *s = &c->shape;
   const int64_t channels = (int64_t)s->out_channels * (int64_t)s->groups, one = 1;
-  const rondo_window *w = &s->window;
-  int code = describe_images(&c->operands[X], &asked[X], w, c->batch, s->groups * s->in_channels, w->in, c->blocks.x);
+  int code = describe_images(c, X, &asked[X]);
   if (code == ONEDNN_OK) code = describe_weights(&c->operands[WEIGHT], &asked[WEIGHT], s);
-  if (code == ONEDNN_OK)
-    code = describe_images(&c->operands[Y], &asked[Y], w, c->batch, s->groups * s->out_channels, w->out, c->blocks.y);
+  if (code == ONEDNN_OK) code = describe_images(c, Y, &asked[Y]);
   return code != ONEDNN_OK ? code : rondo_onednn.layout_by_strides(&c->bias, 1, &channels, ONEDNN_F32, &one);
 }
 
@@ -218,9 +320,9 @@ static steps steps_of(const rondo_window *w) {
   return made;
 }
 
-static int describe_pass(const rondo_onednn_convolution *c, rondo_convolution_pass pass, const onednn_layout *asked,
-                         onednn_description *out) {
-  const steps s = steps_of(&c->shape.window);
+static int describe_pass(const rondo_onednn_convolution *c, const rondo_window *window, rondo_convolution_pass pass,
+                         const onednn_layout *asked, onednn_description *out) {
+  const steps s = steps_of(window);
   switch (pass) {
     case RONDO_CONVOLUTION_FORWARD:
       return rondo_onednn.describe_forward(out, ONEDNN_FORWARD, ONEDNN_DIRECT, &asked[X], &asked[WEIGHT],
@@ -236,27 +338,36 @@ static int describe_pass(const rondo_onednn_convolution *c, rondo_convolution_pa
 }
 
 /* Creates the primitive descriptor of the pass. That of a gradient needs one of the forward convolution as a hint. */
-static int choose(const rondo_onednn_convolution *c, rondo_convolution_pass pass, const onednn_layout *asked,
-                  onednn_attributes attributes, onednn_way *out) {
+static int choose(const rondo_onednn_convolution *c, const rondo_window *window, rondo_convolution_pass pass,
+                  const onednn_layout *asked, onednn_attributes attributes, onednn_way *out) {
   onednn_description description;
   onednn_way forward = NULL;
   *out = NULL;
-  int code =
-      pass == RONDO_CONVOLUTION_FORWARD ? ONEDNN_OK : choose(c, RONDO_CONVOLUTION_FORWARD, asked, attributes, &forward);
-  if (code == ONEDNN_OK) code = describe_pass(c, pass, asked, &description);
+  int code = pass == RONDO_CONVOLUTION_FORWARD
+                 ? ONEDNN_OK
+                 : choose(c, window, RONDO_CONVOLUTION_FORWARD, asked, attributes, &forward);
+  if (code == ONEDNN_OK) code = describe_pass(c, window, pass, asked, &description);
   if (code == ONEDNN_OK) code = rondo_onednn.way_create(out, &description, attributes, rondo_onednn.engine, forward);
   if (forward != NULL) (void)rondo_onednn.way_destroy(forward);
   return code;
 }
 
-/* The library's code for this processor is generated, and so are its names; its portable code is many times slower. */
-#define GENERATED "jit"
-
-static bool is_generated(onednn_way way) {
+/* Whether the name of a way begins with one of these. */
+static bool is_named(onednn_way way, const char *const *names, size_t count) {
   const char *name = NULL;
-  return rondo_onednn.way_query(way, ONEDNN_OF_NAME, 0, &name) == ONEDNN_OK && name != NULL &&
-         strncmp(name, GENERATED, sizeof GENERATED - 1) == 0;
+  if (rondo_onednn.way_query(way, ONEDNN_OF_NAME, 0, &name) != ONEDNN_OK || name == NULL) return false;
+  for (size_t i = 0; i < count; i++)
+    if (strncmp(name, names[i], strlen(names[i])) == 0) return true;
+  return false;
 }
+
+/* The library's code for this processor is generated, and so are its names; its portable code is many times slower. The
+ * last two are products of small matrices, which need channels last. */
+static const char *const generated_names[] = {"jit", "brgconv", "brdgmm"};
+enum { GENERATED_NAMES = sizeof generated_names / sizeof *generated_names };
+
+static bool is_generated(onednn_way way) { return is_named(way, generated_names, GENERATED_NAMES); }
+static bool has_small_products(onednn_way way) { return is_named(way, generated_names + 1, GENERATED_NAMES - 1); }
 
 /* Asks for blocks in images whose channels they divide. False: the result is not such an image. */
 static bool ask_for_blocks(const rondo_onednn_convolution *c, size_t block, onednn_layout *asked) {
@@ -272,19 +383,22 @@ static bool ask_for_blocks(const rondo_onednn_convolution *c, size_t block, oned
   return true;
 }
 
+static size_t block_of_channels(void);
+
 /* Chooses the way of a pass. With blocks, the layout of the weights does not depend on the number of output channels,
  * so packed states are the same for all slices and batch sizes; with AVX-512 the library's own choice depends on it. */
 static int choose_layouts(const rondo_onednn_convolution *c, const onednn_layout *any, onednn_attributes attributes,
                           onednn_way *out) {
   onednn_layout asked[OPERANDS];
-  const size_t block = c->pass == RONDO_CONVOLUTION_FORWARD && c->blocks.y == 1 ? rondo_onednn_image_block() : 1;
+  const size_t block = c->pass == RONDO_CONVOLUTION_FORWARD && c->blocks.y == 1 ? block_of_channels() : 1;
   memcpy(asked, any, sizeof asked);
   *out = NULL;
   if (block > 1 && ask_for_blocks(c, block, asked)) {
-    if (choose(c, c->pass, asked, attributes, out) == ONEDNN_OK && is_generated(*out)) return ONEDNN_OK;
+    if (choose(c, &c->shape.window, c->pass, asked, attributes, out) == ONEDNN_OK && is_generated(*out))
+      return ONEDNN_OK;
     if (*out != NULL) (void)rondo_onednn.way_destroy(*out);
   }
-  return choose(c, c->pass, any, attributes, out);
+  return choose(c, &c->shape.window, c->pass, any, attributes, out);
 }
 
 /* Preparation ------------------------------------------------------------------------------------------------------ */
@@ -298,16 +412,26 @@ static int make_primitive(onednn_way way, primitive *out) {
   return code;
 }
 
-/* Whether the layout has the elements of the value and nothing else. */
-static bool is_permutation(const onednn_layout *layout) {
+/* Padding of packed weights, at most. */
+#define MAX_PADDING 2
+#define ANY_PADDING ((size_t)1 << 16)
+
+/* Whether the layout has the elements of the value, each once, and little else. */
+static bool is_packable(const onednn_layout *layout) {
   size_t bytes = sizeof(float);
   if (layout->kind != ONEDNN_BLOCKED || layout->type != ONEDNN_F32 || layout->offset != 0 || layout->extra[0] != 0)
     return false;
   for (int i = 0; i < layout->rank; i++) {
-    if (layout->padded_dims[i] != layout->dims[i] || layout->padded_offsets[i] != 0) return false;
+    if (layout->padded_offsets[i] != 0) return false;
     bytes *= (size_t)layout->dims[i];
   }
-  return rondo_onednn.layout_bytes(layout) == bytes;
+  return rondo_onednn.layout_bytes(layout) <= MAX_PADDING * bytes + ANY_PADDING;
+}
+
+/* Packed weights as one row, because the library would write zeros into padding when it gets their address. */
+static int describe_packed(const onednn_layout *layout, onednn_layout *out) {
+  const int64_t count = (int64_t)(rondo_onednn.layout_bytes(layout) / sizeof(float)), one = 1;
+  return rondo_onednn.layout_by_strides(out, 1, &count, ONEDNN_F32, &one);
 }
 
 static int make_reorder(rondo_onednn_convolution *c, int which, onednn_attributes attributes) {
@@ -315,10 +439,9 @@ static int make_reorder(rondo_onednn_convolution *c, int which, onednn_attribute
   const bool is_result = which == result_of(c->pass);
   onednn_way way = NULL;
   if (rondo_onednn.layout_equal(&o->plain, &o->wanted)) return ONEDNN_OK;
-  if (which == WEIGHT && c->packs && is_permutation(&o->wanted)) {
-    o->plain = o->wanted;
+  if (which == WEIGHT && c->packs && is_packable(&o->wanted)) {
     c->is_packed = true;
-    return ONEDNN_OK;
+    return describe_packed(&o->wanted, &o->plain);
   }
   o->bytes = rondo_onednn.layout_bytes(&o->wanted);
   const int code = rondo_onednn.way_create_reorder(&way, is_result ? &o->wanted : &o->plain, rondo_onednn.engine,
@@ -326,44 +449,195 @@ static int make_reorder(rondo_onednn_convolution *c, int which, onednn_attribute
   return code != ONEDNN_OK ? code : make_primitive(way, &c->primitives[which]);
 }
 
-static int make_all(rondo_onednn_convolution *c, onednn_attributes attributes) {
+/* The layouts of a convolution whose images have one of the forms. */
+static int describe_form(const rondo_onednn_convolution *c, const row_form *form, onednn_layout *asked) {
+  rondo_onednn_convolution of = *c;
+  of.shape.window = form->window;
+  return describe_operands(&of, asked);
+}
+
+/* The weights that the library wants for whole images and all output channels. Parts have the same ones, so that
+ * programs of other batch sizes, which are cut otherwise, share packed states. */
+static int find_weights(const rondo_onednn_convolution *c, onednn_layout *out) {
+  rondo_onednn_convolution whole = *c;
   onednn_layout asked[OPERANDS];
   onednn_way way = NULL;
-  int code = describe_operands(c, asked);
-  if (code == ONEDNN_OK) code = choose_layouts(c, asked, attributes, &way);
+  whole.shape.out_channels *= c->slices;
+  whole.blocks.y *= c->slices;
+  whole.slices = 1;
+  int code = describe_operands(&whole, asked);
+  if (code == ONEDNN_OK) code = choose(&whole, &whole.shape.window, whole.pass, asked, NULL, &way);
+  if (code != ONEDNN_OK) return code;
+  *out = *rondo_onednn.way_layout(way, ONEDNN_OF_WEIGHTS, 0);
+  (void)rondo_onednn.way_destroy(way);
+  return ONEDNN_OK;
+}
+
+/* Whether slices with these weights, side by side, are all weights in this layout. */
+static bool are_slices_of(const onednn_layout *slice, const onednn_layout *all) {
+  size_t channels = 1; /* in a block */
+  if (slice->kind != ONEDNN_BLOCKED || all->kind != ONEDNN_BLOCKED || slice->blocks.count != all->blocks.count)
+    return false;
+  for (int i = 0; i < all->blocks.count; i++) {
+    if (slice->blocks.sizes[i] != all->blocks.sizes[i] || slice->blocks.axes[i] != all->blocks.axes[i]) return false;
+    if (all->blocks.axes[i] == 0) channels *= (size_t)all->blocks.sizes[i];
+  }
+  return (size_t)slice->dims[0] % channels == 0;
+}
+
+/* Chooses the ways of all forms, and gives them to the caller in `out`. */
+static int choose_forms(const rondo_onednn_convolution *c, onednn_attributes attributes, onednn_way *out) {
+  onednn_layout weights;
+  int code = find_weights(c, &weights);
+  for (size_t i = 0; i < c->form_count && code == ONEDNN_OK; i++) {
+    onednn_layout asked[OPERANDS];
+    code = describe_form(c, &c->forms[i], asked);
+    asked[WEIGHT] = weights;
+    if (code == ONEDNN_OK) code = choose(c, &c->forms[i].window, c->pass, asked, attributes, &out[i]);
+    if (code == ONEDNN_OK && !is_generated(out[i])) code = ONEDNN_UNIMPLEMENTED;
+  }
+  return code;
+}
+
+static void destroy_ways(onednn_way *ways) {
+  for (size_t i = 0; i < MOST_FORMS; i++) {
+    if (ways[i] != NULL) (void)rondo_onednn.way_destroy(ways[i]);
+    ways[i] = NULL;
+  }
+}
+
+static int make_forms(rondo_onednn_convolution *c, onednn_attributes attributes) {
+  onednn_way ways[MOST_FORMS] = {NULL};
+  int code = choose_forms(c, attributes, ways);
+  if (code == ONEDNN_OK) c->operands[WEIGHT].wanted = *rondo_onednn.way_layout(ways[0], ONEDNN_OF_WEIGHTS, 0);
+  for (size_t i = 0; i < c->form_count && code == ONEDNN_OK; i++) {
+    row_form *form = &c->forms[i];
+    form->x = *rondo_onednn.way_layout(ways[i], ONEDNN_OF_SRC, 0);
+    form->y = *rondo_onednn.way_layout(ways[i], ONEDNN_OF_DST, 0);
+    code = make_primitive(ways[i], &form->convolution);
+    ways[i] = NULL;
+  }
+  destroy_ways(ways);
+  return code;
+}
+
+static int make_whole(rondo_onednn_convolution *c, const onednn_layout *asked, onednn_attributes attributes) {
+  onednn_way way = NULL;
+  const int code = choose_layouts(c, asked, attributes, &way);
   if (code != ONEDNN_OK) return code;
   for (int i = 0; i < OPERANDS; i++) {
     const int which = is_gradient(c, i) ? roles[i].gradient_layout : roles[i].layout;
     c->operands[i].wanted = *rondo_onednn.way_layout(way, which, 0);
   }
-  code = make_primitive(way, &c->primitives[CONVOLUTION]);
+  return make_primitive(way, &c->primitives[CONVOLUTION]);
+}
+
+/* `last`: attributes of the convolution itself. */
+static int make_all(rondo_onednn_convolution *c, onednn_attributes attributes, onednn_attributes last) {
+  onednn_layout asked[OPERANDS];
+  int code = describe_operands(c, asked);
+  if (code != ONEDNN_OK) return code;
+  for (int i = 0; i < OPERANDS; i++) c->operands[i].wanted = asked[i];
+  code = c->form_count > 0 ? make_forms(c, last) : make_whole(c, asked, last);
   for (int i = 0; i < OPERANDS && code == ONEDNN_OK; i++) code = make_reorder(c, i, attributes);
   return code;
 }
 
-static int make_primitives(rondo_onednn_convolution *c) {
-  onednn_attributes attributes = NULL;
-  int code = rondo_onednn.attributes_create(&attributes);
+static int make_attributes(onednn_attributes *out) {
+  *out = NULL;
+  const int code = rondo_onednn.attributes_create(out);
+  return code != ONEDNN_OK ? code : rondo_onednn.attributes_set_scratch(*out, ONEDNN_SCRATCH_OF_CALLER);
+}
+
+/* Lets the library compute x / (1 + exp(-x)) before it stores a result. The own pass over the results keeps NaN in a
+ * relu, and is more accurate in a gelu. */
+static int add_activation(const rondo_onednn_convolution *c, onednn_attributes attributes) {
+  onednn_post_ops post_ops = NULL;
+  if (!c->activates) return ONEDNN_OK;
+  int code = rondo_onednn.post_ops_create(&post_ops);
   if (code != ONEDNN_OK) return code;
-  code = rondo_onednn.attributes_set_scratch(attributes, ONEDNN_SCRATCH_OF_CALLER);
-  if (code == ONEDNN_OK) code = make_all(c, attributes);
-  (void)rondo_onednn.attributes_destroy(attributes);
+  code = rondo_onednn.post_ops_append(post_ops, 1, ONEDNN_SWISH, 1, 0);
+  if (code == ONEDNN_OK) code = rondo_onednn.attributes_set_post_ops(attributes, post_ops);
+  (void)rondo_onednn.post_ops_destroy(post_ops);
   return code;
+}
+
+static int make_primitives(rondo_onednn_convolution *c) {
+  onednn_attributes attributes, last = NULL;
+  int code = make_attributes(&attributes);
+  if (code == ONEDNN_OK) code = make_attributes(&last);
+  if (code == ONEDNN_OK) code = add_activation(c, last);
+  if (code == ONEDNN_OK) code = make_all(c, attributes, last);
+  if (attributes != NULL) (void)rondo_onednn.attributes_destroy(attributes);
+  if (last != NULL) (void)rondo_onednn.attributes_destroy(last);
+  return code;
+}
+
+/* Leaves images whole if the library cannot make all forms with the same weights. */
+static int check_forms(rondo_onednn_convolution *c) {
+  onednn_way ways[MOST_FORMS] = {NULL};
+  const int code = choose_forms(c, NULL, ways);
+  destroy_ways(ways);
+  if (code == ONEDNN_OK || code == ONEDNN_NO_MEMORY) return code;
+  c->row_parts = 1;
+  c->form_count = 0;
+  return ONEDNN_OK;
+}
+
+/* The same for slices. */
+static int check_slices(rondo_onednn_convolution *c) {
+  onednn_layout asked[OPERANDS], all;
+  onednn_way way = NULL;
+  int code = find_weights(c, &all);
+  if (code == ONEDNN_OK) code = describe_operands(c, asked);
+  if (code == ONEDNN_OK) code = choose(c, &c->shape.window, c->pass, asked, NULL, &way);
+  const bool are_slices = code == ONEDNN_OK && are_slices_of(rondo_onednn.way_layout(way, ONEDNN_OF_WEIGHTS, 0), &all);
+  if (way != NULL) (void)rondo_onednn.way_destroy(way);
+  if (are_slices || code == ONEDNN_NO_MEMORY) return code;
+  c->shape.out_channels *= c->slices;
+  c->blocks.y = c->shape.out_channels;
+  c->slices = 1;
+  return ONEDNN_OK;
+}
+
+static int check_parts(rondo_onednn_convolution *c) {
+  if (c->form_count > 0) return check_forms(c);
+  return c->blocks.are_last != 0 && c->slices > 1 ? check_slices(c) : ONEDNN_OK;
+}
+
+/* A reorder, or the convolution of a part. */
+static const primitive *primitive_of(const rondo_onednn_convolution *c, const row_form *form, int which) {
+  return which == CONVOLUTION && form != NULL ? &form->convolution : &c->primitives[which];
 }
 
 static int make_memory(const onednn_layout *layout, place *out) {
   return rondo_onednn.memory_create(&out->memory, layout, rondo_onednn.engine, NULL);
 }
 
-static int make_part(const rondo_onednn_convolution *c, part *p) {
+/* The form of part `number`; NULL: images are whole. */
+static const row_form *form_of_part(const rondo_onednn_convolution *c, size_t number) {
+  rondo_window window;
+  if (c->form_count == 0) return NULL;
+  const bool is_there = window_of_rows(c, number % c->row_parts, &window);
+  size_t i = 0;
+  while (is_there && memcmp(&c->forms[i].window, &window, sizeof window) != 0) i++;
+  assert(is_there && i < c->form_count);
+  return &c->forms[i];
+}
+
+static int make_part(const rondo_onednn_convolution *c, const row_form *form, part *p) {
+  const onednn_layout *plain[] = {[X] = form == NULL ? &c->operands[X].plain : &form->x,
+                                  [WEIGHT] = &c->operands[WEIGHT].plain,
+                                  [Y] = form == NULL ? &c->operands[Y].plain : &form->y};
   int code = rondo_onednn.stream_create(&p->stream, rondo_onednn.engine, ONEDNN_IN_ORDER);
+  p->form = form;
   for (int i = 0; i < OPERANDS && code == ONEDNN_OK; i++) {
-    code = make_memory(&c->operands[i].plain, &p->plain[i]);
-    if (code == ONEDNN_OK) code = make_memory(&c->operands[i].wanted, &p->wanted[i]);
+    code = make_memory(plain[i], &p->plain[i]);
+    if (code == ONEDNN_OK && c->primitives[i].made != NULL) code = make_memory(&c->operands[i].wanted, &p->wanted[i]);
   }
   if (code == ONEDNN_OK && c->has_bias) code = make_memory(&c->bias, &p->bias);
   for (int i = 0; i < PRIMITIVES && code == ONEDNN_OK; i++) {
-    const onednn_layout *scratch = &c->primitives[i].scratch;
+    const onednn_layout *scratch = &primitive_of(c, form, i)->scratch;
     if (rondo_onednn.layout_bytes(scratch) > 0) code = make_memory(scratch, &p->scratch[i]);
   }
   return code;
@@ -377,8 +651,8 @@ static rondo_status allocate_parts(rondo_onednn_convolution *c) {
 
 static int make_parts(const rondo_onednn_convolution *c) {
   int code = ONEDNN_OK;
-  for (size_t i = 0; i < part_count(c) && code == ONEDNN_OK; i++) code = make_part(c, &c->parts[i]);
-  for (size_t i = 0; i <= c->slices && code == ONEDNN_OK; i++) code = make_part(c, &c->arrangers[i]);
+  for (size_t i = 0; i < part_count(c) && code == ONEDNN_OK; i++) code = make_part(c, form_of_part(c, i), &c->parts[i]);
+  for (size_t i = 0; i <= c->slices && code == ONEDNN_OK; i++) code = make_part(c, NULL, &c->arrangers[i]);
   return code;
 }
 
@@ -392,6 +666,11 @@ static size_t take(size_t *end, size_t bytes) {
 
 static size_t weight_elements(const rondo_onednn_convolution *c) {
   return c->shape.groups * c->shape.out_channels * c->shape.in_channels * rondo_conv_taps(&c->shape);
+}
+
+/* Elements from the weights of a slice to the next. */
+static size_t slice_elements(const rondo_onednn_convolution *c) {
+  return c->is_packed ? rondo_onednn.layout_bytes(&c->operands[WEIGHT].wanted) / sizeof(float) : weight_elements(c);
 }
 
 /* Takes `count` copies of an operand from the workspace. */
@@ -415,6 +694,8 @@ static void lay_out(rondo_onednn_convolution *c) {
     const size_t bytes = rondo_onednn.layout_bytes(&c->primitives[i].scratch);
     if (bytes > scratch) scratch = bytes;
   }
+  for (size_t i = 0; i < c->form_count; i++)
+    scratch = rondo_larger(scratch, rondo_onednn.layout_bytes(&c->forms[i].convolution.scratch));
   c->scratch_at = take(&c->slot_bytes, scratch);
   if (shares_weights(c)) take_shared(c, WEIGHT, c->slices);
   if (shares_images(c)) take_shared(c, X, c->shape.images);
@@ -447,7 +728,7 @@ static void fill_order(const rondo_onednn_convolution *c, const onednn_layout *l
   for (size_t r = 0; r < to->rows; r++) {
     const size_t outer = r / s->out_channels; /* the group or the slice */
     to->row[r] = offset_along(layout, first, r % s->out_channels) +
-                 (first == 1 ? offset_along(layout, 0, outer) : outer * weight_elements(c));
+                 (first == 1 ? offset_along(layout, 0, outer) : outer * slice_elements(c));
   }
   for (size_t i = 0; i < to->columns; i++) to->column[i] = offset_along(layout, first + 1, i);
   for (size_t t = 0; t < to->taps; t++) {
@@ -465,16 +746,12 @@ static rondo_status describe_order(rondo_onednn_convolution *c) {
   if (!c->is_packed) return RONDO_OK;
   RONDO_TRY(rondo_packed_state_create(&c->allocator, sizeof(float), c->slices * s->groups * s->out_channels,
                                       s->in_channels, rondo_conv_taps(s), &c->packed));
+  c->packed->stored = c->slices * slice_elements(c);
   fill_order(c, &c->operands[WEIGHT].wanted, c->packed);
   return RONDO_OK;
 }
 
 /* Whether to use the library --------------------------------------------------------------------------------------- */
-
-static double multiplications(const rondo_conv_shape *s) {
-  return (double)s->images * (double)s->groups * (double)s->out_channels * (double)rondo_conv_out(s) *
-         (double)s->in_channels * (double)rondo_conv_taps(s);
-}
 
 #define SHALLOW 16        /* multiplications of a result; with fewer, copying costs more */
 #define SMALL_PLANE 256   /* elements; for larger planes the own depthwise kernels are faster */
@@ -539,11 +816,13 @@ static bool takes_little(const rondo_onednn_convolution *c, const rondo_conv_sha
 }
 
 static rondo_status make_ready(rondo_onednn_convolution *c, int *out_code) {
-  RONDO_TRY(allocate_parts(c));
   const rondo_onednn_use use = rondo_onednn_begin(); /* descriptors depend on the number of threads */
-  *out_code = make_primitives(c);
-  if (*out_code == ONEDNN_OK) *out_code = make_parts(c);
+  *out_code = check_parts(c);
+  const rondo_status status = allocate_parts(c);
+  if (status == RONDO_OK && *out_code == ONEDNN_OK) *out_code = make_primitives(c);
+  if (status == RONDO_OK && *out_code == ONEDNN_OK) *out_code = make_parts(c);
   rondo_onednn_end(use);
+  RONDO_TRY(status);
   if (*out_code == ONEDNN_NO_MEMORY)
     return rondo_fail(RONDO_OUT_OF_MEMORY, RONDO_REASON_NONE, "oneDNN has no memory for a convolution");
   return RONDO_OK;
@@ -551,47 +830,69 @@ static rondo_status make_ready(rondo_onednn_convolution *c, int *out_code) {
 
 /* Images in blocks ------------------------------------------------------------------------------------------------- */
 
-/* Whether the library has a fast way for the convolution whose result has blocks. Which layout it would choose itself
- * does not matter: with AVX-512 it prefers channels last, which it computes no faster. */
-static bool makes_blocks(const rondo_conv_shape *shape, rondo_conv_blocks blocks, bool has_bias) {
-  rondo_onednn_convolution c = {
-      .pass = RONDO_CONVOLUTION_FORWARD, .shape = *shape, .blocks = blocks, .has_bias = has_bias, .batch = 1};
+/* Whether the library has a fast way for the convolution whose result has blocks: one that `is_fast` accepts. Which
+ * layout it would choose itself does not matter. */
+static bool makes_blocks(const rondo_conv_shape *shape, rondo_conv_blocks blocks, bool has_bias,
+                         bool (*is_fast)(onednn_way)) {
+  rondo_onednn_convolution c = {.pass = RONDO_CONVOLUTION_FORWARD,
+                                .shape = *shape,
+                                .blocks = blocks,
+                                .has_bias = has_bias,
+                                .batch = 1,
+                                .slices = 1};
   onednn_layout asked[OPERANDS];
   onednn_way way = NULL;
   const rondo_onednn_use use = rondo_onednn_begin();
   int code = describe_operands(&c, asked);
-  if (code == ONEDNN_OK) code = choose(&c, c.pass, asked, NULL, &way);
-  const bool is_fast = code == ONEDNN_OK && is_generated(way);
+  if (code == ONEDNN_OK) code = choose(&c, &c.shape.window, c.pass, asked, NULL, &way);
+  const bool is_made = code == ONEDNN_OK && is_fast(way);
   if (way != NULL) (void)rondo_onednn.way_destroy(way);
   rondo_onednn_end(use);
-  return is_fast;
+  return is_made;
 }
 
-size_t rondo_onednn_image_block(void) {
-  const rondo_conv_shape usual = {.window = {.in = {1, 16, 16},
-                                             .out = {1, 14, 14},
-                                             .kernel = {1, 3, 3},
-                                             .stride = {1, 1, 1},
-                                             .dilation = {1, 1, 1}},
-                                  .images = 1,
-                                  .groups = 1,
-                                  .in_channels = 64,
-                                  .out_channels = 64};
+static rondo_conv_shape usual_shape(size_t channels) {
+  return (rondo_conv_shape){.window = {.in = {1, 16, 16},
+                                       .out = {1, 14, 14},
+                                       .kernel = {1, 3, 3},
+                                       .stride = {1, 1, 1},
+                                       .dilation = {1, 1, 1}},
+                            .images = 1,
+                            .groups = 1,
+                            .in_channels = channels,
+                            .out_channels = channels};
+}
+
+/* The largest blocks in which the library computes usual images; 1: none. */
+static size_t block_of_channels(void) {
+  const rondo_conv_shape usual = usual_shape(64);
   static _Atomic(size_t) known; /* the library and the processor stay; 0: not known yet */
   size_t found = atomic_load_explicit(&known, memory_order_relaxed);
-  if (!rondo_library_find(&rondo_onednn_convolutions)) return 1;
   for (size_t block = RONDO_CONV_MAX_BLOCK; found == 0 && block >= 8; block /= 2)
-    if (makes_blocks(&usual, (rondo_conv_blocks){block, block}, true)) found = block;
+    if (makes_blocks(&usual, (rondo_conv_blocks){block, block, 0}, true, is_generated)) found = block;
+  if (found == 0) found = 1;
   atomic_store_explicit(&known, found, memory_order_relaxed);
-  return found == 0 ? 1 : found;
+  return found;
 }
 
-bool rondo_onednn_makes_blocks(const rondo_conv_shape *shape, bool has_bias, size_t block) {
+/* Products of small matrices take any number of channels, and 0.7 to 0.98 of the time that blocks of 16 take. */
+size_t rondo_onednn_image_block(void) {
+  const rondo_conv_shape usual = usual_shape(40);
+  static _Atomic(size_t) known; /* as above */
+  size_t found = atomic_load_explicit(&known, memory_order_relaxed);
+  if (!rondo_library_find(&rondo_onednn_convolutions)) return 1;
+  if (found == 0 && makes_blocks(&usual, (rondo_conv_blocks){40, 40, 1}, true, has_small_products))
+    found = RONDO_CONV_ALL_CHANNELS;
+  if (found == 0) found = block_of_channels();
+  atomic_store_explicit(&known, found, memory_order_relaxed);
+  return found;
+}
+
+bool rondo_onednn_makes_blocks(const rondo_conv_shape *shape, bool has_bias, rondo_conv_blocks blocks) {
   const rondo_onednn_convolution c = {.batch = 1};
-  const rondo_conv_blocks blocks = {shape->groups * shape->in_channels % block == 0 ? block : 1, block};
-  return shape->groups * shape->out_channels % block == 0 && fits_library(&c, shape) &&
+  return shape->groups * shape->out_channels % blocks.y == 0 && fits_library(&c, shape) &&
          multiplications(shape) >= (double)rondo_option_number(RONDO_OPTION_ONEDNN_LEAST) &&
-         makes_blocks(shape, blocks, has_bias);
+         makes_blocks(shape, blocks, has_bias, is_generated);
 }
 
 /* The whole -------------------------------------------------------------------------------------------------------- */
@@ -617,6 +918,7 @@ rondo_status rondo_onednn_convolution_create(const rondo_allocator *allocator, r
   c->blocks = blocks;
   c->has_bias = has_bias;
   c->packs = out_packed != NULL;
+  c->activates = shape->activation == RONDO_ACTIVATION_SILU;
   cut_images(c);
   cut_channels(c);
   const bool is_wanted = is_worth_while(c, shape);
@@ -655,6 +957,8 @@ void rondo_onednn_convolution_destroy(void *convolution) {
   free_parts(c, c->arrangers, c->slices + 1);
   for (int i = 0; i < PRIMITIVES; i++)
     if (c->primitives[i].made != NULL) (void)rondo_onednn.primitive_destroy(c->primitives[i].made);
+  for (size_t i = 0; i < MOST_FORMS; i++)
+    if (c->forms[i].convolution.made != NULL) (void)rondo_onednn.primitive_destroy(c->forms[i].convolution.made);
   rondo_status_ignore(rondo_packed_state_release(c->packed), "this order has no rows");
   const rondo_allocator allocator = c->allocator;
   rondo_release(&allocator, c, 1, sizeof *c);
@@ -680,7 +984,8 @@ static bool execute(const rondo_onednn_convolution *c, part *p, int which, onedn
     if (!put(&p->scratch[which], scratch)) return false;
     arguments[count++] = (onednn_argument){ONEDNN_SCRATCH, p->scratch[which].memory};
   }
-  return rondo_onednn.primitive_execute(c->primitives[which].made, p->stream, count, arguments) == ONEDNN_OK;
+  return rondo_onednn.primitive_execute(primitive_of(c, p->form, which)->made, p->stream, count, arguments) ==
+         ONEDNN_OK;
 }
 
 /* Copies an operand between its two layouts, if they differ. */
@@ -698,11 +1003,12 @@ static onednn_memory memory_of(const rondo_onednn_convolution *c, const part *p,
 /* When an address is set, the library may write zeros after the channels, so the addresses of a copy are set for all
  * parts before one of them reads it. */
 static bool arrange_weights(rondo_onednn_convolution *c, size_t slice, float *weights, unsigned char *workspace) {
-  part *arranger = &c->arrangers[slice], *first = &c->parts[slice * c->image_parts];
+  const size_t count = c->image_parts * c->row_parts; /* parts of a slice */
+  part *arranger = &c->arrangers[slice], *first = &c->parts[slice * count];
   unsigned char *to = workspace + c->operands[WEIGHT].at + slice * c->operands[WEIGHT].bytes;
-  unsigned char *slot = workspace + c->slots_at + slice * c->image_parts * c->slot_bytes;
+  unsigned char *slot = workspace + c->slots_at + slice * count * c->slot_bytes;
   bool is_ready = put(&arranger->plain[WEIGHT], weights + slice * weight_elements(c));
-  for (size_t i = 0; i < c->image_parts && is_ready; i++) is_ready = put(&first[i].wanted[WEIGHT], to);
+  for (size_t i = 0; i < count && is_ready; i++) is_ready = put(&first[i].wanted[WEIGHT], to);
   return is_ready && put(&arranger->wanted[WEIGHT], to) && reorder(c, arranger, WEIGHT, slot + c->scratch_at);
 }
 
@@ -780,11 +1086,27 @@ static rondo_blocks all_blocks(size_t count) {
   return (rondo_blocks){.first = 0, .last = count, .grid = {.x = (uint32_t)count, .y = 1, .z = 1}};
 }
 
+/* Whether the channels of a slice are not all channels of a place. */
+static bool is_strided(const rondo_onednn_convolution *c) { return c->blocks.are_last != 0 && c->slices > 1; }
+
+/* Where the own kernels write their result: of such a slice, to where the library writes its own. */
+static float *own_result(const rondo_onednn_convolution *c, const call *made) {
+  return is_strided(c) ? (float *)(void *)(made->slot + c->operands[Y].at) : made->operands[Y];
+}
+
+/* Copies that result of a slice. */
+static void spread_result(const rondo_onednn_convolution *c, const call *made) {
+  const size_t channels = c->shape.out_channels;
+  for (size_t i = 0; is_strided(c) && i < rondo_conv_out(&made->shape); i++)
+    memcpy(made->operands[Y] + i * channels * c->slices, own_result(c, made) + i * channels, channels * sizeof(float));
+}
+
 static void run_own_blocks(const rondo_onednn_convolution *c, call *made) {
-  float **of = made->operands;
+  float **of = made->operands, *y = own_result(c, made);
   rondo_conv_blocks blocks = c->blocks;
   rondo_conv_blocked_cpu(all_blocks(rondo_conv_blocked_rows(&made->shape, blocks)),
-                         (void *[]){&made->shape, &blocks, &of[X], &of[WEIGHT], &made->bias, &of[Y]});
+                         (void *[]){&made->shape, &blocks, &of[X], &of[WEIGHT], &made->bias, &y});
+  spread_result(c, made);
 }
 
 /* Computes the call by the own kernels, all tiles in this thread. */
@@ -842,55 +1164,79 @@ static void run_packed(const rondo_onednn_convolution *c, const call *made) {
       const size_t at[] = {[RONDO_DEPTH] = i / plane,
                            [RONDO_HEIGHT] = i % plane / w->out[RONDO_WIDTH],
                            [RONDO_WIDTH] = i % w->out[RONDO_WIDTH]};
-      made->operands[Y][rondo_conv_element(channel, i, places, c->blocks.y)] = packed_result(c, made, channel, at);
+      own_result(c, made)[rondo_conv_element(channel, i, places, c->blocks.y)] = packed_result(c, made, channel, at);
     }
   }
+  spread_result(c, made);
+}
+
+/* The first element of x, and of the result, that a call has. */
+static float *image_at(const rondo_onednn_convolution *c, const part *p, size_t index, size_t image, float *x) {
+  const rondo_window *w = &c->shape.window;
+  const size_t begin = index % c->row_parts * c->part_rows * w->stride[RONDO_HEIGHT];
+  const size_t row = p->form == NULL ? 0 : begin + p->form->window.padding[RONDO_HEIGHT] - w->padding[RONDO_HEIGHT];
+  return plain_image(c, image, x) + row * w->in[RONDO_WIDTH] * c->shape.groups * c->shape.in_channels;
+}
+
+static float *result_at(const rondo_onednn_convolution *c, size_t index, size_t image, float *y) {
+  const rondo_conv_shape *s = &c->shape;
+  const size_t slice = index / c->row_parts / c->image_parts, channels = s->groups * s->out_channels;
+  const size_t row = c->row_parts == 1 ? 0 : index % c->row_parts * c->part_rows;
+  y += image * c->slices * channels * rondo_conv_out(s) + row * s->window.out[RONDO_WIDTH] * channels;
+  return y + slice * channels * (is_strided(c) ? 1 : rondo_conv_out(s));
 }
 
 /* The call for the images from `image` on, in part `index`. */
 static call call_of(const rondo_onednn_convolution *c, size_t index, size_t image, void *const *args) {
   const rondo_conv_shape *s = &c->shape;
-  const size_t slice = index / c->image_parts, out = s->groups * s->out_channels * rondo_conv_out(s);
+  const part *p = &c->parts[index];
+  const size_t slice = index / c->row_parts / c->image_parts;
   unsigned char *workspace = RONDO_ARG(unsigned char *, 5);
   assert(index < part_count(c) && image < s->images);
   call made = {.slot = workspace + c->slots_at + index * c->slot_bytes, .shape = c->shape};
   made.shape.images = c->batch;
-  made.operands[X] = plain_image(c, image, RONDO_ARG(float *, 1));
+  if (p->form != NULL) made.shape.window = p->form->window;
+  made.operands[X] = image_at(c, p, index, image, RONDO_ARG(float *, 1));
   made.operands[WEIGHT] = c->sum_bytes > 0 ? (float *)(void *)(workspace + c->sums_at + index * c->sum_bytes)
-                                           : RONDO_ARG(float *, 2) + slice * weight_elements(c);
-  made.operands[Y] = RONDO_ARG(float *, 3) + (image * c->slices + slice) * out;
+                                           : RONDO_ARG(float *, 2) + slice * slice_elements(c);
+  made.operands[Y] = result_at(c, index, image, RONDO_ARG(float *, 3));
   if (c->has_bias) made.bias = RONDO_ARG(float *, 4) + slice * s->out_channels;
   return made;
 }
 
 /* Whether what the part shares with others is copied. */
 static bool is_arranged(const rondo_onednn_convolution *c, size_t index) {
-  return (!shares_weights(c) || c->arrangers[index / c->image_parts].is_ready) &&
+  return (!shares_weights(c) || c->arrangers[index / c->row_parts / c->image_parts].is_ready) &&
          (!shares_images(c) || c->arrangers[c->slices].is_ready);
 }
 
-/* Of the images of a call. */
-static size_t result_elements(const rondo_onednn_convolution *c) {
-  return c->batch * c->shape.groups * c->shape.out_channels * rondo_conv_out(&c->shape);
+/* The activation of a call's result. */
+static void activate(const rondo_onednn_convolution *c, const call *made) {
+  const rondo_activation activation = (rondo_activation)c->shape.activation;
+  const size_t channels = c->shape.groups * c->shape.out_channels, places = c->batch * rondo_conv_out(&made->shape);
+  const size_t runs = is_strided(c) ? places : 1;
+  for (size_t i = 0; i < runs && activation != RONDO_ACTIVATION_NONE; i++)
+    rondo_activate_in_place(activation, made->operands[Y] + i * channels * c->slices, places / runs * channels);
+}
+
+/* The images of a part, which it computes one call after the other. */
+static void run_part(rondo_onednn_convolution *c, size_t index, void *const *args) {
+  const size_t first = index / c->row_parts % c->image_parts * c->part_images, last = first + c->part_images;
+  const bool is_ready = is_arranged(c, index);
+  for (size_t image = first; image < last && image < c->shape.images; image += c->batch) {
+    call made = call_of(c, index, image, args);
+    const bool is_done = is_ready && run_library(c, &c->parts[index], &made);
+    if (!is_done && c->is_packed) run_packed(c, &made);
+    if (!is_done && !c->is_packed) run_own(c, &made);
+    if (is_done ? !c->activates : c->is_packed) activate(c, &made);
+  }
 }
 
 /* args: the convolution, x, weight, y, bias, workspace. A block is a part. */
 static void run_parts(rondo_blocks blocks, void *const *args) {
   rondo_onednn_convolution *c = RONDO_ARG(rondo_onednn_convolution *, 0);
   const rondo_onednn_use use = rondo_onednn_begin();
-  for (size_t index = blocks.first; index < blocks.last; index++) {
-    const size_t first = index % c->image_parts * c->part_images, last = first + c->part_images;
-    const bool is_ready = is_arranged(c, index);
-    for (size_t image = first; image < last && image < c->shape.images; image += c->batch) {
-      call made = call_of(c, index, image, args);
-      const bool is_done = is_ready && run_library(c, &c->parts[index], &made);
-      if (!is_done && c->is_packed) run_packed(c, &made);
-      if (is_done || c->is_packed)
-        rondo_activate_in_place((rondo_activation)c->shape.activation, made.operands[Y], result_elements(c));
-      else
-        run_own(c, &made);
-    }
-  }
+  for (size_t index = blocks.first; index < blocks.last; index++) run_part(c, index, args);
   rondo_onednn_end(use);
 }
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Images in blocks of channels, [n, c / block, h, w, block], between operators. oneDNN computes convolutions of F32 in
- * this layout, and would copy the images of each of them to and from the plain one. cuDNN computes 16-bit ones with a
- * single block, [n, 1, h, w, c], together with a sum and a relu after them. A value in blocks is an ordinary value of
- * that shape, so element-wise operators, pooling along h and w, and concatenation of channels work on it as they are.
+ * this layout, and would copy the images of each of them to and from the plain one. With AVX-512, a block has all
+ * channels. So it has on CUDA, where cuDNN computes 16-bit ones together with a sum and a relu after them. A value in
+ * blocks is an ordinary value of that shape, so element-wise operators, pooling along h and w, and concatenation of
+ * channels work on it as they are.
  *
  * Operators that can take blocks and exchange images form a group. A group is rewritten if its convolutions save more
  * copies than the images that enter and leave it need. Values are converted where they are read, at most once in each
@@ -25,13 +26,13 @@
 
 enum { X, WEIGHT, BIAS }; /* inputs of a convolution; most other operators have their image at X too */
 
-enum { ALL_CHANNELS = 0 };
 enum { CHANNEL_UNIT = 8 }; /* cuDNN's engines for 16 bits read so many channels at once */
 
 typedef struct blocker {
   rondo_program_copier copier;
   rondo_scratch scratch;
-  size_t block;              /* ALL_CHANNELS: on CUDA */
+  bool is_cuda;
+  size_t block;              /* channels of a block; RONDO_CONV_ALL_CHANNELS, also on CUDA */
   bool *runs;                /* by operation of `from`, as all of these: */
   const struct rule **rules; /* how it takes blocks; NULL: it does not */
   uint32_t *convolutions;    /* on CUDA, the convolution that it is computed with; RONDO_NO_VALUE: none */
@@ -57,16 +58,17 @@ static const rondo_shape *shape_in(const blocker *b, uint32_t value) {
   return rondo_program_shape(b->copier.from, value);
 }
 
+static bool are_last(const blocker *b) { return b->block == RONDO_CONV_ALL_CHANNELS; }
+
+/* The channels of a block of an image that has so many. */
+static size_t block_of(const blocker *b, size_t channels) { return are_last(b) ? channels : b->block; }
+
 /* Whether the value can have blocks. */
 static bool is_image(const blocker *b, uint32_t value) {
   const rondo_shape *shape = shape_in(b, value);
   if (shape->rank != 4) return false;
-  if (b->block != ALL_CHANNELS) return shape->type == RONDO_F32 && shape->dims[1] % b->block == 0;
-  return (shape->type == RONDO_F16 || shape->type == RONDO_BF16) && shape->dims[1] % CHANNEL_UNIT == 0;
-}
-
-static size_t block_of(const blocker *b, const rondo_shape *image) {
-  return b->block == ALL_CHANNELS ? image->dims[1] : b->block;
+  if (b->is_cuda) return (shape->type == RONDO_F16 || shape->type == RONDO_BF16) && shape->dims[1] % CHANNEL_UNIT == 0;
+  return shape->type == RONDO_F32 && (are_last(b) ? shape->dims[1] > 1 : shape->dims[1] % b->block == 0);
 }
 
 /* An image in blocks of `block` channels, or with them at another place: [n, c / block, block, h, w]. */
@@ -108,15 +110,16 @@ static rondo_status find_plain(blocker *b, uint32_t value, uint32_t *out) {
 /* The same of the form in blocks. */
 static rondo_status find_blocked(blocker *b, uint32_t value, uint32_t *out) {
   const rondo_shape shape = *shape_in(b, value);
+  const size_t block = block_of(b, shape.dims[1]);
   uint32_t *blocked = &b->blocked[value], from = b->copier.values[value];
   assert(is_image(b, value));
   if (*blocked == RONDO_NO_VALUE) {
     assert(from != RONDO_NO_VALUE);
     if (is_moved(&shape)) {
-      RONDO_TRY(reshape(b, from, split_shape(&shape, block_of(b, &shape)), &from));
+      RONDO_TRY(reshape(b, from, split_shape(&shape, block), &from));
       RONDO_TRY(permute(b, from, (const size_t[]){0, 1, 3, 4, 2}, blocked));
     } else {
-      RONDO_TRY(reshape(b, from, blocked_shape(&shape, block_of(b, &shape)), blocked));
+      RONDO_TRY(reshape(b, from, blocked_shape(&shape, block), blocked));
     }
   }
   *out = *blocked;
@@ -135,7 +138,7 @@ static rondo_status add(blocker *b, const rondo_operation *of, const rondo_opera
 /* Convolutions ----------------------------------------------------------------------------------------------------- */
 
 /* An image with fewer channels than a unit gets more, which are 0. */
-static bool takes_conv_last(const rondo_conv_shape *shape) {
+static bool takes_cudnn_conv(const rondo_conv_shape *shape) {
   const double results = (double)(shape->images * shape->out_channels * rondo_conv_out(shape));
   const double products = results * (double)(shape->in_channels * rondo_conv_taps(shape));
   if (shape->groups > 1 || shape->activation != RONDO_ACTIVATION_NONE) return false;
@@ -145,10 +148,13 @@ static bool takes_conv_last(const rondo_conv_shape *shape) {
 
 static bool takes_conv(const blocker *b, const rondo_operation *operation) {
   if (operation->row != &rondo_operator_conv || !is_image(b, operation->results[0])) return false;
-  const rondo_conv_shape shape = rondo_conv_shape_of(shape_in(b, operation->inputs[X]),
-                                                     shape_in(b, operation->inputs[WEIGHT]), &operation->attributes);
-  if (b->block == ALL_CHANNELS) return takes_conv_last(&shape);
-  return rondo_onednn_makes_blocks(&shape, operation->inputs[BIAS] != RONDO_NO_VALUE, b->block);
+  const rondo_shape *x = shape_in(b, operation->inputs[X]);
+  const rondo_conv_shape shape = rondo_conv_shape_of(x, shape_in(b, operation->inputs[WEIGHT]), &operation->attributes);
+  if (b->is_cuda) return takes_cudnn_conv(&shape);
+  const rondo_conv_blocks blocks = {.x = is_image(b, operation->inputs[X]) ? block_of(b, x->dims[1]) : 1,
+                                    .y = block_of(b, shape_in(b, operation->results[0])->dims[1]),
+                                    .are_last = are_last(b)};
+  return rondo_onednn_makes_blocks(&shape, operation->inputs[BIAS] != RONDO_NO_VALUE, blocks);
 }
 
 static bool reads_image(const blocker *b, const rondo_operation *operation, uint32_t input) {
@@ -200,7 +206,7 @@ static uint32_t addend_of(const blocker *b, const rondo_operation *conv, const r
 }
 
 /* A convolution, and the sum and relu after it, whose result is that of `last`. */
-static rondo_status add_conv_last(blocker *b, const rondo_operation *conv, const rondo_operation *last) {
+static rondo_status add_cudnn_conv(blocker *b, const rondo_operation *conv, const rondo_operation *last) {
   enum { ADDEND = BIAS + 1 };
   rondo_attributes attributes = conv->attributes;
   uint32_t inputs[ADDEND + 1] = {RONDO_NO_VALUE, RONDO_NO_VALUE, RONDO_NO_VALUE, RONDO_NO_VALUE};
@@ -215,26 +221,79 @@ static rondo_status add_conv_last(blocker *b, const rondo_operation *conv, const
 
 /* An image that cannot have blocks, as the first one of a network, stays plain. */
 static rondo_status add_conv(blocker *b, const rondo_operation *operation) {
-  if (b->block == ALL_CHANNELS) return add_conv_last(b, operation, operation);
+  if (b->is_cuda) return add_cudnn_conv(b, operation, operation);
   rondo_attributes attributes = operation->attributes;
   uint32_t inputs[BIAS + 1];
   const bool has_bias = operation->inputs[BIAS] != RONDO_NO_VALUE;
   RONDO_TRY((is_image(b, operation->inputs[X]) ? find_blocked : find_plain)(b, operation->inputs[X], &inputs[X]));
   RONDO_TRY(find_plain(b, operation->inputs[WEIGHT], &inputs[WEIGHT]));
   if (has_bias) RONDO_TRY(find_plain(b, operation->inputs[BIAS], &inputs[BIAS]));
-  attributes.sizes[RONDO_CONV_BLOCK] = b->block;
+  attributes.sizes[RONDO_CONV_BLOCK] = block_of(b, shape_in(b, operation->results[0])->dims[1]);
+  attributes.sizes[RONDO_CONV_LAST] = are_last(b);
   b->count++;
   return add(b, operation, &rondo_operator_conv_blocked, inputs, has_bias ? BIAS + 1 : BIAS, &attributes);
+}
+
+/* Transposed convolutions ------------------------------------------------------------------------------------------ */
+
+enum { T_WEIGHT, T_X }; /* inputs */
+
+/* Those whose windows lie side by side and fill the image, where channels come last. */
+static bool takes_transposed(const blocker *b, const rondo_operation *operation) {
+  const size_t *sizes = operation->attributes.sizes;
+  if (b->is_cuda || operation->row != &rondo_operator_conv_transpose || !are_last(b) || sizes[RONDO_CONV_GROUPS] != 1)
+    return false;
+  if (!is_image(b, operation->inputs[T_X]) || !is_image(b, operation->results[0])) return false;
+  const rondo_shape *x = shape_in(b, operation->inputs[T_X]), *y = shape_in(b, operation->results[0]);
+  for (size_t axis = RONDO_HEIGHT; axis <= RONDO_WIDTH; axis++) {
+    const size_t kernel = sizes[RONDO_WINDOW_KERNEL + axis], dimension = 1 + axis;
+    if (sizes[RONDO_WINDOW_STRIDE + axis] != kernel || y->dims[dimension] != x->dims[dimension] * kernel) return false;
+    if (kernel > 1 && sizes[RONDO_WINDOW_DILATION + axis] != 1) return false;
+  }
+  return true;
+}
+
+static bool reads_transposed(const blocker *b, const rondo_operation *operation, uint32_t input) {
+  return input == T_X && is_image(b, operation->inputs[T_X]);
+}
+
+/* The weights [c, o, kh, kw] as a matrix [c, kh kw o]. */
+static rondo_status find_window_matrix(blocker *b, uint32_t value, uint32_t *out) {
+  const size_t *d = shape_in(b, value)->dims, taps = d[2] * d[3];
+  const rondo_attributes swap = {.size_count = 3, .sizes = {0, 2, 1}};
+  uint32_t weight;
+  RONDO_TRY(find_plain(b, value, &weight));
+  RONDO_TRY(reshape(b, weight, (rondo_shape){.type = RONDO_F32, .rank = 3, .dims = {d[0], d[1], taps}}, &weight));
+  RONDO_TRY(rondo_program_add(b->copier.to, &rondo_operator_permute, &weight, 1, &swap, &weight));
+  return reshape(b, weight, (rondo_shape){.type = RONDO_F32, .rank = 2, .dims = {d[0], taps * d[1]}}, out);
+}
+
+/* A product [n h w, c] · [c, kh kw o], whose result has the rows of windows between each other. */
+static rondo_status add_transposed(blocker *b, const rondo_operation *operation) {
+  const rondo_shape x = *shape_in(b, operation->inputs[T_X]), y = *shape_in(b, operation->results[0]);
+  const size_t *in = x.dims, down = y.dims[2] / in[2], row = y.dims[3] / in[3] * y.dims[1];
+  const rondo_shape rows = {.type = RONDO_F32, .rank = 2, .dims = {in[0] * in[2] * in[3], in[1]}};
+  const rondo_shape windows = {.type = RONDO_F32, .rank = 5, .dims = {in[0], in[2], in[3], down, row}};
+  const rondo_attributes plain = {0};
+  uint32_t factors[2], made;
+  RONDO_TRY(find_blocked(b, operation->inputs[T_X], &factors[0]));
+  RONDO_TRY(reshape(b, factors[0], rows, &factors[0]));
+  RONDO_TRY(find_window_matrix(b, operation->inputs[T_WEIGHT], &factors[1]));
+  RONDO_TRY(rondo_program_add(b->copier.to, &rondo_operator_matmul, factors, 2, &plain, &made));
+  RONDO_TRY(reshape(b, made, windows, &made));
+  RONDO_TRY(permute(b, made, (const size_t[]){0, 1, 3, 2, 4}, &made));
+  return reshape(b, made, blocked_shape(&y, y.dims[1]), &b->blocked[operation->results[0]]);
 }
 
 /* Element-wise operators ------------------------------------------------------------------------------------------- */
 
 /* The shape of an operand that is broadcast to an image, in blocks; false: it does not have one by reshaping. */
-static bool small_shape(const rondo_shape *operand, size_t block, rondo_shape *out) {
+static bool small_shape(const blocker *b, const rondo_shape *operand, rondo_shape *out) {
   size_t d[4] = {1, 1, 1, 1};
   if (operand->rank > 4) return false;
   memcpy(d + 4 - operand->rank, operand->dims, operand->rank * sizeof *d);
   const bool has_channels = d[1] > 1;
+  const size_t block = block_of(b, d[1]);
   *out = (rondo_shape){.type = operand->type,
                        .rank = 5,
                        .dims = {d[0], has_channels ? d[1] / block : 1, d[2], d[3], has_channels ? block : 1}};
@@ -255,8 +314,7 @@ static bool takes_elements(const blocker *b, const rondo_operation *operation) {
   RONDO_EACH_INPUT(k, operation) {
     rondo_shape unused;
     const rondo_shape *shape = shape_in(b, operation->inputs[k]);
-    if (shape->type != image->type || (!is_whole(b, operation, k) && !small_shape(shape, block_of(b, image), &unused)))
-      return false;
+    if (shape->type != image->type || (!is_whole(b, operation, k) && !small_shape(b, shape, &unused))) return false;
     reads_any |= is_whole(b, operation, k);
   }
   return reads_any;
@@ -273,7 +331,7 @@ static rondo_status add_elements(blocker *b, const rondo_operation *operation) {
       continue;
     }
     RONDO_TRY(find_plain(b, value, &inputs[k]));
-    (void)small_shape(shape_in(b, value), block_of(b, shape_in(b, operation->results[0])), &shape);
+    (void)small_shape(b, shape_in(b, value), &shape);
     if (rondo_shape_elements(&shape) > 1) RONDO_TRY(reshape(b, inputs[k], shape, &inputs[k]));
   }
   return add(b, operation, operation->row, inputs, count, &operation->attributes);
@@ -327,17 +385,17 @@ static bool reads_all(const blocker *b, const rondo_operation *operation, uint32
 }
 
 static rondo_status add_concat(blocker *b, const rondo_operation *operation) {
-  uint32_t inputs[RONDO_MAX_OPERANDS], count = 0;
   rondo_attributes attributes = operation->attributes;
+  uint32_t inputs[RONDO_MAX_OPERANDS], count = 0;
   RONDO_EACH_INPUT(k, operation) RONDO_TRY(find_blocked(b, operation->inputs[k], &inputs[count++]));
-  if (b->block == ALL_CHANNELS) attributes.sizes[0] = 4;
+  attributes.sizes[0] = are_last(b) ? 4 : 1;
   return add(b, operation, operation->row, inputs, count, &attributes);
 }
 
 /* Batch normalization ---------------------------------------------------------------------------------------------- */
 
 static bool takes_norm(const blocker *b, const rondo_operation *operation) {
-  return b->block != ALL_CHANNELS && operation->row == &rondo_operator_batch_norm &&
+  return !b->is_cuda && operation->row == &rondo_operator_batch_norm &&
          operation->attributes.flags[RONDO_BATCH_NORM_FIXED] &&
          is_image(b, operation->inputs[RONDO_BATCH_NORM_VALUE]) && !is_read(b, operation, 1) &&
          !is_read(b, operation, 2);
@@ -348,7 +406,8 @@ static rondo_status spread_channels(blocker *b, rondo_value value, uint32_t *out
   uint32_t index;
   RONDO_TRY(rondo_program_resolve(b->copier.to, value, "batch_norm", "its factor or offset", &index));
   const size_t channels = rondo_program_shape(b->copier.to, index)->dims[0];
-  const rondo_shape shape = {.type = RONDO_F32, .rank = 4, .dims = {channels / b->block, 1, 1, b->block}};
+  const size_t block = block_of(b, channels);
+  const rondo_shape shape = {.type = RONDO_F32, .rank = 4, .dims = {channels / block, 1, 1, block}};
   return reshape(b, index, shape, out);
 }
 
@@ -399,9 +458,11 @@ static rondo_status add_reduction(blocker *b, const rondo_operation *operation) 
 
 /* The rules -------------------------------------------------------------------------------------------------------- */
 
-static const rule rules[] = {{takes_conv, reads_image, add_conv},       {takes_elements, is_whole, add_elements},
-                             {takes_pooling, reads_image, add_pooling}, {takes_concat, reads_all, add_concat},
-                             {takes_norm, reads_image, add_norm},       {takes_reduction, reads_image, add_reduction}};
+static const rule rules[] = {
+    {takes_conv, reads_image, add_conv},          {takes_transposed, reads_transposed, add_transposed},
+    {takes_elements, is_whole, add_elements},     {takes_pooling, reads_image, add_pooling},
+    {takes_concat, reads_all, add_concat},        {takes_norm, reads_image, add_norm},
+    {takes_reduction, reads_image, add_reduction}};
 
 static const rule *find_rule(const blocker *b, const rondo_operation *operation) {
   if (operation->row->result_count == 0 || operation->row->updates != 0 || operation->row->is_user) return NULL;
@@ -447,9 +508,7 @@ static double elements_to_move(const blocker *b, uint32_t value) {
 }
 
 /* What a convolution gains by an image in blocks: no copy. On CUDA, a convolution in plain form is also slower. */
-static double gain_of(const blocker *b, uint32_t image) {
-  return elements_to_move(b, image) * (b->block == ALL_CHANNELS ? 2 : 1);
-}
+static double gain_of(const blocker *b, uint32_t image) { return elements_to_move(b, image) * (b->is_cuda ? 2 : 1); }
 
 /* Takes what the operation reads into account. An image that several groups read from outside counts for each. */
 static void count_inputs(blocker *b, uint32_t number, uint32_t *counted) {
@@ -520,7 +579,7 @@ static void join(blocker *b, uint32_t number) {
 }
 
 static void join_all(blocker *b) {
-  for (uint32_t i = 0; i < b->copier.from->operations.count && b->block == ALL_CHANNELS; i++)
+  for (uint32_t i = 0; i < b->copier.from->operations.count && b->is_cuda; i++)
     if (b->rules[i] != NULL) join(b, i);
 }
 
@@ -531,7 +590,7 @@ static rondo_status add_in_blocks(blocker *b, uint32_t number) {
   const rondo_operation *operation = &b->copier.from->operations.items[number];
   const uint32_t conv = b->convolutions[number];
   if (b->is_joined[number]) return RONDO_OK;
-  if (conv != RONDO_NO_VALUE) return add_conv_last(b, &b->copier.from->operations.items[conv], operation);
+  if (conv != RONDO_NO_VALUE) return add_cudnn_conv(b, &b->copier.from->operations.items[conv], operation);
   return b->rules[number]->add(b, operation);
 }
 
@@ -593,14 +652,14 @@ static size_t look(blocker *b, bool *needed) {
   return convolutions;
 }
 
-static rondo_status rewrite(blocker *b, bool is_cuda) {
+static rondo_status rewrite(blocker *b) {
   bool *needed;
   bool is_any = false;
   RONDO_TRY(allocate(b));
   RONDO_TRY(rondo_scratch_take(&b->scratch, b->copier.from->values.count, sizeof *needed, &needed));
-  if (look(b, needed) < (is_cuda ? 1 : 2)) return RONDO_OK;
-  if (is_cuda && !rondo_library_find(&rondo_cudnn)) return RONDO_OK;
-  b->block = is_cuda ? ALL_CHANNELS : rondo_onednn_image_block();
+  if (look(b, needed) < (b->is_cuda ? 1 : 2)) return RONDO_OK;
+  if (b->is_cuda && !rondo_library_find(&rondo_cudnn)) return RONDO_OK;
+  b->block = b->is_cuda ? RONDO_CONV_ALL_CHANNELS : rondo_onednn_image_block();
   if (b->block == 1) return RONDO_OK;
   RONDO_TRY(choose(b));
   join_all(b);
@@ -613,11 +672,11 @@ static rondo_status rewrite(blocker *b, bool is_cuda) {
 
 static rondo_status rewrite_blocked(const rondo_program *program, rondo_pattern_target target, uint32_t *out_count,
                                     rondo_program **out) {
-  blocker b = {.copier = {.from = program}, .scratch = {.allocator = &program->allocator}};
+  blocker b = {.is_cuda = target.is_cuda, .copier = {.from = program}, .scratch = {.allocator = &program->allocator}};
   *out = NULL;
   *out_count = 0;
   if (target.own_kernels || program->has_gradients || program->operations.count == 0) return RONDO_OK;
-  const rondo_status status = rewrite(&b, target.is_cuda);
+  const rondo_status status = rewrite(&b);
   rondo_scratch_free(&b.scratch);
   if (status != RONDO_OK) {
     rondo_program_destroy(b.copier.to);
