@@ -86,8 +86,8 @@ static rondo_status make_sized_history(const rondo_triton_served *served, reques
   const rondo_model_options *options = &served->model->source.options;
   if (rondo_triton_config_parameter(&served->model->config, "history") != NULL)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
-                      "the configuration has the parameter 'history', which is for models without lengths: the shared "
-                      "object gives a history with lengths");
+                      "the configuration has the parameter 'history', which is for models without lengths: leave it "
+                      "out; a shared object gives a history with lengths itself");
   if (options->history_count > 0) return RONDO_OK;
   for (size_t i = 0; i < options->length_count; i++) {
     const size_t before = out->rows.count;
