@@ -167,8 +167,12 @@ RONDO_VECTORISED_KERNEL(layer_norm_cpu) {
   }
 }
 
-RONDO_TYPED_KERNEL(layer_norm, layer_norm, RONDO_SCALAR(norm_shape), RONDO_SCALAR(float), RONDO_READS, RONDO_READS,
-                   RONDO_READS, RONDO_WRITES, RONDO_WRITES, RONDO_WRITES, RONDO_READS, RONDO_WRITES);
+#define NORM_PARAMETERS                                                                                             \
+  RONDO_SCALAR(norm_shape), RONDO_SCALAR(float), RONDO_READS, RONDO_READS, RONDO_READS, RONDO_WRITES, RONDO_WRITES, \
+      RONDO_WRITES, RONDO_READS, RONDO_WRITES
+
+RONDO_TYPED_KERNEL(layer_norm, layer_norm, NORM_PARAMETERS);
+RONDO_TYPED_KERNEL_OF(layer_norm_packed, layer_norm_cpu, layer_norm, NORM_PARAMETERS);
 
 static rondo_status infer_parameter(const rondo_program *program, const rondo_operation *operation, uint32_t input) {
   const rondo_shape *value = rondo_operation_input(program, operation, VALUE);
@@ -261,20 +265,23 @@ static rondo_status differentiate_norm(rondo_program *program, const rondo_opera
   return RONDO_OK;
 }
 
-/* The same in layer_norm.cu: wider rows have a block of threads each. */
-#define NORM_NARROW 256
+/* Rows of so many elements, in packs, have a block of threads each on CUDA: at most one pack for each thread. */
+#define PACK 4
+#define PACKED_LEAST 256
+#define PACKED_MOST (PACK * RONDO_CUDA_THREADS)
 
-static rondo_grain norm_grain(size_t columns) {
-  const rondo_grain grain = rondo_row_grain(columns);
-  return (rondo_grain){grain.cpu, columns > NORM_NARROW ? 1 : grain.cuda};
+static bool is_packed(size_t columns) {
+  return columns % PACK == 0 && columns > PACKED_LEAST && columns <= PACKED_MOST;
 }
 
 static rondo_status emit_norm(rondo_emitter *emitter, const rondo_operation *operation) {
   const rondo_shape *value = rondo_emit_shape(emitter, operation->inputs[VALUE]);
   const norm_shape shape = shape_of(value, operation);
+  const bool packed = rondo_emit_is_cuda(emitter) && is_packed(shape.columns);
+  const rondo_grain grain = packed ? (rondo_grain){1, 1} : rondo_row_grain(shape.columns);
   return rondo_emit_operands(
-      emitter, operation, &layer_norm_code[value->type],
-      rondo_emit_grid(emitter, shape.rows, norm_grain(shape.columns)),
+      emitter, operation, &(packed ? layer_norm_packed_code : layer_norm_code)[value->type],
+      rondo_emit_grid(emitter, shape.rows, grain),
       RONDO_OPERANDS(RONDO_OBJECT(shape), RONDO_OBJECT(operation->attributes.numbers[EPSILON]), RONDO_INPUT(VALUE),
                      RONDO_INPUT(SCALE), RONDO_INPUT(SHIFT), RONDO_RESULT(RESULT), RONDO_RESULT(DEVIATION),
                      RONDO_RESULT(MEAN), RONDO_INPUT(ADDEND), RONDO_RESULT(SUM)));

@@ -22,17 +22,13 @@ __device__ inline void each_of_lane(unsigned lane, size_t columns, F of) {
 #pragma unroll
   for (unsigned k = 0; k < HELD; k++)
     if (lane + k * LANES < columns) of(k, (size_t)lane + k * LANES);
+#pragma unroll 1
   for (size_t i = lane + HELD * LANES; i < columns; i += LANES) of(HELD, i);
 }
 
 /* Wide enough for rows of 1,024 elements by a warp, and of 8,192 by a block. Short rows are quicker with few. */
 #define FEW 8
 #define MANY 32
-
-/* What a lane of layer_norm holds of rows without packs, and of those with more packs than threads, so that its blocks
- * have few registers. The rest is read again. */
-#define HELD_ELEMENTS 8
-#define HELD_PACKS 4
 
 /* `count` neighbouring elements, 1 or PACK, which are aligned as a pack. */
 template <unsigned count, class T>
@@ -80,27 +76,27 @@ struct row_reader {
   unsigned lane;
   float held[HELD][UNIT];
 
-  /* All loads first. */
+  /* All loads come before the first write. */
   __device__ row_reader(const norm_shape &of, const norm_row &in, unsigned own) : shape(of), row(in), lane(own) {
-    float added[HELD][UNIT];
     each([&](unsigned k, size_t i) {
-      if (k < HELD) load_some<UNIT>(row.x + i, held[k % HELD]);
+      if (k < HELD) load_sum(i, held[k % HELD]);
     });
     if (row.addend == 0) return;
     each([&](unsigned k, size_t i) {
-      if (k < HELD) load_some<UNIT>(row.addend + i, added[k % HELD]);
+      float sum[UNIT];
+      if (k >= HELD) load_sum(i, sum);
+      store_some<UNIT>(row.total + i, k < HELD ? held[k % HELD] : sum);
     });
-    each([&](unsigned k, size_t i) {
-      float sum[UNIT], other[UNIT];
-      if (k >= HELD) load_some<UNIT>(row.x + i, sum);
-      if (k >= HELD) load_some<UNIT>(row.addend + i, other);
+  }
+
+  /* Elements of x, or of the rounded sum with the addend. */
+  __device__ inline void load_sum(size_t i, float *to) const {
+    float other[UNIT];
+    load_some<UNIT>(row.x + i, to);
+    if (row.addend == 0) return;
+    load_some<UNIT>(row.addend + i, other);
 #pragma unroll
-      for (unsigned u = 0; u < UNIT; u++)
-        sum[u] = to_float(to_element(k < HELD ? held[k % HELD][u] + added[k % HELD][u] : sum[u] + other[u]));
-      store_some<UNIT>(row.total + i, sum);
-#pragma unroll
-      for (unsigned u = 0; u < UNIT && k < HELD; u++) held[k % HELD][u] = sum[u];
-    });
+    for (unsigned u = 0; u < UNIT; u++) to[u] = to_float(to_element(to[u] + other[u]));
   }
 
   /* of(k, i) for each unit, which begins at element i. */
@@ -158,35 +154,42 @@ __device__ inline void normalize_row(const norm_shape &shape, const row_team &te
   if (out_mean != 0) *out_mean = mean;
 }
 
-/* As in layer_norm.c: wider rows have a block each, so that few rows keep the device busy too. */
-#define NORM_NARROW 256
-
-__device__ inline row_team norm_team_of(size_t columns) {
-  if (columns <= NORM_NARROW) return team_of(columns);
-  const row_team team = {threadIdx.x, BLOCK_THREADS, blockIdx.x, gridDim.x};
-  return team;
+__device__ inline norm_row norm_row_at(const norm_shape &shape, size_t row, const element *x, const void *scale,
+                                       const void *shift, element *y, const element *addend, element *total) {
+  const size_t at = row * shape.columns;
+  const norm_row of = {x + at, addend != 0 ? addend + at : 0, addend != 0 ? total + at : 0, y + at, scale, shift};
+  return of;
 }
 
-/* Many blocks of a multiprocessor hide the time of each other's reads and sums. */
-extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, 5)
+extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, 2)
     layer_norm_TYPE(norm_shape shape, float epsilon, const element *__restrict__ x, const void *__restrict__ scale,
                     const void *__restrict__ shift, element *__restrict__ y, float *__restrict__ deviations,
                     float *__restrict__ means, const element *addend, element *total) {
-  const row_team team = norm_team_of(shape.columns);
-  const bool has_packs = shape.columns % PACK == 0;
+  const row_team team = team_of(shape.columns);
   for (size_t row = team.first; row < shape.rows; row += team.stride) {
-    const size_t at = row * shape.columns;
-    const norm_row of = {x + at, addend != 0 ? addend + at : 0, addend != 0 ? total + at : 0, y + at, scale, shift};
+    const norm_row of = norm_row_at(shape, row, x, scale, shift, y, addend, total);
     float *const mean = means != 0 ? means + row : 0;
-    if (team.lanes == WARP)
+    if (team.lanes == BLOCK_THREADS)
+      normalize_row<BLOCK_THREADS, MANY, 1>(shape, team, epsilon, of, deviations + row, mean);
+    else if (shape.columns <= FEW * WARP)
       normalize_row<WARP, FEW, 1>(shape, team, epsilon, of, deviations + row, mean);
-    else if (has_packs && shape.columns <= PACK * BLOCK_THREADS)
-      normalize_row<BLOCK_THREADS, 1, PACK>(shape, team, epsilon, of, deviations + row, mean);
-    else if (has_packs)
-      normalize_row<BLOCK_THREADS, HELD_PACKS, PACK>(shape, team, epsilon, of, deviations + row, mean);
     else
-      normalize_row<BLOCK_THREADS, HELD_ELEMENTS, 1>(shape, team, epsilon, of, deviations + row, mean);
+      normalize_row<WARP, MANY, 1>(shape, team, epsilon, of, deviations + row, mean);
   }
+}
+
+/* The same for rows of at most a pack for each thread: a block has a row, so that few rows keep the device busy, and
+ * few registers, so that many blocks of a multiprocessor hide the time of each other's reads and sums. */
+extern "C" __global__ void __launch_bounds__(BLOCK_THREADS)
+    layer_norm_packed_TYPE(norm_shape shape, float epsilon, const element *__restrict__ x,
+                           const void *__restrict__ scale, const void *__restrict__ shift, element *__restrict__ y,
+                           float *__restrict__ deviations, float *__restrict__ means, const element *addend,
+                           element *total) {
+  const row_team team = {threadIdx.x, BLOCK_THREADS, blockIdx.x, gridDim.x};
+  for (size_t row = team.first; row < shape.rows; row += team.stride)
+    normalize_row<BLOCK_THREADS, 1, PACK>(shape, team, epsilon,
+                                          norm_row_at(shape, row, x, scale, shift, y, addend, total), deviations + row,
+                                          means != 0 ? means + row : 0);
 }
 
 struct gradient_row {
