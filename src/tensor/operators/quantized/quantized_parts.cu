@@ -28,6 +28,10 @@ struct parts_tile {
   static const unsigned FLOATS = STEP * (LEFT + RIGHT);
 };
 
+/* Four neighbouring threads read 32 values of a row. In shared memory, their groups of eight are exchanged within a row
+ * of the step, so that the threads of a warp write to different banks. */
+__device__ inline unsigned place_in(unsigned depth, unsigned at) { return at ^ depth / EIGHT * EIGHT; }
+
 /* Eight values of the matrix from a column on; 0 after the last column, and for rows that there are not. */
 template <unsigned bits>
 __device__ inline void read_right(const quantized_scheme &scheme, const quantized_matrix &matrix, size_t row,
@@ -49,6 +53,13 @@ __device__ inline void read_left(const quantized_scheme &scheme, const left_rows
                                  unsigned column, float *to) {
   const unsigned columns = (unsigned)scheme.columns;
   const size_t padded = (scheme.columns + STEP - 1) / STEP * STEP;
+  if (left.rows == 0 && row < m && columns % PACK == 0 && column + EIGHT <= columns) {
+    const pack<float> *const packs = (const pack<float> *)(left.x + row * scheme.columns + column);
+    const pack<float> low = packs[0], high = packs[1];
+#pragma unroll
+    for (unsigned k = 0; k < EIGHT; k++) to[k] = k < PACK ? low.at[k % PACK] : high.at[k % PACK];
+    return;
+  }
 #pragma unroll
   for (unsigned k = 0; k < EIGHT; k++) {
     to[k] = 0.0f;
@@ -71,10 +82,10 @@ __device__ inline void multiply_part(const parts_shape &shape, const quantized_s
 #pragma unroll
     for (unsigned u = 0; u < T::UNITS; u++) {
       const unsigned unit = threadIdx.x + u * BLOCK_THREADS;
-      read_right<bits>(scheme, matrix, first + unit % T::COLUMNS, from + unit / T::COLUMNS * EIGHT, right_next[u]);
+      read_right<bits>(scheme, matrix, first + unit / EIGHTHS, from + unit % EIGHTHS * EIGHT, right_next[u]);
     }
     if (threadIdx.x < T::ROWS * EIGHTHS)
-      read_left(scheme, left, shape.m, threadIdx.x % T::ROWS, from + threadIdx.x / T::ROWS * EIGHT, left_next);
+      read_left(scheme, left, shape.m, threadIdx.x / EIGHTHS, from + threadIdx.x % EIGHTHS * EIGHT, left_next);
   };
   read(begin);
   for (unsigned from = begin; from < end; from += STEP) {
@@ -82,20 +93,24 @@ __device__ inline void multiply_part(const parts_shape &shape, const quantized_s
     for (unsigned u = 0; u < T::UNITS; u++) {
       const unsigned unit = threadIdx.x + u * BLOCK_THREADS;
 #pragma unroll
-      for (unsigned k = 0; k < EIGHT; k++)
-        of_right[(unit / T::COLUMNS * EIGHT + k) * T::RIGHT + unit % T::COLUMNS] = right_next[u][k];
+      for (unsigned k = 0; k < EIGHT; k++) {
+        const unsigned depth = unit % EIGHTHS * EIGHT + k;
+        of_right[depth * T::RIGHT + place_in(depth, unit / EIGHTHS)] = right_next[u][k];
+      }
     }
     if (threadIdx.x < T::ROWS * EIGHTHS) {
 #pragma unroll
-      for (unsigned k = 0; k < EIGHT; k++)
-        of_left[(threadIdx.x / T::ROWS * EIGHT + k) * T::LEFT + threadIdx.x % T::ROWS] = left_next[k];
+      for (unsigned k = 0; k < EIGHT; k++) {
+        const unsigned depth = threadIdx.x % EIGHTHS * EIGHT + k;
+        of_left[depth * T::LEFT + place_in(depth, threadIdx.x / EIGHTHS)] = left_next[k];
+      }
     }
     __syncthreads();
     if (from + STEP < end) read(from + STEP);
 #pragma unroll 8
     for (unsigned k = 0; k < STEP; k++) {
-      const float4 a = *(const float4 *)&of_left[k * T::LEFT + down];
-      const float4 b = *(const float4 *)&of_right[k * T::RIGHT + across];
+      const float4 a = *(const float4 *)&of_left[k * T::LEFT + place_in(k, down)];
+      const float4 b = *(const float4 *)&of_right[k * T::RIGHT + place_in(k, across)];
       const float rows[EACH] = {a.x, a.y, a.z, a.w}, columns[EACH] = {b.x, b.y, b.z, b.w};
 #pragma unroll
       for (unsigned i = 0; i < EACH; i++) {
