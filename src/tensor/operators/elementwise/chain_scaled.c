@@ -16,7 +16,7 @@ typedef struct scaled {
   uint32_t x, factor, offset;
 } scaled;
 
-/* Elements that have one row of factors: `period` of them, which repeat. */
+/* Elements that have one row of factors: `period` of them, which repeat. A longer row than RONDO_LANES is a run. */
 typedef struct run {
   size_t length, period;
   uint32_t outer; /* dimensions of the layout before them */
@@ -51,7 +51,9 @@ static scaled inputs_of(const rondo_chain_form *form) {
 static run run_of(const rondo_chain_layout *layout) {
   const uint32_t last = (uint32_t)layout->rank - 1;
   if (layout->strides[last] == 0) return (run){layout->dims[last], 1, last};
-  const bool has_blocks = last > 0 && layout->strides[last - 1] == 0 && RONDO_LANES % layout->dims[last] == 0;
+  if (last == 0 || layout->strides[last - 1] != 0) return (run){0};
+  if (layout->dims[last] > RONDO_LANES) return (run){layout->dims[last], layout->dims[last], last};
+  const bool has_blocks = RONDO_LANES % layout->dims[last] == 0;
   return has_blocks ? (run){layout->dims[last - 1] * layout->dims[last], layout->dims[last], last - 1} : (run){0};
 }
 
@@ -67,13 +69,26 @@ bool rondo_chain_is_scaled(const rondo_chain_form *form) {
 
 /* Computing -------------------------------------------------------------------------------------------------------- */
 
+RONDO_INLINE float scale_one(float x, float factor, float offset, bool rectifies) {
+  const float sum = x * factor + offset;
+  const bool is_kept = (sum > 0) | (sum != sum) | !rectifies; /* NaN stays NaN */
+  return is_kept ? sum : 0.0f;
+}
+
 RONDO_INLINE void scale_by(const float *restrict x, const float *factors, const float *offsets, size_t count,
                            bool rectifies, float *restrict y) {
-  RONDO_EACH_LANE(i, lane, count, {
-    const float sum = x[i] * factors[lane] + offsets[lane];
-    const bool is_kept = (sum > 0) | (sum != sum) | !rectifies; /* NaN stays NaN */
-    y[i] = is_kept ? sum : 0.0f;
-  });
+  RONDO_EACH_LANE(i, lane, count, y[i] = scale_one(x[i], factors[lane], offsets[lane], rectifies));
+}
+
+/* Each element has a factor of its own. */
+RONDO_VECTORISED(scale_row,
+                 (const float *restrict x, const float *restrict factors, const float *restrict offsets, size_t count,
+                  bool rectifies, float *restrict y),
+                 (x, factors, offsets, count, rectifies, y)) {
+  if (rectifies)
+    RONDO_EACH_LANE(i, lane, count, y[i] = scale_one(x[i], factors[i], offsets[i], true));
+  else
+    RONDO_EACH_LANE(i, lane, count, y[i] = scale_one(x[i], factors[i], offsets[i], false));
 }
 
 RONDO_VECTORISED(scale_run,
@@ -112,6 +127,10 @@ void rondo_chain_scaled_cpu(const rondo_chain_form *form, rondo_span span, void 
   for (size_t at = span.first, count; at < span.last; at += count) {
     count = rondo_smaller(r.length - at % r.length, span.last - at);
     const size_t place = place_of(layout, r.outer, at / r.length);
-    scale_run(x + at, factor + place, offset + place, r.period, count, form->step_count > RECTIFY, y + at);
+    const size_t within = place + at % r.period;
+    if (r.period > RONDO_LANES)
+      scale_row(x + at, factor + within, offset + within, count, form->step_count > RECTIFY, y + at);
+    else
+      scale_run(x + at, factor + within, offset + within, r.period, count, form->step_count > RECTIFY, y + at);
   }
 }

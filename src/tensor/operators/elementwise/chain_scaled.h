@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Chains that scale images by numbers of each channel: x a + b, or max(0, x a + b), such as a batch normalization in
  * inference. A loop of their own reads and writes each element once; other chains pass chunks from step to step. The
- * bits are the same. Images are plain, or have blocks of 8 or 16 channels. Threads: any.
+ * bits are the same. Images are plain, or have blocks of 8, 16 or all channels. Threads: any.
  */
 #ifndef RONDO_TENSOR_OPERATORS_ELEMENTWISE_CHAIN_SCALED_H
 #define RONDO_TENSOR_OPERATORS_ELEMENTWISE_CHAIN_SCALED_H
