@@ -113,7 +113,7 @@ models: build
 	@$(SETUP) pypi
 	scripts/pypi-environment build/pypi torch transformers torchvision onnx==1.23.2 onnxscript onnxruntime
 	build/pypi/bin/python tests/models/export_models.py build/models
-	tests/models/check_models build/release/tools/rondo/rondo cpu build/models/small build/models/light build/models/full
+	tests/models/check_models build/release/tools/rondo/rondo cpu build/models/small build/models/light build/models/detectors build/models/full
 
 # Where a test fails, the table says so too.
 requirements:

@@ -9,7 +9,8 @@ first set has a batch of one, the second has a larger one and, where they vary, 
 exported twice, by PyTorch's exporter (NAME) and by its older one, which traces (NAME.traced); full ones by the first.
 FOLDER/light/NAME are the whole architectures that the package onnx has, with its expected outputs. FOLDER/SIZE also
 gets networks that onnxruntime.quantization makes of others (NAME.int8). `tolerance` has how far outputs may be from the
-expected ones: of their size, and in addition. What is there is not made again without --again.
+expected ones: of their size, and in addition. FOLDER/detectors/NAME are models whose shapes depend on data. What is
+there is not made again without --again.
 """
 import argparse
 import contextlib
@@ -30,7 +31,7 @@ import torch
 from onnxruntime import quantization
 from onnxruntime.quantization import shape_inference
 
-from exported_networks import NETWORKS
+from exported_networks import DETECTORS, NETWORKS
 from torch_export import export, flat
 
 BATCHES = {"small": (1, 3), "full": (1, 8)}
@@ -38,6 +39,7 @@ QUANTIZED = ("mlp", "resnet50")
 NOT_TRACED = ("gpt2",)  # the older exporter has no aten::diff
 FLOATS_NEAR = (1e-4, 1e-6)
 FULL_NEAR = 1e-5  # in addition, of the largest output of a full network: its longer sums leave more of what cancels
+DETECTORS_NEAR = (1e-4, 1e-3)  # exponentials of what random weights compute make boxes
 INTEGERS_NEAR = 0.03  # of the largest output: some steps of eight bits, which the order of sums may turn round
 
 
@@ -97,6 +99,17 @@ def make_network(name, size, folder, is_traced):
     write_tolerance(folder, relative, max(absolute, FULL_NEAR * largest) if size == "full" else absolute)
 
 
+def make_detector(name, folder):
+    """Only the older exporter takes them."""
+    torch.manual_seed(1)
+    network = DETECTORS[name]()
+    network.module.eval()
+    os.makedirs(folder, exist_ok=True)
+    export(network, network.inputs(1, 0), f"{folder}/model.onnx", is_traced=True)
+    write_data(folder, network, (1, 1))
+    write_tolerance(folder, *DETECTORS_NEAR)
+
+
 # Quantised and light models ------------------------------------------------------------------------------------------
 
 
@@ -154,8 +167,10 @@ def jobs(arguments):
     for source in sorted(glob.glob(light)) if not arguments.networks else []:
         name = os.path.basename(source)[len("light_"):-len(".onnx")]
         yield f"{root}/light/{name}", functools.partial(make_light, source)
+    for name in DETECTORS if not arguments.networks else [name for name in wanted if name in DETECTORS]:
+        yield f"{root}/detectors/{name}", functools.partial(make_detector, name)
     for size in arguments.sizes.split(","):
-        for name in wanted:
+        for name in [name for name in wanted if name in NETWORKS]:
             folder = f"{root}/{size}/{name}"
             yield folder, functools.partial(make_network, name, size, is_traced=False)
             if size == "small" and name not in NOT_TRACED:

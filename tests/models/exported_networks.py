@@ -319,6 +319,63 @@ def chain(size):
     return Network(Chain(), lambda batch, step: {"x": torch.randn(batch, 64)}, {"x": {0: "batch"}}, ["y"])
 
 
+# Detectors -----------------------------------------------------------------------------------------------------------
+
+
+class Found(nn.Module):
+    """What a detector of torchvision finds in one image: how much that is depends on the image. Boxes are from 0 to 1."""
+
+    def __init__(self, network):
+        super().__init__()
+        self.network = network
+
+    def forward(self, image):
+        found = self.network([image])[0]
+        return found["boxes"] / image.shape[-1], found["scores"], found["labels"]
+
+
+def pictures(count, edge=320):
+    """Random, but smooth, so that places differ."""
+    return nn.functional.interpolate(torch.rand(count, 3, 20, 20), size=(edge, edge), mode="bilinear")
+
+
+def of_detector(network, *modules):
+    """With means and variances of some pictures. `modules` get features, one after the other."""
+    norms = [module for module in network.modules() if isinstance(module, nn.BatchNorm2d)]
+    for norm in norms:
+        norm.momentum = None
+        norm.train()
+    with torch.no_grad():
+        for _ in range(3):
+            value = 2 * pictures(4) - 1
+            for module in modules:
+                value = module(value)
+    network.eval()
+    return Network(Found(network), lambda batch, step: {"image": pictures(1)[0]}, {}, ["boxes", "scores", "labels"])
+
+
+def ssdlite():
+    network = torchvision.models.detection.ssdlite320_mobilenet_v3_large(
+        weights=None, weights_backbone=None, num_classes=4, detections_per_img=20, topk_candidates=30, score_thresh=0.4)
+    with torch.no_grad():
+        for layers in network.head.classification_head.module_list:
+            layers[-1].weight.mul_(4)  # scores are far from each other
+    return of_detector(network, network.backbone, lambda features: network.head(list(features.values())))
+
+
+def faster_rcnn():
+    network = torchvision.models.detection.fasterrcnn_mobilenet_v3_large_320_fpn(
+        weights=None, weights_backbone=None, num_classes=4, rpn_pre_nms_top_n_test=60, rpn_post_nms_top_n_test=20,
+        box_detections_per_img=20)
+    with torch.no_grad():  # scores are far from each other
+        network.rpn.head.cls_logits.weight.mul_(8)
+        network.roi_heads.box_predictor.cls_score.weight.mul_(0.3)
+    return of_detector(network, network.backbone)
+
+
 NETWORKS = {"gpt2": gpt2, "llama": llama, "bert": bert, "vit": vit, "resnet50": resnet50, "mobilenet_v3": mobilenet_v3,
             "efficientnet": efficientnet, "unet": unet, "whisper": whisper, "dlrm": dlrm, "lstm": lstm, "mlp": mlp,
             "chain": chain}
+
+# Their shapes depend on data, so they run in parts. They have one size.
+DETECTORS = {"ssdlite": ssdlite, "faster_rcnn": faster_rcnn}
