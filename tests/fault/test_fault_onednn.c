@@ -39,7 +39,7 @@ static bool packs;    /* the weights are a state, and there are no gradients: dx
 static bool
     has_blocks; /* there are two convolutions and no gradients: dx and, unless it is the state, dweight stay 0 */
 
-/* Of 6 channels, oneDNN pads the weights, and such a state would not be packed. */
+/* Of 6 channels, oneDNN pads the weights that it copies. */
 static size_t channels(void) { return packs ? MOST : 6; }
 static size_t x_bytes(void) { return IMAGES * channels() * 7 * 7 * sizeof(float); }
 static size_t weight_bytes(void) { return 32 * channels() * 3 * 3 * sizeof(float); }
