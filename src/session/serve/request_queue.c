@@ -169,12 +169,7 @@ static rondo_status check_device_value(const char *call, const rondo_session_mod
                     call, value->name, model->name, address);
 }
 
-static rondo_status check_device_values(const char *call, const rondo_session_model *model, const rondo_request *r) {
-  if ((r->device_inputs | r->device_outputs) == 0) return RONDO_OK;
-  if (model->devices != NULL || model->length > 0)
-    return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_WRONG_MEMORY,
-                      "%s: model '%s' %s, so its inputs and outputs must be host memory: copy them", call, model->name,
-                      model->devices != NULL ? "is divided" : "has lengths");
+static rondo_status check_addresses(const char *call, const rondo_session_model *model, const rondo_request *r) {
   for (size_t i = 0; i < model->given_inputs; i++)
     if ((r->device_inputs >> i & 1) != 0)
       RONDO_TRY(check_device_value(call, model, &model->inputs.items[i], r->inputs[i]));
@@ -189,8 +184,30 @@ static rondo_status check_values(const char *call, const rondo_session_model *mo
   RONDO_TRY(check_count(call, model, "output", model->outputs.count, r->output_count));
   for (size_t i = 0; i < model->given_inputs; i++)
     RONDO_TRY(rondo_require(call, model->inputs.items[i].name, r->inputs[i]));
-  RONDO_TRY(check_device_values(call, model, r));
+  if ((r->device_inputs | r->device_outputs) != 0 && (model->devices != NULL || model->length > 0))
+    return rondo_fail(RONDO_UNSUPPORTED, RONDO_REASON_WRONG_MEMORY,
+                      "%s: model '%s' %s, so its inputs and outputs must be host memory: copy them", call, model->name,
+                      model->devices != NULL ? "is divided" : "has lengths");
   return rondo_model_check_rows(call, model, r->rows);
+}
+
+/* Without the lock, because the driver is asked for the addresses. What else is wrong with the request, taking it says.
+ */
+static rondo_status check_device_memory(const char *call, rondo_session *session, const char *name,
+                                        const rondo_request *r) {
+  rondo_session_model *model;
+  if ((r->device_inputs | r->device_outputs) == 0) return RONDO_OK;
+  RONDO_TRY(rondo_session_enter(call, session, name, &model));
+  rondo_status status = rondo_request_find_length(call, model, name, r, &model);
+  RONDO_THEN(status, status == RONDO_OK ? check_values(call, model, r) : RONDO_OK);
+  model->head->in_use++; /* so the model cannot be removed */
+  pthread_mutex_unlock(&session->lock);
+  if (status == RONDO_OK) status = check_addresses(call, model, r);
+  pthread_mutex_lock(&session->lock);
+  model->head->in_use--;
+  pthread_cond_broadcast(&session->change);
+  pthread_mutex_unlock(&session->lock);
+  return status;
 }
 
 static rondo_status check_request(const char *call, const rondo_request *r) {
@@ -482,6 +499,7 @@ rondo_status rondo_session_run(rondo_session *session, const char *model, const 
                       "%s: rondo_request.done is for submitted requests: use rondo_session_submit, or leave it NULL",
                       call);
   RONDO_TRY(rondo_versioned_check("rondo_answer", out_answer, sizeof *out_answer));
+  RONDO_TRY(check_device_memory(call, session, model, &r));
   pthread_mutex_lock(&session->lock);
   const rondo_status status = take(call, session, model, &r, &slot);
   if (status == RONDO_OK && rondo_model_is_captured(slot->model))
@@ -521,6 +539,7 @@ rondo_status rondo_session_submit(rondo_session *session, const char *model, con
   RONDO_TRY(rondo_require(call, "out_ticket", out_ticket));
   *out_ticket = (rondo_ticket){.session = NULL};
   RONDO_TRY(read_request(call, session, model, request, &r));
+  RONDO_TRY(check_device_memory(call, session, model, &r));
   pthread_mutex_lock(&session->lock);
   const rondo_status status = submit(call, session, model, &r, out_ticket);
   run_submitted(session);
@@ -550,6 +569,20 @@ static rondo_status submit_all(const char *call, rondo_session *session, const c
   return RONDO_OK;
 }
 
+/* How many requests, from the first one, have right values in device memory. `out_status` is why there are no more. */
+static size_t count_checked(const char *call, rondo_session *session, const char *model,
+                            const rondo_request *const *requests, size_t count, rondo_status *out_status) {
+  rondo_request r;
+  size_t checked = 0;
+  *out_status = RONDO_OK;
+  for (; checked < count; checked++) {
+    *out_status = read_request(call, session, model, requests[checked], &r);
+    if (*out_status == RONDO_OK) *out_status = check_device_memory(call, session, model, &r);
+    if (*out_status != RONDO_OK) break;
+  }
+  return checked;
+}
+
 rondo_status rondo_session_submit_batch(rondo_session *session, const char *model, const rondo_request *const *requests,
                                         size_t count, rondo_ticket *out_tickets, size_t *out_accepted) {
   static const char call[] = "rondo_session_submit_batch";
@@ -562,8 +595,14 @@ rondo_status rondo_session_submit_batch(rondo_session *session, const char *mode
   RONDO_TRY(rondo_require(call, "requests", requests));
   if (count == 0)
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE, "%s: no requests: give at least 1", call);
+  rondo_status refused;
+  rondo_saved_error why;
+  const size_t checked = count_checked(call, session, model, requests, count, &refused);
+  if (refused != RONDO_OK) rondo_error_save(&why);
   pthread_mutex_lock(&session->lock);
-  const rondo_status status = submit_all(call, session, model, requests, count, out_tickets, out_accepted);
+  const rondo_status status = submit_all(call, session, model, requests, checked, out_tickets, out_accepted);
   run_submitted(session);
-  return status;
+  if (status != RONDO_OK || refused == RONDO_OK) return status;
+  rondo_error_restore(&why);
+  return refused;
 }
