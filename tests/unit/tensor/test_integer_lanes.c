@@ -2,7 +2,7 @@
  * Products of bytes (ON-3): each form that the processor has gives the sums that the definition says, for random shapes
  * and for bytes whose products would saturate sums of 16 bits.
  */
-#include "tensor/operators/quantized/integer_lanes.h"
+#include "tensor/operators/integer/integer_lanes.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -10,9 +10,9 @@
 
 #include "tensor/operators/convolution/conv.h"
 #include "tensor/operators/convolution/pooling.h"
+#include "tensor/operators/integer/integer_product.h"
 #include "tensor/operators/matmul/matmul_problem.h"
 #include "tensor/operators/patterns/pattern_finder.h"
-#include "tensor/operators/quantized/integer_product.h"
 #include "tensor/operators/shape/zeros.h"
 
 enum { A, B, A_ZERO, B_ZERO, BIAS, SCALE, RESULT_ZERO }; /* values; BIAS is also an input of a conv or matmul */

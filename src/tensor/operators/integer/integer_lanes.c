@@ -5,7 +5,7 @@
  * AVX2 adds two products to a sum of 16 bits, which saturates. Where two weights could make that happen, the second one
  * moves to another quad with the same offset. The sums stay exact, for some quads more.
  */
-#include "tensor/operators/quantized/integer_lanes.h"
+#include "tensor/operators/integer/integer_lanes.h"
 
 #include <assert.h>
 #include <string.h>

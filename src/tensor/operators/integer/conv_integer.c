@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "tensor/operators/convolution/window.h"
-#include "tensor/operators/quantized/integer_lanes.h"
-#include "tensor/operators/quantized/integer_product.h"
+#include "tensor/operators/integer/integer_lanes.h"
+#include "tensor/operators/integer/integer_product.h"
 #include "tensor/run/packed_state.h"
 
 enum { X, WEIGHT };

@@ -5,8 +5,8 @@
 #include <assert.h>
 #include <math.h>
 
-#include "tensor/operators/quantized/integer_lanes.h"
-#include "tensor/operators/quantized/integer_product.h"
+#include "tensor/operators/integer/integer_lanes.h"
+#include "tensor/operators/integer/integer_product.h"
 
 enum { A, B, A_ZERO, B_ZERO, RESULT_ZERO, INPUTS };
 enum { TYPE, ACTIVATION, SIZES };        /* sizes */

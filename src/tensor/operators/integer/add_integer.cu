@@ -2,7 +2,7 @@
  * The CUDA kernel of add_integer.c: a thread computes an element. Operations are rounded one by one, as on a CPU.
  */
 #include "tensor/operators/common/kernel_support.cuh"
-#include "tensor/operators/quantized/integer_product.cu"
+#include "tensor/operators/integer/integer_product.cu"
 
 struct sum_shape {
   size_t count;

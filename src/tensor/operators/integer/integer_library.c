@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The kernels before and after a library's product of integers. Threads: any; blocks of one kernel run at once.
  */
-#include "tensor/operators/quantized/integer_library.h"
+#include "tensor/operators/integer/integer_library.h"
 
 #include <assert.h>
 #include <string.h>

@@ -5,7 +5,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "tensor/operators/quantized/integer_lanes.h"
+#include "tensor/operators/integer/integer_lanes.h"
 
 /* Sums ------------------------------------------------------------------------------------------------------------- */
 

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "tensor/operators/common/operator_rows.h"
-#include "tensor/operators/quantized/integer_lanes.h"
-#include "tensor/operators/quantized/integer_library.h"
+#include "tensor/operators/integer/integer_lanes.h"
+#include "tensor/operators/integer/integer_library.h"
 
 enum { A, B };
 #define LEADING (RONDO_MAX_DIMENSIONS - 2)

@@ -2,7 +2,7 @@
  * Tiles of products of 8-bit integers, as integer_product.h says. Pairs of products are added by one instruction of
  * AVX2, from bytes that become 16-bit integers in registers. Threads: any.
  */
-#include "tensor/operators/quantized/integer_product.h"
+#include "tensor/operators/integer/integer_product.h"
 
 #include <assert.h>
 #include <math.h>

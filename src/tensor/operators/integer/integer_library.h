@@ -4,10 +4,10 @@
  * zeros of a and b, and the 128, are taken off the sums afterwards, by the sums of a's rows and of b's columns.
  * Threads: as tensor/program/operator.h says.
  */
-#ifndef RONDO_TENSOR_OPERATORS_QUANTIZED_INTEGER_LIBRARY_H
-#define RONDO_TENSOR_OPERATORS_QUANTIZED_INTEGER_LIBRARY_H
+#ifndef RONDO_TENSOR_OPERATORS_INTEGER_INTEGER_LIBRARY_H
+#define RONDO_TENSOR_OPERATORS_INTEGER_INTEGER_LIBRARY_H
 
-#include "tensor/operators/quantized/integer_product.h"
+#include "tensor/operators/integer/integer_product.h"
 
 /* Prepares the library's product of a [m, k] and b [k, n] for an operation, if it takes these sizes and they are worth
  * it. If not, *out_workspace_bytes is 0, and rondo_emit_product NULL. */

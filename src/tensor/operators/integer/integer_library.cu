@@ -3,7 +3,7 @@
  * columns of b, which it transposes through shared memory.
  */
 #include "tensor/operators/common/operator_rows.cuh"
-#include "tensor/operators/quantized/integer_product.cu"
+#include "tensor/operators/integer/integer_product.cu"
 
 struct factor_shape {
   size_t rows, columns, padded_n, padded_k;

@@ -4,8 +4,8 @@
  * 2^32, and the same in all forms. Zeros are no part of this: who calls takes them off by the sums of the rows. Bytes
  * of the other sign than a loop needs have their highest bit turned, which moves them by 128. Threads: any.
  */
-#ifndef RONDO_TENSOR_OPERATORS_QUANTIZED_INTEGER_LANES_H
-#define RONDO_TENSOR_OPERATORS_QUANTIZED_INTEGER_LANES_H
+#ifndef RONDO_TENSOR_OPERATORS_INTEGER_INTEGER_LANES_H
+#define RONDO_TENSOR_OPERATORS_INTEGER_INTEGER_LANES_H
 
 #include "tensor/operators/common/operator_tools.h"
 

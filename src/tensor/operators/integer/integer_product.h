@@ -3,8 +3,8 @@
  * of the sums. `a` is packed as 16-bit integers without its zero, `b` stays bytes; the zero of b is taken off by the
  * sums of a. integer_product.c has an AVX2 and a plain form, which give the same bits. Threads: any.
  */
-#ifndef RONDO_TENSOR_OPERATORS_QUANTIZED_INTEGER_PRODUCT_H
-#define RONDO_TENSOR_OPERATORS_QUANTIZED_INTEGER_PRODUCT_H
+#ifndef RONDO_TENSOR_OPERATORS_INTEGER_INTEGER_PRODUCT_H
+#define RONDO_TENSOR_OPERATORS_INTEGER_INTEGER_PRODUCT_H
 
 #include <rondo/quantized.h>
 
