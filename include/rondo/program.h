@@ -478,13 +478,13 @@ typedef struct rondo_compile_options {
  * before another one runs. Compiling a program, and destroying the last program of a stream, must not overlap with
  * other calls. */
 
-/* Packed states: on a CPU device, convolutions by oneDNN and conv_integer want weights in orders of their own. If such
- * convolutions with one order are the only readers of a state, and the program neither changes it nor returns it as an
- * output, the state is stored in that order, so no run copies it, and no run has memory for a copy. This holds for
- * programs without an optimizer that are not data-parallel. Names, shapes, bytes and all calls are the same:
- * rondo_compiled_write and the reading of weights and checkpoints pack the elements, rondo_compiled_read and saving
- * unpack them. Such a state has no fixed address for the caller (rondo_compiled_value.address is NULL). plain_states
- * keeps all states as rows at fixed addresses.
+/* Packed states: on a CPU device, convolutions by oneDNN, conv_integer and matmul_integer want weights in orders of
+ * their own. If such operators with one order are the only readers of a state, and the program neither changes it nor
+ * returns it as an output, the state is stored in that order, so no run copies it, and no run has memory for a copy.
+ * This holds for programs without an optimizer that are not data-parallel. Names, shapes, bytes and all calls are the
+ * same: rondo_compiled_write and the reading of weights and checkpoints pack the elements, rondo_compiled_read and
+ * saving unpack them. Such a state has no fixed address for the caller (rondo_compiled_value.address is NULL).
+ * plain_states keeps all states as rows at fixed addresses.
  *
  * The form is chosen with the first program that has the state. If a later one shares a packed state and needs its rows
  * (to train it, for example, or for another operator), the rows are stored besides, and both are kept up to date. If it

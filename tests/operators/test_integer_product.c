@@ -463,6 +463,57 @@ TEST(test_rows_with_rows_are_exact) {
   for (size_t rows = 1; rows < 6; rows++) check_rows(t, rows, true, false);
 }
 
+/* A product with a state, which is packed, has the bits of that with an input. */
+static void check_packed(test_fixture *t, uint64_t *seed, const size_t *sizes, bool transposes, bool rounds) {
+  enum { MOST = 8192 };
+  static uint8_t a[MOST], b[MOST], b_zeros[MOST], to_zero, a_zero;
+  static float scale[MOST];
+  static int32_t packed[MOST], plain[MOST];
+  const size_t m = sizes[0], k = sizes[1], n = sizes[2];
+  const size_t shape[] = {transposes ? n : k, transposes ? k : n}, bytes = m * n * (rounds ? 1 : sizeof *packed);
+  rondo_program *program = test_new_program();
+  rondo_integer_product_options options = {RONDO_INTEGER_PRODUCT_OPTIONS_INIT, .transpose_b = transposes,
+                                           .a_zero = input(program, "a_zero", RONDO_U8, NULL, 0),
+                                           .b_zero = input(program, "b_zero", RONDO_I8, &n, 1)};
+  rondo_value y[2];
+  const rondo_value of_a = input(program, "a", RONDO_U8, (size_t[]){1, m, k}, 3);
+  const rondo_value of_b[] = {state(program, "packed", RONDO_I8, shape, 2), input(program, "b", RONDO_I8, shape, 2)};
+  const rondo_value of_scale = input(program, "scale", RONDO_F32, &n, 1);
+  const rondo_value of_zero = input(program, "to_zero", RONDO_U8, NULL, 0);
+  if (rounds) options.scale = of_scale;
+  if (rounds) options.result_zero = of_zero;
+  for (int i = 0; i < 2; i++) {
+    assert_ok(rondo_op_matmul_integer(program, of_a, of_b[i], &options, &y[i]));
+    assert_ok(rondo_program_output(program, i == 0 ? "x" : "y", y[i]));
+  }
+  assert_true(m * k <= MOST && k * n <= MOST && m * n <= MOST);
+  for (size_t i = 0; i < MOST; i++) {
+    a[i] = (uint8_t)test_random_below(seed, 256);
+    b[i] = (uint8_t)test_random_below(seed, 256);
+    b_zeros[i] = (uint8_t)test_random_below(seed, 256);
+    scale[i] = (float)(1 + test_random_below(seed, 20)) * 1e-5f;
+  }
+  a_zero = a[0];
+  to_zero = a[1];
+  const test_bytes inputs[] = {{"a", a, m * k},
+                               {"packed", b, k * n},
+                               {"b", b, k * n},
+                               {"b_zero", b_zeros, n},
+                               TEST_BYTES("a_zero", a_zero),
+                               TEST_BYTES("to_zero", to_zero),
+                               {"scale", scale, n * sizeof *scale},
+                               {.name = NULL}};
+  test_run_program(t, program, inputs, (const test_bytes[]){{"x", packed, bytes}, {"y", plain, bytes}, {.name = NULL}});
+  assert_memory_equal(packed, plain, bytes);
+}
+
+TEST(test_products_with_packed_weights_are_exact) {
+  static const size_t sizes[][3] = {{1, 44, 24}, {7, 44, 128}, {50, 4, 10}, {33, 100, 40}, {8, 45, 24}, {8, 44, 7}};
+  uint64_t seed = 13;
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+    for (int how = 0; how < 4; how++) check_packed(t, &seed, sizes[i], how % 2 != 0, how / 2 != 0);
+}
+
 /* Each matrix b of a batch with all of a. */
 TEST(test_batches_of_transposed_matrices) {
   enum { ROWS = 3, DEPTH = 19, COLUMNS = 5 };

@@ -50,20 +50,25 @@ RONDO_VECTORISED(add_bytes,
 
 /* What is the same for all elements of `a` or `b`. */
 typedef struct term_form {
-  __m256i zero;
-  __m256 scale;
+  int32_t zero;
+  float scale;
   __m128i turned;
 } term_form;
 
-RONDO_FOR_AVX2 RONDO_INLINE __m256 term_of(const term_form *f, const uint8_t *bytes) {
+static term_form form_of(uint8_t turned, int32_t zero, float scale) {
+  return (term_form){zero, scale, _mm_set1_epi8((char)turned)};
+}
+
+RONDO_FOR_AVX2 RONDO_INLINE __m256 term_of_8(const term_form *f, const uint8_t *bytes) {
   const __m128i eight = _mm_xor_si128(_mm_loadl_epi64((const __m128i *)(const void *)bytes), f->turned);
-  return _mm256_mul_ps(_mm256_cvtepi32_ps(_mm256_sub_epi32(_mm256_cvtepu8_epi32(eight), f->zero)), f->scale);
+  const __m256i number = _mm256_sub_epi32(_mm256_cvtepu8_epi32(eight), _mm256_set1_epi32(f->zero));
+  return _mm256_mul_ps(_mm256_cvtepi32_ps(number), _mm256_set1_ps(f->scale));
 }
 
 /* As sum_of: where the operands of max and min are equal or no numbers, the result is the second one. */
 RONDO_FOR_AVX2 RONDO_INLINE __m256i sum_of_8(const sum_form *f, const term_form *of_a, const term_form *of_b,
                                              const uint8_t *a, const uint8_t *b) {
-  const __m256 sum = _mm256_add_ps(term_of(of_a, a), term_of(of_b, b));
+  const __m256 sum = _mm256_add_ps(term_of_8(of_a, a), term_of_8(of_b, b));
   const __m256 quotient = _mm256_div_ps(_mm256_max_ps(sum, _mm256_set1_ps(f->least)), _mm256_set1_ps(f->result_scale));
   const __m256 rounded = _mm256_round_ps(quotient, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
   const __m256 above = _mm256_max_ps(_mm256_add_ps(rounded, _mm256_set1_ps(f->result_zero)), _mm256_setzero_ps());
@@ -73,8 +78,8 @@ RONDO_FOR_AVX2 RONDO_INLINE __m256i sum_of_8(const sum_form *f, const term_form 
 /* Returns how many were done: whole groups of 32. Packing works in halves of vectors. */
 RONDO_FOR_AVX2 static size_t add_groups(const sum_form *f, const uint8_t *a, const uint8_t *b, uint8_t *y,
                                         size_t count) {
-  const term_form of_a = {_mm256_set1_epi32(f->a_zero), _mm256_set1_ps(f->a_scale), _mm_set1_epi8((char)f->a_turned)};
-  const term_form of_b = {_mm256_set1_epi32(f->b_zero), _mm256_set1_ps(f->b_scale), _mm_set1_epi8((char)f->b_turned)};
+  const term_form of_a = form_of(f->a_turned, f->a_zero, f->a_scale);
+  const term_form of_b = form_of(f->b_turned, f->b_zero, f->b_scale);
   const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7), turned = _mm256_set1_epi8((char)f->result_turned);
   size_t i = 0;
   for (; i + 32 <= count; i += 32) {
@@ -88,12 +93,57 @@ RONDO_FOR_AVX2 static size_t add_groups(const sum_form *f, const uint8_t *a, con
   return i;
 }
 
+RONDO_FOR_AVX512 RONDO_INLINE __m512 term_of_16(const term_form *f, __m128i bytes) {
+  const __m512i number =
+      _mm512_sub_epi32(_mm512_cvtepu8_epi32(_mm_xor_si128(bytes, f->turned)), _mm512_set1_epi32(f->zero));
+  return _mm512_mul_ps(_mm512_cvtepi32_ps(number), _mm512_set1_ps(f->scale));
+}
+
+/* Limited before it is rounded, to integers without the zero, which gives the same. */
+RONDO_FOR_AVX512 RONDO_INLINE __m512i sum_of_16(const sum_form *f, const term_form *of_a, const term_form *of_b,
+                                                __m128i a, __m128i b) {
+  const __m512 sum = _mm512_add_ps(term_of_16(of_a, a), term_of_16(of_b, b));
+  const __m512 quotient = _mm512_div_ps(_mm512_max_ps(sum, _mm512_set1_ps(f->least)), _mm512_set1_ps(f->result_scale));
+  const __m512 above = _mm512_max_ps(quotient, _mm512_set1_ps(-f->result_zero));
+  const __m512i whole = _mm512_cvtps_epi32(_mm512_min_ps(above, _mm512_set1_ps(255 - f->result_zero)));
+  return _mm512_add_epi32(whole, _mm512_set1_epi32((int32_t)f->result_zero));
+}
+
+#define SUM_AT(i)                                                                       \
+  sum_of_16(f, &of_a, &of_b, _mm_loadu_si128((const __m128i *)(const void *)(a + (i))), \
+            _mm_loadu_si128((const __m128i *)(const void *)(b + (i))))
+
+/* The same for all elements. */
+RONDO_FOR_AVX512 static void add_all(const sum_form *f, const uint8_t *a, const uint8_t *b, uint8_t *y, size_t count) {
+  const term_form of_a = form_of(f->a_turned, f->a_zero, f->a_scale);
+  const term_form of_b = form_of(f->b_turned, f->b_zero, f->b_scale);
+  const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+  const __m512i turned = _mm512_set1_epi8((char)f->result_turned);
+  size_t i = 0;
+  for (; i + 64 <= count; i += 64) {
+    const __m512i first = _mm512_packs_epi32(SUM_AT(i), SUM_AT(i + 16));
+    const __m512i last = _mm512_packs_epi32(SUM_AT(i + 32), SUM_AT(i + 48));
+    const __m512i bytes = _mm512_permutexvar_epi32(order, _mm512_packus_epi16(first, last));
+    _mm512_storeu_si512(y + i, _mm512_xor_si512(bytes, turned));
+  }
+  for (; i < count; i += 16) {
+    const __mmask16 inside = count - i < 16 ? (__mmask16)((1u << (count - i)) - 1) : 0xffff;
+    const __m512i sum =
+        sum_of_16(f, &of_a, &of_b, _mm_maskz_loadu_epi8(inside, a + i), _mm_maskz_loadu_epi8(inside, b + i));
+    _mm_mask_storeu_epi8(y + i, inside, _mm_xor_si128(_mm512_cvtepi32_epi8(sum), _mm512_castsi512_si128(turned)));
+  }
+}
+
 #endif
 
 static void add_some(const sum_form *form, const uint8_t *a, const uint8_t *b, uint8_t *y, size_t count) {
   size_t done = 0;
 #ifdef RONDO_HAS_X86
-  if (rondo_vectors_used() >= RONDO_VECTORS_AVX2) done = add_groups(form, a, b, y, count);
+  if (rondo_vectors_used() == RONDO_VECTORS_AVX512) {
+    add_all(form, a, b, y, count);
+    return;
+  }
+  if (rondo_vectors_used() == RONDO_VECTORS_AVX2) done = add_groups(form, a, b, y, count);
 #endif
   add_bytes(form, a + done, b + done, y + done, count - done);
 }
@@ -106,9 +156,9 @@ static int32_t zero_of(const void *zero, uint32_t is_unsigned) {
 /* shape, a, b, a_zero, b_zero, result_zero, y */
 static void add_integer_cpu(rondo_blocks blocks, void *const *args) {
   const sum_shape *s = args[0];
-  const sum_form form = {.a_turned = s->a_unsigned != 0 ? 0 : 0x80,
-                         .b_turned = s->b_unsigned != 0 ? 0 : 0x80,
-                         .result_turned = s->result_unsigned != 0 ? 0 : 0x80,
+  const sum_form form = {.a_turned = rondo_to_unsigned(s->a_unsigned),
+                         .b_turned = rondo_to_unsigned(s->b_unsigned),
+                         .result_turned = rondo_to_unsigned(s->result_unsigned),
                          .a_zero = zero_of(RONDO_ARG(const void *, 3), s->a_unsigned),
                          .b_zero = zero_of(RONDO_ARG(const void *, 4), s->b_unsigned),
                          .a_scale = s->a_scale,

@@ -515,26 +515,15 @@ static rondo_status make_order(const rondo_allocator *allocator, const conv_shap
   return RONDO_OK;
 }
 
-/* The object of an operation whose weights are packed says no more than that. */
-static rondo_status keep_nothing(void *object) {
-  (void)object;
-  return RONDO_OK;
-}
-
 static rondo_status pack_conv_integer(rondo_resources *resources, const rondo_program *program, uint32_t number,
                                       rondo_packed_state **out_packed) {
-  static char mark;
   const rondo_operation *operation = &program->operations.items[number];
   const conv_shape s = shape_in(rondo_operation_input(program, operation, X),
                                 rondo_operation_input(program, operation, WEIGHT), &operation->attributes);
   *out_packed = NULL;
   if (resources->is_cuda || !may_have_quads(&s) || rondo_window_taps(&s.window) == 1) return RONDO_OK;
   RONDO_TRY(make_order(&program->allocator, &s, out_packed));
-  const rondo_status status = rondo_resources_add_object(resources, number, &mark, keep_nothing);
-  if (status == RONDO_OK) return RONDO_OK;
-  rondo_status_ignore(rondo_packed_state_release(*out_packed), "it has no rows");
-  *out_packed = NULL;
-  return status;
+  return rondo_integer_keep_order(resources, number, out_packed);
 }
 
 static rondo_status prepare_conv_integer(rondo_resources *resources, const rondo_program *program, uint32_t number,

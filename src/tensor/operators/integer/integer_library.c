@@ -8,6 +8,7 @@
 
 #include "base/environment.h"
 #include "tensor/operators/common/operator_rows.h"
+#include "tensor/operators/integer/integer_lanes.h"
 
 #define UNIT RONDO_INTEGER_PRODUCT_UNIT
 #define STRIP 32 /* columns of b that a block transposes; the same in integer_library.cu */
@@ -27,7 +28,7 @@ typedef struct factor_shape {
 
 /* U8 less 128 is the same bits with the highest one turned. */
 static int8_t signed_byte(const factor_shape *shape, const uint8_t *from, size_t at) {
-  return (int8_t)(from[at] ^ (shape->is_unsigned != 0 ? 0x80 : 0));
+  return (int8_t)rondo_signed_byte(from[at], rondo_to_signed((uint32_t)shape->is_unsigned));
 }
 
 /* Arguments of both: shape, factor; copy, sums of its rows. */
@@ -107,7 +108,8 @@ static void integer_sums_cpu(rondo_blocks blocks, void *const *args) {
       rondo_integer_channels channels;
       rondo_integer_find_channels(&s->ending, &arrays, column, count, &channels);
       correct(s, &arrays, sums + row * s->pitch, row_sums[row], column_sums, column, count, corrected);
-      rondo_integer_store_columns(&s->ending, &channels, corrected, count, arrays.result, row * s->columns + column);
+      rondo_integer_store_columns(&s->ending, &channels, corrected, 1, count, arrays.result, row * s->columns + column,
+                                  0);
     }
   }
 }

@@ -7,10 +7,8 @@
 #include <assert.h>
 #include <math.h>
 
-#if defined(__x86_64__) && defined(__GNUC__)
-#define HAS_AVX2 /* the compiler; the processor is asked */
-#include <immintrin.h>
-#endif
+#include "tensor/operators/integer/integer_lanes.h"
+#include "tensor/run/packed_state.h"
 
 #define COLUMNS RONDO_INTEGER_COLUMNS
 #define DEPTH RONDO_INTEGER_DEPTH
@@ -31,9 +29,9 @@ static void multiply_plain(rondo_integer_tile *tile, size_t depth, bool b_unsign
   }
 }
 
-#ifdef HAS_AVX2
+#ifdef RONDO_HAS_X86
 
-#define FOR_AVX2 __attribute__((target("avx2")))
+#define FOR_AVX2 RONDO_FOR_AVX2
 
 FOR_AVX2 RONDO_INLINE __m256i load_16(const uint8_t *b, bool b_unsigned) {
   const __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)b);
@@ -102,7 +100,7 @@ FOR_AVX2 static void multiply_avx2(rondo_integer_tile *tile, size_t depth, bool 
 
 void rondo_integer_multiply(rondo_integer_tile *tile, size_t depth, bool b_unsigned) {
   assert(depth <= DEPTH && tile->rows <= RONDO_INTEGER_ROWS && tile->columns <= COLUMNS);
-#ifdef HAS_AVX2
+#ifdef RONDO_HAS_X86
   if (rondo_vectors_used() >= RONDO_VECTORS_AVX2) {
     multiply_avx2(tile, depth, b_unsigned);
     return;
@@ -177,55 +175,124 @@ RONDO_VECTORISED(round_row,
                   to[j] = limited(rintf(at_least(scaled(sums[j], added, factor, offset), least)) + zero, is_unsigned));
 }
 
-#ifdef HAS_AVX2
+#ifdef RONDO_HAS_X86
 
-/* What is the same for all sums of a row. */
-typedef struct row_form {
-  __m256i added;
-  __m256 factor, offset, least, zero, low, high;
-} row_form;
+/* What is the same for some sums: the limits of a result, and its zero. Limits are less the zero, so that what is
+ * between them rounds to an integer that vectors hold. */
+typedef struct limits {
+  float low, high;
+  int32_t zero;
+  bool is_unsigned;
+} limits;
 
-/* As `limited` of `scaled`: the first operand of max is dropped if it is NaN. */
-FOR_AVX2 RONDO_INLINE __m256i rounded_8(const row_form *f, const int32_t *sums) {
-  const __m256i sum = _mm256_add_epi32(_mm256_loadu_si256((const __m256i *)(const void *)sums), f->added);
-  const __m256 x = _mm256_add_ps(_mm256_mul_ps(_mm256_cvtepi32_ps(sum), f->factor), f->offset);
-  const __m256 whole = _mm256_add_ps(
-      _mm256_round_ps(_mm256_max_ps(x, f->least), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC), f->zero);
-  return _mm256_cvtps_epi32(_mm256_min_ps(_mm256_max_ps(whole, f->low), f->high));
+static limits limits_of(const rondo_integer_ending *e, const rondo_integer_channels *c) {
+  const bool is_unsigned = e->result_unsigned != 0;
+  const float low = (is_unsigned ? 0.0f : -128.0f) - c->zero;
+  return (limits){e->relu != 0 ? 0 : low, (is_unsigned ? 255.0f : 127.0f) - c->zero, (int32_t)c->zero, is_unsigned};
 }
 
-/* Returns how many were done: whole groups of 32. */
-FOR_AVX2 static size_t round_groups(const int32_t *sums, uint32_t added, float factor, float offset, float least,
-                                    float zero, bool is_unsigned, uint8_t *to, size_t count) {
-  const row_form f = {.added = _mm256_set1_epi32((int32_t)added),
-                      .factor = _mm256_set1_ps(factor),
-                      .offset = _mm256_set1_ps(offset),
-                      .least = _mm256_set1_ps(least),
-                      .zero = _mm256_set1_ps(zero),
-                      .low = _mm256_set1_ps(is_unsigned ? 0 : -128),
-                      .high = _mm256_set1_ps(is_unsigned ? 255 : 127)};
-  const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7); /* packing works in halves of vectors */
+/* As `limited` of `scaled`: where the first operand of max is no number, the result is the second one. */
+FOR_AVX2 RONDO_INLINE __m256i rounded_8(const limits *l, const int32_t *sums, __m256i added, __m256 factor,
+                                        __m256 offset) {
+  const __m256i sum = _mm256_add_epi32(_mm256_loadu_si256((const __m256i *)(const void *)sums), added);
+  const __m256 x = _mm256_add_ps(_mm256_mul_ps(_mm256_cvtepi32_ps(sum), factor), offset);
+  const __m256 inside = _mm256_min_ps(_mm256_max_ps(x, _mm256_set1_ps(l->low)), _mm256_set1_ps(l->high));
+  return _mm256_add_epi32(_mm256_cvtps_epi32(inside), _mm256_set1_epi32(l->zero));
+}
+
+/* Packing works in halves of vectors. */
+FOR_AVX2 RONDO_INLINE void store_32(bool is_unsigned, __m256i a, __m256i b, __m256i c, __m256i d, uint8_t *to) {
+  const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+  const __m256i first = _mm256_packs_epi32(a, b), last = _mm256_packs_epi32(c, d);
+  const __m256i bytes = is_unsigned ? _mm256_packus_epi16(first, last) : _mm256_packs_epi16(first, last);
+  _mm256_storeu_si256((__m256i *)(void *)to, _mm256_permutevar8x32_epi32(bytes, order));
+}
+
+/* Both return how many were done: whole groups of 32. */
+FOR_AVX2 static size_t row_groups_avx2(const limits *l, const int32_t *sums, uint32_t added, float factor, float offset,
+                                       uint8_t *to, size_t count) {
+  const __m256i more = _mm256_set1_epi32((int32_t)added);
+  const __m256 by = _mm256_set1_ps(factor), shift = _mm256_set1_ps(offset);
   size_t j = 0;
-  for (; j + 32 <= count; j += 32) {
-    const __m256i first = _mm256_packs_epi32(rounded_8(&f, sums + j), rounded_8(&f, sums + j + 8));
-    const __m256i last = _mm256_packs_epi32(rounded_8(&f, sums + j + 16), rounded_8(&f, sums + j + 24));
-    const __m256i bytes = is_unsigned ? _mm256_packus_epi16(first, last) : _mm256_packs_epi16(first, last);
-    _mm256_storeu_si256((__m256i *)(void *)(to + j), _mm256_permutevar8x32_epi32(bytes, order));
-  }
+  for (; j + 32 <= count; j += 32)
+    store_32(l->is_unsigned, rounded_8(l, sums + j, more, by, shift), rounded_8(l, sums + j + 8, more, by, shift),
+             rounded_8(l, sums + j + 16, more, by, shift), rounded_8(l, sums + j + 24, more, by, shift), to + j);
   return j;
+}
+
+FOR_AVX2 RONDO_INLINE __m256i rounded_columns(const limits *l, const int32_t *sums, const rondo_integer_channels *c,
+                                              size_t j) {
+  return rounded_8(l, sums + j, _mm256_loadu_si256((const __m256i *)(const void *)(c->added + j)),
+                   _mm256_loadu_ps(c->factor + j), _mm256_loadu_ps(c->offset + j));
+}
+
+FOR_AVX2 static size_t column_groups_avx2(const limits *l, const int32_t *sums, const rondo_integer_channels *c,
+                                          uint8_t *to, size_t count) {
+  size_t j = 0;
+  for (; j + 32 <= count; j += 32)
+    store_32(l->is_unsigned, rounded_columns(l, sums, c, j), rounded_columns(l, sums, c, j + 8),
+             rounded_columns(l, sums, c, j + 16), rounded_columns(l, sums, c, j + 24), to + j);
+  return j;
+}
+
+/* Sixteen columns from column j on, of which those in `inside` exist. */
+RONDO_FOR_AVX512 RONDO_INLINE __m512i rounded_16(const limits *l, const int32_t *sums, const rondo_integer_channels *c,
+                                                 size_t j, __mmask16 inside) {
+  const __m512i sum =
+      _mm512_add_epi32(_mm512_maskz_loadu_epi32(inside, sums + j), _mm512_maskz_loadu_epi32(inside, c->added + j));
+  const __m512 x = _mm512_add_ps(_mm512_mul_ps(_mm512_cvtepi32_ps(sum), _mm512_maskz_loadu_ps(inside, c->factor + j)),
+                                 _mm512_maskz_loadu_ps(inside, c->offset + j));
+  const __m512 limited = _mm512_min_ps(_mm512_max_ps(x, _mm512_set1_ps(l->low)), _mm512_set1_ps(l->high));
+  return _mm512_add_epi32(_mm512_cvtps_epi32(limited), _mm512_set1_epi32(l->zero));
+}
+
+RONDO_FOR_AVX512 static void row_of_columns_avx512(const limits *l, const int32_t *sums,
+                                                   const rondo_integer_channels *c, uint8_t *to, size_t count) {
+  const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+  const __mmask16 all = 0xffff;
+  size_t j = 0;
+  for (; j + 64 <= count; j += 64) { /* packing works in quarters of vectors */
+    const __m512i first = _mm512_packs_epi32(rounded_16(l, sums, c, j, all), rounded_16(l, sums, c, j + 16, all));
+    const __m512i last = _mm512_packs_epi32(rounded_16(l, sums, c, j + 32, all), rounded_16(l, sums, c, j + 48, all));
+    const __m512i bytes = l->is_unsigned ? _mm512_packus_epi16(first, last) : _mm512_packs_epi16(first, last);
+    _mm512_storeu_si512(to + j, _mm512_permutexvar_epi32(order, bytes));
+  }
+  for (; j < count; j += 16) {
+    const __mmask16 inside = count - j < 16 ? (__mmask16)((1u << (count - j)) - 1) : all;
+    _mm_mask_storeu_epi8(to + j, inside, _mm512_cvtepi32_epi8(rounded_16(l, sums, c, j, inside)));
+  }
 }
 
 #endif
 
+/* Columns first .. count - 1. */
 RONDO_VECTORISED(round_columns,
-                 (const int32_t *restrict sums, const rondo_integer_channels *restrict c, float least, bool is_unsigned,
-                  uint8_t *restrict to, size_t count),
-                 (sums, c, least, is_unsigned, to, count)) {
+                 (const int32_t *restrict sums, const rondo_integer_channels *restrict c, size_t first, float least,
+                  bool is_unsigned, uint8_t *restrict to, size_t count),
+                 (sums, c, first, least, is_unsigned, to, count)) {
   const float zero = c->zero;
-  RONDO_EACH_LANE(
-      j, lane, count,
-      to[j] = limited(rintf(at_least(scaled(sums[j], c->added[j], c->factor[j], c->offset[j]), least)) + zero,
-                      is_unsigned));
+  for (size_t j = first; j < count; j++)
+    to[j] =
+        limited(rintf(at_least(scaled(sums[j], c->added[j], c->factor[j], c->offset[j]), least)) + zero, is_unsigned);
+}
+
+static void store_bytes(const rondo_integer_ending *e, const rondo_integer_channels *c, const int32_t *sums,
+                        size_t rows, size_t columns, uint8_t *to, size_t step) {
+#ifdef RONDO_HAS_X86
+  const limits l = limits_of(e, c);
+  const rondo_vectors vectors = rondo_vectors_used();
+#endif
+  for (size_t i = 0; i < rows; i++, sums += COLUMNS, to += step) {
+    size_t done = 0;
+#ifdef RONDO_HAS_X86
+    if (vectors == RONDO_VECTORS_AVX512) {
+      row_of_columns_avx512(&l, sums, c, to, columns);
+      continue;
+    }
+    if (vectors == RONDO_VECTORS_AVX2) done = column_groups_avx2(&l, sums, c, to, columns);
+#endif
+    if (done < columns) round_columns(sums, c, done, least_of(e), e->result_unsigned != 0, to, columns);
+  }
 }
 
 RONDO_INLINE float activated(float x, bool has_relu) { return has_relu && x < 0 ? 0 : x; }
@@ -236,10 +303,11 @@ void rondo_integer_store_row(const rondo_integer_ending *e, const rondo_integer_
     memcpy((int32_t *)result + at, sums, count * sizeof *sums);
   } else if (e->result_float == 0) {
     size_t done = 0;
-#ifdef HAS_AVX2
+#ifdef RONDO_HAS_X86
+    const limits l = limits_of(e, c);
     if (rondo_vectors_used() >= RONDO_VECTORS_AVX2)
-      done = round_groups(sums, c->added[index], c->factor[index], c->offset[index], least_of(e), c->zero,
-                          e->result_unsigned != 0, (uint8_t *)result + at, count);
+      done =
+          row_groups_avx2(&l, sums, c->added[index], c->factor[index], c->offset[index], (uint8_t *)result + at, count);
 #endif
     round_row(sums + done, c->added[index], c->factor[index], c->offset[index], least_of(e), c->zero,
               e->result_unsigned != 0, (uint8_t *)result + at + done, count - done);
@@ -251,15 +319,16 @@ void rondo_integer_store_row(const rondo_integer_ending *e, const rondo_integer_
 }
 
 void rondo_integer_store_columns(const rondo_integer_ending *e, const rondo_integer_channels *c, const int32_t *sums,
-                                 size_t count, void *result, size_t at) {
-  assert(count <= RONDO_INTEGER_COLUMNS);
-  if (e->has_scale == 0) {
-    memcpy((int32_t *)result + at, sums, count * sizeof *sums);
-  } else if (e->result_float == 0) {
-    round_columns(sums, c, least_of(e), e->result_unsigned != 0, (uint8_t *)result + at, count);
-  } else {
+                                 size_t rows, size_t columns, void *result, size_t at, size_t step) {
+  assert(columns <= COLUMNS);
+  if (e->has_scale != 0 && e->result_float == 0) {
+    store_bytes(e, c, sums, rows, columns, (uint8_t *)result + at, step);
+    return;
+  }
+  for (size_t i = 0; i < rows; i++, sums += COLUMNS, at += step) {
     float *to = (float *)result + at;
-    for (size_t j = 0; j < count; j++)
+    if (e->has_scale == 0) memcpy(to, sums, columns * sizeof *sums);
+    for (size_t j = 0; e->has_scale != 0 && j < columns; j++)
       to[j] = activated(scaled(sums[j], c->added[j], c->factor[j], c->offset[j]), e->relu != 0);
   }
 }
@@ -323,6 +392,20 @@ rondo_status rondo_integer_require(const rondo_program *program, const rondo_ope
   RONDO_TRY(require_array(program, operation, RONDO_INTEGER_RESULT_ZERO, result_type(operation), 1));
   *out_type = has_input(operation, RONDO_INTEGER_SCALE) ? result_type(operation) : RONDO_I32;
   return RONDO_OK;
+}
+
+static rondo_status keep_nothing(void *object) {
+  (void)object;
+  return RONDO_OK;
+}
+
+rondo_status rondo_integer_keep_order(rondo_resources *resources, uint32_t number, rondo_packed_state **inout_packed) {
+  static char mark;
+  const rondo_status status = rondo_resources_add_object(resources, number, &mark, keep_nothing);
+  if (status == RONDO_OK) return RONDO_OK;
+  rondo_status_ignore(rondo_packed_state_release(*inout_packed), "it has no rows");
+  *inout_packed = NULL;
+  return status;
 }
 
 static uint32_t elements_of(const rondo_emitter *emitter, const rondo_operation *operation, uint32_t input) {

@@ -65,9 +65,13 @@ typedef struct rondo_integer_channels {
 void rondo_integer_find_channels(const rondo_integer_ending *ending, const rondo_integer_arrays *arrays, size_t first,
                                  size_t count, rondo_integer_channels *out);
 
-/* Stores sums of consecutive channels, or of the one channel `index`, as elements `at` .. of the result. */
+/* Stores rows of sums of consecutive channels, rows of RONDO_INTEGER_COLUMNS, as elements at .. of the result, and for
+ * each further row `step` elements later. */
 void rondo_integer_store_columns(const rondo_integer_ending *ending, const rondo_integer_channels *channels,
-                                 const int32_t *sums, size_t count, void *result, size_t at);
+                                 const int32_t *sums, size_t rows, size_t columns, void *result, size_t at,
+                                 size_t step);
+
+/* Stores sums of the one channel `index` as elements at .. of the result. */
 void rondo_integer_store_row(const rondo_integer_ending *ending, const rondo_integer_channels *channels, size_t index,
                              const int32_t *sums, size_t count, void *result, size_t at);
 
@@ -100,6 +104,11 @@ rondo_integer_ending rondo_integer_ending_of(const rondo_emitter *emitter, const
 /* Reads the options of a call; the inputs after the factors. */
 RONDO_MUST_USE rondo_status rondo_integer_read(const char *call, const rondo_integer_product_options *options,
                                                rondo_value *out_inputs, rondo_attributes *out_attributes);
+
+/* Takes a note that the operation reads packed weights: `prepare` and `emit` find an object that says no more. Releases
+ * the order if there is no memory for that. */
+RONDO_MUST_USE rondo_status rondo_integer_keep_order(rondo_resources *resources, uint32_t number,
+                                                     rondo_packed_state **inout_packed);
 
 /* conv_integer with the window and the groups of the attributes of a conv. */
 RONDO_MUST_USE rondo_status rondo_add_conv_integer(rondo_program *program, rondo_value x, rondo_value weight,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * matmul_integer: products of matrices of 8-bit integers, in tiles (integer_product.h), or on CUDA by a library if b is
- * one matrix (integer_library.h). On a CPU, a transposed b is multiplied as it is, row by row, with rows of a that a
- * kernel before has copied in the order of the products (integer_lanes.h). Threads: as tensor/program/operator.h
- * says.
+ * one matrix (integer_library.h). On a CPU, a state b is packed into panels, if nothing else reads it
+ * (integer_panels.h). Otherwise a transposed b is multiplied as it is, row by row, with rows of a that a kernel before
+ * has copied in the order of the products (integer_lanes.h). Threads: as tensor/program/operator.h says.
  */
 #include <assert.h>
 #include <string.h>
@@ -10,6 +10,7 @@
 #include "tensor/operators/common/operator_rows.h"
 #include "tensor/operators/integer/integer_lanes.h"
 #include "tensor/operators/integer/integer_library.h"
+#include "tensor/operators/integer/integer_panels.h"
 
 enum { A, B };
 #define LEADING (RONDO_MAX_DIMENSIONS - 2)
@@ -85,9 +86,8 @@ static void multiply_tile(const matmul_shape *s, void *const *args, size_t numbe
     if (arrays.b_zero != NULL) rondo_integer_subtract(tile, depth, zeros);
   }
   rondo_integer_find_channels(&s->ending, &arrays, column, tile->columns, &channels);
-  for (size_t i = 0; i < tile->rows; i++)
-    rondo_integer_store_columns(&s->ending, &channels, &tile->sums[i * RONDO_INTEGER_COLUMNS], tile->columns,
-                                arrays.result, (product * s->m + row + i) * s->n + column);
+  rondo_integer_store_columns(&s->ending, &channels, tile->sums, tile->rows, tile->columns, arrays.result,
+                              (product * s->m + row) * s->n + column, s->n);
 }
 
 /* Transposed factors ----------------------------------------------------------------------------------------------- */
@@ -147,11 +147,8 @@ static void multiply_rows(const matmul_shape *s, void *const *args, const rondo_
   int32_t sums[RONDO_DOT_ROWS * RONDO_INTEGER_COLUMNS];
   rondo_integer_find_dots(workspace + row * rondo_integer_dot_bytes(s->k), rows, RONDO_ARG(const uint8_t *, 2) + b,
                           columns, rondo_to_signed(s->ending.b_unsigned), s->k, sums, RONDO_INTEGER_COLUMNS);
-  for (size_t i = 0; i < rows; i++) {
-    int32_t *of_row = sums + i * RONDO_INTEGER_COLUMNS;
-    add_zeros(zeros, (uint32_t)totals[i], of_row, columns);
-    rondo_integer_store_columns(&s->ending, channels, of_row, columns, RONDO_ARG(void *, 9), at + i * s->n);
-  }
+  for (size_t i = 0; i < rows; i++) add_zeros(zeros, (uint32_t)totals[i], sums + i * RONDO_INTEGER_COLUMNS, columns);
+  rondo_integer_store_columns(&s->ending, channels, sums, rows, columns, RONDO_ARG(void *, 9), at, s->n);
 }
 
 /* A block has some columns of a product. */
@@ -169,6 +166,60 @@ static void multiply_transposed(const matmul_shape *s, void *const *args, size_t
     multiply_rows(s, args, &channels, &zeros, columns, a / s->k + row, rondo_smaller(s->m - row, RONDO_DOT_ROWS),
                   b + column * s->k, (product * s->m + row) * s->n + column);
 }
+
+/* Packed factors --------------------------------------------------------------------------------------------------- */
+
+/* A scalar argument of the kernels; without padding. */
+typedef struct panel_shape {
+  size_t rows, k, n, is_wide; /* rows: of all matrices a */
+  rondo_integer_ending ending;
+} panel_shape;
+
+/* args: shape, a, a_zero; workspace: wide rows of a. */
+static void matmul_integer_wide_rows(rondo_blocks blocks, void *const *args) {
+  const panel_shape *s = args[0];
+  const void *a_zero = RONDO_ARG(const void *, 2);
+  const int32_t zero = a_zero == NULL ? 0 : rondo_byte_at(a_zero, s->ending.a_unsigned, 0);
+  RONDO_EACH_ITEM(row, blocks, s->rows)
+    rondo_panel_copy(RONDO_ARG(const uint8_t *, 1) + row * s->k, s->k, s->ending.a_unsigned != 0, zero, true,
+                     RONDO_ARG(int16_t *, 3) + row * s->k);
+}
+
+static const rondo_kernel_options wide_rows_code = {
+    RONDO_KERNEL_OPTIONS_INIT, .name = "matmul_integer_wide_rows", .cpu = matmul_integer_wide_rows,
+    .params = {RONDO_SCALAR(panel_shape), RONDO_READS, RONDO_READS, RONDO_WRITES}};
+
+static rondo_panel_tiling tiling_of(const panel_shape *s) {
+  return rondo_panel_tiles(s->rows, s->n / rondo_panel_packed_width(s->n), s->k * rondo_panel_element(s->is_wide != 0));
+}
+
+/* The arguments of matmul_integer; the workspace has wide rows of a. */
+static void matmul_integer_panels(rondo_blocks blocks, void *const *args) {
+  const panel_shape *s = args[0];
+  const rondo_panel_tiling t = tiling_of(s);
+  const rondo_panel_product product = {.rows = {.first = RONDO_ARG(const unsigned char *, s->is_wide != 0 ? 8 : 1),
+                                                .width = s->rows,
+                                                .height = 1,
+                                                .step = s->k * rondo_panel_element(s->is_wide != 0),
+                                                .across = 1,
+                                                .down = 1,
+                                                .quads = s->k / RONDO_QUAD,
+                                                .are_wide = s->is_wide != 0},
+                                       .panels = RONDO_ARG(const int8_t *, 2),
+                                       .channels = s->n,
+                                       .width = rondo_panel_packed_width(s->n),
+                                       .ending = &s->ending,
+                                       .arrays = arrays_of(args)};
+  RONDO_EACH_TILE(number, blocks, t.down * t.across) {
+    const size_t first = number / t.across * t.rows;
+    rondo_panel_multiply(&product, number % t.across, first, rondo_smaller(s->rows - first, t.rows));
+  }
+}
+
+static const rondo_kernel_options panels_code = {
+    RONDO_KERNEL_OPTIONS_INIT, .name = "matmul_integer_panels", .cpu = matmul_integer_panels,
+    .params = {RONDO_SCALAR(panel_shape), RONDO_READS, RONDO_READS, RONDO_READS, RONDO_READS, RONDO_READS, RONDO_READS,
+               RONDO_READS, RONDO_READS, RONDO_WRITES}};
 
 /* The kernel ------------------------------------------------------------------------------------------------------- */
 
@@ -194,7 +245,7 @@ static void multiply_plainly(const matmul_shape *s, rondo_blocks blocks, void *c
           (uint32_t)((rondo_byte_at(RONDO_ARG(const void *, 1), e->a_unsigned, a + i / s->n % s->m * s->k + k) - zero) *
                      (rondo_byte_at(RONDO_ARG(const void *, 2), e->b_unsigned, b + column * s->k + k) - own));
     rondo_integer_find_channels(e, &arrays, column, 1, &channels);
-    rondo_integer_store_columns(e, &channels, &(int32_t){(int32_t)sum}, 1, arrays.result, i);
+    rondo_integer_store_columns(e, &channels, &(int32_t){(int32_t)sum}, 1, 1, arrays.result, i, 0);
   }
 }
 
@@ -280,14 +331,38 @@ static matmul_shape shape_in(const rondo_program *program, const rondo_operation
                   rondo_program_shape(program, operation->results[0]));
 }
 
+static rondo_status fail_rows(const matmul_shape *s) {
+  return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE,
+                    "the workspace of %zu rows of %zu integers is too large: make the factors smaller", s->rows, s->k);
+}
+
+static rondo_status prepare_panels(const matmul_shape *s, size_t *out_workspace_bytes) {
+  if (!rondo_panel_rows_are_wide()) return RONDO_OK;
+  const bool fits = rondo_checked_multiply(s->rows, s->k * sizeof(int16_t), out_workspace_bytes);
+  return fits ? RONDO_OK : fail_rows(s);
+}
+
 static rondo_status prepare_rows(const matmul_shape *s, size_t *out_workspace_bytes) {
   size_t bytes, totals;
   if (rondo_checked_multiply(s->rows, rondo_integer_dot_bytes(s->k), &bytes) &&
       rondo_checked_multiply(s->rows, sizeof(int32_t), &totals) &&
       rondo_checked_add(bytes, totals, out_workspace_bytes))
     return RONDO_OK;
-  return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE,
-                    "the workspace of %zu rows of %zu integers is too large: make the factors smaller", s->rows, s->k);
+  return fail_rows(s);
+}
+
+static rondo_status pack_matmul_integer(rondo_resources *resources, const rondo_program *program, uint32_t number,
+                                        rondo_packed_state **out_packed) {
+  const rondo_operation *operation = &program->operations.items[number];
+  const matmul_shape s = shape_in(program, operation);
+  const rondo_shape *b = rondo_operation_input(program, operation, B);
+  *out_packed = NULL;
+  if (resources->is_cuda || b->rank != 2 || b->type != RONDO_I8 || s.k % RONDO_QUAD != 0 ||
+      rondo_panel_packed_width(s.n) == 0)
+    return RONDO_OK;
+  RONDO_TRY(rondo_panel_order(&program->allocator, s.n, s.k, 1, operation->attributes.flags[RONDO_INTEGER_TRANSPOSE_B],
+                              out_packed));
+  return rondo_integer_keep_order(resources, number, out_packed);
 }
 
 /* A library computes products with one matrix b on CUDA: the matrices a are one with more rows. */
@@ -298,6 +373,7 @@ static rondo_status prepare_matmul_integer(rondo_resources *resources, const ron
   rondo_device_info info = {.struct_size = sizeof info};
   *out_workspace_bytes = 0;
   RONDO_TRY(rondo_device_get_info(resources->device, &info));
+  if (rondo_resources_object(resources, number) != NULL) return prepare_panels(&s, out_workspace_bytes);
   if (!info.cuda)
     return operation->attributes.flags[RONDO_INTEGER_TRANSPOSE_B] ? prepare_rows(&s, out_workspace_bytes) : RONDO_OK;
   if (rondo_shape_elements(rondo_operation_input(program, operation, B)) != s.k * s.n) return RONDO_OK;
@@ -310,29 +386,47 @@ static rondo_status emit_rows(rondo_emitter *emitter, const rondo_operation *ope
                              RONDO_OPERANDS(RONDO_OBJECT(*shape), RONDO_INPUT(A), RONDO_WORKSPACE));
 }
 
+/* Emits a kernel with the inputs of the product. */
+static rondo_status emit_kernel(rondo_emitter *emitter, const rondo_operation *operation,
+                                const rondo_kernel_options *code, rondo_operand shape, rondo_grid grid,
+                                const void *workspace) {
+  return rondo_emit_operands(emitter, operation, code, grid,
+                             RONDO_OPERANDS(shape, RONDO_INPUT(A), RONDO_INPUT(B), RONDO_INPUT(RONDO_INTEGER_A_ZERO),
+                                            RONDO_INPUT(RONDO_INTEGER_B_ZERO), RONDO_INPUT(RONDO_INTEGER_BIAS),
+                                            RONDO_INPUT(RONDO_INTEGER_SCALE), RONDO_INPUT(RONDO_INTEGER_RESULT_ZERO),
+                                            RONDO_OBJECT(workspace), RONDO_RESULT(0)));
+}
+
+static rondo_status emit_panels(rondo_emitter *emitter, const rondo_operation *operation, const matmul_shape *matmul) {
+  const panel_shape shape = {matmul->rows, matmul->k, matmul->n, rondo_panel_rows_are_wide(), matmul->ending};
+  const rondo_panel_tiling t = tiling_of(&shape);
+  if (shape.is_wide != 0)
+    RONDO_TRY(rondo_emit_operands(
+        emitter, operation, &wide_rows_code, rondo_emit_grid(emitter, shape.rows, rondo_row_grain(shape.k)),
+        RONDO_OPERANDS(RONDO_OBJECT(shape), RONDO_INPUT(A), RONDO_INPUT(RONDO_INTEGER_A_ZERO), RONDO_WORKSPACE)));
+  return emit_kernel(emitter, operation, &panels_code, (rondo_operand)RONDO_OBJECT(shape),
+                     rondo_tile_grid(t.down * t.across), shape.is_wide != 0 ? rondo_emit_workspace(emitter) : NULL);
+}
+
 static rondo_status emit_matmul_integer(rondo_emitter *emitter, const rondo_operation *operation) {
   matmul_shape shape = shape_in(rondo_emit_program(emitter), operation);
   shape.ending = rondo_integer_ending_of(emitter, operation, false);
   if (rondo_emit_product(emitter) != NULL)
     return rondo_emit_integer_library(emitter, operation, &shape.ending, shape.matrices * shape.m, shape.n, shape.k);
+  if (rondo_emit_object(emitter) != NULL) return emit_panels(emitter, operation, &shape);
   const size_t elements = shape.matrices * shape.m * shape.n;
   const rondo_grain grain = {1, RONDO_CUDA_THREADS};
   const bool is_cuda = rondo_emit_is_cuda(emitter);
   const rondo_grid grid = is_cuda ? rondo_emit_grid(emitter, elements, grain) : rondo_tile_grid(tiles_of(&shape));
   if (!is_cuda && shape.ending.b_transposed != 0) RONDO_TRY(emit_rows(emitter, operation, &shape));
   const void *workspace = rondo_emit_is_cuda(emitter) ? NULL : rondo_emit_workspace(emitter);
-  return rondo_emit_operands(
-      emitter, operation, &matmul_integer_code, grid,
-      RONDO_OPERANDS(RONDO_OBJECT(shape), RONDO_INPUT(A), RONDO_INPUT(B), RONDO_INPUT(RONDO_INTEGER_A_ZERO),
-                     RONDO_INPUT(RONDO_INTEGER_B_ZERO), RONDO_INPUT(RONDO_INTEGER_BIAS),
-                     RONDO_INPUT(RONDO_INTEGER_SCALE), RONDO_INPUT(RONDO_INTEGER_RESULT_ZERO), RONDO_OBJECT(workspace),
-                     RONDO_RESULT(0)));
+  return emit_kernel(emitter, operation, &matmul_integer_code, (rondo_operand)RONDO_OBJECT(shape), grid, workspace);
 }
 
 RONDO_OPERATOR(matmul_integer, .types = RONDO_TYPE_BIT(RONDO_I8) | RONDO_TYPE_BIT(RONDO_U8),
                .inputs = {"a", "b", "a_zero", "b_zero", "bias", "scale", "result_zero"}, .required = 2,
-               .result_count = 1, .infer = infer_matmul_integer, .prepare = prepare_matmul_integer,
-               .emit = emit_matmul_integer);
+               .result_count = 1, .infer = infer_matmul_integer, .prepare = prepare_matmul_integer, .packed_input = B,
+               .pack = pack_matmul_integer, .emit = emit_matmul_integer);
 
 rondo_status rondo_op_matmul_integer(rondo_program *program, rondo_value a, rondo_value b,
                                      const rondo_integer_product_options *products, rondo_value *out_value) {
