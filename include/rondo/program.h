@@ -411,10 +411,11 @@ typedef enum rondo_fusion_policy {
  *   blocked_images  images [n, c, h, w] of F32 between convolutions by oneDNN on a CPU become [n, c / b, h, w, b], the
  *               layout in which it computes, where c is a multiple of b: 8 with AVX2; c, which may be any number, with
  *               AVX-512. On CUDA, images of 16 bits between convolutions by cuDNN become [n, h, w, c], where c is a
- *               multiple of 8, and a convolution is computed with the sum and the relu after it. Element-wise operators,
- *               pooling, batch_norm in inference (F32 only), concatenation of channels and reductions over h and w
- *               between them work on it, and with AVX-512 transposed convolutions whose windows do not overlap. Not in
- *               programs with gradients. Counts the convolutions
+ *               multiple of 8, and a convolution is computed with the sum and the relu after it. Element-wise
+ * operators, pooling, batch_norm in inference (F32 only), concatenation of channels and reductions over h and w between
+ * them work on it, and with AVX-512 transposed convolutions whose windows do not overlap. On a CPU, images of I8 or U8
+ * between conv_integer of one group become [n, 1, h, w, c], with add_integer, maxima and concatenations of them. Not in
+ * programs with gradients. Counts the convolutions
  *
  * Numbers such as epsilon are found if they are in the program: of rondo_op_scale, rondo_op_add_constant and
  * rondo_op_full, and scalars of ONNX files. Results differ in rounding only: in F32 by at most 1e-5 of the largest

@@ -99,6 +99,7 @@
   ROW(det)                             \
   ROW(matmul_integer)                  \
   ROW(conv_integer)                    \
+  ROW(conv_integer_blocked)            \
   ROW(add_integer)                     \
   ROW(sum)                             \
   ROW(mean)                            \

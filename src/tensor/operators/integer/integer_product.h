@@ -110,6 +110,10 @@ RONDO_MUST_USE rondo_status rondo_integer_read(const char *call, const rondo_int
 RONDO_MUST_USE rondo_status rondo_integer_keep_order(rondo_resources *resources, uint32_t number,
                                                      rondo_packed_state **inout_packed);
 
+/* Whether conv_integer_blocked computes the convolution of x, with its channels first, and these weights. */
+bool rondo_conv_integer_takes_blocks(const rondo_shape *x, const rondo_shape *weight,
+                                     const rondo_attributes *attributes);
+
 /* conv_integer with the window and the groups of the attributes of a conv. */
 RONDO_MUST_USE rondo_status rondo_add_conv_integer(rondo_program *program, rondo_value x, rondo_value weight,
                                                    const rondo_attributes *conv,

@@ -5,6 +5,8 @@
  * blocks is an ordinary value of that shape, so element-wise operators, pooling along h and w, and concatenation of
  * channels work on it as they are.
  *
+ * Images of 8-bit integers have one block of all channels, for Rondo's own convolutions (conv_integer_blocked.c).
+ *
  * Operators that can take blocks and exchange images form a group. A group is rewritten if its convolutions save more
  * copies than the images that enter and leave it need. Values are converted where they are read, at most once in each
  * direction. Threads: any number, for different programs.
@@ -18,6 +20,7 @@
 #include "tensor/compile/schedule.h"
 #include "tensor/operators/convolution/conv.h"
 #include "tensor/operators/convolution/conv_onednn.h"
+#include "tensor/operators/integer/integer_product.h"
 #include "tensor/operators/normalization/batch_norm.h"
 #include "tensor/operators/patterns/pattern_batch_norm.h"
 #include "tensor/operators/patterns/pattern_finder.h"
@@ -32,7 +35,7 @@ typedef struct blocker {
   rondo_program_copier copier;
   rondo_scratch scratch;
   bool is_cuda;
-  size_t block;              /* channels of a block; RONDO_CONV_ALL_CHANNELS, also on CUDA */
+  size_t block;              /* channels of a block of floats; RONDO_CONV_ALL_CHANNELS, also on CUDA; 1: no blocks */
   bool *runs;                /* by operation of `from`, as all of these: */
   const struct rule **rules; /* how it takes blocks; NULL: it does not */
   uint32_t *convolutions;    /* on CUDA, the convolution that it is computed with; RONDO_NO_VALUE: none */
@@ -58,17 +61,24 @@ static const rondo_shape *shape_in(const blocker *b, uint32_t value) {
   return rondo_program_shape(b->copier.from, value);
 }
 
+static bool is_byte(rondo_type type) { return type == RONDO_I8 || type == RONDO_U8; }
+
+/* Whether images of floats have a single block. */
 static bool are_last(const blocker *b) { return b->block == RONDO_CONV_ALL_CHANNELS; }
 
-/* The channels of a block of an image that has so many. */
-static size_t block_of(const blocker *b, size_t channels) { return are_last(b) ? channels : b->block; }
+/* The channels of a block of an image of the type that has so many. */
+static size_t block_of(const blocker *b, rondo_type type, size_t channels) {
+  return is_byte(type) || are_last(b) ? channels : b->block;
+}
 
 /* Whether the value can have blocks. */
 static bool is_image(const blocker *b, uint32_t value) {
   const rondo_shape *shape = shape_in(b, value);
   if (shape->rank != 4) return false;
   if (b->is_cuda) return (shape->type == RONDO_F16 || shape->type == RONDO_BF16) && shape->dims[1] % CHANNEL_UNIT == 0;
-  return shape->type == RONDO_F32 && (are_last(b) ? shape->dims[1] > 1 : shape->dims[1] % b->block == 0);
+  if (is_byte(shape->type)) return shape->dims[1] % 4 == 0;
+  if (shape->type != RONDO_F32 || b->block == 1) return false;
+  return are_last(b) ? shape->dims[1] > 1 : shape->dims[1] % b->block == 0;
 }
 
 /* An image in blocks of `block` channels, or with them at another place: [n, c / block, block, h, w]. */
@@ -110,7 +120,7 @@ static rondo_status find_plain(blocker *b, uint32_t value, uint32_t *out) {
 /* The same of the form in blocks. */
 static rondo_status find_blocked(blocker *b, uint32_t value, uint32_t *out) {
   const rondo_shape shape = *shape_in(b, value);
-  const size_t block = block_of(b, shape.dims[1]);
+  const size_t block = block_of(b, shape.type, shape.dims[1]);
   uint32_t *blocked = &b->blocked[value], from = b->copier.values[value];
   assert(is_image(b, value));
   if (*blocked == RONDO_NO_VALUE) {
@@ -151,8 +161,8 @@ static bool takes_conv(const blocker *b, const rondo_operation *operation) {
   const rondo_shape *x = shape_in(b, operation->inputs[X]);
   const rondo_conv_shape shape = rondo_conv_shape_of(x, shape_in(b, operation->inputs[WEIGHT]), &operation->attributes);
   if (b->is_cuda) return takes_cudnn_conv(&shape);
-  const rondo_conv_blocks blocks = {.x = is_image(b, operation->inputs[X]) ? block_of(b, x->dims[1]) : 1,
-                                    .y = block_of(b, shape_in(b, operation->results[0])->dims[1]),
+  const rondo_conv_blocks blocks = {.x = is_image(b, operation->inputs[X]) ? block_of(b, RONDO_F32, x->dims[1]) : 1,
+                                    .y = block_of(b, RONDO_F32, shape_in(b, operation->results[0])->dims[1]),
                                     .are_last = are_last(b)};
   return rondo_onednn_makes_blocks(&shape, operation->inputs[BIAS] != RONDO_NO_VALUE, blocks);
 }
@@ -228,7 +238,7 @@ static rondo_status add_conv(blocker *b, const rondo_operation *operation) {
   RONDO_TRY((is_image(b, operation->inputs[X]) ? find_blocked : find_plain)(b, operation->inputs[X], &inputs[X]));
   RONDO_TRY(find_plain(b, operation->inputs[WEIGHT], &inputs[WEIGHT]));
   if (has_bias) RONDO_TRY(find_plain(b, operation->inputs[BIAS], &inputs[BIAS]));
-  attributes.sizes[RONDO_CONV_BLOCK] = block_of(b, shape_in(b, operation->results[0])->dims[1]);
+  attributes.sizes[RONDO_CONV_BLOCK] = block_of(b, RONDO_F32, shape_in(b, operation->results[0])->dims[1]);
   attributes.sizes[RONDO_CONV_LAST] = are_last(b);
   b->count++;
   return add(b, operation, &rondo_operator_conv_blocked, inputs, has_bias ? BIAS + 1 : BIAS, &attributes);
@@ -285,6 +295,45 @@ static rondo_status add_transposed(blocker *b, const rondo_operation *operation)
   return reshape(b, made, blocked_shape(&y, y.dims[1]), &b->blocked[operation->results[0]]);
 }
 
+/* Convolutions and sums of bytes ----------------------------------------------------------------------------------- */
+
+static bool takes_conv_integer(const blocker *b, const rondo_operation *operation) {
+  return operation->row == &rondo_operator_conv_integer && is_image(b, operation->results[0]) &&
+         rondo_conv_integer_takes_blocks(shape_in(b, operation->inputs[X]), shape_in(b, operation->inputs[WEIGHT]),
+                                         &operation->attributes);
+}
+
+/* Adds an operation whose inputs with blocks are `images`, the first ones. */
+static rondo_status add_bytes(blocker *b, const rondo_operation *operation, const rondo_operator *row,
+                              uint32_t images) {
+  uint32_t inputs[RONDO_MAX_OPERANDS], count = 0;
+  for (uint32_t k = 0; k < RONDO_MAX_OPERANDS; k++) {
+    inputs[k] = RONDO_NO_VALUE;
+    if (operation->inputs[k] == RONDO_NO_VALUE) continue;
+    const bool has_blocks = k < images && is_image(b, operation->inputs[k]);
+    RONDO_TRY((has_blocks ? find_blocked : find_plain)(b, operation->inputs[k], &inputs[k]));
+    count = k + 1;
+  }
+  return add(b, operation, row, inputs, count, &operation->attributes);
+}
+
+static rondo_status add_conv_integer(blocker *b, const rondo_operation *operation) {
+  b->count++;
+  return add_bytes(b, operation, &rondo_operator_conv_integer_blocked, 1);
+}
+
+static bool takes_sum_of_bytes(const blocker *b, const rondo_operation *operation) {
+  return operation->row == &rondo_operator_add_integer && is_image(b, operation->results[0]);
+}
+
+static bool reads_terms(const blocker *b, const rondo_operation *operation, uint32_t input) {
+  return input < 2 && is_image(b, operation->inputs[input]);
+}
+
+static rondo_status add_sum_of_bytes(blocker *b, const rondo_operation *operation) {
+  return add_bytes(b, operation, &rondo_operator_add_integer, 2);
+}
+
 /* Element-wise operators ------------------------------------------------------------------------------------------- */
 
 /* The shape of an operand that is broadcast to an image, in blocks; false: it does not have one by reshaping. */
@@ -293,7 +342,7 @@ static bool small_shape(const blocker *b, const rondo_shape *operand, rondo_shap
   if (operand->rank > 4) return false;
   memcpy(d + 4 - operand->rank, operand->dims, operand->rank * sizeof *d);
   const bool has_channels = d[1] > 1;
-  const size_t block = block_of(b, d[1]);
+  const size_t block = block_of(b, operand->type, d[1]);
   *out = (rondo_shape){.type = operand->type,
                        .rank = 5,
                        .dims = {d[0], has_channels ? d[1] / block : 1, d[2], d[3], has_channels ? block : 1}};
@@ -345,7 +394,8 @@ static bool is_read(const blocker *b, const rondo_operation *operation, uint32_t
 
 static bool takes_pooling(const blocker *b, const rondo_operation *operation) {
   if (operation->row == &rondo_operator_max_pool && is_read(b, operation, 1)) return false; /* places in plain images */
-  return (operation->row == &rondo_operator_max_pool || operation->row == &rondo_operator_avg_pool) &&
+  return (operation->row == &rondo_operator_max_pool || operation->row == &rondo_operator_avg_pool ||
+          operation->row == &rondo_operator_max_pool_bytes) &&
          is_image(b, operation->inputs[X]);
 }
 
@@ -388,7 +438,7 @@ static rondo_status add_concat(blocker *b, const rondo_operation *operation) {
   rondo_attributes attributes = operation->attributes;
   uint32_t inputs[RONDO_MAX_OPERANDS], count = 0;
   RONDO_EACH_INPUT(k, operation) RONDO_TRY(find_blocked(b, operation->inputs[k], &inputs[count++]));
-  attributes.sizes[0] = are_last(b) ? 4 : 1;
+  attributes.sizes[0] = is_byte(shape_in(b, operation->results[0])->type) || are_last(b) ? 4 : 1;
   return add(b, operation, operation->row, inputs, count, &attributes);
 }
 
@@ -406,7 +456,7 @@ static rondo_status spread_channels(blocker *b, rondo_value value, uint32_t *out
   uint32_t index;
   RONDO_TRY(rondo_program_resolve(b->copier.to, value, "batch_norm", "its factor or offset", &index));
   const size_t channels = rondo_program_shape(b->copier.to, index)->dims[0];
-  const size_t block = block_of(b, channels);
+  const size_t block = block_of(b, RONDO_F32, channels);
   const rondo_shape shape = {.type = RONDO_F32, .rank = 4, .dims = {channels / block, 1, 1, block}};
   return reshape(b, index, shape, out);
 }
@@ -458,11 +508,15 @@ static rondo_status add_reduction(blocker *b, const rondo_operation *operation) 
 
 /* The rules -------------------------------------------------------------------------------------------------------- */
 
-static const rule rules[] = {
-    {takes_conv, reads_image, add_conv},          {takes_transposed, reads_transposed, add_transposed},
-    {takes_elements, is_whole, add_elements},     {takes_pooling, reads_image, add_pooling},
-    {takes_concat, reads_all, add_concat},        {takes_norm, reads_image, add_norm},
-    {takes_reduction, reads_image, add_reduction}};
+static const rule rules[] = {{takes_conv, reads_image, add_conv},
+                             {takes_transposed, reads_transposed, add_transposed},
+                             {takes_conv_integer, reads_image, add_conv_integer},
+                             {takes_sum_of_bytes, reads_terms, add_sum_of_bytes},
+                             {takes_elements, is_whole, add_elements},
+                             {takes_pooling, reads_image, add_pooling},
+                             {takes_concat, reads_all, add_concat},
+                             {takes_norm, reads_image, add_norm},
+                             {takes_reduction, reads_image, add_reduction}};
 
 static const rule *find_rule(const blocker *b, const rondo_operation *operation) {
   if (operation->row->result_count == 0 || operation->row->updates != 0 || operation->row->is_user) return NULL;
@@ -502,6 +556,10 @@ static void join_groups(blocker *b, uint32_t number) {
   }
 }
 
+static bool is_conv(const rondo_operation *operation) {
+  return operation->row == &rondo_operator_conv || operation->row == &rondo_operator_conv_integer;
+}
+
 static double elements_to_move(const blocker *b, uint32_t value) {
   const rondo_shape *shape = shape_in(b, value);
   return is_moved(shape) ? (double)rondo_shape_elements(shape) : 0;
@@ -520,7 +578,7 @@ static void count_inputs(blocker *b, uint32_t number, uint32_t *counted) {
       b->leaves[value] = true;
       continue;
     }
-    if (operation->row == &rondo_operator_conv) b->gains[group] += gain_of(b, value);
+    if (is_conv(operation)) b->gains[group] += gain_of(b, value);
     if (maker_of(b, value) != RONDO_NO_VALUE || counted[value] == group + 1) continue;
     counted[value] = group + 1;
     b->gains[group] -= elements_to_move(b, value);
@@ -531,7 +589,7 @@ static void count_result(blocker *b, uint32_t number) {
   const rondo_operation *operation = &b->copier.from->operations.items[number];
   const uint32_t result = operation->results[0];
   if (maker_of(b, result) != number) return;
-  if (operation->row == &rondo_operator_conv) b->gains[group_of(b, number)] += gain_of(b, result);
+  if (is_conv(operation)) b->gains[group_of(b, number)] += gain_of(b, result);
   if (b->leaves[result]) b->gains[group_of(b, number)] -= elements_to_move(b, result);
 }
 
@@ -641,15 +699,21 @@ static rondo_status allocate(blocker *b) {
   return RONDO_OK;
 }
 
-/* Finds what runs and what reads values; returns the number of convolutions. */
-static size_t look(blocker *b, bool *needed) {
+/* Finds what runs, what reads values, and the blocks of floats, which on a CPU are for several convolutions. Returns
+ * whether there may be something to rewrite. */
+static bool look(blocker *b, bool *needed) {
   const rondo_program *from = b->copier.from;
-  size_t convolutions = 0;
+  size_t of_floats = 0, of_bytes = 0;
   (void)rondo_program_mark_runs(from, needed, b->runs);
   rondo_program_count_readers(from, b->runs, b->readers);
-  for (size_t i = 0; i < from->operations.count; i++)
-    convolutions += b->runs[i] && from->operations.items[i].row == &rondo_operator_conv;
-  return convolutions;
+  for (size_t i = 0; i < from->operations.count; i++) {
+    of_floats += b->runs[i] && from->operations.items[i].row == &rondo_operator_conv;
+    of_bytes += b->runs[i] && from->operations.items[i].row == &rondo_operator_conv_integer;
+  }
+  b->block = 1;
+  if (b->is_cuda && of_floats > 0 && rondo_library_find(&rondo_cudnn)) b->block = RONDO_CONV_ALL_CHANNELS;
+  if (!b->is_cuda && of_floats > 1) b->block = rondo_onednn_image_block();
+  return b->block > 1 || (!b->is_cuda && of_bytes > 1);
 }
 
 static rondo_status rewrite(blocker *b) {
@@ -657,10 +721,7 @@ static rondo_status rewrite(blocker *b) {
   bool is_any = false;
   RONDO_TRY(allocate(b));
   RONDO_TRY(rondo_scratch_take(&b->scratch, b->copier.from->values.count, sizeof *needed, &needed));
-  if (look(b, needed) < (b->is_cuda ? 1 : 2)) return RONDO_OK;
-  if (b->is_cuda && !rondo_library_find(&rondo_cudnn)) return RONDO_OK;
-  b->block = b->is_cuda ? RONDO_CONV_ALL_CHANNELS : rondo_onednn_image_block();
-  if (b->block == 1) return RONDO_OK;
+  if (!look(b, needed)) return RONDO_OK;
   RONDO_TRY(choose(b));
   join_all(b);
   for (size_t i = 0; i < b->copier.from->operations.count; i++) is_any |= b->rules[i] != NULL;
