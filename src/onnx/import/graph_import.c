@@ -145,6 +145,15 @@ static rondo_status add_empty_results(rondo_onnx_node *node, rondo_status refuse
   return is_set ? RONDO_OK : refused;
 }
 
+/* Whether it reads a large constant of the model: a weight, of which no shape is computed. */
+static bool reads_weights(const rondo_onnx_node *node) {
+  for (size_t i = 0; i < rondo_onnx_input_count(node); i++) {
+    const rondo_onnx_constant *constant = rondo_onnx_has_input(node, i) ? node->inputs[i].constant : NULL;
+    if (constant != NULL && constant->given == 0 && constant->bytes > RONDO_ONNX_SMALL_BYTES) return true;
+  }
+  return false;
+}
+
 static rondo_status import_operator(rondo_onnx_node *node) {
   RONDO_TRY(
       rondo_onnx_find_row(rondo_onnx_node_domain(node->message), node->message->op_type, node->opset, &node->row));
@@ -156,7 +165,7 @@ static rondo_status import_operator(rondo_onnx_node *node) {
   if (status != RONDO_OK && !once) status = add_empty_results(node, status);
   RONDO_TRY(status);
   if (!is_constant || !is_given || once || !has_results(node->outputs, rondo_onnx_output_count(node))) return RONDO_OK;
-  return add_known(node);
+  return reads_weights(node) ? RONDO_OK : add_known(node);
 }
 
 /* Functions -------------------------------------------------------------------------------------------------------- */

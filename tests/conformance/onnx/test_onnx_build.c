@@ -1418,6 +1418,39 @@ TEST(test_on5_floats_of_quantized_weights) {
   assert_dequantized(t, &graph, &one, FLOAT_BYTES + QUANTIZED_BYTES + SCALE_BYTES);
 }
 
+/* z = the convolution of x and floats of repeated bytes, which take OUT times IN; y = x and the sum of numbers. */
+enum { IN = 300, OUT = 256 };
+static onnx_bytes large_weight_graph(void) {
+  static const int8_t bytes[IN] = {1, 2, 3};
+  static const int64_t shape[] = {OUT, IN, 1, 1};
+  static const float scale = 0.5f;
+  onnx_bytes graph = {0};
+  onnx_add_input(&graph, "x", FLOAT, DIMS(1, IN, 1, 1));
+  onnx_add_initializer(&graph, "bytes", INT8, bytes, sizeof bytes, DIMS(1, IN, 1, 1));
+  onnx_add_initializer(&graph, "shape", INT64, shape, sizeof shape, DIMS(4));
+  onnx_add_initializer(&graph, "scale", FLOAT, &scale, sizeof scale, NULL, 0);
+  onnx_add_node(&graph, "Expand", NAMES("bytes", "shape"), NAMES("w"));
+  onnx_add_node(&graph, "DequantizeLinear", NAMES("w", "scale"), NAMES("floats"));
+  onnx_add_node(&graph, "Add", NAMES("scale", "scale"), NAMES("sum"));
+  onnx_add_node(&graph, "Conv", NAMES("x", "floats"), NAMES("z"));
+  onnx_add_node(&graph, "Add", NAMES("x", "sum"), NAMES("y"));
+  onnx_add_output(&graph, "y");
+  onnx_add_output(&graph, "z");
+  return graph;
+}
+
+/* No shape depends on products with weights, so given values of inputs compute none, and no floats of the weights. */
+TEST(test_on5_given_values_compute_nothing_with_weights) {
+  static float x[IN];
+  const onnx_bytes graph = large_weight_graph();
+  const rondo_onnx_given_input given = {.name = "x", .data = x, .bytes = sizeof x};
+  const rondo_onnx_build_options options = {RONDO_ONNX_BUILD_OPTIONS_INIT, .inputs = &given, .input_count = 1};
+  rondo_onnx_build *build = built(parsed(&graph), &options, test_new_program());
+  assert_true(info_of(build).folded_bytes < 2 * OUT * IN);
+  assert_false(input_of(build, 0).is_frozen);
+  rondo_onnx_build_destroy(build);
+}
+
 /* A convolution outside of a loop whose body scales it: it is the same in each iteration. */
 TEST(test_on5_scaling_in_a_loop) {
   static const float w[] = {3}, factor[] = {2}, x[] = {1};
