@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "onnx/import/constant.h"
+#include "onnx/import/folding.h"
 
 /* Zeros in place of a value, with `size` in place of sizes of 0. Constants stay, because shapes may depend on them. */
 static rondo_status replace_input(rondo_onnx_importer *importer, size_t size, rondo_onnx_import_value *inout) {
@@ -71,10 +72,10 @@ rondo_status rondo_onnx_set_empty_results(rondo_onnx_node *node, rondo_onnx_try_
   const size_t kept_bytes = importer->kept_bytes;
   rondo_onnx_import_value *one, *two;
   *out_is_set = false;
-  importer->folding = NULL; /* these programs are never computed */
+  rondo_onnx_folding_leave(importer); /* these programs are never computed */
   rondo_status status = try_size(node, 1, try_node, &one);
   if (status == RONDO_OK) status = try_size(node, 2, try_node, &two);
-  importer->folding = NULL;
+  rondo_onnx_folding_leave(importer);
   importer->kept_bytes = kept_bytes;
   return status == RONDO_OK ? set_results(node, one, two, out_is_set) : status;
 }

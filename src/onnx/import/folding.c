@@ -20,6 +20,8 @@
 #include "onnx/import/constant.h"
 #include "tensor/program/program.h"
 
+enum { SMALL, LARGE }; /* the current folding programs of an importer */
+
 #define NAME_BYTES 32
 
 /* Of constants, and of results, in a folding program. The time to add to a program and to compile it grows faster than
@@ -40,15 +42,30 @@ static bool is_full(const rondo_onnx_folding *folding) {
   return folding->states.count + folding->borrowed >= MOST_VALUES || folding->deferred.count >= MOST_VALUES;
 }
 
-rondo_status rondo_onnx_folding_open(rondo_onnx_importer *importer, rondo_onnx_folding **out) {
+/* Whether the program of large constants is for nodes with these inputs. What is deferred stays so. */
+static bool is_of_large(const rondo_onnx_importer *importer, const rondo_onnx_import_value *inputs, size_t count) {
+  bool is_large = false, is_of_small = false;
+  for (size_t i = 0; i < count; i++) {
+    const rondo_onnx_constant *constant = inputs[i].constant;
+    if (inputs[i].kind == RONDO_ONNX_NOTHING || constant == NULL) continue;
+    if (constant->folding != NULL && constant->folding == importer->foldings[LARGE]) return true;
+    is_of_small |= constant->folding != NULL && constant->folding == importer->foldings[SMALL];
+    is_large |= constant->bytes > RONDO_ONNX_SMALL_BYTES;
+  }
+  return is_large && !is_of_small;
+}
+
+rondo_status rondo_onnx_folding_open(rondo_onnx_importer *importer, const rondo_onnx_import_value *inputs, size_t count,
+                                     rondo_onnx_folding **out) {
+  rondo_onnx_folding **current = &importer->foldings[is_of_large(importer, inputs, count) ? LARGE : SMALL];
   const rondo_program_options options = {RONDO_PROGRAM_OPTIONS_INIT, .name = "constants of an ONNX model",
                                          .allocator = &importer->allocator};
-  *out = importer->folding;
+  *out = *current;
   if (*out != NULL && !is_full(*out)) return RONDO_OK;
   RONDO_TRY(rondo_scratch_take(&importer->scratch, 1, sizeof **out, out));
   RONDO_TRY(rondo_program_create(&options, &(*out)->program));
   (*out)->previous = importer->last_folding;
-  importer->last_folding = importer->folding = *out;
+  importer->last_folding = *current = *out;
   return RONDO_OK;
 }
 
@@ -227,11 +244,16 @@ rondo_status rondo_onnx_folding_compute(rondo_onnx_importer *importer, rondo_onn
   rondo_status status = add_outputs(folding, constant);
   if (status == RONDO_OK) status = run(importer, folding, constant);
   rondo_program_roll_back(folding->program, mark); /* the outputs: others may be computed later */
-  if (importer->folding == folding) importer->folding = NULL;
+  for (size_t i = 0; i < 2; i++)
+    if (importer->foldings[i] == folding) importer->foldings[i] = NULL;
   return rondo_fail_context(status, "a constant is computed at import");
 }
 
 /* The end ---------------------------------------------------------------------------------------------------------- */
+
+void rondo_onnx_folding_leave(rondo_onnx_importer *importer) {
+  importer->foldings[SMALL] = importer->foldings[LARGE] = NULL;
+}
 
 rondo_status rondo_onnx_folding_end(rondo_onnx_importer *importer) {
   for (rondo_onnx_folding *folding = importer->last_folding; folding != NULL; folding = folding->previous) {
@@ -239,6 +261,7 @@ rondo_status rondo_onnx_folding_end(rondo_onnx_importer *importer) {
     rondo_array_free(&importer->allocator, &folding->deferred);
     rondo_array_free(&importer->allocator, &folding->states);
   }
-  importer->folding = importer->last_folding = NULL;
+  rondo_onnx_folding_leave(importer);
+  importer->last_folding = NULL;
   return rondo_device_close(importer->device);
 }

@@ -246,7 +246,8 @@ rondo_status rondo_onnx_known_numbers(rondo_onnx_node *node, size_t index, const
 rondo_status rondo_onnx_node_program(rondo_onnx_node *node, rondo_program **out) {
   *out = node->importer->program;
   if (!node->folds) return RONDO_OK;
-  if (node->folding == NULL) RONDO_TRY(rondo_onnx_folding_open(node->importer, &node->folding));
+  if (node->folding == NULL)
+    RONDO_TRY(rondo_onnx_folding_open(node->importer, node->inputs, rondo_onnx_input_count(node), &node->folding));
   *out = rondo_onnx_folding_program(node->folding);
   return RONDO_OK;
 }

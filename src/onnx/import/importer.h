@@ -89,7 +89,8 @@ typedef struct rondo_onnx_importer {
   RONDO_ARRAY(rondo_onnx_import_input *) handed_inputs; /* of earlier parts, that nodes of this one may read */
 
   rondo_device *device;             /* that folds; NULL: not opened yet */
-  rondo_onnx_folding *folding;      /* to which operators are added; NULL: the next one begins another */
+  rondo_onnx_folding *foldings[2];  /* to which operators are added, of large constants the second; NULL: the next one
+                                       begins another */
   rondo_onnx_folding *last_folding; /* all, as a list */
 } rondo_onnx_importer;
 
