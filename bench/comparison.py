@@ -54,10 +54,6 @@ HEADS = {"networks": "Networks on a CPU, beside PyTorch", "gpu networks": "Netwo
          "serving": "Models served over HTTP on a CPU, beside Triton's Python backend"}
 # Why Rondo is slower, by prefix of the table's title, then by prefix of the row's name; "" is any row.
 CAUSES = {
-    "Runs of models, on a GPU": {
-        "gpt2, f32": "attention in F32 is products, a softmax, and copies of what they read",
-        "gpt2, f16": "each layer prepares its mask, and looks for rows that see nothing, in kernels of their own",
-        "bert, f16": "each layer prepares its mask, and looks for rows that see nothing, in kernels of their own"},
     "Launching a graph": {
         "": "Rondo's launch is the driver's, after 84 instructions of its own; identical execs of the driver "
             "differ by up to 60 ns (bench/results/2026-11-21-h200-changing.md), in a line of 3200 by up to 8 % "
@@ -74,7 +70,8 @@ CAUSES = {
         "gpt2_14m": "the difference is within that of two runs"},
     "Served requests": {
         "resnet50": "of processor time it takes less; the machine was busy, and there were few answers in a turn "
-                    "(bench/results/2026-11-30-serving.md)"},
+                    "(bench/results/2026-11-30-serving.md)",
+        "vit": "as for resnet50"},
     "Replaying a graph of tasks of one microsecond": {
         "": "the bodies take nearly all of this time, and the clock of this virtual machine's processors changes: "
             "within minutes, the same body alone takes from 893 to 998 ns",
