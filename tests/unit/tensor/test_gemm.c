@@ -4,7 +4,7 @@
  * accumulation.
  */
 #define _GNU_SOURCE
-#include "tensor/operators/matmul/gemm.h"
+#include "tensor/operators/matmul/gemm_few_rows.h"
 #include "tensor/vendor/compute_libraries.h"
 
 #include <dlfcn.h>

@@ -126,6 +126,5 @@ static rondo_status emit_channels_last(rondo_emitter *emitter, const rondo_opera
                                             RONDO_INPUT(ADDEND), RONDO_RESULT(0)));
 }
 
-RONDO_OPERATOR(conv_channels_last, .types = RONDO_FLOATS, .inputs = {"x", "weight", "bias", "addend"}, .required = 2,
-               .result_count = 1, .infer = infer_channels_last, .prepare = prepare_channels_last,
-               .emit = emit_channels_last);
+RONDO_OPERATOR(conv_channels_last, .inputs = {"x", "weight", "bias", "addend"}, .required = 2, .result_count = 1,
+               .infer = infer_channels_last, .prepare = prepare_channels_last, .emit = emit_channels_last);

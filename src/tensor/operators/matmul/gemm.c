@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "tensor/operators/common/vectors.h"
+#include "tensor/operators/matmul/gemm_few_rows.h"
 #include "tensor/operators/matmul/gemm_packed.h"
 #include "tensor/vendor/onednn.h"
 

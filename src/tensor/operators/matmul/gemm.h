@@ -76,19 +76,6 @@ bool rondo_gemm_run_bf16(const rondo_gemm_bf16 *gemm);
 /* Plain C, blocked: the reference for the libraries. */
 void rondo_gemm_plain(const rondo_gemm *gemm);
 
-/* A product of few rows with a transposed b, which is read in place. Only if rondo_gemm_is_thin: its shape is one that
- * this is faster for than a library, and the processor has AVX2 with fused multiply-adds, or AVX-512. */
-bool rondo_gemm_is_thin(const rondo_gemm *gemm);
-void rondo_gemm_thin(const rondo_gemm *gemm);
-
-/* Whether the product is that of a row and a matrix. */
-static inline bool rondo_gemm_is_row(const rondo_gemm *gemm) {
-  return gemm->m == 1 && (!gemm->a.is_transposed || gemm->a.stride == 1);
-}
-
-/* Such a product. */
-void rondo_gemm_row(const rondo_gemm *gemm);
-
 /* Whether own kernels compute the product and each of its tiles: few rows with a transposed b, a row and a matrix, and
  * with AVX-512 small products; none if RONDO_CBLAS_LIBRARY is set. These do not need rondo_gemm_prepare. The addresses
  * do not matter. */

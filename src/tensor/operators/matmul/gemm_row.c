@@ -9,7 +9,7 @@
 #include "tensor/operators/common/kernel_support.h"
 #include "tensor/operators/common/operator_rows.h"
 #include "tensor/operators/common/vectors.h"
-#include "tensor/operators/matmul/gemm.h"
+#include "tensor/operators/matmul/gemm_few_rows.h"
 
 #define TOGETHER 4 /* rows of b: the row of c is loaded and stored once for all of them */
 

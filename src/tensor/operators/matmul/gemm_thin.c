@@ -8,7 +8,7 @@
 
 #include "tensor/operators/common/kernel_support.h"
 #include "tensor/operators/common/vectors.h"
-#include "tensor/operators/matmul/gemm.h"
+#include "tensor/operators/matmul/gemm_few_rows.h"
 
 #if defined(__x86_64__) && defined(__GNUC__)
 
