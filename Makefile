@@ -106,7 +106,8 @@ fuzz:
 pypi:
 	@$(SETUP) build test pypi
 	cmake --preset release -DRONDO_BUILD_TESTS=ON
-	cmake --build --preset release -j $(JOBS) --target rondo_tool transformers_tokens conformance_onnx_models
+	cmake --build --preset release -j $(JOBS) --target rondo_tool transformers_tokens \
+	  conformance_onnx_models conformance_onnx_text_models
 	tests/pypi/run build/release
 
 models: build
