@@ -10,7 +10,7 @@
 _Atomic(rondo_vectors) rondo_vectors_chosen;
 
 /* The compiler's functions ask the processor, and ask the system whether it saves the registers. */
-static rondo_vectors widest(void) {
+rondo_vectors rondo_vectors_of_processor(void) {
 #if defined(__x86_64__) && defined(__GNUC__)
   __builtin_cpu_init();
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
@@ -28,7 +28,7 @@ static rondo_vectors allowed(void) {
 }
 
 rondo_vectors rondo_vectors_choose(void) {
-  const rondo_vectors has = widest(), may = allowed(), chosen = has < may ? has : may;
+  const rondo_vectors has = rondo_vectors_of_processor(), may = allowed(), chosen = has < may ? has : may;
   atomic_store_explicit(&rondo_vectors_chosen, chosen, memory_order_relaxed);
   return chosen;
 }

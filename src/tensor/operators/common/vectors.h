@@ -32,6 +32,9 @@ extern _Atomic(rondo_vectors) rondo_vectors_chosen;
 /* Chooses the widest that the processor, the system and RONDO_CPU_VECTORS allow, for all later calls. */
 rondo_vectors rondo_vectors_choose(void);
 
+/* The widest that the processor and the system allow. Libraries use these, whatever RONDO_CPU_VECTORS says. */
+rondo_vectors rondo_vectors_of_processor(void);
+
 /* Whether the processor multiplies BF16 with vectors (AVX512-BF16), and RONDO_CPU_VECTORS allows that. */
 bool rondo_vectors_multiply_bf16(void);
 

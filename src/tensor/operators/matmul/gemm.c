@@ -46,23 +46,13 @@ static void use_one_thread(void) {
   set_threads(1);
 }
 
-/* What oneDNN runs, whatever RONDO_CPU_VECTORS says: products by libraries have the same bits with any of its values.
- */
-static bool processor_has_avx512(void) {
-#if defined(__x86_64__) && defined(__GNUC__)
-  __builtin_cpu_init();
-  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-#else
-  return false;
-#endif
-}
-
 /* With AVX-512, oneDNN and own kernels compute all products, unless the user named a CBLAS. OpenBLAS has kernels for it
  * by the names of processors, and runs those of AVX2, which are half as fast, on others that it does not know; and
- * loading it takes milliseconds and megabytes. */
+ * loading it takes milliseconds and megabytes. RONDO_CPU_VECTORS does not matter: products by libraries have the same
+ * bits with any of its values. */
 static bool find_cblas(void) {
-  const bool is_needed = !rondo_library_find(&rondo_onednn_products) || !processor_has_avx512() ||
+  const bool is_needed = !rondo_library_find(&rondo_onednn_products) ||
+                         rondo_vectors_of_processor() != RONDO_VECTORS_AVX512 ||
                          rondo_library_asked(&rondo_cblas)[0] != '\0';
   return is_needed && rondo_library_find(&rondo_cblas);
 }
