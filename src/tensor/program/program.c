@@ -208,17 +208,6 @@ rondo_status rondo_program_constant_tensor(rondo_program *program, const rondo_s
   return status;
 }
 
-rondo_status rondo_program_add_tensor(rondo_program *program, rondo_type type, const size_t *dims, size_t rank,
-                                      const void *elements, rondo_value *out_value) {
-  rondo_shape shape;
-  uint32_t index = 0;
-  *out_value = (rondo_value){0};
-  RONDO_TRY(rondo_shape_make("a constant", type, dims, rank, &shape));
-  RONDO_TRY(rondo_program_constant_tensor(program, &shape, elements, &index));
-  *out_value = rondo_program_tag(program, index);
-  return RONDO_OK;
-}
-
 rondo_status rondo_program_constant_borrowed(rondo_program *program, const rondo_shape *shape, const void *elements,
                                              uint32_t *out_index) {
   rondo_program_value value = {.kind = RONDO_VALUE_CONSTANT,
@@ -231,15 +220,28 @@ rondo_status rondo_program_constant_borrowed(rondo_program *program, const rondo
   return push_value(program, &value, out_index);
 }
 
-rondo_status rondo_program_add_borrowed(rondo_program *program, rondo_type type, const size_t *dims, size_t rank,
-                                        const void *elements, rondo_value *out_value) {
+typedef rondo_status add_constant(rondo_program *program, const rondo_shape *shape, const void *elements,
+                                  uint32_t *out_index);
+
+static rondo_status add_of_type(rondo_program *program, rondo_type type, const size_t *dims, size_t rank,
+                                const void *elements, add_constant *add, rondo_value *out_value) {
   rondo_shape shape;
   uint32_t index = 0;
   *out_value = (rondo_value){0};
   RONDO_TRY(rondo_shape_make("a constant", type, dims, rank, &shape));
-  RONDO_TRY(rondo_program_constant_borrowed(program, &shape, elements, &index));
+  RONDO_TRY(add(program, &shape, elements, &index));
   *out_value = rondo_program_tag(program, index);
   return RONDO_OK;
+}
+
+rondo_status rondo_program_add_tensor(rondo_program *program, rondo_type type, const size_t *dims, size_t rank,
+                                      const void *elements, rondo_value *out_value) {
+  return add_of_type(program, type, dims, rank, elements, rondo_program_constant_tensor, out_value);
+}
+
+rondo_status rondo_program_add_borrowed(rondo_program *program, rondo_type type, const size_t *dims, size_t rank,
+                                        const void *elements, rondo_value *out_value) {
+  return add_of_type(program, type, dims, rank, elements, rondo_program_constant_borrowed, out_value);
 }
 
 static rondo_status declare_shaped(const char *call, rondo_program *program, rondo_value_kind kind, const char *name,
