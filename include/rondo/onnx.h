@@ -269,8 +269,7 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_onnx_build_get_output(const rondo_on
 /* A node that cannot be imported. Nodes that lack its results are not listed, unless there is no such operator. */
 typedef struct rondo_onnx_unsupported {
   uint32_t struct_size;
-  bool
-      needs_data; /* the node must know a value, or the size of a result, that depends on data: a runner waits for it */
+  bool needs_data; /* it must know a value or a size that depends on data: a runner waits for it */
   bool reserved[3];
   const char *node;      /* "node 'conv1' (Conv)", "input 'x'", "initializer 'w'" */
   const char *domain;    /* of its operator, "" for ONNX's own */
@@ -381,7 +380,8 @@ RONDO_API RONDO_MUST_USE rondo_status rondo_onnx_builder_build(void *builder, si
 RONDO_API RONDO_MUST_USE rondo_status rondo_onnx_builder_build_sized(void *builder, const struct rondo_model_size *size,
                                                                      rondo_program *program);
 
-/* The name of the dimension that is the length, which belongs to the builder; NULL: there is none. NULL for NULL. */
+/* The name of the dimension that is the length, which belongs to the builder; NULL if the model has none, and for NULL.
+ */
 RONDO_API const char *rondo_onnx_builder_length(const rondo_onnx_builder *builder);
 
 /* The values of the states of all its programs. They refer to the files of the model, and belong to the builder. On the

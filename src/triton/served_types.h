@@ -96,7 +96,7 @@ struct rondo_triton_served {
       *waiting; /* requests that wait for their sequence, in their order; served by the watching thread */
   uint32_t waiting_count;
   rondo_triton_flight *sourced; /* whose sources were read, so that their steps can be submitted; also by that thread */
-  char *source_name;            /* of the network that reads sources, in the session; NULL: there is none */
+  char *source_name;            /* of the network that reads sources, in the session; NULL: none */
   uint64_t sequence_ends;       /* requests that made others ready, or have left a sequence to close */
   rondo_triton_batch_count batches[RONDO_SESSION_MAX_BATCH + 1];
   rondo_triton_metrics metrics;

@@ -18,7 +18,7 @@
 
 /* The dimensions of an input or output of the model that come first in the program, in this order. */
 typedef struct rondo_onnx_row_dimensions {
-  size_t rows, length; /* RONDO_ONNX_NO_DIMENSION: there is none */
+  size_t rows, length; /* RONDO_ONNX_NO_DIMENSION: none */
 } rondo_onnx_row_dimensions;
 #define RONDO_ONNX_NO_DIMENSION SIZE_MAX
 

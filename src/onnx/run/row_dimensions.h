@@ -12,7 +12,7 @@ typedef struct rondo_onnx_row_names {
   const rondo_onnx_input_list *listed;
   const rondo_onnx_build_options *options;
   const char *rows;   /* NULL: the first dimension of each input where it is dynamic, and others of its name */
-  const char *length; /* NULL: there is none */
+  const char *length; /* NULL: none */
 } rondo_onnx_row_names;
 
 /* Whether dimension `index` of an input that has a shape is the rows; or the length. */

@@ -132,7 +132,7 @@ void rondo_session_release_all(rondo_session *session) {
 
 /* Threads ---------------------------------------------------------------------------------------------------------- */
 
-/* The first worker that is free and asleep counts as woken; NULL: there is none. */
+/* The first worker that is free and asleep counts as woken; NULL: none is. */
 static rondo_stream_worker *take_sleeping(rondo_session *session) {
   for (uint32_t i = 0; i < session->options.streams; i++) {
     rondo_stream_worker *worker = &session->workers[i];

@@ -14,7 +14,7 @@ typedef struct served_onnx_settings {
   option_list inputs, sizes;
   const rondo_device *device; /* for which programs are made */
   const char *rows; /* the name of the dimension that is the number of rows; NULL: the first one of each input */
-  const char *length, *mask; /* as of rondo_onnx_builder_options, as is the next; length NULL: there is none */
+  const char *length, *mask; /* as of rondo_onnx_builder_options, as is the next; length NULL: none */
   bool causal;
 } served_onnx_settings;
 

@@ -27,7 +27,7 @@ static bool is_there(const rondo_program *program, uint32_t value, uint32_t oper
   return of->kind != RONDO_VALUE_RESULT || of->operation < operation;
 }
 
-/* The sum of two values of one shape that the operation normalises; RONDO_NO_VALUE: there is none. */
+/* The sum of two values of one shape that the operation normalises; RONDO_NO_VALUE: none. */
 static uint32_t sum_of(const rondo_program *program, const rondo_operation *norm) {
   if (norm->row != &rondo_operator_layer_norm) return RONDO_NO_VALUE;
   const rondo_program_value *value = &program->values.items[norm->inputs[VALUE]];
