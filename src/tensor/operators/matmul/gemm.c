@@ -98,7 +98,8 @@ bool rondo_gemm_is_own(const rondo_gemm *gemm) {
 }
 
 size_t rondo_gemm_tiles(const rondo_gemm *gemm) {
-  return has_cblas && !rondo_gemm_is_own(gemm) && !is_for_onednn(gemm) ? cblas_tiles : RONDO_GEMM_TILES;
+  const bool is_own = rondo_gemm_is_own(gemm); /* asked first: own kernels may be used before rondo_gemm_prepare */
+  return !is_own && has_cblas && !is_for_onednn(gemm) ? cblas_tiles : RONDO_GEMM_TILES;
 }
 
 static void run_cblas(const rondo_gemm *gemm) {

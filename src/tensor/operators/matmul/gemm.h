@@ -46,7 +46,7 @@ void rondo_gemm_prepare(void);
 
 /* How many tiles a large product is split into; the addresses do not matter. CBLAS packs the factors of each tile
  * again, so it gets no more tiles than the machine has processors, even if the process may use fewer. After
- * rondo_gemm_prepare. */
+ * rondo_gemm_prepare, unless rondo_gemm_is_own. */
 size_t rondo_gemm_tiles(const rondo_gemm *gemm);
 
 /* After rondo_gemm_prepare, unless rondo_gemm_is_own. Any thread. */
