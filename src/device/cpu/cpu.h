@@ -385,6 +385,7 @@ struct cpu_executable {
   rondo_task_graph graph;
   cpu_node *nodes;                     /* by position */
   const char **names;                  /* by position, for traces */
+  uint32_t *grid_costs;                /* by position: nanoseconds of all blocks (cpu_grid_run); 0: not known */
   uint64_t *times;                     /* by position: nanoseconds of the last run; NULL while timing is off */
   cpu_node_detail *details;            /* by index of the lowered node */
   uint32_t *wait_nodes, *record_nodes; /* lowered indices of the event nodes */

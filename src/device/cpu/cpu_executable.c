@@ -302,6 +302,7 @@ static void free_executable(cpu_executable *executable) {
   rondo_task_graph_free(allocator, &executable->graph);
   rondo_release(allocator, executable->nodes, count, sizeof *executable->nodes);
   rondo_release(allocator, executable->names, count, sizeof *executable->names);
+  rondo_release(allocator, executable->grid_costs, count, sizeof *executable->grid_costs);
   rondo_release(allocator, executable->times, count, sizeof *executable->times);
   rondo_release(allocator, executable->details, count, sizeof *executable->details);
   rondo_release(allocator, executable->wait_nodes, count, sizeof *executable->wait_nodes);
@@ -369,7 +370,7 @@ static rondo_status executable_record(rondo_executable *base, rondo_device_event
 static uint64_t executable_host_bytes(const rondo_executable *base) {
   const cpu_executable *executable = (const cpu_executable *)base;
   const uint64_t a_node =
-      sizeof(cpu_node) + sizeof(cpu_node_detail) + sizeof(char *) + sizeof(rondo_task) + 4 * sizeof(uint32_t);
+      sizeof(cpu_node) + sizeof(cpu_node_detail) + sizeof(char *) + sizeof(rondo_task) + 5 * sizeof(uint32_t);
   uint64_t bytes =
       sizeof *executable + executable->node_count * a_node + executable->graph.edge_count * sizeof(uint32_t);
   for (size_t i = 0; i < executable->node_count; i++) bytes += executable->details[i].storage_bytes;
@@ -417,6 +418,7 @@ static rondo_status allocate_nodes(cpu_executable *executable) {
   RONDO_TRY(rondo_allocate_aligned(allocator, count, sizeof *executable->nodes, RONDO_CACHE_LINE, &memory));
   executable->nodes = memory;
   RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *executable->names, &executable->names));
+  RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *executable->grid_costs, &executable->grid_costs));
   RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *executable->wait_nodes, &executable->wait_nodes));
   RONDO_TRY(rondo_allocate_items(allocator, count, sizeof *executable->record_nodes, &executable->record_nodes));
   return rondo_allocate_items(allocator, count, sizeof *executable->details, &executable->details);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Sharing the blocks of one kernel between participants. The owner of the kernel runs a first piece alone and times it.
- * If the rest takes longer than sharing costs, it opens its grid job, from which all take chunks by one counter.
+ * Sharing the blocks of one kernel between participants. If they take longer than sharing costs, the owner of the
+ * kernel opens its grid job, from which all take chunks by one counter. How long they take is known from the last run
+ * of the node. If it is not, the owner runs a first piece alone and times it. Of few blocks that piece is a large part:
+ * of eight, two participants would take the time of five instead of four.
  *
  * A participant that reads a job first adds itself to `users`, then checks that the job is open. The owner closes the
  * job and then waits until there are no users, before it changes the fields. Both sides are sequentially consistent.
@@ -16,7 +18,7 @@
 #include "device/cpu/cpu_wait.h"
 
 enum {
-  PIECES = 256,            /* the first piece is this fraction of the grid, and chunks are twice as large */
+  PIECES = 256,            /* a first piece is this fraction of the grid, and chunks are twice as large */
   SHARE_FROM_NS = 1500,    /* one thread finishes shorter work sooner */
   WAKE_FROM_NS = 40 * 1000 /* for work of at least this time, a parked worker is woken */
 };
@@ -69,9 +71,18 @@ bool cpu_grid_join(cpu_participant *self, cpu_participant *owner, const cpu_queu
   return mine > 0;
 }
 
+/* Notes that `some` of `count` blocks took `spent_ns`. Nearly the same is not stored again, so that others keep the
+ * cache line. */
+static void note_cost(uint32_t *cost_ns, uint64_t spent_ns, uint64_t some, uint64_t count) {
+  if (cost_ns == NULL || some == 0) return;
+  const double all = (double)spent_ns * (double)count / (double)some;
+  const uint32_t cost = all < (double)UINT32_MAX ? (uint32_t)all : UINT32_MAX;
+  if (cost / 4 * 3 > *cost_ns || cost < *cost_ns / 4 * 3) *cost_ns = cost;
+}
+
 /* True if others ran some blocks. */
 static bool share(cpu_participant *self, cpu_queue *queue, rondo_cpu_function function, void *const *args,
-                  rondo_blocks rest, uint64_t rest_ns) {
+                  rondo_blocks rest, uint64_t rest_ns, uint32_t *cost_ns) {
   cpu_pool *pool = &self->device->pool;
   cpu_grid_job *job = &self->job;
   const uint64_t count = rest.last - rest.first;
@@ -88,7 +99,9 @@ static bool share(cpu_participant *self, cpu_queue *queue, rondo_cpu_function fu
   atomic_fetch_add(&pool->open_jobs, 1);
   wake_another(pool, job);
   assert(atomic_load(&job->users) == 0 || atomic_load(&job->open) == 1);
+  const uint64_t begun = cost_ns == NULL ? 0 : rondo_clock_ns();
   const uint64_t mine = take_chunks(job, function, args, rest.grid, rest.last, job->chunk, NULL);
+  if (cost_ns != NULL) note_cost(cost_ns, rondo_clock_ns() - begun, mine, count);
   atomic_fetch_sub(&pool->open_jobs, 1);
   atomic_store(&job->open, 0);
   cpu_backoff backoff = {0};
@@ -98,20 +111,28 @@ static bool share(cpu_participant *self, cpu_queue *queue, rondo_cpu_function fu
   return mine != count;
 }
 
+/* The time of the blocks, without that of the first piece. */
+static uint64_t rest_of(uint64_t cost_ns, uint64_t piece, uint64_t count) {
+  return (uint64_t)((double)cost_ns * (double)(count - piece) / (double)count);
+}
+
 bool cpu_grid_run(cpu_participant *self, cpu_queue *queue, rondo_cpu_function function, void *const *args,
-                  rondo_blocks all) {
+                  rondo_blocks all, uint32_t *cost_ns) {
   const uint64_t count = all.last - all.first;
   if (count < 2) {
     function(all, args);
     return false;
   }
   const uint64_t piece = count / PIECES + 1;
+  if (cost_ns != NULL && rest_of(*cost_ns, piece, count) >= SHARE_FROM_NS)
+    return share(self, queue, function, args, all, *cost_ns, cost_ns);
   const uint64_t begun = rondo_clock_ns();
   function((rondo_blocks){all.first, all.first + (size_t)piece, all.grid}, args);
   const uint64_t spent = rondo_clock_ns() - begun;
   const rondo_blocks rest = {all.first + (size_t)piece, all.last, all.grid};
   const uint64_t rest_ns = (uint64_t)((double)spent * (double)(count - piece) / (double)piece);
-  if (rest_ns >= SHARE_FROM_NS) return share(self, queue, function, args, rest, rest_ns);
+  note_cost(cost_ns, spent, piece, count);
+  if (rest_ns >= SHARE_FROM_NS) return share(self, queue, function, args, rest, rest_ns, NULL);
   function(rest, args);
   return false;
 }

@@ -108,7 +108,7 @@ static const char *name_of_work(const cpu_item *item) {
 static void run_work(cpu_queue *queue, cpu_participant *self, const cpu_item *item) {
   const bool traced = rondo_trace_on();
   if (__builtin_expect(traced, 0)) rondo_trace_here(RONDO_TRACE_BEGIN, "stream", name_of_work(item));
-  cpu_grid_run(self, queue, item->as.work.function, item->as.work.args, item->as.work.blocks);
+  cpu_grid_run(self, queue, item->as.work.function, item->as.work.args, item->as.work.blocks, NULL);
   if (__builtin_expect(traced, 0)) rondo_trace_here(RONDO_TRACE_END, "stream", name_of_work(item));
 }
 

@@ -32,11 +32,13 @@ enum { LONG_RUN_NS = 20 * 1000 /* shorter runs are not counted */, MOST_PREFETCH
 
 static bool is_watched(const cpu_executable *executable) { return rondo_trace_on() || executable->times != NULL; }
 
-static inline void run_grid(const cpu_executable *executable, cpu_participant *self, const cpu_node *node) {
+static inline void run_grid(const cpu_executable *executable, cpu_participant *self, uint32_t position) {
+  const cpu_node *node = &executable->nodes[position];
   self->ran_alone++;
   if (node->blocks.last < 2 || cpu_contention_is_full(&executable->device->pool))
     node->function(node->blocks, node->args);
-  else if (cpu_grid_run(self, executable->queue, node->function, node->args, node->blocks))
+  else if (cpu_grid_run(self, executable->queue, node->function, node->args, node->blocks,
+                        &executable->grid_costs[position]))
     self->ran_alone--;
 }
 
@@ -47,7 +49,7 @@ static void run_watched(const cpu_executable *executable, cpu_participant *self,
     rondo_trace_here(RONDO_TRACE_BEGIN, "node", executable->names[i]);
     const uint64_t begun = executable->times == NULL ? 0 : rondo_clock_ns();
     if (self != NULL)
-      run_grid(executable, self, node);
+      run_grid(executable, self, i);
     else
       node->function(node->blocks, node->args);
     if (executable->times != NULL) executable->times[i] = rondo_clock_ns() - begun;
@@ -71,8 +73,7 @@ static inline void run_nodes(const cpu_executable *executable, cpu_participant *
     run_watched(executable, self, first, count);
     return;
   }
-  const cpu_node *node = &executable->nodes[first];
-  for (const cpu_node *end = node + count; node < end; node++) run_grid(executable, self, node);
+  for (uint32_t end = first + count; first < end; first++) run_grid(executable, self, first);
 }
 
 void cpu_run_record(rondo_blocks blocks, void *const *args) {

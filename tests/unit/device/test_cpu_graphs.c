@@ -3,6 +3,7 @@
  * workers, also when all workers are busy; grids; changes that belong to launches; event nodes in graphs; destruction
  * while launches run; failing allocations.
  */
+#include "base/clock.h"
 #include "device/cpu/cpu.h"
 #include "device_tests.h"
 #include "support/test_effort.h"
@@ -111,6 +112,48 @@ CPU_TEST(random_graphs_run_while_all_workers_are_held_gx_4) {
   for (uint64_t seed = 1; seed <= 2 + test_effort(38); seed++) run_random_graph(device, queue, seed, 1);
   for (int i = 0; i < WORKERS; i++) atomic_store(&gates[i].open, true);
   close_device(f); /* whose work still refers to the stack */
+}
+
+typedef struct meeting {
+  atomic_uint present;
+  atomic_bool was_complete;
+} meeting;
+
+enum { COUPLE = 2, PATIENCE_NS = 5 * 1000 * 1000 };
+
+/* Each block waits some time for the other one. */
+static void meet(rondo_blocks blocks, void *const *args) {
+  meeting *at = *(meeting *const *)args[0];
+  for (size_t i = blocks.first; i < blocks.last; i++) {
+    const uint64_t begun = rondo_clock_ns();
+    if (atomic_fetch_add(&at->present, 1) + 1 == COUPLE) atomic_store(&at->was_complete, true);
+    while (atomic_load(&at->present) < COUPLE && rondo_clock_ns() - begun < PATIENCE_NS) rondo_yield();
+    atomic_fetch_sub(&at->present, 1);
+  }
+}
+
+/* A node's time is known from the run before, so its first block is shared like the others. */
+CPU_TEST(two_blocks_run_at_the_same_time_gx_4) {
+  enum { LAUNCHES = 400 };
+  rondo_device *device = use_workers(f, 1);
+  rondo_queue *queue = make_queue(f, "q");
+  meeting at = {0, false}, *value = &at;
+  const void *args[] = {&value};
+  rondo_kernel *kernel;
+  rondo_executable *executable;
+  edge_lists *graph = make_lists(1, 0);
+  assert_ok(rondo_kernel_create(device, &(rondo_kernel_options){.name = "meet", .cpu = meet, .params = {RONDO_UPDATES}},
+                                &kernel));
+  set_test_kernel(graph, 0, kernel, COUPLE, args);
+  assert_ok(lower_lists(device, graph, &executable));
+  for (int i = 0; i < LAUNCHES && !atomic_load(&at.was_complete); i++) {
+    assert_ok(queue->ops->launch(queue, executable));
+    assert_ok(queue->ops->synchronize(queue));
+  }
+  assert_true(atomic_load(&at.was_complete));
+  executable->ops->destroy(executable);
+  rondo_kernel_destroy(kernel);
+  free_lists(graph);
 }
 
 static void append(rondo_blocks blocks, void *const *args) {
