@@ -78,6 +78,7 @@ rondo_matmul_problem rondo_matmul_problem_of(const rondo_shape *a, const rondo_s
  * than one call for the whole product. If there are few tiles they are halved, until there are rondo_gemm_tiles of them
  * or they have too little work for a worker. */
 #define ENOUGH_PRODUCTS 4194304.0 /* multiplications in a tile: some 50 microseconds */
+#define READING 4.0               /* multiplications that take as long as reading an element of b, once a tile */
 
 /* Tile sizes on CUDA, largest first. The first size is taken of which there are enough tiles to keep a large GPU's
  * multiprocessors busy, unless the next smaller size would cover the matrix too. */
@@ -101,12 +102,17 @@ static size_t enough_tiles(const rondo_matmul_problem *p) {
                                         .b = {NULL, across_b ? p->k : p->n, across_b}});
 }
 
+/* In multiplications. With few rows, reading b takes most of the time. */
+static double work_of_tile(const rondo_tiling *t, size_t k) {
+  return ((double)t->rows + READING) * (double)t->columns * (double)k;
+}
+
 static void cut_for_cpu(const rondo_matmul_problem *p, size_t largest, rondo_tiling *t) {
   const size_t enough = enough_tiles(p);
   t->rows = rondo_smaller(p->m, largest);
   t->columns = rondo_smaller(p->n, largest);
-  while (count_tiles(p, t->rows, t->columns) < enough &&
-         (double)t->rows * (double)t->columns * (double)p->k > ENOUGH_PRODUCTS && (t->rows > 16 || t->columns > 16)) {
+  while (count_tiles(p, t->rows, t->columns) < enough && work_of_tile(t, p->k) > ENOUGH_PRODUCTS &&
+         (t->rows > 16 || t->columns > 16)) {
     if (t->columns > t->rows) { /* libraries lose less if rows are split */
       t->columns = (t->columns + 1) / 2;
     } else {
