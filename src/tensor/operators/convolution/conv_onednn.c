@@ -150,16 +150,6 @@ static double multiplications(const rondo_conv_shape *s) {
          (double)s->in_channels * (double)rondo_conv_taps(s);
 }
 
-/* Where channels come last, slices have a multiple of a vector's channels. */
-static void cut_last_channels(rondo_onednn_convolution *c, size_t parts) {
-  const size_t out = c->shape.out_channels;
-  const size_t most = rondo_smaller(parts, out / LAST_CHANNELS_AT_ONCE);
-  if (c->shape.groups > 1 || out % SLICE_CHANNELS != 0 || most < 2) return;
-  c->slices = divisor(out / SLICE_CHANNELS, most);
-  c->shape.out_channels = out / c->slices;
-  c->blocks.y = c->shape.out_channels;
-}
-
 /* The windows of part `number` of the rows. False: one has no element of the image. */
 static bool window_of_rows(const rondo_onednn_convolution *c, size_t number, rondo_window *out) {
   const rondo_window *w = &c->shape.window;
@@ -185,44 +175,27 @@ static size_t form_of(rondo_onednn_convolution *c, const rondo_window *window) {
   return c->form_count < MOST_FORMS ? c->form_count++ : MOST_FORMS;
 }
 
-/* Leaves images whole if the rows have too many forms. */
-static void cut_rows(rondo_onednn_convolution *c, size_t parts) {
+/* False if the rows have too many forms; the images are then whole. */
+static bool set_rows(rondo_onednn_convolution *c, size_t parts) {
   const size_t rows = c->shape.window.out[RONDO_HEIGHT];
-  bool is_cut = parts > 1;
+  bool is_set = parts > 1;
+  c->form_count = 0;
   c->part_rows = rondo_divide_up(rows, parts);
   c->row_parts = rondo_divide_up(rows, c->part_rows);
-  for (size_t i = 0; i < c->row_parts && is_cut; i++) {
+  for (size_t i = 0; i < c->row_parts && is_set; i++) {
     rondo_window window;
-    is_cut = window_of_rows(c, i, &window) && form_of(c, &window) < MOST_FORMS;
+    is_set = window_of_rows(c, i, &window) && form_of(c, &window) < MOST_FORMS;
   }
-  if (is_cut) return;
+  if (is_set) return true;
   c->row_parts = 1;
   c->form_count = 0;
+  return false;
 }
 
-/* Parts of fewer multiplications would take longer, and so would parts of fewer places, because each reads all weights:
- * small images are cut by channels instead. */
-#define PART_MULTIPLICATIONS 0x1p21
-#define PART_PLACES 96
-
-static void cut_last(rondo_onednn_convolution *c) {
-  const size_t places = rondo_conv_out(&c->shape), for_parts = rondo_divide_up(ENOUGH_PARTS, c->image_parts);
-  const double work = multiplications(&c->shape) / (double)c->shape.images / PART_MULTIPLICATIONS;
-  const size_t parts = work < (double)for_parts ? (size_t)work : for_parts;
-  if (parts < 2) return;
-  if (places < 2 * PART_PLACES)
-    cut_last_channels(c, parts);
-  else
-    cut_rows(c, rondo_smaller(rondo_smaller(parts, places / PART_PLACES), c->shape.window.out[RONDO_HEIGHT]));
-}
-
+/* Where channels come last, the library chooses where to cut (cut_last). */
 static void cut_channels(rondo_onednn_convolution *c) {
   c->slices = 1;
-  if (c->blocks.are_last != 0) {
-    cut_last(c);
-    return;
-  }
-  if (c->pass != RONDO_CONVOLUTION_FORWARD || c->shape.groups > 1) return;
+  if (c->blocks.are_last != 0 || c->pass != RONDO_CONVOLUTION_FORWARD || c->shape.groups > 1) return;
   if (c->blocks.y > 1) {
     c->slices = slices_of_blocks(c);
     c->shape.out_channels /= c->slices;
@@ -473,16 +446,13 @@ static int find_weights(const rondo_onednn_convolution *c, onednn_layout *out) {
   return ONEDNN_OK;
 }
 
-/* Whether slices with these weights, side by side, are all weights in this layout. */
-static bool are_slices_of(const onednn_layout *slice, const onednn_layout *all) {
+/* Whether slices with these weights, side by side, have no padding between them. */
+static bool are_slices(const onednn_layout *weights) {
   size_t channels = 1; /* in a block */
-  if (slice->kind != ONEDNN_BLOCKED || all->kind != ONEDNN_BLOCKED || slice->blocks.count != all->blocks.count)
-    return false;
-  for (int i = 0; i < all->blocks.count; i++) {
-    if (slice->blocks.sizes[i] != all->blocks.sizes[i] || slice->blocks.axes[i] != all->blocks.axes[i]) return false;
-    if (all->blocks.axes[i] == 0) channels *= (size_t)all->blocks.sizes[i];
-  }
-  return (size_t)slice->dims[0] % channels == 0;
+  if (weights->kind != ONEDNN_BLOCKED) return false;
+  for (int i = 0; i < weights->blocks.count; i++)
+    if (weights->blocks.axes[i] == 0) channels *= (size_t)weights->blocks.sizes[i];
+  return (size_t)weights->dims[0] % channels == 0;
 }
 
 /* Chooses the ways of all forms, and gives them to the caller in `out`. */
@@ -573,6 +543,8 @@ static int make_primitives(rondo_onednn_convolution *c) {
   return code;
 }
 
+/* Cutting where channels come last -------------------------------------------------------------------------------- */
+
 /* Leaves images whole if the library cannot make all forms with the same weights. */
 static int check_forms(rondo_onednn_convolution *c) {
   onednn_way ways[MOST_FORMS] = {NULL};
@@ -584,25 +556,109 @@ static int check_forms(rondo_onednn_convolution *c) {
   return ONEDNN_OK;
 }
 
-/* The same for slices. */
-static int check_slices(rondo_onednn_convolution *c) {
-  onednn_layout asked[OPERANDS], all;
-  onednn_way way = NULL;
-  int code = find_weights(c, &all);
-  if (code == ONEDNN_OK) code = describe_operands(c, asked);
-  if (code == ONEDNN_OK) code = choose(c, &c->shape.window, c->pass, asked, NULL, &way);
-  const bool are_slices = code == ONEDNN_OK && are_slices_of(rondo_onednn.way_layout(way, ONEDNN_OF_WEIGHTS, 0), &all);
-  if (way != NULL) (void)rondo_onednn.way_destroy(way);
-  if (are_slices || code == ONEDNN_NO_MEMORY) return code;
-  c->shape.out_channels *= c->slices;
+/* The sum of what two, four and eight threads gain, of at most 1 each, if they compute parts of so many rows. */
+static double gain_of_rows(size_t rows, size_t part_rows) {
+  const size_t parts = rondo_divide_up(rows, part_rows);
+  double gain = 0;
+  for (size_t threads = 2; threads <= 8; threads *= 2)
+    gain += (double)rows / (double)(threads * part_rows * rondo_divide_up(parts, threads));
+  return gain;
+}
+
+/* How many parts, at most `most`, keep threads equally busy: 28 rows are better cut into 14 parts than into 7. */
+static size_t even_parts(size_t rows, size_t most) {
+  size_t best = 1;
+  double best_gain = 0;
+  for (size_t parts = 2; parts <= most; parts++) {
+    const double gain = gain_of_rows(rows, rondo_divide_up(rows, parts));
+    if (gain > best_gain) {
+      best = parts;
+      best_gain = gain;
+    }
+  }
+  return best;
+}
+
+/* Into at most `most` parts, fewer if the library cannot make these. */
+static int cut_rows(rondo_onednn_convolution *c, size_t most) {
+  int code = ONEDNN_OK;
+  (void)set_rows(c, 1);
+  while (most > 1 && c->row_parts == 1 && code == ONEDNN_OK) {
+    const size_t parts = even_parts(c->shape.window.out[RONDO_HEIGHT], most);
+    if (set_rows(c, parts)) code = check_forms(c);
+    most = parts - 1;
+  }
+  return code;
+}
+
+static void set_slices(rondo_onednn_convolution *c, size_t slices) {
+  c->shape.out_channels = c->shape.out_channels * c->slices / slices;
   c->blocks.y = c->shape.out_channels;
-  c->slices = 1;
+  c->slices = slices;
+}
+
+/* Leaves the channels whole if the library cannot make slices of them. */
+static int check_slices(rondo_onednn_convolution *c) {
+  onednn_layout asked[OPERANDS];
+  onednn_way way = NULL;
+  int code = describe_operands(c, asked);
+  if (code == ONEDNN_OK) code = choose(c, &c->shape.window, c->pass, asked, NULL, &way);
+  const bool is_good =
+      code == ONEDNN_OK && is_generated(way) && are_slices(rondo_onednn.way_layout(way, ONEDNN_OF_WEIGHTS, 0));
+  if (way != NULL) (void)rondo_onednn.way_destroy(way);
+  if (is_good || code == ONEDNN_NO_MEMORY) return code;
+  set_slices(c, 1);
   return ONEDNN_OK;
 }
 
-static int check_parts(rondo_onednn_convolution *c) {
-  if (c->form_count > 0) return check_forms(c);
-  return c->blocks.are_last != 0 && c->slices > 1 ? check_slices(c) : ONEDNN_OK;
+/* Into as many slices as the library can make, at most `most`, of a multiple of a vector's channels each. Even numbers
+ * come first, because they keep two threads equally busy. */
+static int cut_slices(rondo_onednn_convolution *c, size_t most) {
+  const size_t out = c->shape.out_channels, vectors = out / SLICE_CHANNELS;
+  int code = ONEDNN_OK;
+  assert(c->slices == 1);
+  if (c->shape.groups > 1 || out % SLICE_CHANNELS != 0) return ONEDNN_OK;
+  most = rondo_smaller(rondo_smaller(most, ENOUGH_PARTS), out / LAST_CHANNELS_AT_ONCE);
+  for (size_t odd = 0; odd < 2; odd++) {
+    for (size_t slices = most; slices > 1 && c->slices == 1 && code == ONEDNN_OK; slices--) {
+      if (slices % 2 != odd || vectors % slices != 0) continue;
+      set_slices(c, slices);
+      code = check_slices(c);
+    }
+  }
+  return code;
+}
+
+/* Parts of less work would take longer: some 20 microseconds, in multiplications. Reading or writing an element takes
+ * as long as READING of them. More parts than ENOUGH_PARTS have twice as much. Rows of fewer places would also take
+ * longer, because each part reads all weights: the channels of small images are cut instead. */
+#define PART_WORK 0x1p21
+#define READING 8.0
+#define PART_PLACES 56
+#define SMALL_IMAGE 192 /* places */
+
+/* How many parts an image is worth. */
+static size_t parts_of_image(const rondo_onednn_convolution *c) {
+  const rondo_conv_shape *s = &c->shape;
+  const double elements = (double)s->groups * ((double)s->in_channels * (double)rondo_conv_in(s) +
+                                               (double)s->out_channels * (double)rondo_conv_out(s));
+  const double parts = (multiplications(s) / (double)s->images + READING * elements) / PART_WORK;
+  if (parts < (double)ENOUGH_PARTS) return (size_t)parts;
+  return parts < 2.0 * MAX_PARTS ? rondo_larger((size_t)parts / 2, ENOUGH_PARTS) : MAX_PARTS;
+}
+
+/* Cuts rows or channels. What one image is worth decides which of them, and the number of slices, so that all batch
+ * sizes have the same weights and share packed states. Of several images, fewer parts of the rows are enough. */
+static int cut_last(rondo_onednn_convolution *c) {
+  const size_t parts = parts_of_image(c), places = rondo_conv_out(&c->shape);
+  const size_t rows = rondo_smaller(parts, rondo_smaller(places / PART_PLACES, c->shape.window.out[RONDO_HEIGHT]));
+  int code = places < SMALL_IMAGE ? cut_slices(c, parts) : ONEDNN_OK;
+  if (code != ONEDNN_OK || c->slices > 1) return code;
+  code = cut_rows(c, rows);
+  if (code == ONEDNN_OK && c->row_parts == 1 && places >= SMALL_IMAGE) code = cut_slices(c, parts);
+  const size_t enough = rondo_divide_up(c->row_parts, c->image_parts);
+  if (code == ONEDNN_OK && enough < c->row_parts) code = cut_rows(c, enough);
+  return code;
 }
 
 /* A reorder, or the convolution of a part. */
@@ -817,7 +873,7 @@ static bool takes_little(const rondo_onednn_convolution *c, const rondo_conv_sha
 
 static rondo_status make_ready(rondo_onednn_convolution *c, int *out_code) {
   const rondo_onednn_use use = rondo_onednn_begin(); /* descriptors depend on the number of threads */
-  *out_code = check_parts(c);
+  *out_code = c->blocks.are_last != 0 ? cut_last(c) : ONEDNN_OK;
   const rondo_status status = allocate_parts(c);
   if (status == RONDO_OK && *out_code == ONEDNN_OK) *out_code = make_primitives(c);
   if (status == RONDO_OK && *out_code == ONEDNN_OK) *out_code = make_parts(c);
