@@ -19,9 +19,12 @@
 /* Branches may take this much of the order's memory, in hundredths. */
 #define MAX_BRANCH_BYTES 110
 
-/* Search steps where the fast path leaves a gap: of one plan, and of all plans for branches. */
+/* Search steps where the fast path leaves a gap: of one plan, and of all plans for branches. A step takes about a
+ * microsecond, so plans for branches of small arenas, of which little can be saved, get fewer steps. */
 #define SEARCH_STEPS 20000
 #define BRANCH_STEPS 60000
+#define LEAST_BRANCH_STEPS 2000
+#define BYTES_OF_STEP 64 /* of the order's memory */
 
 /* Where an earlier program of this structure has been searched for a plan. */
 #define FEW_STEPS 1000
@@ -274,6 +277,12 @@ static void free_trial(trial *t) {
   rondo_scratch_free(&t->scratch);
 }
 
+static uint64_t branch_steps(const arena *a) {
+  const uint64_t steps = a->layout->straight_bytes / BYTES_OF_STEP;
+  if (steps < LEAST_BRANCH_STEPS) return LEAST_BRANCH_STEPS;
+  return steps < BRANCH_STEPS ? steps : BRANCH_STEPS;
+}
+
 /* The edges of the trial become the schedule's. */
 static void take_trial(arena *a, trial *t, const rondo_plan *plan, const rondo_plan_info *info) {
   const rondo_edges replaced = a->layout->schedule.before;
@@ -289,7 +298,7 @@ static rondo_status search_trial(arena *a, trial *t, const rondo_plan_order *ord
   const rondo_earlier_plan *earlier = t->earlier;
   const size_t *start = earlier == NULL ? NULL : earlier->branch_offsets;
   const uint64_t most = steps_after(earlier);
-  const uint64_t left = BRANCH_STEPS - a->layout->branch_steps;
+  const uint64_t left = branch_steps(a) - a->layout->branch_steps;
   const double gap = start == NULL ? 0 : earlier->branch_gap;
   rondo_status status = run_planner(a, order, left < most ? left : most, start, gap, &plan, &info);
   *out_taken = status == RONDO_OK && info.peak <= most_bytes;
@@ -350,7 +359,7 @@ static rondo_status try_widths(arena *a, size_t most_bytes, bool *out_taken) {
   for (size_t i = 0; i < sizeof widths / sizeof widths[0] && !*out_taken && !a->layout->ended_early; i++) {
     if (widths[i] >= count) continue;
     RONDO_TRY(try_width(a, widths[i], NULL, most_bytes, out_taken));
-    a->layout->ended_early = !*out_taken && a->layout->branch_steps == BRANCH_STEPS;
+    a->layout->ended_early = !*out_taken && a->layout->branch_steps == branch_steps(a);
   }
   return RONDO_OK;
 }
@@ -379,7 +388,8 @@ static rondo_status try_branches(arena *a, rondo_branch_policy branches) {
   RONDO_TRY(try_earlier(a, most_bytes, &taken, &is_decided));
   if (!is_decided) RONDO_TRY(try_widths(a, most_bytes, &taken));
   if (taken || a->waits == NULL) return RONDO_OK;
-  if (a->layout->branch_steps > BRANCH_STEPS - SEARCH_STEPS) a->layout->branch_steps = BRANCH_STEPS - SEARCH_STEPS;
+  const uint64_t all = branch_steps(a), last = all < SEARCH_STEPS ? all : SEARCH_STEPS;
+  if (a->layout->branch_steps > all - last) a->layout->branch_steps = all - last;
   a->layout->ended_early = false;
   return try_width(a, 1, NULL, SIZE_MAX, &taken);
 }
