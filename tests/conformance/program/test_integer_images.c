@@ -118,6 +118,12 @@ static rondo_value concatenated(network *n) {
   return conv(n, y, (layer){.in = 40, .out = 8, .kernel = 3});
 }
 
+/* The largest strides: the distance between windows is no size. */
+static rondo_value with_largest_strides(network *n) {
+  const rondo_value x = conv(n, named(n, false, RONDO_U8, DIMS(1, 16, 8, 9)), middle);
+  return conv(n, x, (layer){.in = 16, .out = 32, .kernel = 3, .stride = (size_t)1 << 30});
+}
+
 /* Channels that are no whole quads, and groups, stay plain. */
 static rondo_value of_odd_channels(network *n) {
   const rondo_value x =
@@ -129,6 +135,7 @@ static const network_case cases[] = {{"residual network", 5, residual},
                                      {"zeros of weights", 2, with_zeros},
                                      {"weights that are inputs", 2, with_inputs},
                                      {"concatenation", 4, concatenated},
+                                     {"the largest strides", 2, with_largest_strides},
                                      {"odd channels", 0, of_odd_channels}};
 enum { CASES = sizeof cases / sizeof *cases };
 

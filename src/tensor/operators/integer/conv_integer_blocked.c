@@ -176,10 +176,13 @@ static rondo_panel_rows windows_of(const conv_shape *s, const conv_memory *m, co
                             .are_wide = s->is_wide != 0};
 }
 
+/* Elements along an axis that a window reads, and no window beside it. */
+static size_t own_taps(const rondo_window *w, int axis) { return rondo_smaller(w->stride[axis], w->kernel[axis]); }
+
 static rondo_panel_tiling tiling_of(const conv_shape *s, const conv_memory *m) {
   const rondo_window *w = &s->window;
   return rondo_panel_tiles(s->images * rondo_window_out(w), panels_of(s),
-                           m->pixel * w->stride[RONDO_HEIGHT] * w->stride[RONDO_WIDTH]);
+                           m->pixel * own_taps(w, RONDO_HEIGHT) * own_taps(w, RONDO_WIDTH));
 }
 
 /* shape, x, weight, x's zero, weight's zeros, bias, scale, result_zero, workspace, result */
