@@ -322,6 +322,17 @@ static void transposed_layers(network *n) {
   output(n, conv(n, y, (layer){16, 32, 3, .padding = 1}));
 }
 
+/* Windows that begin in the padding lie side by side too, but not where the elements of x do. */
+static void shifted_transposed_layers(network *n) {
+  const rondo_value x = relu(n, conv(n, begin(n, 2, 14, 13), (layer){32, 64, 3, .padding = 1}));
+  const rondo_value weight = input(n, DIMS(64, 24, 2, 2));
+  const rondo_conv_transpose_options options = {RONDO_CONV_TRANSPOSE_OPTIONS_INIT, .stride = {2, 2},
+                                                .padding_before = {0, 1}, .output_padding = {0, 1}};
+  rondo_value y;
+  assert_ok(rondo_op_conv_transpose(n->program, x, weight, &options, &y));
+  output(n, conv(n, y, (layer){24, 24, 3, .padding = 1}));
+}
+
 static const network_case cases[] = {
     {"two layers", 2, 2, 2, two_layers},
     {"many images", 2, 2, 2, many_images},
@@ -351,6 +362,7 @@ static const network_case cases[] = {
     {"small images", 2, 2, 3, small_images},
     {"mixed channels", 0, 4, 1, mixed_channels},
     {"transposed convolutions", 2, 3, 4, transposed_layers},
+    {"shifted transposed convolutions", 2, 2, 3, shifted_transposed_layers},
 };
 enum { CASES = sizeof cases / sizeof cases[0] };
 

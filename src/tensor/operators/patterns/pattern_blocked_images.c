@@ -258,6 +258,7 @@ static bool takes_transposed(const blocker *b, const rondo_operation *operation)
   for (size_t axis = RONDO_HEIGHT; axis <= RONDO_WIDTH; axis++) {
     const size_t kernel = sizes[RONDO_WINDOW_KERNEL + axis], dimension = 1 + axis;
     if (sizes[RONDO_WINDOW_STRIDE + axis] != kernel || y->dims[dimension] != x->dims[dimension] * kernel) return false;
+    if (sizes[RONDO_WINDOW_PADDING + axis] != 0) return false; /* an output padding may make up for it */
     if (kernel > 1 && sizes[RONDO_WINDOW_DILATION + axis] != 1) return false;
   }
   return true;
