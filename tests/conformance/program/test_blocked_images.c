@@ -333,6 +333,12 @@ static void shifted_transposed_layers(network *n) {
   output(n, conv(n, y, (layer){24, 24, 3, .padding = 1}));
 }
 
+/* So large that its rows are divided. It has no blocks. */
+static void image_of_one_channel(network *n) {
+  const rondo_value x = relu(n, conv(n, input(n, DIMS(1, 1, 60, 62)), (layer){1, 64, 5, .padding = 2}));
+  output(n, relu(n, conv(n, x, (layer){64, 32, 3, .stride = 2})));
+}
+
 static const network_case cases[] = {
     {"two layers", 2, 2, 2, two_layers},
     {"many images", 2, 2, 2, many_images},
@@ -363,6 +369,7 @@ static const network_case cases[] = {
     {"mixed channels", 0, 4, 1, mixed_channels},
     {"transposed convolutions", 2, 3, 4, transposed_layers},
     {"shifted transposed convolutions", 2, 2, 3, shifted_transposed_layers},
+    {"an image of one channel", 2, 2, 2, image_of_one_channel},
 };
 enum { CASES = sizeof cases / sizeof cases[0] };
 

@@ -248,7 +248,8 @@ static int append_sizes(const rondo_window *w, const size_t *sizes, int64_t *dim
   return rank;
 }
 
-/* The images of X or Y. Where channels come last, the library writes those of a slice side by side. */
+/* The images of X or Y. Where channels come last, the library writes those of a slice side by side. A single channel,
+ * which is first and last, is described so too: the library's choice for it is no layout for a part of its rows. */
 static int describe_images(rondo_onednn_convolution *c, int which, onednn_layout *asked) {
   const rondo_conv_shape *s = &c->shape;
   const size_t channels = s->groups * (which == X ? s->in_channels : s->out_channels);
@@ -256,7 +257,7 @@ static int describe_images(rondo_onednn_convolution *c, int which, onednn_layout
   onednn_dims dims = {(int64_t)c->batch, (int64_t)channels};
   const int rank = append_sizes(&s->window, which == X ? s->window.in : s->window.out, dims, 2);
   operand *o = &c->operands[which];
-  if (c->blocks.are_last == 0 || block == 1) return describe_operand(o, asked, rank, dims, block);
+  if (c->blocks.are_last == 0 || (block == 1 && channels > 1)) return describe_operand(o, asked, rank, dims, block);
   const int code = describe_last(&o->plain, dims, which == X ? channels : channels * c->slices);
   return code != ONEDNN_OK ? code : describe_last(asked, dims, channels);
 }
