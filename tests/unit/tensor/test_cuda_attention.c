@@ -392,13 +392,14 @@ static rondo_compiled *compile_layers(test_fixture *t, const attention_case *c, 
   const rondo_compile_options options = {RONDO_COMPILE_OPTIONS_INIT, .record = RONDO_RECORD_ALWAYS,
                                          .without_patterns = without};
   const size_t dims[] = {c->batches, c->heads, c->rows, c->size};
+  const size_t key_dims[] = {c->batches, c->heads, c->columns, c->size};
   attention_program p = {.program = test_named_program("layers")};
   rondo_attention_options attention = {RONDO_ATTENTION_OPTIONS_INIT};
   rondo_compiled_info info = {.struct_size = sizeof info};
   rondo_value mask;
   attention.mask = add_mask(&p, c, &mask);
   rondo_value y = add_input(&p, c, dims, 4);
-  const rondo_value k = add_input(&p, c, dims, 4), v = add_input(&p, c, dims, 4);
+  const rondo_value k = add_input(&p, c, key_dims, 4), v = add_input(&p, c, key_dims, 4);
   for (size_t i = 0; i < SHARING_LAYERS; i++) assert_ok(rondo_op_attention(p.program, y, k, v, &attention, &y));
   add_result(&p, "y", y);
   rondo_compiled *compiled = test_compile(p.program, t->device, &options);
@@ -429,6 +430,34 @@ ATTENTION_TEST(test_pr4_layers_share_the_rows_of_a_mask) {
     assert_ok(rondo_compiled_run(one));
     assert_ok(rondo_compiled_run(other));
     compare(&cases[i], one, other);
+    assert_ok(rondo_compiled_destroy(one));
+    assert_ok(rondo_compiled_destroy(other));
+  }
+}
+
+/* There are no rows to share if q has one: the library's copy of the mask stays in the attention. */
+ATTENTION_TEST(test_pr4_the_mask_of_one_row_stays) {
+  static const mask_form masks[] = {PADDING, BOOL_MASK, FLOAT_MASK, WHOLE_MASK};
+  for (size_t i = 0; i < sizeof masks / sizeof masks[0]; i++) {
+    const attention_case c = {.type = RONDO_F16,
+                              .batches = 2,
+                              .heads = 2,
+                              .groups = 2,
+                              .rows = 1,
+                              .columns = 64,
+                              .size = 8,
+                              .mask = masks[i]};
+    rondo_compiled_pattern pattern = {.struct_size = sizeof pattern};
+    uint32_t own, shared;
+    rondo_compiled *one = compile_layers(t, &c, "attention_mask", &own), *other = compile_layers(t, &c, NULL, &shared);
+    assert_int_equal(shared, own);
+    for (size_t k = 0; rondo_compiled_get_pattern(other, k, &pattern) == RONDO_OK; k++)
+      assert_string_not_equal(pattern.name, "attention_mask");
+    write_inputs(&c, one);
+    write_inputs(&c, other);
+    assert_ok(rondo_compiled_run(one));
+    assert_ok(rondo_compiled_run(other));
+    compare(&c, one, other);
     assert_ok(rondo_compiled_destroy(one));
     assert_ok(rondo_compiled_destroy(other));
   }

@@ -13,9 +13,11 @@
 enum { MASK = RONDO_ATTENTION_MASK, VALUES = RONDO_ATTENTION_PLAN + 1 };
 enum { MASK_DIMS = 4 };
 
-/* Whether the library computes such attention, for which the mask is copied. Rows of other sizes need padding. */
+/* Whether the library computes such attention, for which the mask is copied. Rows of other sizes need padding, and a
+ * single row of q has no rows that a mask of the program could have. */
 static bool is_copied(const rondo_attention_shape *shape, rondo_type type) {
   rondo_attention_bias bias;
+  if (shape->rows == 1) return false;
   if ((type != RONDO_F16 && type != RONDO_BF16) || shape->columns % RONDO_ATTENTION_BIAS_UNIT != 0) return false;
   if (shape->mask_kind != RONDO_MASK_BOOLEAN && shape->mask_kind != RONDO_MASK_TYPED) return false;
   return rondo_attention_bias_plan(shape, type, &bias) && bias.is_copied;
