@@ -249,6 +249,17 @@ TEST(test_tr13_states_while_capturing) {
   assert_floats(t, values, expected, 4);
 }
 
+/* A capture may draw from several generators, in any order. All are refused until it ends, and each only once. */
+TEST(test_tr13_states_while_capturing_several_generators) {
+  rondo_generator *generators[] = {test_generator(t, "a", 8), test_generator(t, "b", 9)};
+  float *values = test_floats(t, 4);
+  assert_ok(rondo_capture_begin(t->stream, RONDO_CAPTURE_RELAXED));
+  for (int i = 0; i < 6; i++) assert_ok(rondo_random_uniform(generators[i % 2], t->stream, values, 4, 0, 1));
+  for (int i = 0; i < 2; i++) refuse_all(generators[i]);
+  test_graph_destroy(test_capture_end(t->stream));
+  for (int i = 0; i < 2; i++) assert_ok(rondo_generator_seed(generators[i], 3));
+}
+
 /* A relaxed capture lets states be set until it draws. */
 TEST(test_tr13_states_during_relaxed_captures) {
   rondo_generator *generator = test_generator(t, "g", 8);
