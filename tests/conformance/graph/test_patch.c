@@ -698,6 +698,35 @@ TEST(test_tr6_recordings_of_other_work_are_refused) {
   assert_pair(&p, 2);
 }
 
+/* A fill of a word, a copy of the input's first word. */
+static rondo_graph *record_named(test_fixture *t, const uint32_t *in, uint32_t *out, const char *name) {
+  rondo_graph *graph = test_graph(t);
+  rondo_node nodes[2];
+  const rondo_fill fill = {.dst = out, .value = 9, .element_bytes = 4, .width = 1};
+  const rondo_copy copy = {.dst = out + 1, .src = in, .width = sizeof *in};
+  assert_ok(rondo_graph_add_fill(graph, NULL, 0, &fill, &nodes[0]));
+  assert_ok(rondo_graph_add_copy(graph, NULL, 0, &copy, &nodes[1]));
+  for (int i = 0; i < 2; i++) {
+    rondo_node_params params;
+    assert_ok(rondo_graph_get_params(graph, nodes[i], &params));
+    params.name = name;
+    assert_ok(rondo_graph_set_params(graph, nodes[i], &params));
+  }
+  return graph;
+}
+
+/* Names are for people: a recording with other names is of the same work. */
+TEST(test_tr6_recordings_with_other_names) {
+  uint32_t *in[] = {make_buffer(t, 1), make_buffer(t, 2)}, *out = test_words(t, WORDS);
+  rondo_graph *graph = record_named(t, in[0], out, "first"), *other = record_named(t, in[1], out, "second");
+  rondo_patch_input input = input_of("in", in[0]);
+  input.moved = in[1];
+  rondo_patch_set *set = make_compared_set(test_instantiate(graph), &input, 1, other, NULL);
+  assert_int_equal(info_of(set, 0).sites, 1);
+  launch_at(t, set, in[1], NULL);
+  assert_words(t, out, ((const uint32_t[]){9, 2000}), 2);
+}
+
 /* GX-8: kernels of libraries, in both forms, whose arguments nobody declared. */
 static rondo_graph *record_foreign(test_fixture *t, foreign_library *foreign, uint32_t factor, uint32_t *word,
                                    uint32_t *out) {
