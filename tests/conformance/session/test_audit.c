@@ -76,6 +76,8 @@ TEST(test_se5_input_copies_are_taken_out_and_reported) {
   assert_int_equal(a->info.outputs, 1);
   assert_int_equal(a->info.edges, 1);
   assert_int_equal(a->info.input_bytes, BYTES);
+  assert_int_equal(a->info.constant_bytes, BYTES);
+  assert_int_equal(a->info.output_bytes, BYTES);
   assert_int_equal(test_node_count(graph), 3);
   assert_int_equal(test_edge_count(graph), 2);
 

@@ -194,7 +194,8 @@ TREE_TEST(test_ad5_keys_are_explained) {
     assert_ok(rondo_region_begin(c.region, t->stream, &keys[i % 3], &call));
     assert_ok(rondo_region_end(c.region, t->stream, RONDO_OK, &call));
   }
-  const char *const texts[] = {"region 'keyed'", "70726566696c6c, 'prefill' (7 B)", "01ff0000", "00... (40 B)", "none"};
+  const char *const texts[] = {"region 'keyed'", "  key          70726566696c6c, 'prefill' (7 B)", "01ff0000",
+                               "00... (40 B)", "none"};
   const char *const fields[] = {"\"key\":\"70726566696c6c\"", "\"key_bytes\":40", "\"key\":\"\",",
                                 "\"max_exec_bytes\":0"};
   char *text;

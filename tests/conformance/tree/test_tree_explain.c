@@ -345,6 +345,7 @@ TREE_TEST(test_tr8_text_reads) {
   char *text = explain(s.tree, RONDO_EXPLAIN_TEXT);
   static const char *const parts[] = {"tree 'a\\ttree' on ",
                                       "3 functions, 2 recordings, 1 root\n",
+                                      "\n  calls        ",
                                       "\nfunction 'odd \\\"name\\\" ",
                                       "\nfunction 'second', calls 4: ",
                                       "form 1 ",
