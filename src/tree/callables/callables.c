@@ -296,7 +296,6 @@ static rondo_status make(rondo_callables *callables, rondo_device *device, rondo
 static void discard(rondo_callables *callables) {
   rondo_saved_error error;
   rondo_error_save(&error);
-  rondo_callables_end_round(callables);
   rondo_status_ignore(rondo_tree_destroy(callables->tree), "the first failure is reported");
   free_callables(callables);
   rondo_error_restore(&error);
