@@ -327,6 +327,34 @@ SCENE_TEST(test_tr9_peer_118_119_the_error_is_the_handles) {
   assert_seen(s, "erpppp");
 }
 
+typedef struct keeping {
+  rondo_function *inner;
+  rondo_buffer *kept;
+} keeping;
+
+static rondo_status keeping_body(rondo_call *call, void *user) {
+  keeping *self = user;
+  const rondo_input given = {.address = scene_input(call, 0), .bytes = SCENE_BYTES};
+  assert_ok(rondo_function_call(self->inner, rondo_call_stream(call), &given, 1, &self->kept, 1));
+  assert_true(test_buffer_info(self->kept).is_valid);
+  scene_put(call, 0, scene_input(call, 0), 2, 0);
+  return RONDO_OK;
+}
+
+/* An output of a call inside a body lives in the capture that the body is in, and only while the body runs. */
+SCENE_TEST(test_tr9_outputs_of_inner_calls_end_with_the_body) {
+  keeping self = {.inner = scene_affine(s, "inner", 3, 1)};
+  rondo_function *outer = SCENE_FUNCTION(s, "outer", keeping_body, &self, RONDO_INPUTS(RONDO_INPUT_MOVING));
+  const rondo_input x = scene_at(scene_words(s, 1));
+  rondo_buffer *out = NULL;
+  assert_ok(rondo_capture_begin(s->stream, RONDO_CAPTURE_THREAD_LOCAL));
+  assert_ok(rondo_function_call(outer, s->stream, &x, 1, &out, 1));
+  scene_assert_stale(self.kept, "'inner'");
+  rondo_buffer_release(self.kept);
+  rondo_buffer_release(out);
+  test_graph_destroy(test_capture_end(s->stream));
+}
+
 /* 89 test_error_on_dealloc_use, 90 test_error_on_dealloc_use2: reading an output of a completed step, or a part of it,
  * is an error in every state; the message names function and step and says what to do. */
 static rondo_status part_body(rondo_call *call, void *user) {
