@@ -19,6 +19,8 @@
 # Further: requirements (which row of docs/requirements.md a test shows, and on which device), build, analyze
 # (clang-tidy, cppcheck and gcc's analyzer, minutes of processor time), asan (gcc's), coverage, format, setup (installs
 # the packages of every target), clean.
+# `make mutation MUTANTS=400` changes one condition or statement of the sources at a time and lists those changes that no
+# test finds; an hour or more.
 # `make fuzz HOURS=1` looks for inputs that fail for that long, in place of the tests, and adds to tests/fuzz/corpus.
 # Variables: TEXT (what `make demo` learns), MODEL (what `make serve` serves), JOBS, SETUP (SETUP=true installs no
 # package), GPU_RESULTS (of requirements: folders that tests/gpu/run left).
@@ -31,7 +33,7 @@ DEMO := build/demo.safetensors
 RELEASE := --preset release -DRONDO_BUILD_TESTS=OFF
 
 .PHONY: demo build test bench pypi models serve serve-test docs install check check-source analyze requirements asan \
-  tsan fuzz coverage format setup clean
+  tsan fuzz mutation coverage format setup clean
 .NOTPARALLEL:
 
 demo:
@@ -102,6 +104,10 @@ asan tsan:
 fuzz:
 	@$(SETUP) build test check
 	JOBS=$(JOBS) $(if $(HOURS),scripts/fuzz $(HOURS),scripts/test fuzz)
+
+mutation:
+	@$(SETUP) build test mutation
+	tests/mutation/run.py --jobs $(JOBS) $(if $(MUTANTS),--mutants $(MUTANTS))
 
 pypi:
 	@$(SETUP) build test pypi
