@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 # Install rules: headers, libraries, the tool and the manual pages, a CMake package, and a pkg-config file for each
-# component. Nothing that is installed contains the prefix, so the tree can be moved.
+# component. Nothing that is installed contains the prefix, so the tree can be moved. Packages (debian/rules) install
+# CMake's components one by one: core, tensor, ... for what runs, core-dev, tensor-dev, ... for what programs are built
+# with, tool, and doc.
 include(CMakePackageConfigHelpers)
 
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/rondo")
@@ -15,12 +17,14 @@ add_custom_target(rondo_installed)
 function(rondo_install_component component export name pc_template)
   set(targets ${ARGN})
   add_dependencies(rondo_installed ${targets})
-  install(FILES ${rondo_headers_${component}} DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/rondo")
+  set(development COMPONENT ${component}-dev)
+  install(FILES ${rondo_headers_${component}} DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/rondo" ${development})
   install(TARGETS ${targets} EXPORT ${export}
-          LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}" ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
-  install(EXPORT ${export} NAMESPACE rondo:: DESTINATION "${package_dir}")
+          LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT ${component} NAMELINK_${development}
+          ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}" ${development})
+  install(EXPORT ${export} NAMESPACE rondo:: DESTINATION "${package_dir}" ${development})
   configure_file("${PROJECT_SOURCE_DIR}/${pc_template}" "${PROJECT_BINARY_DIR}/${name}.pc" @ONLY)
-  install(FILES "${PROJECT_BINARY_DIR}/${name}.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+  install(FILES "${PROJECT_BINARY_DIR}/${name}.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig" ${development})
 endfunction()
 
 rondo_install_component(core rondo-targets rondo rondo.pc.in rondo rondo_static)
@@ -49,9 +53,9 @@ foreach(component IN ITEMS tensor session mpi onnx)
 endforeach()
 if(TARGET rondo_triton) # the server loads it; shared objects of models need its header alone
   add_dependencies(rondo_installed rondo_triton)
-  install(FILES ${rondo_headers_triton} DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/rondo")
+  install(FILES ${rondo_headers_triton} DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/rondo" COMPONENT triton-dev)
   install(TARGETS rondo_triton rondo_language_model
-          LIBRARY DESTINATION "${rondo_triton_folder}/rondo")
+          LIBRARY DESTINATION "${rondo_triton_folder}/rondo" COMPONENT triton)
 endif()
 if(TARGET rondo_tool)
   add_dependencies(rondo_installed rondo_tool)
@@ -61,17 +65,19 @@ configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/rondo-config.cmake.in
   "${PROJECT_BINARY_DIR}/rondo-config.cmake" INSTALL_DESTINATION "${package_dir}")
 write_basic_package_version_file("${PROJECT_BINARY_DIR}/rondo-config-version.cmake" COMPATIBILITY SameMinorVersion)
 install(FILES "${PROJECT_BINARY_DIR}/rondo-config.cmake" "${PROJECT_BINARY_DIR}/rondo-config-version.cmake"
-        DESTINATION "${package_dir}")
+        DESTINATION "${package_dir}" COMPONENT core-dev)
 
 if(TARGET rondo_tool)
   file(GLOB manual_pages CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/docs/man/*.1")
-  install(FILES ${manual_pages} DESTINATION "${CMAKE_INSTALL_MANDIR}/man1")
+  install(FILES ${manual_pages} DESTINATION "${CMAKE_INSTALL_MANDIR}/man1" COMPONENT tool)
 endif()
-install(FILES "${PROJECT_SOURCE_DIR}/docs/man/rondo-environment.7" DESTINATION "${CMAKE_INSTALL_MANDIR}/man7")
+install(FILES "${PROJECT_SOURCE_DIR}/docs/man/rondo-environment.7" DESTINATION "${CMAKE_INSTALL_MANDIR}/man7"
+        COMPONENT core-dev)
 
 # README.md and the files that it links to keep their relative paths.
 install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" "${PROJECT_SOURCE_DIR}/README.md" "${PROJECT_SOURCE_DIR}/CHANGELOG.md"
-              "${PROJECT_SOURCE_DIR}/SECURITY.md" DESTINATION "${CMAKE_INSTALL_DOCDIR}")
-install(DIRECTORY "${PROJECT_SOURCE_DIR}/docs" "${PROJECT_SOURCE_DIR}/examples" "${PROJECT_SOURCE_DIR}/deploy" DESTINATION "${CMAKE_INSTALL_DOCDIR}"
+              "${PROJECT_SOURCE_DIR}/SECURITY.md" DESTINATION "${CMAKE_INSTALL_DOCDIR}" COMPONENT doc)
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/docs" "${PROJECT_SOURCE_DIR}/examples" "${PROJECT_SOURCE_DIR}/deploy"
+        DESTINATION "${CMAKE_INSTALL_DOCDIR}" COMPONENT doc
         PATTERN man EXCLUDE PATTERN reference EXCLUDE PATTERN CMakeLists.txt EXCLUDE PATTERN check-output EXCLUDE
         PATTERN make EXCLUDE)
