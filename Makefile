@@ -13,6 +13,7 @@
 #   make serve-test          tests that with clients, and under fire for 20 seconds (FIRE=600: for 600); skipped without
 #                            PyPI
 #   make docs    pages of the public headers, in build/docs/html
+#   make deb     Debian packages and an archive of the sources, in build/deb, checked by lintian
 #   make install [PREFIX=/usr/local] [DESTDIR=]
 #
 # `make bench` prints the page first, in minutes, then every measurement in five rounds.
@@ -32,7 +33,7 @@ TEXT ?= /usr/share/common-licenses/GPL-3
 DEMO := build/demo.safetensors
 RELEASE := --preset release -DRONDO_BUILD_TESTS=OFF
 
-.PHONY: demo build test bench pypi models serve serve-test docs install check check-source analyze requirements asan \
+.PHONY: demo build test bench pypi models serve serve-test docs deb install check check-source analyze requirements asan \
   tsan fuzz mutation coverage format setup clean
 .NOTPARALLEL:
 
@@ -74,6 +75,10 @@ serve-test:
 docs:
 	@$(SETUP) docs
 	docs/reference/make build/docs
+
+deb:
+	@$(SETUP) build deb
+	JOBS=$(JOBS) scripts/make-packages build/deb
 
 install:
 	@$(SETUP) build
@@ -141,7 +146,7 @@ format:
 	scripts/check-format --fix
 
 setup:
-	@$(SETUP) build test check bench pypi coverage docs
+	@$(SETUP) build test check bench pypi coverage docs deb
 
 clean:
 	rm -rf build
