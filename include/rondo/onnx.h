@@ -190,7 +190,8 @@ typedef struct rondo_onnx_build_options {
   const rondo_onnx_given_input *inputs; /* in any order, each once; at most 63 with a value */
   size_t input_count;
   uint64_t most_folded_bytes;       /* of constants that are computed during the call, and of what computing any of
-                                       them needs for a while; 0: 1 GiB */
+                                       them needs for a while; 0: 1 GiB. Computing all of them, in loops each time,
+                                       may write and copy 64 times as many bytes, counted as 64 MiB if fewer */
   const rondo_allocator *allocator; /* copied; NULL = the C library's */
   size_t data_dependent_bound;      /* most indices of a result whose size depends on data; 0: all that there can be */
 } rondo_onnx_build_options;
@@ -209,7 +210,9 @@ typedef struct rondo_onnx_build rondo_onnx_build;
  * it is NULL. INVALID_ARGUMENT with UNKNOWN_NAME, DUPLICATE_NAME (of options, or in the program), SHAPE (dynamic
  * dimensions without a size; a sequence without a number of elements; sizes that do not fit the model's), BAD_SIZE (a
  * value's bytes), NULL_ARGUMENT, BAD_OPTIONS; LIMIT_EXCEEDED (most_folded_bytes; more than 2^18 nodes or 2^21 values of
- * them, with those of loops each time; a sequence with more than 65,536 elements); OUT_OF_MEMORY; INVALID_DATA. */
+ * them, with those of loops each time; constants that are computed in more than 8,192 programs, of which a
+ * loop whose condition is computed takes one in each iteration; a sequence with more than 65,536
+ * elements); OUT_OF_MEMORY; INVALID_DATA. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_onnx_build_program(const rondo_onnx_model *model,
                                                                const rondo_onnx_build_options *options,
                                                                rondo_program *program, rondo_onnx_build **out_build);

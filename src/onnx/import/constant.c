@@ -18,6 +18,11 @@
 #include "tensor/program/program.h"
 
 #define DEFAULT_MOST_BYTES (UINT64_C(1) << 30)
+
+/* How often programs may compute or copy as many bytes as may be kept, so that a loop in a bad file ends. The sizes of
+ * values are rounded up, so smaller limits count as 1 MiB here. */
+#define WORK_OF_LIMIT 64u
+#define LEAST_LIMIT (UINT64_C(1) << 20)
 #define NAME_BYTES 32
 #define ALIGNMENT 64
 #define LEAST_FILLED 65536 /* bytes; smaller constants are held */
@@ -122,6 +127,19 @@ rondo_status rondo_onnx_check_folding(const rondo_onnx_importer *importer, uint6
                     "constants of %s that are computed at import need %s more meanwhile, more than %s: raise "
                     "most_folded_bytes",
                     RONDO_SIZE(bytes), RONDO_SIZE(more), RONDO_SIZE(limit_of(importer)));
+}
+
+rondo_status rondo_onnx_count_folded_work(rondo_onnx_importer *importer, uint64_t bytes) {
+  const uint64_t limit = limit_of(importer) > LEAST_LIMIT ? limit_of(importer) : LEAST_LIMIT;
+  const uint64_t most = limit > UINT64_MAX / WORK_OF_LIMIT ? UINT64_MAX : limit * WORK_OF_LIMIT;
+  if (bytes <= most - importer->folded_work) {
+    importer->folded_work += bytes;
+    return RONDO_OK;
+  }
+  return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_BAD_SIZE,
+                    "constants that are computed at import, with intermediate values and those of loops each time, "
+                    "take more than %s, %u times most_folded_bytes: raise most_folded_bytes",
+                    RONDO_SIZE(most), WORK_OF_LIMIT);
 }
 
 static rondo_status count_bytes(rondo_onnx_importer *importer, size_t bytes) {

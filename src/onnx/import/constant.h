@@ -61,6 +61,9 @@ RONDO_MUST_USE rondo_status rondo_onnx_constant_hold(rondo_onnx_importer *import
 /* Whether so many more bytes are within the limit of the options. */
 bool rondo_onnx_constant_fits(const rondo_onnx_importer *importer, size_t bytes);
 
+/* Counts bytes that a program computes or copies, with what it does not keep. Errors: LIMIT_EXCEEDED/BAD_SIZE. */
+RONDO_MUST_USE rondo_status rondo_onnx_count_folded_work(rondo_onnx_importer *importer, uint64_t bytes);
+
 /* Whether a program may run that computes so many bytes of constants, and needs `more` bytes while it runs. Errors:
  * LIMIT_EXCEEDED/BAD_SIZE. */
 RONDO_MUST_USE rondo_status rondo_onnx_check_folding(const rondo_onnx_importer *importer, uint64_t bytes,

@@ -210,12 +210,30 @@ static rondo_status read_results(rondo_onnx_importer *importer, rondo_onnx_foldi
   return status;
 }
 
+static rondo_status count_folding(rondo_onnx_importer *importer) {
+  if (importer->build->info.foldings++ < RONDO_ONNX_MOST_FOLDINGS) return RONDO_OK;
+  return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE,
+                    "the model computes constants in more than %u programs, with those of its loops each time: export "
+                    "it with fewer iterations of loops whose conditions or shapes are computed",
+                    RONDO_ONNX_MOST_FOLDINGS);
+}
+
+/* A run writes its intermediate values and copies states that were computed. */
+static rondo_status count_work(rondo_onnx_importer *importer, const rondo_onnx_folding *folding,
+                               const rondo_compiled_info *info) {
+  uint64_t bytes = info->sum_bytes;
+  for (size_t i = 0; i < folding->states.count; i++)
+    if (folding->states.items[i]->owner != NULL) bytes += folding->states.items[i]->bytes;
+  return rondo_onnx_count_folded_work(importer, bytes);
+}
+
 /* States are copies of constants that exist, so they do not count. */
-static rondo_status check_memory(const rondo_onnx_importer *importer, const rondo_onnx_folding *folding,
+static rondo_status check_limits(rondo_onnx_importer *importer, const rondo_onnx_folding *folding,
                                  const rondo_compiled *compiled, const rondo_onnx_constant *wanted) {
   rondo_compiled_info info = {.struct_size = sizeof info};
   uint64_t results = 0;
   RONDO_TRY(rondo_compiled_get_info(compiled, &info));
+  RONDO_TRY(count_work(importer, folding, &info));
   for (size_t i = 0; i < folding->deferred.count; i++)
     if (is_computed_with(wanted, folding->deferred.items[i])) results += folding->deferred.items[i]->bytes;
   return rondo_onnx_check_folding(importer, results, info.arena_bytes > results ? info.arena_bytes - results : 0);
@@ -226,14 +244,14 @@ static rondo_status run(rondo_onnx_importer *importer, rondo_onnx_folding *foldi
                                          .branches = RONDO_BRANCHES_NEVER, .without_patterns = "all"};
   const rondo_device_options device = {RONDO_DEVICE_OPTIONS_INIT, .allocator = &importer->allocator};
   rondo_compiled *compiled;
+  RONDO_TRY(count_folding(importer));
   if (importer->device == NULL) RONDO_TRY(rondo_device_open("cpu", &device, &importer->device));
   RONDO_TRY(rondo_compile(folding->program, importer->device, &options, &compiled));
-  rondo_status status = check_memory(importer, folding, compiled, wanted);
+  rondo_status status = check_limits(importer, folding, compiled, wanted);
   if (status == RONDO_OK) status = write_states(importer, folding, compiled);
   if (status == RONDO_OK) status = rondo_compiled_run(compiled);
   if (status == RONDO_OK) status = read_results(importer, folding, compiled, wanted);
   RONDO_THEN(status, rondo_compiled_destroy(compiled));
-  importer->build->info.foldings++;
   return status;
 }
 

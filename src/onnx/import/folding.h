@@ -15,6 +15,10 @@
 /* Larger constants are not computed together with others, and none from values that the caller gave. */
 #define RONDO_ONNX_SMALL_BYTES 65536
 
+/* How many programs are compiled and run at most, so that a loop in a bad file takes seconds: one whose condition is
+ * computed takes a program in each iteration. */
+#define RONDO_ONNX_MOST_FOLDINGS 8192u
+
 /* The current folding program for nodes with these inputs, or another one. Errors: OUT_OF_MEMORY. */
 RONDO_MUST_USE rondo_status rondo_onnx_folding_open(rondo_onnx_importer *importer,
                                                     const rondo_onnx_import_value *inputs, size_t count,

@@ -66,6 +66,7 @@ typedef struct rondo_onnx_importer {
   rondo_scratch *kept;
   rondo_onnx_data_source source; /* of the model's tensors */
   size_t kept_bytes;             /* of constants */
+  uint64_t folded_work;          /* bytes that folding programs computed or copied, for the limit */
   rondo_onnx_elements *elements; /* the last of those that were made */
 
   const rondo_onnx_scope *scope;

@@ -78,6 +78,24 @@ UNIT_TEST(test_on2_computed_constants_have_a_limit) {
   rondo_onnx_destroy(model);
 }
 
+/* A loop with this body and the constant "trips" is refused. */
+static void assert_endless(onnx_bytes *graph, const onnx_bytes *body, const rondo_onnx_build_options *options,
+                           rondo_reason reason, const char *message) {
+  onnx_bytes loop = onnx_node("loop", "Loop", NAMES("trips"), NAMES(""));
+  rondo_program *program = NULL;
+  rondo_onnx_build *build = NULL;
+  onnx_add_graph(&loop, "body", body);
+  onnx_nest(graph, ONNX_GRAPH_NODE, &loop);
+  onnx_add_node(graph, "Identity", NAMES("trips"), NAMES("y"));
+  onnx_add_output(graph, "y");
+  rondo_onnx_model *model = parsed(graph);
+  assert_ok(rondo_program_create(NULL, &program));
+  assert_error(rondo_onnx_build_program(model, options, program, &build), RONDO_LIMIT_EXCEEDED, reason);
+  assert_message(message);
+  rondo_program_destroy(program);
+  rondo_onnx_destroy(model);
+}
+
 /* A loop of 2^62 trips, whose body has no nodes. */
 UNIT_TEST(test_on10_a_loop_without_an_end) {
   static const int64_t trips[] = {INT64_C(1) << 62};
@@ -99,6 +117,38 @@ UNIT_TEST(test_on10_a_loop_without_an_end) {
   assert_message("with those of its loops each time");
   rondo_program_destroy(program);
   rondo_onnx_destroy(model);
+}
+
+/* Whether a loop of 2^62 trips goes on is computed in each iteration, by a program of its own. */
+UNIT_TEST(test_on10_a_loop_whose_condition_is_computed) {
+  static const int64_t trips[] = {INT64_C(1) << 62};
+  onnx_bytes body = {0}, graph = {0};
+  onnx_add_input(&body, "i", RONDO_ONNX_INT64, NULL, 0);
+  onnx_add_input(&body, "go", RONDO_ONNX_BOOL, NULL, 0);
+  onnx_add_node(&body, "Not", NAMES("go"), NAMES("stops"));
+  onnx_add_node(&body, "Not", NAMES("stops"), NAMES("goes on"));
+  onnx_add_output(&body, "goes on");
+  onnx_add_initializer(&graph, "trips", RONDO_ONNX_INT64, trips, sizeof trips, NULL, 0);
+  assert_endless(&graph, &body, NULL, RONDO_REASON_OUT_OF_RANGE,
+                 "in more than 8192 programs, with those of its loops each time");
+}
+
+/* Each iteration computes the sum of a larger constant, so that little is kept and much is computed. */
+UNIT_TEST(test_on10_a_loop_that_computes_much) {
+  static const int64_t trips[] = {INT64_C(1) << 62}, sizes[] = {512, 512}, two[] = {2};
+  const rondo_onnx_build_options options = {RONDO_ONNX_BUILD_OPTIONS_INIT, .most_folded_bytes = 4 << 20};
+  onnx_bytes body = {0}, graph = {0}, sum = onnx_node("sum", "ReduceSum", NAMES("all"), NAMES("total"));
+  onnx_add_int(&sum, "keepdims", 0);
+  onnx_add_input(&body, "i", RONDO_ONNX_INT64, NULL, 0);
+  onnx_add_input(&body, "go", RONDO_ONNX_BOOL, NULL, 0);
+  onnx_add_node(&body, "Expand", NAMES("i", "sizes"), NAMES("all"));
+  onnx_nest(&body, ONNX_GRAPH_NODE, &sum);
+  onnx_add_node(&body, "Equal", NAMES("total", "i"), NAMES("is zero"));
+  onnx_add_node(&body, "Or", NAMES("is zero", "go"), NAMES("goes on"));
+  onnx_add_output(&body, "goes on");
+  onnx_add_initializer(&graph, "trips", RONDO_ONNX_INT64, trips, sizeof trips, NULL, 0);
+  onnx_add_initializer(&graph, "sizes", RONDO_ONNX_INT64, sizes, sizeof sizes, two, 1);
+  assert_endless(&graph, &body, &options, RONDO_REASON_BAD_SIZE, "more than 256.0 MiB, 64 times most_folded_bytes");
 }
 
 /* A body whose node lists many outputs, none of which has a name, and no end. */
