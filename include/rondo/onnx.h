@@ -194,6 +194,7 @@ typedef struct rondo_onnx_build_options {
                                        may write and copy 64 times as many bytes, counted as 64 MiB if fewer */
   const rondo_allocator *allocator; /* copied; NULL = the C library's */
   size_t data_dependent_bound;      /* most indices of a result whose size depends on data; 0: all that there can be */
+  size_t most_nodes;                /* that are imported, with those of loops in each iteration; 0: 2^18 */
 } rondo_onnx_build_options;
 #define RONDO_ONNX_BUILD_OPTIONS_INIT .struct_size = sizeof(rondo_onnx_build_options)
 
@@ -209,8 +210,8 @@ typedef struct rondo_onnx_build rondo_onnx_build;
  * then not NULL: it lists all of them (rondo_onnx_build_get_unsupported), and the caller destroys it. With other errors
  * it is NULL. INVALID_ARGUMENT with UNKNOWN_NAME, DUPLICATE_NAME (of options, or in the program), SHAPE (dynamic
  * dimensions without a size; a sequence without a number of elements; sizes that do not fit the model's), BAD_SIZE (a
- * value's bytes), NULL_ARGUMENT, BAD_OPTIONS; LIMIT_EXCEEDED (most_folded_bytes; more than 2^18 nodes or 2^21 values of
- * them, with those of loops each time; constants that are computed in more than 8,192 programs, of which a
+ * value's bytes), NULL_ARGUMENT, BAD_OPTIONS; LIMIT_EXCEEDED (most_folded_bytes; most_nodes; more than 2^21 values of
+ * nodes, with those of loops each time; constants that are computed in more than 8,192 programs, of which a
  * loop whose condition is computed takes one in each iteration; a sequence with more than 65,536
  * elements); OUT_OF_MEMORY; INVALID_DATA. */
 RONDO_API RONDO_MUST_USE rondo_status rondo_onnx_build_program(const rondo_onnx_model *model,

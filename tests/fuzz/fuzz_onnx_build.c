@@ -11,7 +11,7 @@
 
 #include "fuzz/fuzz_target.h"
 
-enum { MOST_INPUTS = 16, NAME_BYTES = 128, MOST_ELEMENTS = 1 << 16, MOST_FOLDED = 1 << 20 };
+enum { MOST_INPUTS = 16, NAME_BYTES = 128, MOST_ELEMENTS = 1 << 16, MOST_FOLDED = 1 << 20, MOST_NODES = 1 << 12 };
 
 static volatile uint8_t sink; /* every byte is read */
 
@@ -137,7 +137,8 @@ static bool build_model(const rondo_onnx_model *model, bool gives_integers) {
   for (size_t i = 0; rondo_onnx_get_input(model, i, &value) == RONDO_OK; i++)
     if (!choose_value(&chosen, &value, gives_integers)) return false;
   const rondo_onnx_build_options options = {RONDO_ONNX_BUILD_OPTIONS_INIT, .inputs = chosen.given,
-                                            .input_count = chosen.count, .most_folded_bytes = MOST_FOLDED};
+                                            .input_count = chosen.count, .most_folded_bytes = MOST_FOLDED,
+                                            .most_nodes = MOST_NODES};
   REQUIRE(rondo_program_create(NULL, &program) == RONDO_OK);
   const rondo_status status = rondo_onnx_build_program(model, &options, program, &build);
   REQUIRE(status == RONDO_OK || rondo_last_error()->message[0] != '\0');

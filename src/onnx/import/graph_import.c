@@ -250,9 +250,10 @@ static rondo_status import_reported(rondo_onnx_node *node, size_t index) {
 }
 
 static rondo_status count_node(rondo_onnx_importer *importer) {
-  if (importer->nodes++ < RONDO_ONNX_MOST_NODES) return RONDO_OK;
+  const size_t given = importer->options->most_nodes, most = given != 0 ? given : RONDO_ONNX_MOST_NODES;
+  if (importer->nodes++ < most) return RONDO_OK;
   return rondo_fail(RONDO_LIMIT_EXCEEDED, RONDO_REASON_OUT_OF_RANGE,
-                    "the model has more than %u nodes, with those of its loops each time", RONDO_ONNX_MOST_NODES);
+                    "the model has more than %zu nodes, with those of its loops each time: raise most_nodes", most);
 }
 
 rondo_status rondo_onnx_count_values(rondo_onnx_importer *importer, size_t count) {

@@ -10,7 +10,7 @@
 
 #include "onnx/import/import_node.h"
 
-/* How many nodes are imported at most, so that a loop in a bad file ends. */
+/* How many nodes are imported at most unless the options say so, so that a loop in a bad file ends. */
 #define RONDO_ONNX_MOST_NODES (1u << 18)
 
 /* And how many inputs and outputs they have, with items of sequences, so that a loop in a bad file takes no more than

@@ -119,6 +119,19 @@ UNIT_TEST(test_on10_a_loop_without_an_end) {
   rondo_onnx_destroy(model);
 }
 
+/* A loop of nodes that nobody reads. */
+UNIT_TEST(test_on10_the_nodes_of_a_loop_have_a_limit) {
+  static const int64_t trips[] = {INT64_C(1) << 62};
+  const rondo_onnx_build_options options = {RONDO_ONNX_BUILD_OPTIONS_INIT, .most_nodes = 1000};
+  onnx_bytes body = {0}, graph = {0};
+  onnx_add_input(&body, "i", RONDO_ONNX_INT64, NULL, 0);
+  onnx_add_input(&body, "go", RONDO_ONNX_BOOL, NULL, 0);
+  onnx_add_node(&body, "Add", NAMES("i", "i"), NAMES("twice"));
+  onnx_add_output(&body, "go");
+  onnx_add_initializer(&graph, "trips", RONDO_ONNX_INT64, trips, sizeof trips, NULL, 0);
+  assert_endless(&graph, &body, &options, RONDO_REASON_OUT_OF_RANGE, "more than 1000 nodes, with those of its loops");
+}
+
 /* Whether a loop of 2^62 trips goes on is computed in each iteration, by a program of its own. */
 UNIT_TEST(test_on10_a_loop_whose_condition_is_computed) {
   static const int64_t trips[] = {INT64_C(1) << 62};
