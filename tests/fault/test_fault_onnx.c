@@ -184,7 +184,7 @@ static rondo_status parse_parts(const rondo_allocator *allocator) {
 
 /* Two rows, with one place that is not 0 each, or with three in all: y has a row for each. */
 static rondo_status call_parts(rondo_function *function, bool has_more) {
-  const float x[] = {1, 0, 0, 2}, more[] = {1, 5, 0, 2};
+  static const float x[] = {1, 0, 0, 2}, more[] = {1, 5, 0, 2}; /* copied after a call that fails, too */
   const float expected[] = {-2, 0, 0, -4}, expected_more[] = {-2, -10, -2, -10, 0, -4};
   const size_t rows = has_more ? 3 : 2;
   float y[6];
