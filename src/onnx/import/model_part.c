@@ -130,7 +130,7 @@ static rondo_status copy_constant(rondo_onnx_importer *importer, traced_value *v
   rondo_onnx_constant *source = value->source, *copy;
   void *elements;
   value->source = NULL;
-  if (source->strings != NULL) return RONDO_OK; /* unknown to later parts */
+  if (source->strings != NULL) return RONDO_OK; /* the node is not done */
   RONDO_TRY(rondo_onnx_folding_compute(importer, source));
   RONDO_TRY(rondo_scratch_take(&importer->part->scratch, 1, sizeof *copy, &copy));
   RONDO_TRY(rondo_scratch_take(&importer->part->scratch, source->bytes, 1, &elements));
@@ -322,8 +322,7 @@ static rondo_status take_value(rondo_onnx_importer *importer, const traced_value
     RONDO_TRY(take_copy(importer, traced->copy, &out->constant));
     out->shape = traced->copy->shape;
   }
-  if (traced->kind == RONDO_ONNX_TENSOR_VALUE && out->constant == NULL && !rondo_onnx_has_result(out))
-    out->kind = RONDO_ONNX_UNKNOWN; /* texts */
+  assert(traced->kind != RONDO_ONNX_TENSOR_VALUE || out->constant != NULL || rondo_onnx_has_result(out));
   return traced->kind == RONDO_ONNX_SEQUENCE ? take_items(importer, traced, out) : RONDO_OK;
 }
 
@@ -437,8 +436,17 @@ rondo_status rondo_onnx_take_traced(rondo_onnx_node *node) {
   return RONDO_OK;
 }
 
-static bool is_known(const rondo_onnx_node *node) {
-  if (node->is_unknown) return false;
+static bool has_texts(const rondo_onnx_import_value *values, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    if (values[i].kind == RONDO_ONNX_SEQUENCE && has_texts(values[i].list->items, values[i].item_count)) return true;
+    if (values[i].constant != NULL && values[i].constant->strings != NULL) return true;
+  }
+  return false;
+}
+
+/* Texts are not traced: a node that returns some is imported again. */
+static bool is_done(const rondo_onnx_node *node) {
+  if (node->is_unknown || has_texts(node->outputs, node->message->n_output)) return false;
   for (size_t i = 0; i < node->message->n_output; i++)
     if (rondo_onnx_wants_output(node, i) && node->outputs[i].kind == RONDO_ONNX_UNKNOWN) return false;
   return true;
@@ -458,7 +466,7 @@ rondo_status rondo_onnx_note_traced(rondo_onnx_node *node) {
   rondo_onnx_importer *importer = node->importer;
   if (importer->part == NULL) return RONDO_OK;
   traced_node *traced = &importer->trace.graph->nodes[importer->trace.node];
-  if (!is_known(node)) {
+  if (!is_done(node)) {
     for (const rondo_onnx_traced_graph *graph = traced->graphs; graph != NULL; graph = graph->next)
       RONDO_TRY(hand_on_traced(importer, graph->outputs, graph->output_count));
     return hand_on_inputs(importer, node->message);
@@ -518,7 +526,10 @@ rondo_status rondo_onnx_part_end(rondo_onnx_importer *importer) {
   if (importer->part == NULL) return RONDO_OK;
   for (size_t i = 0; i < graph->n_output; i++)
     RONDO_TRY(cut_at_count(importer, rondo_onnx_look_up(importer, graph->output[i]->name)));
-  if (!rondo_onnx_is_cut(importer->part)) return RONDO_OK;
+  if (!rondo_onnx_is_cut(importer->part)) {
+    importer->part->handed.count = 0; /* of nodes that are not done: no part comes after this one */
+    return RONDO_OK;
+  }
   for (size_t i = 0; i < graph->n_output; i++) RONDO_TRY(hand_on_name(importer, graph->output[i]->name));
   RONDO_TRY(copy_constants(importer, importer->part->trace));
   return add_program_outputs(importer);

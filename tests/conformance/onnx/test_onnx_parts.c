@@ -455,6 +455,34 @@ TEST(test_on9_parts_with_an_operator_that_does_not_exist) {
   divided_close(&of);
 }
 
+/* A text that a branch returns before a cut, and which a node of the last part reads beside a result of this part: the
+ * node is refused by name, as without a cut. */
+TEST(test_on9_parts_with_a_text) {
+  static const bool yes[] = {true};
+  onnx_bytes graph = selected_rows(), branch = {0}, text = onnx_tensor("text", 8, NULL, 0);
+  onnx_bytes choice = onnx_node("choice", "If", NAMES("yes"), NAMES("label"));
+  divided of;
+  onnx_data(&text, 6, "a", 1);
+  onnx_nest(&graph, ONNX_GRAPH_INITIALIZER, &text);
+  onnx_add_node(&branch, "Identity", NAMES("text"), NAMES("same"));
+  onnx_add_output(&branch, "same");
+  onnx_add_graph(&choice, "then_branch", &branch);
+  onnx_add_graph(&choice, "else_branch", &branch);
+  onnx_add_initializer(&graph, "yes", BOOL, yes, sizeof yes, NULL, 0);
+  onnx_nest(&graph, ONNX_GRAPH_NODE, &choice);
+  onnx_add_node(&graph, "Neg", NAMES("y"), NAMES("minus"));
+  onnx_add_node(&graph, "Add", NAMES("minus", "label"), NAMES("unused"));
+  divided_open(t, &graph, 2, NULL, &of);
+  const tensor inputs[] = {{FLOATS(1, 2), 2, {1, 2}}, {FLOATS(1), 1, {1}}};
+  rondo_buffer *outputs[3] = {NULL};
+  const rondo_input placed[] = {place(t, &inputs[0]), place(t, &inputs[1])};
+  assert_error(rondo_function_call(of.function, t->stream, placed, 2, outputs, 3), RONDO_UNSUPPORTED,
+               RONDO_REASON_NONE);
+  assert_message("'unused' (Add)");
+  for (size_t i = 0; i < 2; i++) assert_ok(rondo_free(t->device, placed[i].address));
+  divided_close(&of);
+}
+
 /* A capture of the caller's has no place for what the host does. */
 TEST(test_on9_parts_cannot_be_captured) {
   const onnx_bytes graph = selected_rows();
