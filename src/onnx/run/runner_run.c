@@ -124,10 +124,7 @@ static rondo_status find_cut(const rondo_onnx_runner *runner, const rondo_onnx_r
   while (runner->inputs[index] != handed->input) index++;
   RONDO_TRY(rondo_call_get_input(call, index, &input));
   *out = rondo_call_input(call, index);
-  if (input.bytes == cut->bytes) return RONDO_OK;
-  return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_SIZE,
-                    "input '%s' has %zu bytes, and its shape and its type need %zu",
-                    rondo_onnx_call_input_name(runner, index), input.bytes, cut->bytes);
+  return check_input(&program->build->inputs.items[handed->input], &input);
 }
 
 /* Waits for the part, and reads what the next one must know. */

@@ -483,6 +483,25 @@ TEST(test_on9_parts_with_a_text) {
   divided_close(&of);
 }
 
+/* An input that only the host reads has the type of the model, too. */
+TEST(test_on9_the_type_of_an_input_that_the_host_reads) {
+  onnx_bytes graph = {0};
+  divided of;
+  rondo_buffer *output = NULL;
+  onnx_add_input(&graph, "x", FLOAT, DIMS(4));
+  onnx_add_input(&graph, "shape", INT64, DIMS(2));
+  onnx_add_node(&graph, "Reshape", NAMES("x", "shape"), NAMES("y"));
+  onnx_add_output(&graph, "y");
+  divided_open(t, &graph, 2, NULL, &of);
+  rondo_input inputs[] = {place(t, &(tensor){FLOATS(1, 2, 3, 4), 1, {4}}), place(t, &(tensor){INTEGERS(2, 2), 1, {2}})};
+  inputs[1].type = RONDO_F64;
+  assert_error(rondo_function_call(of.function, t->stream, inputs, 2, &output, 1), RONDO_INVALID_ARGUMENT,
+               RONDO_REASON_TYPE);
+  assert_message("input 'shape' has the type");
+  for (size_t i = 0; i < 2; i++) assert_ok(rondo_free(t->device, inputs[i].address));
+  divided_close(&of);
+}
+
 /* A capture of the caller's has no place for what the host does. */
 TEST(test_on9_parts_cannot_be_captured) {
   const onnx_bytes graph = selected_rows();
