@@ -360,9 +360,9 @@ typedef struct rondo_onnx_builder_options {
  * options may be NULL. The caller destroys the builder after the session's model, and before the model. Errors: those
  * of rondo_onnx_build_program; INVALID_ARGUMENT with UNKNOWN_NAME (no input has the dimension `rows` or `length`, or is
  * `mask`), BAD_OPTIONS (mask or is_causal without a length) or SHAPE (`rows` is NULL and no input has a dynamic first
- * dimension; more dynamic dimensions without a size, whose names are in the message; a mask that is not [rows, length];
- * an output without rows, or whose rows or length are not exactly one dimension; with is_causal, one without the
- * length). */
+ * dimension; more dynamic dimensions without a size, whose names are in the message; a size of 0 for the length; a mask
+ * that is not [rows, length]; an output without rows, or whose rows or length are not exactly one dimension; with
+ * is_causal, one without the length). */
 RONDO_API RONDO_MUST_USE rondo_status rondo_onnx_builder_create(const rondo_onnx_model *model,
                                                                 const rondo_onnx_builder_options *options,
                                                                 rondo_onnx_builder **out_builder);

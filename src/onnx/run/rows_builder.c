@@ -160,7 +160,12 @@ static rondo_status check_mask(const rondo_onnx_builder *builder) {
                     "the mask '%s' does not have the rows and the length as its two dimensions", builder->mask);
 }
 
-static rondo_status check_padding(const rondo_onnx_builder *builder) {
+static rondo_status check_length(const rondo_onnx_builder *builder) {
+  if (builder->names.length != NULL && first_length(builder) == 0)
+    return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_SHAPE,
+                      "the length '%s' has the size 0 as an example, and requests have at least 1: give at least 1 "
+                      "(rondo_onnx_build_options.dimensions)",
+                      builder->names.length);
   if (builder->names.length == NULL && (builder->mask != NULL || builder->is_causal))
     return rondo_fail(RONDO_INVALID_ARGUMENT, RONDO_REASON_BAD_OPTIONS,
                       "mask and is_causal are about the padding of a length, and the inputs have no dynamic dimension "
@@ -185,7 +190,7 @@ static rondo_status fill_builder(rondo_onnx_builder *builder, const rondo_onnx_b
   RONDO_TRY(find_names(builder, options));
   RONDO_TRY(rondo_scratch_take(&builder->scratch, builder->listed.count, sizeof *builder->inputs, &builder->inputs));
   rondo_onnx_find_input_dimensions(&builder->names, builder->inputs);
-  RONDO_TRY(check_padding(builder));
+  RONDO_TRY(check_length(builder));
   return find_outputs(builder);
 }
 

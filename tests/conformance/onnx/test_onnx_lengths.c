@@ -306,7 +306,8 @@ static void assert_refused(const rondo_onnx_model *model, rondo_onnx_builder_opt
 }
 
 TEST(test_on9_lengths_that_builders_refuse) {
-  const rondo_onnx_dimension_size size = {"length", 3};
+  const rondo_onnx_dimension_size size = {"length", 3}, empty = {"length", 0};
+  const rondo_onnx_build_options none = {RONDO_ONNX_BUILD_OPTIONS_INIT, .dimensions = &empty, .dimension_count = 1};
   const rondo_onnx_build_options build = {RONDO_ONNX_BUILD_OPTIONS_INIT, .dimensions = &size, .dimension_count = 1};
   const rondo_onnx_model *masked = masked_model(), *plain = plain_model();
   (void)t;
@@ -318,6 +319,8 @@ TEST(test_on9_lengths_that_builders_refuse) {
   assert_refused(masked, (rondo_onnx_builder_options){.mask = "x"}, RONDO_REASON_SHAPE, "the mask 'x'");
   assert_refused(plain, (rondo_onnx_builder_options){.is_causal = true, .build = &build}, RONDO_REASON_BAD_OPTIONS,
                  "name the length");
+  assert_refused(plain, (rondo_onnx_builder_options){.length = "length", .build = &none}, RONDO_REASON_SHAPE,
+                 "the length 'length' has the size 0");
   assert_refused(plain, (rondo_onnx_builder_options){.is_causal = true}, RONDO_REASON_SHAPE,
                  "'y' is [1, 2] for 1 row of length 8 and [1, 2] for 1 row of length 7: without the length");
 }
