@@ -430,15 +430,13 @@ static int describe_form(const rondo_onednn_convolution *c, const row_form *form
   return describe_operands(&of, asked);
 }
 
-/* The weights that the library wants for whole images and all output channels. Parts have the same ones, so that
- * programs of other batch sizes, which are cut otherwise, share packed states. */
+/* The weights that the library wants for whole images. Parts of the rows have the same ones, so that programs of other
+ * batch sizes, which are cut otherwise, share packed states. */
 static int find_weights(const rondo_onednn_convolution *c, onednn_layout *out) {
-  rondo_onednn_convolution whole = *c;
+  rondo_onednn_convolution whole = *c; /* whose operands are described */
   onednn_layout asked[OPERANDS];
   onednn_way way = NULL;
-  whole.shape.out_channels *= c->slices;
-  whole.blocks.y *= c->slices;
-  whole.slices = 1;
+  assert(c->slices == 1);
   int code = describe_operands(&whole, asked);
   if (code == ONEDNN_OK) code = choose(&whole, &whole.shape.window, whole.pass, asked, NULL, &way);
   if (code != ONEDNN_OK) return code;
