@@ -146,7 +146,7 @@ format:
 	scripts/check-format --fix
 
 setup:
-	@$(SETUP) build test check bench pypi coverage docs deb
+	@$(SETUP) build test check bench pypi coverage docs deb mutation
 
 clean:
 	rm -rf build
